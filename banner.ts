@@ -1,0 +1,21 @@
+import type { Config } from "./config.ts";
+import type { Tokens } from "./rest-gateway/principal/tokens.ts";
+
+/** Where everything is, for the person who started the service; keys and accounts on the embedded database only. */
+export function printBanner(config: Config, { url, tokens }: { readonly url: string; readonly tokens: Tokens }): void {
+  const rows: [string, string][] = [
+    ["GraphQL", `${url}/graphql`],
+    ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`],
+    ...(config.graphiql ? [["Explorer", `${url}/graphiql`] as [string, string]] : []),
+    ...(config.migrate ? [["Sign in", `POST ${url}/auth/login`] as [string, string]] : []),
+    ["Health", `${url}/health`],
+  ];
+  if (config.embedded) {
+    rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
+  }
+  if (config.seed === "demo") {
+    rows.push(["Demo accounts", "ada, bob, admin (carol is disabled), password Correct-Horse-7!"]);
+  }
+  const width = Math.max(...rows.map(([name]) => name.length));
+  process.stdout.write(`\n${rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}\n\n`);
+}

@@ -1,0 +1,101 @@
+import pg from "pg";
+import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted } from "./feed.ts";
+import { Hub } from "./hub.ts";
+
+const RECONNECT_MILLISECONDS = 500;
+const KEEPALIVE_MILLISECONDS = 10_000;
+
+export type NotificationFeedOptions = {
+  /** A direct connection: LISTEN does not pass through a pooler in transaction mode. */
+  readonly connectionString: string;
+  readonly onError: (error: Error) => void;
+};
+
+/**
+ * The feed by LISTEN: triggers send the channel "changes", the event triggers of DDL "schema_changes"; "pgrst" is what
+ * DBAs of PostgREST send. While the connection is lost, changes are missed: all subscribers are told.
+ */
+export class NotificationFeed implements ChangeFeed {
+  readonly #options: NotificationFeedOptions;
+  readonly #hub = new Hub();
+  readonly #schemaListeners: (() => void)[] = [];
+  #client: pg.Client | null = null;
+  #reconnect: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor(options: NotificationFeedOptions) {
+    this.#options = options;
+  }
+
+  /** Connects; rejects when that fails the first time. Later losses are mended by themselves. */
+  async start(): Promise<void> {
+    const client = new pg.Client({
+      connectionString: this.#options.connectionString,
+      application_name: "content-service changes",
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
+    });
+    client.on("notification", ({ channel, payload }) => this.#receive(channel, payload ?? ""));
+    client.on("error", this.#options.onError);
+    client.on("end", () => this.#lost(client));
+    await client.connect();
+    await client.query("listen changes; listen schema_changes; listen pgrst");
+    this.#client = client;
+  }
+
+  subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
+    return this.#hub.subscribe(filter);
+  }
+
+  onSchemaChange(listener: () => void): void {
+    this.#schemaListeners.push(listener);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#reconnect);
+    this.#hub.end();
+    await this.#client?.end();
+  }
+
+  #receive(channel: string, payload: string): void {
+    if (channel !== "changes") return this.#schemaChanged();
+    const change = parseChange(payload);
+    if (change) this.#hub.publish(change);
+  }
+
+  #schemaChanged(): void {
+    for (const listener of this.#schemaListeners) listener();
+  }
+
+  #lost(client: pg.Client): void {
+    if (this.#closed || this.#client !== client) return;
+    this.#client = null;
+    this.#hub.end(new FeedInterrupted("the connection to the database was lost"));
+    this.#startAgain();
+  }
+
+  #startAgain(): void {
+    this.#reconnect = setTimeout(() => {
+      this.start().then(
+        () => this.#schemaChanged(),
+        (error: Error) => {
+          this.#options.onError(error);
+          if (!this.#closed) this.#startAgain();
+        },
+      );
+    }, RECONNECT_MILLISECONDS);
+  }
+}
+
+/** Anybody who may connect may NOTIFY: what does not look like a change is left alone, and rows are read under policies. */
+function parseChange(payload: string): Change | null {
+  try {
+    const { schema, table, operation, keys } = JSON.parse(payload);
+    if (typeof table !== "string" || typeof operation !== "string" || typeof keys !== "object") return null;
+    const texts = Object.entries(keys ?? {}).map(([name, value]) => [name, String(value)]);
+    return { schema, table, operation, keys: Object.fromEntries(texts) } as Change;
+  } catch {
+    return null;
+  }
+}

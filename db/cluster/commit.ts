@@ -1,0 +1,25 @@
+// npm run db:commit -- "what it does": makes migrations/current.sql the next committed migration.
+import pg from "pg";
+import { commitMigration } from "./migrate.ts";
+import { startScratchCluster } from "./scratch.ts";
+
+const message = process.argv[2];
+if (!message) {
+  console.error('usage: npm run db:commit -- "what the migration does"');
+  process.exit(2);
+}
+
+const cluster = await startScratchCluster();
+try {
+  const root = new pg.Client({ connectionString: cluster.url("postgres") });
+  await root.connect();
+  await root.query("create database content");
+  await root.end();
+  await commitMigration(
+    { database: cluster.url("content"), shadow: cluster.url("shadow"), root: cluster.url("postgres") },
+    message,
+    (level, text) => console.log(`${level}: ${text}`),
+  );
+} finally {
+  await cluster.remove();
+}

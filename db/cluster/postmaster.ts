@@ -1,0 +1,179 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout } from "node:timers/promises";
+import type { SystemUser } from "./system-user.ts";
+
+/** What it takes to start the server on an existing cluster. */
+export type ServerCommand = {
+  readonly postgres: string;
+  readonly dataDir: string;
+  readonly port: number;
+  readonly durable: boolean;
+  readonly user: SystemUser | undefined;
+  readonly onLog: (line: string) => void;
+};
+
+/** The server's first process, the parent of all its others. */
+export type Postmaster = {
+  readonly pid: number;
+  readonly ended: Promise<void>;
+  /** Fast shutdown: open transactions are rolled back. */
+  stop(): Promise<void>;
+  /** Asks for the same without waiting, for an `exit` handler. */
+  signal(): void;
+};
+
+/** Throws, with the last lines of its log, when the server ends before it is ready. */
+export async function startPostmaster(command: ServerCommand): Promise<Postmaster> {
+  const child = spawnServer(command);
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  // Rejects when the program could not be run at all.
+  await once(child, "spawn");
+  const closed = once(child, "close");
+  const lastLines: string[] = [];
+  createInterface({ input: child.stderr! }).on("line", (line) => {
+    lastLines.push(line);
+    if (lastLines.length > 20) lastLines.shift();
+    command.onLog(line);
+  });
+  while (!(await isReady(command.dataDir, child.pid!))) {
+    if (hasExited(child)) {
+      await closed;
+      throw new Error(`PostgreSQL ended before it was ready:\n${lastLines.join("\n")}`);
+    }
+    await setTimeout(25);
+  }
+  const stop = () =>
+    endServer(
+      child.pid!,
+      (signal) => child.kill(signal),
+      () => hasExited(child),
+    );
+  return { pid: child.pid!, ended, stop, signal: () => child.kill("SIGINT") };
+}
+
+/**
+ * Clears the way on a data directory whose service was killed: stops the postmaster it left running, and keeps
+ * PostgreSQL from mistaking an unrelated process, which got the pid since, for a running server.
+ */
+export async function stopLeftPostmaster(dataDir: string): Promise<void> {
+  const lines = await readPidFile(dataDir);
+  const pid = Number(lines[0]);
+  if (!(pid > 0) || !isRunning(pid)) return;
+  if (isPostmasterOf(dataDir, pid)) {
+    return endServer(
+      pid,
+      (signal) => process.kill(pid, signal),
+      () => !isRunning(pid),
+    );
+  }
+  // Our pid instead of removal: PostgreSQL takes its parent's for stale, yet still looks for backends that survived.
+  await writeFile(pidFile(dataDir), [process.pid, ...lines.slice(1)].join("\n"));
+}
+
+/** `/proc/<pid>/stat`, field 22: when the process started, in ticks since boot; "" where the system does not tell. */
+export function startTimeOf(pid: number): string {
+  return readStat(pid)?.startTime ?? "";
+}
+
+/** Whether the process lives; with a start time, whether it is still that process and not a later one with its pid. */
+export function isRunning(pid: number, startTime = ""): boolean {
+  const stat = readStat(pid);
+  // Z, a zombie: where init does not reap, as in many containers, a killed process stays listed for ever.
+  if (stat) return stat.state !== "Z" && (startTime === "" || startTime === stat.startTime);
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+const SETTINGS = [
+  "listen_addresses=127.0.0.1",
+  "unix_socket_directories=",
+  "max_connections=100",
+  "wal_level=logical",
+  "max_wal_senders=10",
+  "max_replication_slots=10",
+  "jit=off",
+  "timezone=UTC",
+  "log_timezone=UTC",
+  "log_destination=stderr",
+  "logging_collector=off",
+  // Parameters hold passwords and personal data.
+  "log_parameter_max_length=0",
+  "log_parameter_max_length_on_error=0",
+];
+
+const THROW_AWAY_SETTINGS = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+
+function spawnServer({ postgres, dataDir, port, durable, user }: ServerCommand): ChildProcess {
+  const settings = [`port=${port}`, ...SETTINGS, ...(durable ? [] : THROW_AWAY_SETTINGS)];
+  const args = ["-D", dataDir, ...settings.flatMap((setting) => ["-c", setting])];
+  return spawn(postgres, args, { ...SPAWN_OPTIONS, ...user, detached: true, stdio: ["ignore", "ignore", "pipe"] });
+}
+
+/**
+ * The folder we are in may be closed to the server's user. The environment is bare, because PG… variables change what
+ * PostgreSQL does and our secrets are none of its business.
+ */
+export const SPAWN_OPTIONS = { cwd: "/", env: { LC_ALL: "C" } } as const;
+
+function hasExited(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
+/** Source: PostgreSQL's src/include/utils/pidfile.h: line 1 is the pid, line 8 the status. */
+async function isReady(dataDir: string, pid: number): Promise<boolean> {
+  const lines = await readPidFile(dataDir);
+  return Number(lines[0]) === pid && lines[7]?.trim() === "ready";
+}
+
+const pidFile = (dataDir: string) => join(dataDir, "postmaster.pid");
+
+/** The lines of postmaster.pid, none when there is no such file. */
+async function readPidFile(dataDir: string): Promise<string[]> {
+  return readFile(pidFile(dataDir), "utf8").then(
+    (text) => text.split("\n"),
+    () => [],
+  );
+}
+
+/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one; each has 10 seconds. */
+async function endServer(pid: number, send: (signal: NodeJS.Signals) => void, isGone: () => boolean): Promise<void> {
+  for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
+    if (isGone()) return;
+    send(signal);
+    const deadline = Date.now() + 10_000;
+    while (!isGone() && Date.now() < deadline) await setTimeout(10);
+  }
+  if (!isGone()) throw new Error(`PostgreSQL's process ${pid} does not end, not even by SIGKILL`);
+}
+
+/** Only a postmaster shows these arguments: the server's other processes rename themselves. */
+function isPostmasterOf(dataDir: string, pid: number): boolean {
+  return `${commandOf(pid)} `.includes(`/postgres -D ${dataDir} `);
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+  } catch {
+    return execFileSync("ps", ["-ww", "-o", "command=", "-p", String(pid)], { encoding: "utf8" }).trim();
+  }
+}
+
+function readStat(pid: number): { readonly state: string; readonly startTime: string } | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // Field 2, the name, may itself hold spaces and brackets: field 3 follows the last bracket.
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return { state: fields[0]!, startTime: fields[19]! };
+  } catch {
+    return undefined;
+  }
+}

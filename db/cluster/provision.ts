@@ -1,0 +1,89 @@
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
+import pg from "pg";
+
+/** Connection strings of the login roles: one a pool, so that none can become what another may be. */
+export type Logins = {
+  /** Becomes anon, authenticated or admin, as the caller's token says. */ readonly data: string;
+  /** Becomes service_role only. */ readonly service: string;
+  /** Executes auth_api only. */ readonly auth: string;
+};
+
+type Kind = keyof Logins;
+
+const MEMBER_OF: Record<Kind, readonly string[]> = {
+  data: ["anon", "authenticated", "admin"],
+  service: ["service_role"],
+  auth: [],
+};
+
+/**
+ * Makes the login roles of this database, or gives them their present passwords, and returns how to log in.
+ * Roles belong to the whole server, so their names begin with the database's; passwords are derived from `secret`.
+ * `ownerUrl` makes them; `serviceUrl` is the address that they log in at, a pooler perhaps.
+ */
+export async function provisionLogins(ownerUrl: string, serviceUrl: string, secret: string): Promise<Logins> {
+  const client = new pg.Client({ connectionString: ownerUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ name: string }>("select current_database() as name");
+    const database = rows[0]!.name;
+    const login = async (kind: Kind) => {
+      const role = roleName(database, kind);
+      const password = createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
+      await provision(client, database, role, password, kind);
+      const url = new URL(serviceUrl);
+      url.username = encodeURIComponent(role);
+      url.password = password;
+      return url.href;
+    };
+    return { data: await login("data"), service: await login("service"), auth: await login("auth") };
+  } finally {
+    await client.end();
+  }
+}
+
+async function provision(
+  client: pg.Client,
+  database: string,
+  role: string,
+  password: string,
+  kind: Kind,
+): Promise<void> {
+  const name = client.escapeIdentifier(role);
+  await client.query("begin");
+  // Two services that start at once on one database wait for each other here.
+  await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
+  const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
+  if (rowCount === 0) await client.query(`create role ${name} noinherit`);
+  await client.query(
+    `alter role ${name} login noinherit nocreatedb nocreaterole password '${scramVerifier(password)}'`,
+  );
+  await client.query(
+    `alter role ${name} in database ${client.escapeIdentifier(database)} set search_path = public, extensions`,
+  );
+  await client.query(`grant connect on database ${client.escapeIdentifier(database)} to ${name}`);
+  for (const parent of MEMBER_OF[kind]) await client.query(`grant ${client.escapeIdentifier(parent)} to ${name}`);
+  if (kind === "auth") {
+    await client.query(`grant usage on schema auth_api to ${name}`);
+    await client.query(`grant execute on all functions in schema auth_api to ${name}`);
+  }
+  await client.query("commit");
+}
+
+/** What Postgres stores of a password. Sent in its place, since the statement may end up in the server's log. */
+function scramVerifier(password: string): string {
+  const iterations = 4096;
+  const salt = randomBytes(16);
+  const salted = pbkdf2Sync(password, salt, iterations, 32, "sha256");
+  const clientKey = createHmac("sha256", salted).update("Client Key").digest();
+  const storedKey = createHash("sha256").update(clientKey).digest("base64");
+  const serverKey = createHmac("sha256", salted).update("Server Key").digest("base64");
+  return `SCRAM-SHA-256$${iterations}:${salt.toString("base64")}$${storedKey}:${serverKey}`;
+}
+
+/** `content` → `content_data`; a name over Postgres' 63 bytes is cut and told apart by a hash. */
+function roleName(database: string, kind: Kind): string {
+  const name = `${database}_${kind}`;
+  if (Buffer.byteLength(name) <= 63) return name;
+  return `${createHash("sha256").update(database).digest("hex").slice(0, 40)}_${kind}`;
+}

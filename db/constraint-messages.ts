@@ -1,0 +1,25 @@
+import type { ClientBase } from "pg";
+import type { ConstraintMessages } from "./errors.ts";
+
+const COMMENTS = `
+  select n.nspname || '.' || t.relname || '.' || named.name as key, named.comment
+  from (
+    select conrelid as table_id, conname as name, obj_description(oid, 'pg_constraint') as comment from pg_constraint
+    union all
+    select i.indrelid, c.relname, obj_description(i.indexrelid, 'pg_class')
+    from pg_index as i join pg_class as c on c.oid = i.indexrelid
+    where i.indisunique
+  ) as named
+  join pg_class as t on t.oid = named.table_id
+  join pg_namespace as n on n.oid = t.relnamespace
+  where named.comment is not null`;
+
+/** The comments of constraints and unique indexes, without their smart tags: what a client hears when a value breaks them. */
+export async function readConstraintMessages(client: Pick<ClientBase, "query">): Promise<ConstraintMessages> {
+  const { rows } = await client.query<{ key: string; comment: string }>(COMMENTS);
+  return new Map(
+    rows.map(({ key, comment }) => [key, withoutSmartTags(comment)] as const).filter(([, text]) => text !== ""),
+  );
+}
+
+const withoutSmartTags = (comment: string) => comment.replace(/^@.*$/gm, "").trim();

@@ -1,0 +1,33 @@
+-- How a user signs in. A user without an account can be read, but not signed in.
+create table auth_private.accounts (
+  user_id       bigint primary key references public.users on delete cascade,
+  username      text not null,
+  password_hash text not null, -- argon2id, as a PHC string
+  role          text not null default 'authenticated',
+  permissions   text[] not null default '{}',
+  disabled_at   timestamptz, -- null while the account may sign in
+  created_at    timestamptz not null default now(),
+
+  constraint accounts_role_known check (role in ('authenticated', 'admin')),
+  constraint accounts_password_hash_format check (password_hash like '$argon2id$%')
+);
+-- Login.
+create unique index accounts_username_key on auth_private.accounts (lower(username));
+
+-- Refresh tokens that were issued, by their SHA-256: a token that is not here is worth nothing.
+create table auth_private.refresh_tokens (
+  token_hash bytea primary key,
+  user_id    bigint not null references auth_private.accounts on delete cascade,
+  issued_at  timestamptz not null default now(),
+  expires_at timestamptz not null,
+
+  constraint refresh_tokens_token_hash_length check (octet_length(token_hash) = 32)
+);
+-- Revoking all tokens of a user.
+create index refresh_tokens_user_id_idx on auth_private.refresh_tokens (user_id);
+
+alter table auth_private.accounts owner to auth_owner;
+alter table auth_private.refresh_tokens owner to auth_owner;
+-- Only the owner is granted anything; the policies say so too, should a grant ever slip in.
+alter table auth_private.accounts enable row level security;
+alter table auth_private.refresh_tokens enable row level security;

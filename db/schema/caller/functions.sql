@@ -1,0 +1,20 @@
+create or replace function auth.claims() returns jsonb
+language sql stable parallel safe
+-- On a used connection a setting that is not set reads as '', not as null.
+return coalesce(nullif(pg_catalog.current_setting('request.jwt.claims', true), ''), '{}')::jsonb;
+
+comment on function auth.claims() is 'The verified claims of the caller''s token; {} for nobody.';
+
+create or replace function auth.uid() returns bigint
+language sql stable parallel safe
+return case when auth.claims() ->> 'sub' ~ '^[0-9]{1,18}$' then (auth.claims() ->> 'sub')::bigint end;
+
+comment on function auth.uid() is 'The id of the signed-in user; null for nobody.';
+
+create or replace function auth.is_admin() returns boolean
+language sql stable parallel safe
+return pg_catalog.pg_has_role(current_user, 'admin', 'member');
+
+comment on function auth.is_admin() is 'Whether the caller''s role is admin.';
+
+grant execute on function auth.claims(), auth.uid(), auth.is_admin() to anon, authenticated, service_role, auth_owner;

@@ -1,0 +1,57 @@
+create or replace function internal.announce_change() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare
+  changed jsonb := case tg_op when 'DELETE' then to_jsonb(old) else to_jsonb(new) end;
+begin
+  -- NOTIFY payloads end at 8000 bytes: the event carries the keys (the trigger's arguments) and the reader fetches the row.
+  perform pg_notify('changes', jsonb_build_object(
+    'schema', tg_table_schema,
+    'table', tg_table_name,
+    'operation', tg_op,
+    'keys', (select jsonb_object_agg(name, changed ->> name) from unnest(tg_argv) as name)
+  )::text);
+  return null;
+end $$;
+
+comment on function internal.announce_change() is
+  'Tells the listeners of the channel "changes" which row changed; takes the names of the key columns to send.';
+
+create or replace function internal.announce_schema_change() returns event_trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  if tg_event = 'ddl_command_end' then
+    perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
+  else
+    perform from pg_event_trigger_dropped_objects() where not is_temporary;
+  end if;
+  if found then
+    perform pg_notify('schema_changes', tg_tag);
+  end if;
+end $$;
+
+comment on function internal.announce_schema_change() is
+  'Tells the listeners of the channel "schema_changes" that tables, functions, grants or comments have changed.';
+
+-- Only a superuser may make event triggers. Elsewhere: notify pgrst, 'reload schema' after a change of the schema.
+do $$
+begin
+  if (select rolsuper from pg_roles where rolname = current_user) then
+    drop event trigger if exists announce_schema_change;
+    create event trigger announce_schema_change on ddl_command_end execute function internal.announce_schema_change();
+    drop event trigger if exists announce_schema_drop;
+    create event trigger announce_schema_drop on sql_drop execute function internal.announce_schema_change();
+  else
+    raise warning 'this role may not create event triggers: after changing the schema run: notify pgrst, ''reload schema''';
+  end if;
+end $$;
+
+create or replace function internal.touch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.updated_at := now();
+  return new;
+end $$;
+
+comment on function internal.touch() is 'Writes updated_at when a row really changes.';
+
+

@@ -1,0 +1,16 @@
+create or replace function public.create_comment(article_id bigint, content text) returns public.comments
+language plpgsql volatile set search_path = '' as $$
+declare comment public.comments;
+begin
+  if article_id is null then raise foreign_key_violation; end if;
+  insert into public.comments (article_id, content) values (create_comment.article_id, create_comment.content)
+  returning * into comment;
+  return comment;
+exception when foreign_key_violation then
+  raise no_data_found using message = 'no such article';
+end $$;
+
+comment on function public.create_comment(bigint, text) is $$
+@notNull
+Adds a comment; its author is the caller. Raises P0002 when there is no such article.
+$$;

@@ -1,0 +1,25 @@
+-- Who a request can be. Roles belong to the whole server, so each is made only when it is missing.
+-- The login roles that may become these are made at start, with their passwords (db/cluster/provision.ts).
+do $$
+declare name text;
+begin
+  foreach name in array array['anon', 'authenticated', 'admin', 'service_role', 'auth_owner'] loop
+    if not exists (select from pg_roles where rolname = name) then
+      execute format('create role %I nologin', name);
+    end if;
+  end loop;
+
+  -- An administrator may do what every signed-in caller may.
+  if not pg_has_role('admin', 'authenticated', 'member') then
+    grant authenticated to admin;
+  end if;
+
+  if not (select rolbypassrls from pg_roles where rolname = 'service_role') then
+    alter role service_role bypassrls;
+  end if;
+
+  -- The migrating role hands the tables of authentication to their owner.
+  if not pg_has_role('auth_owner', 'member') then
+    execute format('grant auth_owner to %I', current_user);
+  end if;
+end $$;

@@ -1,0 +1,20 @@
+-- The whole database, in the order in which it is made. Migrations include the same files.
+--!include roles.sql
+--!include schemas.sql
+--!include caller/functions.sql
+--!include changes/functions.sql
+--!include users/table.sql
+--!include users/functions.sql
+--!include users/access.sql
+--!include articles/table.sql
+--!include articles/access.sql
+--!include translations/table.sql
+--!include translations/access.sql
+--!include comments/table.sql
+--!include comments/functions.sql
+--!include comments/access.sql
+--!include articles/functions.sql
+--!include articles/events.sql
+--!include comments/events.sql
+--!include accounts/table.sql
+--!include accounts/functions.sql

@@ -1,0 +1,41 @@
+create table public.users (
+  id         bigint generated always as identity primary key,
+  name       text not null,
+  email      text not null,
+  age        integer,
+  avatar_url text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+
+  constraint users_name_length check (name ~ '\S' and char_length(name) <= 200),
+  constraint users_email_format check (
+    char_length(email) <= 254 and email ~ '^[^@[:space:]]+@[^@[:space:].]+(\.[^@[:space:].]+)+$'
+  ),
+  constraint users_age_range check (age between 0 and 150),
+  constraint users_avatar_url_format check (avatar_url ~ '^https?://[^[:space:]]+$' and char_length(avatar_url) <= 2000)
+);
+
+-- Two addresses that differ only in case are one; login by e-mail.
+create unique index users_email_key on public.users (lower(email));
+
+create or replace trigger _100_timestamps before update on public.users
+  for each row when (old.* is distinct from new.*) execute function internal.touch();
+
+comment on table public.users is $$
+@behavior +query:resource:list -query:resource:connection
+Somebody who writes articles and comments.
+$$;
+comment on column public.users.id is 'Assigned by the service, increasing.';
+comment on column public.users.name is 'The name shown to others; 1 to 200 characters.';
+comment on column public.users.email is 'Unique among users, whatever its case.';
+comment on column public.users.age is 'In years, 0 to 150.';
+comment on column public.users.avatar_url is E'@behavior -select\nAddress of a picture, http or https.';
+comment on column public.users.created_at is 'When the user signed up.';
+comment on column public.users.updated_at is 'When the user last changed.';
+
+-- The comment of a constraint is the message that a client gets when a value breaks it.
+comment on index public.users_email_key is 'email already registered';
+comment on constraint users_name_length on public.users is 'name must have 1 to 200 characters';
+comment on constraint users_email_format on public.users is 'email must be a valid address';
+comment on constraint users_age_range on public.users is 'age must be from 0 to 150';
+comment on constraint users_avatar_url_format on public.users is 'avatar_url must be an http or https address';

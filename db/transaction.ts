@@ -1,0 +1,181 @@
+import pg from "pg";
+import type { DatabaseError } from "pg-protocol";
+import { Batch, type NamedStatement, type Result, type Statement } from "./batch.ts";
+import { type Identity, SETTINGS, settingsOf } from "./caller.ts";
+import { RawClient } from "./connection.ts";
+import { ApiError, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
+
+export type { Result, Statement } from "./batch.ts";
+
+export type TransactionOptions = {
+  /** Connection settings of pg: connection string, ssl, and `max`, the size of the pool. */
+  readonly pool: pg.PoolConfig;
+  /** Milliseconds until Postgres ends a statement with 57014; 0 is never. */
+  readonly statementTimeout: number;
+  /** Prepared statements per connection; 0 sends them without a name, for poolers that can't keep named ones. */
+  readonly maxPrepared: number;
+  readonly onConnectionError: (error: Error) => void;
+};
+
+export type RunOptions = {
+  /** All statements see the database as the first one saw it. Costs no further wait. */
+  readonly snapshot?: boolean;
+  /** Ends the transaction: a waiting one never reaches the database, a running one is cancelled there. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+const SETTINGS_SQL = `select ${SETTINGS.map((name, i) => `pg_catalog.set_config('${name}', $${i + 1}, true)`).join(", ")}`;
+const MAX_NAMES_PER_ROLE = 10_000;
+
+/**
+ * Door 1 to Postgres: an identity and statements become one transaction in one round trip. The settings of the
+ * identity are local to it; nothing of a request is left on the connection.
+ */
+export class Transactions {
+  /** Waits on the database so far: one for each Sync. */
+  syncs = 0;
+  readonly #pool: pg.Pool;
+  readonly #options: TransactionOptions;
+  readonly #names = new Map<string, Map<string, string>>();
+  #nextName = 1;
+
+  constructor(options: TransactionOptions) {
+    this.#options = options;
+    this.#pool = new pg.Pool({ ...options.pool, Client: RawClient } as pg.PoolConfig);
+    this.#pool.on("error", options.onConnectionError);
+    // A connection that is lost while it is checked out would end the process without a listener of its own.
+    this.#pool.on("connect", (client) => client.on("error", options.onConnectionError));
+  }
+
+  /**
+   * Runs the statements as one transaction and gives their results, in order. Rejects with pg's DatabaseError, with
+   * ApiError for text that Postgres can't store, or with the reason of `signal`. Nothing is written in either case,
+   * except when the connection is lost while a commit is under way: that outcome is unknown, and not tried again.
+   */
+  async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
+    const snapshot = options.snapshot === true && statements.length > 1;
+    const batch = this.#statementsOf(identity, statements, snapshot);
+    const client = await this.#connect();
+    if (options.signal?.aborted) {
+      client.release();
+      throw options.signal.reason;
+    }
+    const cancellation = options.signal && this.#cancelOn(options.signal, client);
+    let broken: Error | undefined;
+    try {
+      const results = await this.#submitTwice(client, batch);
+      const first = snapshot ? 2 : 1;
+      return results.slice(first, first + statements.length);
+    } catch (error) {
+      if (isLost(error as DatabaseError)) broken = error as Error;
+      if (options.signal?.aborted) throw options.signal.reason;
+      throw (error as DatabaseError).code === undefined ? new ApiError(outcomeUnknown(), { cause: error }) : error;
+    } finally {
+      // A cancel request hits whatever the connection runs: it is given back when none is under way any more.
+      await cancellation?.settle();
+      client.release(broken);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end();
+  }
+
+  async #connect(): Promise<pg.PoolClient> {
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      throw new ApiError(databaseUnavailable(), { cause: error });
+    }
+  }
+
+  #statementsOf(identity: Identity, statements: readonly Statement[], snapshot: boolean): NamedStatement[] {
+    const { role } = identity.caller;
+    const settings = { text: SETTINGS_SQL, values: settingsOf(identity, this.#options.statementTimeout) };
+    for (const { values } of statements) for (const value of values) refuseUnstorable(value);
+    for (const value of settings.values) refuseUnstorable(value);
+    const all = snapshot ? [BEGIN_SNAPSHOT, settings, ...statements, COMMIT] : [settings, ...statements];
+    return all.map((statement) => ({ ...statement, name: this.#nameOf(role, statement.text) }));
+  }
+
+  // Row-level policies are part of a plan: one name for two roles would be planned anew at each change of role.
+  #nameOf(role: string, text: string): string {
+    if (this.#options.maxPrepared === 0) return "";
+    const names = this.#names.get(role) ?? new Map<string, string>();
+    this.#names.set(role, names);
+    const known = names.get(text);
+    if (known !== undefined) return known;
+
+    if (names.size >= MAX_NAMES_PER_ROLE) names.delete(names.keys().next().value as string);
+    const name = `s${this.#nextName++}`;
+    names.set(text, name);
+    return name;
+  }
+
+  async #submitTwice(client: pg.PoolClient, statements: readonly NamedStatement[]): Promise<Result[]> {
+    try {
+      return await this.#submit(client, statements);
+    } catch (error) {
+      if (!isStalePlan(error as DatabaseError)) throw error;
+      return this.#submit(client, statements);
+    }
+  }
+
+  #submit(client: pg.PoolClient, statements: readonly NamedStatement[]): Promise<Result[]> {
+    this.syncs++;
+    return new Promise((resolve, reject) => {
+      const batch: Batch = new Batch(statements, this.#options.maxPrepared, (error) => {
+        if (!error) return resolve(batch.results);
+        if (statements[0]?.text !== BEGIN_SNAPSHOT.text) return reject(error);
+        // The error skipped our COMMIT: the connection would stay in the failed transaction.
+        client.query("rollback", () => reject(error));
+      });
+      client.query(batch as never);
+    });
+  }
+
+  #cancelOn(signal: AbortSignal, client: pg.PoolClient): { settle(): Promise<void> } {
+    let request: Promise<void> | undefined;
+    const cancel = () => {
+      request = cancelRequest(this.#options.pool, client);
+    };
+    signal.addEventListener("abort", cancel, { once: true });
+    return {
+      async settle() {
+        signal.removeEventListener("abort", cancel);
+        await request;
+      },
+    };
+  }
+}
+
+const BEGIN_SNAPSHOT: Statement = { text: "begin isolation level repeatable read", values: [] };
+const COMMIT: Statement = { text: "commit", values: [] };
+
+function refuseUnstorable(value: string | null): void {
+  if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
+}
+
+/** Postgres refused before anything ran: the statement is unknown to this connection, or a type has changed under it. */
+const isStalePlan = (error: DatabaseError) =>
+  error.code === "26000" || (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
+
+/** No SQLSTATE: the socket is gone. FATAL: the server has ended this connection. */
+const isLost = (error: DatabaseError) => error.code === undefined || error.severity === "FATAL";
+
+/** Asks the server, on a connection of its own, to cancel what `client` is running; resolves when it was told. */
+function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<void> {
+  const { processID, secretKey } = client as unknown as { processID: number; secretKey: number };
+  const messenger = new pg.Client(config) as unknown as {
+    host: string;
+    port: number;
+    connection: pg.Connection & { connect(port: number, host: string): void; cancel(pid: number, key: number): void };
+  };
+  return new Promise((resolve) => {
+    const { connection } = messenger;
+    connection.on("connect", () => connection.cancel(processID, secretKey));
+    connection.on("error", () => resolve());
+    connection.on("end", () => resolve());
+    connection.connect(messenger.port, messenger.host);
+  });
+}

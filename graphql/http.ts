@@ -1,0 +1,142 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import type { Caller } from "../db/caller.ts";
+import { requestHeaders } from "../db/caller.ts";
+import { ApiError, type ConstraintMessages, type Problem } from "../db/errors.ts";
+import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
+import { clientGone } from "../http/client-gone.ts";
+import type { Engine, GraphQLRequest } from "./engine.ts";
+import { type ErrorFormat, formatError } from "./errors.ts";
+
+export type GraphQLHttpOptions = {
+  readonly engine: Engine;
+  readonly limits: BodyLimits;
+  /** HTTP status of an answer with an INTERNAL_ERROR. */
+  readonly internalStatus: number;
+  readonly anonymousRole: string;
+  constraintMessages(): ConstraintMessages;
+  callerOf(request: IncomingMessage): Caller;
+  requestIdOf(request: IncomingMessage): string;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+type MediaType = "application/json" | "application/graphql-response+json";
+type Answer = { readonly status: number; readonly body: string };
+
+/**
+ * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json every well-formed request is
+ * answered 200; application/graphql-response+json, when asked for, tells a document that can't be executed by 400.
+ */
+export function graphqlHandler(options: GraphQLHttpOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  return async (request, response) => {
+    const mediaType = mediaTypeOf(request.headers.accept);
+    const { status, body } = await answerTo(request, response, mediaType, options);
+    response.writeHead(status, {
+      "Content-Type": `${mediaType}; charset=utf-8`,
+      "Content-Length": Buffer.byteLength(body),
+      "Cache-Control": "no-store",
+      Vary: "Accept",
+    });
+    response.end(body);
+  };
+}
+
+async function answerTo(request: IncomingMessage, response: ServerResponse, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer> {
+  try {
+    const graphqlRequest = await readRequest(request, response, options.limits);
+    return await run(graphqlRequest, request, response, mediaType, options);
+  } catch (error) {
+    if (error instanceof ApiError) return refusal(error.problem);
+    throw error;
+  }
+}
+
+async function run(graphqlRequest: GraphQLRequest, request: IncomingMessage, response: ServerResponse, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer> {
+  const { engine } = options;
+  const caller = options.callerOf(request);
+  const format = formatFor(caller, options.requestIdOf(request), options);
+  const requestErrors = (errors: readonly GraphQLError[]): Answer => ({
+    status: mediaType === "application/json" ? 200 : 400,
+    body: JSON.stringify({ errors: errors.map((error) => formatError(error, format)) }),
+  });
+
+  const operation = engine.prepare(graphqlRequest);
+  if ("errors" in operation) return requestErrors(operation.errors);
+  if (operation.kind === "subscription") throw refuse(400, "subscriptions are served over WebSocket, at the same path");
+  if (operation.kind === "mutation" && request.method === "GET") {
+    response.setHeader("Allow", "POST");
+    throw refuse(405, "a mutation must be sent with POST");
+  }
+
+  const identity = { caller, request: { method: request.method!, path: "/graphql", headers: requestHeaders(request.headers) } };
+  const result = await engine.execute(operation, identity, clientGone(response));
+  if (result.data === undefined) return requestErrors(result.errors ?? []);
+  return answer(result, format, options.internalStatus);
+}
+
+function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
+  // `data` is JSON text already.
+  const data = result.data === null ? "null" : (result.data as unknown as string);
+  if (!result.errors) return { status: 200, body: `{"data":${data}}` };
+  const errors = result.errors.map((error) => formatError(error, format));
+  const isInternal = errors.some((error) => error.extensions?.code === "INTERNAL_ERROR");
+  return { status: isInternal ? internalStatus : 200, body: `{"errors":${JSON.stringify(errors)},"data":${data}}` };
+}
+
+function refusal({ status, code, message }: Problem): Answer {
+  return { status, body: JSON.stringify({ errors: [{ message, extensions: { code } }] }) };
+}
+
+const formatFor = (caller: Caller, requestId: string, options: GraphQLHttpOptions): ErrorFormat => ({
+  constraintMessages: options.constraintMessages(),
+  anonymous: caller.role === options.anonymousRole,
+  expired: caller.refused === "expired",
+  requestId,
+  onInternalError: (error) => options.onInternalError(error, requestId),
+});
+
+async function readRequest(request: IncomingMessage, response: ServerResponse, limits: BodyLimits): Promise<GraphQLRequest> {
+  if (request.method === "POST") return requestOf(await readJson(request, limits));
+  if (request.method === "GET") return requestOf(queryParameters(request, limits));
+  response.setHeader("Allow", "GET, POST");
+  throw refuse(405, "use POST, or GET for a query");
+}
+
+function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown {
+  const { searchParams } = new URL(request.url ?? "/", "http://localhost");
+  const variables = searchParams.get("variables");
+  return {
+    query: searchParams.get("query") ?? undefined,
+    operationName: searchParams.get("operationName") ?? undefined,
+    variables: variables === null ? undefined : parseJson(Buffer.from(variables), limits.depth),
+  };
+}
+
+/** Throws ApiError, status 400, for what is no request of GraphQL. */
+function requestOf(body: unknown): GraphQLRequest {
+  if (Array.isArray(body)) throw refuse(400, "batches are not served: send one request at a time");
+  if (typeof body !== "object" || body === null) throw refuse(400, "the body must be a JSON object with a query");
+  const { query, variables, operationName } = body as Record<string, unknown>;
+  if (typeof query !== "string" || query === "") throw refuse(400, "query must be a GraphQL document");
+  if (variables != null && (typeof variables !== "object" || Array.isArray(variables))) throw refuse(400, "variables must be an object");
+  if (operationName != null && typeof operationName !== "string") throw refuse(400, "operationName must be a string");
+  return {
+    query,
+    variables: (variables as Record<string, unknown> | null) ?? undefined,
+    operationName: operationName || undefined,
+  } as GraphQLRequest;
+}
+
+const refuse = (status: number, message: string) => new ApiError({ status, code: "VALIDATION_ERROR", message });
+
+/** `application/json` unless the client prefers the newer type, which it must name. */
+function mediaTypeOf(accept: string | undefined): MediaType {
+  if (!accept?.includes("application/graphql-response+json")) return "application/json";
+  const quality = (type: string) => {
+    const range = accept.split(",").map((part) => part.trim().toLowerCase()).find((part) => part.split(/\s*;/, 1)[0] === type);
+    return range === undefined ? 0 : Number(/;\s*q=([\d.]+)/.exec(range)?.[1] ?? 1);
+  };
+  return quality("application/graphql-response+json") >= quality("application/json")
+    ? "application/graphql-response+json"
+    : "application/json";
+}

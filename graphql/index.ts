@@ -1,0 +1,59 @@
+import type { IncomingMessage } from "node:http";
+import type { RequestHandler } from "express";
+import type { Caller } from "../db/caller.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { Database } from "../db/database.ts";
+import type { SocketRoute } from "../http/upgrade-gate.ts";
+import { Engine, type EngineOptions } from "./engine.ts";
+import { graphqlHandler } from "./http.ts";
+import { SchemaReload, type ReloadLog } from "./reload.ts";
+import { graphqlSocket } from "./socket.ts";
+
+export type GraphQLOptions = {
+  readonly database: Database;
+  readonly changes: ChangeFeed;
+  readonly anonymousRole: string;
+  readonly schema: EngineOptions["schema"];
+  readonly documents: EngineOptions["limits"];
+  readonly bodySize: number;
+  readonly jsonDepth: number;
+  readonly internalStatus: number;
+  readonly maxSubscriptions: number;
+  readonly maxBufferedBytes: number;
+  callerOf(authorization: unknown): Caller;
+  requestIdOf(request: IncomingMessage): string;
+  onInternalError(error: unknown, requestId: string): void;
+  readonly reloadLog: ReloadLog;
+};
+
+/** The GraphQL interface: its handler for HTTP, its route for WebSockets, and the reload of its schema. */
+export type GraphQLInterface = { readonly handler: RequestHandler; readonly socket: SocketRoute; readonly reload: SchemaReload };
+
+export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
+  const { database, changes, anonymousRole, callerOf } = options;
+  const engine = await Engine.create({ database, changes, anonymousRole, schema: options.schema, limits: options.documents });
+  const reload = new SchemaReload(engine, options.reloadLog);
+  changes.onSchemaChange(() => reload.soon());
+
+  const shared = {
+    engine,
+    anonymousRole,
+    constraintMessages: () => database.constraintMessages,
+    requestIdOf: options.requestIdOf,
+    onInternalError: options.onInternalError,
+  };
+  const handler = graphqlHandler({
+    ...shared,
+    limits: { size: options.bodySize, depth: options.jsonDepth },
+    internalStatus: options.internalStatus,
+    callerOf: (request) => callerOf(request.headers.authorization),
+  });
+  const socket = graphqlSocket({
+    ...shared,
+    callerOf,
+    maxSubscriptions: options.maxSubscriptions,
+    maxBufferedBytes: options.maxBufferedBytes,
+    maxDepth: options.jsonDepth,
+  });
+  return { handler, socket, reload };
+}

@@ -1,0 +1,76 @@
+import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
+import type { Identity } from "../db/caller.ts";
+import type { Statement, Transactions } from "../db/transaction.ts";
+
+type Waiting = { readonly query: PgClientQuery; resolve(result: PgClientResult<any>): void; reject(error: unknown): void };
+
+/**
+ * The SQL of one GraphQL operation on its way to the database. What PostGraphile asks for in the same moment, such as
+ * a page and its totalCount, is one transaction with one snapshot; a mutation is one by itself.
+ */
+export class OperationQueries {
+  readonly #transactions: Transactions;
+  readonly #identity: Identity;
+  readonly #signal: AbortSignal | undefined;
+  #waiting: Waiting[] = [];
+
+  constructor(transactions: Transactions, identity: Identity, signal?: AbortSignal) {
+    this.#transactions = transactions;
+    this.#identity = identity;
+    this.#signal = signal;
+  }
+
+  async query(query: PgClientQuery): Promise<PgClientResult<any>> {
+    // Only reads have names: they may wait for others, and be asked again.
+    if (query.name === undefined) return (await this.#run([query]))[0]!;
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ query, resolve, reject });
+      // Once all that is ready to run has run: by then every step of this layer has asked.
+      if (this.#waiting.length === 1) queueMicrotask(() => process.nextTick(() => this.#flush()));
+    });
+  }
+
+  async #flush(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    try {
+      const results = await this.#run(waiting.map(({ query }) => query));
+      for (const [i, { resolve }] of waiting.entries()) resolve(results[i]!);
+    } catch (error) {
+      if (waiting.length === 1) return waiting[0]!.reject(error);
+      // One of them has failed all: each is asked again by itself, so that the others have their answers.
+      for (const { query, resolve, reject } of waiting) this.#run([query]).then(([result]) => resolve(result!), reject);
+    }
+  }
+
+  async #run(queries: readonly PgClientQuery[]): Promise<PgClientResult<any>[]> {
+    const statements = queries.map(statementOf);
+    const results = await this.#transactions.run(this.#identity, statements, { snapshot: true, signal: this.#signal });
+    return results.map(({ rows, rowCount }, i) => ({
+      rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,
+      rowCount,
+      notices: [],
+    }));
+  }
+}
+
+/** How PostGraphile reaches the database: its `pgSettings` are the queries of the running operation. */
+export const withPgClient: WithPgClient = (async (queries: unknown, callback: (client: PgClient) => unknown) =>
+  callback({
+    query: (query: PgClientQuery) => (queries as OperationQueries).query(query),
+    withTransaction: () => {
+      throw new Error("a statement is a transaction here: write what belongs together as one SQL function");
+    },
+  } as PgClient)) as never;
+
+const textOf = (field: Buffer | null): string | null => (field === null ? null : field.toString());
+
+const statementOf = ({ text, values = [] }: PgClientQuery): Statement => ({ text, values: values.map(parameterOf) });
+
+function parameterOf(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  if (value === null || value === undefined) return null;
+  if (Buffer.isBuffer(value)) return `\\x${value.toString("hex")}`;
+  if (typeof value === "object") return JSON.stringify(value);
+  return String(value);
+}

@@ -1,0 +1,130 @@
+import type { IncomingMessage } from "node:http";
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer } from "graphql-ws";
+import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import type { RawData, WebSocket } from "ws";
+import { type Caller, requestHeaders } from "../db/caller.ts";
+import type { ConstraintMessages } from "../db/errors.ts";
+import { parseJson } from "../http/body.ts";
+import type { SocketRoute } from "../http/upgrade-gate.ts";
+import type { Engine, Operation } from "./engine.ts";
+import { type ErrorFormat, formatError } from "./errors.ts";
+import { visibleEvents } from "./visible-events.ts";
+
+export type GraphQLSocketOptions = {
+  readonly engine: Engine;
+  readonly anonymousRole: string;
+  /** Operations that may run on one socket. */
+  readonly maxSubscriptions: number;
+  /** Bytes that may wait for a client that reads too slowly. */
+  readonly maxBufferedBytes: number;
+  /** Levels of brackets that a message may have. */
+  readonly maxDepth: number;
+  constraintMessages(): ConstraintMessages;
+  callerOf(authorization: unknown): Caller;
+  requestIdOf(request: IncomingMessage): string;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/** One client: who it is becomes known when it says `connection_init`. */
+type Session = { readonly socket: WebSocket; readonly request: IncomingMessage; readonly requestId: string; caller: Caller };
+
+const BAD_REQUEST = 4400;
+const FORBIDDEN = 4403;
+const TOO_SLOW = 4429;
+/** The longest that a timer can wait. */
+const MAX_TIMEOUT = 2 ** 31 - 1;
+
+/** GraphQL over WebSocket (`graphql-transport-ws`): queries, mutations and subscriptions under the same rules as over HTTP. */
+export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
+  const { engine } = options;
+  const protocol = makeServer<Record<string, unknown>, Session>({
+    onConnect: ({ extra, connectionParams }) => signIn(extra, connectionParams, options),
+    onSubscribe: ({ extra, subscriptions }, _id, payload) => {
+      if (Object.keys(subscriptions).length > options.maxSubscriptions) return [tooMany(options.maxSubscriptions)];
+      const operation = engine.prepare({
+        query: payload.query,
+        variables: payload.variables ?? undefined,
+        operationName: payload.operationName ?? undefined,
+      });
+      if ("errors" in operation) return operation.errors;
+      // graphql-ws hands this to execute and subscribe below.
+      return { schema: engine.schema, document: operation.document, operationName: operation.operationName, operation, extra } as never;
+    },
+    execute: (args) => start(engine, args),
+    subscribe: (args) => start(engine, args),
+    onNext: ({ extra }, _id, _payload, _args, result) => ({
+      ...result,
+      ...(result.errors && { errors: result.errors.map((error) => formatError(error, formatFor(extra, options))) }),
+    }),
+    onError: ({ extra }, _id, _payload, errors) => errors.map((error) => formatError(error, formatFor(extra, options))),
+  });
+
+  return {
+    path: "/graphql",
+    protocol: GRAPHQL_TRANSPORT_WS_PROTOCOL,
+    accept(socket, request) {
+      const caller = options.callerOf(request.headers.authorization);
+      const session: Session = { socket, request, requestId: options.requestIdOf(request), caller };
+      const onClose = protocol.opened(
+        {
+          protocol: socket.protocol,
+          send: (text) => send(socket, text, options.maxBufferedBytes),
+          close: (code, reason) => socket.close(code, reason),
+          onMessage: (listener) => socket.on("message", (data) => receive(session, data, listener, options)),
+        },
+        session,
+      );
+      socket.once("close", (code, reason) => void onClose(code, reason.toString()));
+    },
+  };
+}
+
+function signIn(session: Session, parameters: Record<string, unknown> | undefined, options: GraphQLSocketOptions): void {
+  const authorization = parameters?.Authorization ?? parameters?.authorization;
+  if (authorization !== undefined) session.caller = options.callerOf(authorization);
+  const { expiresAt } = session.caller;
+  if (expiresAt === null) return;
+  const expire = () => session.socket.close(FORBIDDEN, "the access token has expired");
+  const timer = setTimeout(expire, Math.min(expiresAt - Date.now(), MAX_TIMEOUT));
+  session.socket.once("close", () => clearTimeout(timer));
+}
+
+async function start(engine: Engine, args: unknown) {
+  const { operation, extra } = args as { operation: Operation; extra: Session };
+  const request = { method: "GET", path: "/graphql", headers: requestHeaders(extra.request.headers) };
+  const result = await engine.start(operation, { caller: extra.caller, request });
+  return Symbol.asyncIterator in result ? visibleEvents(result) : (result as ExecutionResult);
+}
+
+async function receive(session: Session, data: RawData, listener: (message: never) => Promise<void>, options: GraphQLSocketOptions): Promise<void> {
+  const { socket, requestId } = session;
+  let message: unknown;
+  try {
+    message = parseJson(data as Buffer, options.maxDepth);
+  } catch {
+    return socket.close(BAD_REQUEST, "the message is not valid JSON");
+  }
+  try {
+    await listener(message as never);
+  } catch (error) {
+    options.onInternalError(error, requestId);
+    socket.close(1011, "internal error");
+  }
+}
+
+async function send(socket: WebSocket, text: string, maxBufferedBytes: number): Promise<void> {
+  if (socket.readyState !== socket.OPEN) return;
+  if (socket.bufferedAmount > maxBufferedBytes) return socket.close(TOO_SLOW, "this client reads too slowly");
+  socket.send(text);
+}
+
+const formatFor = ({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat => ({
+  constraintMessages: options.constraintMessages(),
+  anonymous: caller.role === options.anonymousRole,
+  expired: caller.refused === "expired",
+  requestId,
+  onInternalError: (error) => options.onInternalError(error, requestId),
+});
+
+const tooMany = (max: number) =>
+  new GraphQLError(`at most ${max} operations may run on one socket`, { extensions: { code: "RATE_LIMITED" } });

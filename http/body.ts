@@ -1,0 +1,79 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { ApiError } from "../db/errors.ts";
+
+export type BodyLimits = {
+  /** Bytes. */ readonly size: number;
+  /** Levels of brackets. */ readonly depth: number;
+};
+
+/**
+ * Reads a request's body as JSON. Throws ApiError: 413 over the size, 415 for anything but application/json in UTF-8,
+ * 400 for what is no JSON or has brackets in too many levels.
+ */
+export async function readJson(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
+  refuseMediaType(request);
+  return parseJson(await readBytes(request, limits.size), limits.depth);
+}
+
+export function parseJson(bytes: Buffer, maxDepth: number): unknown {
+  if (!isUtf8(bytes)) throw invalid("the body is not valid UTF-8");
+  if (depthOf(bytes, maxDepth) > maxDepth) throw invalid(`the body has brackets in more than ${maxDepth} levels`);
+  try {
+    return JSON.parse(bytes.toString());
+  } catch (error) {
+    throw invalid(`the body is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
+function refuseMediaType(request: IncomingMessage): void {
+  const type = request.headers["content-type"];
+  const isJson = type !== undefined && /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type.trim());
+  if (!isJson) throw unsupported("the body must be sent as Content-Type: application/json");
+  if (request.headers["content-encoding"] !== undefined) throw unsupported("the body must be sent without Content-Encoding");
+}
+
+function readBytes(request: IncomingMessage, maxSize: number): Promise<Buffer> {
+  if (Number(request.headers["content-length"] ?? 0) > maxSize) return Promise.reject(tooLarge(maxSize));
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxSize) {
+        request.removeAllListeners("data");
+        request.resume();
+        reject(tooLarge(maxSize));
+      } else chunks.push(chunk);
+    });
+    request.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    request.on("error", reject);
+  });
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const isOpening = (byte: number) => byte === 0x7b || byte === 0x5b;
+const isClosing = (byte: number) => byte === 0x7d || byte === 0x5d;
+
+/** The deepest level of brackets outside of strings; stops counting above `max`. JSON.parse itself knows no limit. */
+function depthOf(bytes: Buffer, max: number): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let i = 0; i < bytes.length && deepest <= max; i++) {
+    const byte = bytes[i]!;
+    if (inString) {
+      if (byte === BACKSLASH) i++;
+      else if (byte === QUOTE) inString = false;
+    } else if (byte === QUOTE) inString = true;
+    else if (isOpening(byte)) deepest = Math.max(deepest, ++depth);
+    else if (isClosing(byte)) depth--;
+  }
+  return deepest;
+}
+
+const invalid = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
+const unsupported = (message: string) => new ApiError({ status: 415, code: "VALIDATION_ERROR", message });
+const tooLarge = (size: number) =>
+  new ApiError({ status: 413, code: "VALIDATION_ERROR", message: `the body must not be larger than ${size} bytes` });

@@ -1,0 +1,47 @@
+import type { RequestHandler } from "express";
+
+export type ServiceState = "starting" | "ready" | "draining";
+
+export type Health = {
+  state(): ServiceState;
+  /** Rejects when the database does not answer. */
+  ping(): Promise<void>;
+  /** What an operator should know although requests are answered. */
+  details(): Readonly<Record<string, unknown>>;
+};
+
+const RETRY_SECONDS = "5";
+
+/** `GET /health`: 200 when requests can be answered, else 503 with the reason. */
+export function healthHandler(health: Health): RequestHandler {
+  return async (_request, response) => {
+    const reason = await reasonOf(health);
+    response.set("Cache-Control", "no-store");
+    if (reason === null) return void response.json({ status: "ok", ...health.details() });
+    response.status(503).set("Retry-After", RETRY_SECONDS).json({ status: "unavailable", reason });
+  };
+}
+
+/** `GET /live`: the process runs. Never asks the database. */
+export const liveHandler: RequestHandler = (_request, response) => {
+  response.set("Cache-Control", "no-store").json({ status: "ok" });
+};
+
+/** Turns requests away while the service is starting or stopping. */
+export function onlyWhenReady(state: () => ServiceState): RequestHandler {
+  return (_request, response, next) => {
+    if (state() === "ready") return next();
+    response.status(503).set("Retry-After", RETRY_SECONDS).set("Connection", "close");
+    response.json({ error: { code: "INTERNAL_ERROR", message: `the service is ${state()}: try again` } });
+  };
+}
+
+async function reasonOf({ state, ping }: Health): Promise<string | null> {
+  if (state() !== "ready") return state();
+  try {
+    await ping();
+    return null;
+  } catch {
+    return "the database does not answer";
+  }
+}

@@ -1,0 +1,121 @@
+import type { IncomingMessage, Server } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
+
+export type SocketLimits = {
+  /** Open sockets in all. */ readonly connections: number;
+  /** Open sockets from one address. */ readonly connectionsPerAddress: number;
+  /** Bytes of one message. */ readonly messageBytes: number;
+  /** Messages a second that one socket may send. */ readonly messageRate: number;
+  /** Bytes that may wait for a client that reads too slowly. */ readonly bufferedBytes: number;
+};
+
+/** Who takes the sockets of one path. */
+export type SocketRoute = {
+  readonly path: string;
+  /** The sub-protocol that a client must offer. */
+  readonly protocol: string;
+  accept(socket: WebSocket, request: IncomingMessage): void;
+};
+
+export type UpgradeGateOptions = {
+  readonly routes: readonly SocketRoute[];
+  readonly limits: SocketLimits;
+  /** Whether a page from this origin may connect; programs send none. */
+  isAllowedOrigin(origin: string): boolean;
+  addressOf(request: IncomingMessage): string;
+  onSocketError(error: Error): void;
+};
+
+const GOING_AWAY = 1001;
+const TOO_MANY_MESSAGES = 4429;
+
+/** The only way in for WebSockets: refuses with an HTTP status what is not wanted, and outlives malformed frames. */
+export class UpgradeGate {
+  readonly #options: UpgradeGateOptions;
+  readonly #websockets: WebSocketServer;
+  readonly #perAddress = new Map<string, number>();
+  #open = true;
+
+  constructor(server: Server, options: UpgradeGateOptions) {
+    this.#options = options;
+    this.#websockets = new WebSocketServer({
+      noServer: true,
+      maxPayload: options.limits.messageBytes,
+      perMessageDeflate: false,
+      handleProtocols: (offered) => options.routes.find(({ protocol }) => offered.has(protocol))?.protocol ?? false,
+    });
+    server.on("upgrade", (request, socket, head) => this.#handle(request, socket, head));
+  }
+
+  /** Lets nobody in any more and tells the others to go. */
+  close(): void {
+    this.#open = false;
+    for (const socket of this.#websockets.clients) socket.close(GOING_AWAY, "the service is stopping");
+  }
+
+  /** Ends the sockets that have not gone. */
+  terminate(): void {
+    for (const socket of this.#websockets.clients) socket.terminate();
+  }
+
+  #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Until ws takes over nobody listens: a reset by the client would end the process.
+    socket.on("error", this.#options.onSocketError);
+    const route = this.#options.routes.find(({ path }) => path === pathOf(request));
+    const refusal = this.#refuse(request, route);
+    if (refusal !== null || !route) return answer(socket, refusal ?? 404);
+
+    const address = this.#options.addressOf(request);
+    this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
+      this.#count(address, 1);
+      websocket.once("close", () => this.#count(address, -1));
+      websocket.on("error", this.#options.onSocketError);
+      this.#limit(websocket);
+      route.accept(websocket, request);
+    });
+  }
+
+  /** The status that turns the request away, or null. */
+  #refuse(request: IncomingMessage, route: SocketRoute | undefined): number | null {
+    const { limits, isAllowedOrigin, addressOf } = this.#options;
+    if (!this.#open) return 503;
+    if (!route) return 404;
+    const { origin } = request.headers;
+    if (origin !== undefined && !isAllowedOrigin(origin)) return 403;
+    const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
+    if (!offered.includes(route.protocol)) return 400;
+    if (this.#websockets.clients.size >= limits.connections) return 503;
+    if ((this.#perAddress.get(addressOf(request)) ?? 0) >= limits.connectionsPerAddress) return 429;
+    return null;
+  }
+
+  #count(address: string, change: 1 | -1): void {
+    const count = (this.#perAddress.get(address) ?? 0) + change;
+    if (count > 0) this.#perAddress.set(address, count);
+    else this.#perAddress.delete(address);
+  }
+
+  #limit(websocket: WebSocket): void {
+    const { messageRate } = this.#options.limits;
+    let second = 0;
+    let messages = 0;
+    const count = () => {
+      const now = Math.floor(Date.now() / 1000);
+      if (now !== second) {
+        second = now;
+        messages = 0;
+      }
+      if (++messages > messageRate) websocket.close(TOO_MANY_MESSAGES, "too many messages");
+    };
+    for (const event of ["message", "ping", "pong"] as const) websocket.on(event, count);
+  }
+}
+
+const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
+
+function answer(socket: Duplex, status: number): void {
+  const retry = status === 503 || status === 429 ? "Retry-After: 5\r\n" : "";
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${retry}Connection: close\r\nContent-Length: 0\r\n\r\n`);
+}

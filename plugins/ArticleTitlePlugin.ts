@@ -1,0 +1,31 @@
+import type { PgSelectSingleStep } from "postgraphile/@dataplan/pg";
+import type {} from "postgraphile";
+
+/** `Article.title(language: String): String!`: the column, or its translation by the SQL function `articles_title`. */
+export const ArticleTitlePlugin: GraphileConfig.Plugin = {
+  name: "ArticleTitlePlugin",
+  version: "1.0.0",
+  schema: {
+    hooks: {
+      GraphQLObjectType_fields_field(field, build, { scope }) {
+        const translate = build.input.pgRegistry.pgResources.articles_title as any;
+        if (!translate || scope.fieldName !== "title" || scope.pgFieldAttribute?.codec === undefined) return field;
+        if (scope.pgCodec !== translate.parameters[0].codec) return field;
+        return {
+          ...field,
+          args: {
+            language: {
+              type: build.graphql.GraphQLString,
+              description: "A language such as de; the original title where there is no translation, or none is asked for.",
+            },
+          },
+          plan($article: PgSelectSingleStep, { $language }: any) {
+            // Asked for or not is known when the operation is planned: most never call the function.
+            if ($language.constructor.name === "ConstantStep" && $language.data == null) return $article.get("title");
+            return translate.execute([{ step: $article.record() }, { step: $language, pgCodec: translate.parameters[1].codec }]);
+          },
+        } as any;
+      },
+    },
+  },
+};

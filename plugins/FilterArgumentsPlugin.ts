@@ -1,0 +1,47 @@
+import { type PgCodec, type PgSelectQueryBuilder, type PgSelectStep, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
+import { type ConnectionStep, lambda, type Step } from "postgraphile/grafast";
+import { sql } from "postgraphile/pg-sql2";
+
+/** `articles(status: ArticleStatus)`: a column tagged `@filterable` is an argument of its table's root collection. */
+export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
+  name: "FilterArgumentsPlugin",
+  version: "1.0.0",
+  after: ["PgFirstLastBeforeAfterArgsPlugin"],
+  schema: {
+    hooks: {
+      GraphQLObjectType_fields_field_args(args, build, { scope, Self }) {
+        const codec = scope.pgFieldResource?.codec;
+        const isRootCollection =
+          scope.fieldBehaviorScope === "query:resource:connection" || scope.fieldBehaviorScope === "query:resource:list";
+        if (!isRootCollection || !codec?.attributes) return args;
+
+        const filterable = Object.entries<any>(codec.attributes).filter(([, { extensions }]) => extensions?.tags?.filterable);
+        const filters = filterable.map(([attributeName, attribute]) => [
+          build.inflection.attribute({ codec: codec as any, attributeName }),
+          {
+            type: build.getGraphQLTypeByPgCodec(attribute.codec, "input"),
+            description: `Only those with this ${attributeName.replaceAll("_", " ")}.`,
+            applyPlan(_: unknown, $collection: any, arg: any) {
+              selectOf($collection).apply(equals(arg.getRaw(), attributeName, attribute.codec) as any);
+            },
+          },
+        ]);
+        return build.extend(args, Object.fromEntries(filters), `Adding filters to ${Self.name}.${scope.fieldName}`);
+      },
+    },
+  },
+};
+
+const selectOf = ($collection: PgSelectStep | ConnectionStep<any, any, any, any, any, PgSelectStep>): PgSelectStep =>
+  "getSubplan" in $collection ? $collection.getSubplan() : $collection;
+
+/** The condition is added when the request runs, and only when it sent a value. */
+const equals = ($value: Step, attribute: string, codec: PgCodec) =>
+  lambda(
+    $value,
+    (value) => (query: PgSelectQueryBuilder) => {
+      if (value == null) return;
+      query.where(sql`${query.alias}.${sql.identifier(attribute)} = ${sqlValueWithCodec(value, codec)}`);
+    },
+    true,
+  );

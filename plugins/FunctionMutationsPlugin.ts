@@ -1,0 +1,80 @@
+import { type PgResource, type PgResourceParameter, TYPES } from "postgraphile/@dataplan/pg";
+import { lambda } from "postgraphile/grafast";
+
+type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
+
+/**
+ * `Mutation.publishArticle(id: ID!): Article!`: a volatile SQL function is a mutation field of its own shape: its
+ * parameters are the arguments and its result is the result, without input, payload or clientMutationId.
+ */
+export const FunctionMutationsPlugin: GraphileConfig.Plugin = {
+  name: "FunctionMutationsPlugin",
+  version: "1.0.0",
+  after: ["PgCustomTypeFieldPlugin"],
+  schema: {
+    behaviorRegistry: {
+      add: {
+        flatMutationField: { description: "a mutation field without a payload around its result", entities: ["pgResource"] },
+      },
+    },
+    entityBehavior: {
+      pgResource: {
+        inferred: {
+          after: ["inferred"],
+          callback: (behavior, resource) =>
+            resource.parameters && resource.isMutation ? [behavior, "-mutationField", "flatMutationField"] : behavior,
+        },
+      },
+    },
+    hooks: {
+      GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks }) {
+        if (!scope.isRootMutation) return fields;
+        const functions = (Object.values(build.pgResources) as FunctionResource[]).filter(
+          (resource) =>
+            resource.parameters && resource.isMutation && build.behavior.pgResourceMatches(resource, "flatMutationField"),
+        );
+        return functions.reduce((extended, resource) => {
+          const type = resultType(build, resource);
+          if (!type) return extended;
+          const fieldName = build.inflection.customMutationField({ resource: resource as any });
+          const scopeOfField = { fieldName, fieldBehaviorScope: "flatMutationField", pgFieldResource: resource } as const;
+          return build.extend(
+            extended,
+            { [fieldName]: fieldWithHooks(scopeOfField, () => mutationField(build, resource, type)) },
+            `Adding a mutation for the function '${resource.name}'`,
+          );
+        }, fields);
+      },
+    },
+  },
+};
+
+function resultType(build: GraphileBuild.Build, resource: FunctionResource) {
+  const { GraphQLBoolean, GraphQLNonNull, isOutputType } = build.graphql;
+  // "returns void" answers true.
+  if (resource.codec === TYPES.void) return new GraphQLNonNull(GraphQLBoolean);
+  const type = build.getGraphQLTypeByPgCodec(resource.codec, "output");
+  if (!type || !isOutputType(type)) return null;
+  return resource.extensions?.tags?.notNull ? new GraphQLNonNull(type as any) : type;
+}
+
+function mutationField(build: GraphileBuild.Build, resource: FunctionResource, type: any): any {
+  const { makeArgs, makeFieldArgs } = build.pgGetArgDetailsFromParameters(resource);
+  return {
+    description: resource.description,
+    type,
+    args: makeFieldArgs(),
+    plan(_$root: unknown, args: any) {
+      const $result = resource.execute(makeArgs(args), "mutation") as any;
+      return resource.codec === TYPES.void ? lambda($result, () => true) : $result;
+    },
+  };
+}
+
+declare global {
+  namespace GraphileBuild {
+    interface BehaviorStrings {
+      flatMutationField: true;
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { type PgCodec, TYPES } from "postgraphile/@dataplan/pg";
+
+const integerUpTo = (max: bigint) => (text: string) =>
+  /^-?\d{1,19}$/.test(text) && BigInt(text) <= max && BigInt(text) >= -max - 1n;
+const isUuid = (text: string) => /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i.test(text);
+
+/** A codec whose text is NULL for Postgres when it can't be such a key: "abc" is no such row, not an error. */
+const idCodec = (base: PgCodec, name: string, canBe: (text: string) => boolean): PgCodec =>
+  ({ ...base, name, toPg: (value: unknown) => (canBe(String(value)) ? String(value) : null) }) as PgCodec;
+
+const ID_CODECS = new Map<PgCodec, PgCodec>([
+  [TYPES.int, idCodec(TYPES.int, "intId", integerUpTo(2n ** 31n - 1n))],
+  [TYPES.bigint, idCodec(TYPES.bigint, "bigintId", integerUpTo(2n ** 63n - 1n))],
+  [TYPES.uuid, idCodec(TYPES.uuid, "uuidId", isUuid)],
+]);
+
+/** `id: ID!`, `article(id: ID!)`: columns of keys, and parameters called `id` or `…_id`, are the scalar ID. */
+export const IdColumnsPlugin: GraphileConfig.Plugin = {
+  name: "IdColumnsPlugin",
+  version: "1.0.0",
+  gather: {
+    hooks: {
+      pgCodecs_attribute(_info, { pgClass, pgAttribute, attribute }) {
+        const isKey = pgClass
+          .getConstraints()
+          .some(({ contype, conkey }) => (contype === "p" || contype === "f") && conkey?.includes(pgAttribute.attnum));
+        const id = isKey ? ID_CODECS.get(attribute.codec) : undefined;
+        if (id) attribute.codec = id;
+      },
+      pgProcedures_functionResourceOptions(_info, { functionResourceOptions }) {
+        useIds(functionResourceOptions.parameters);
+      },
+      pgProcedures_PgResourceOptions(_info, { resourceOptions }) {
+        useIds(resourceOptions.parameters ?? []);
+      },
+    },
+  },
+  schema: {
+    hooks: {
+      init(_, build) {
+        for (const codec of ID_CODECS.values()) build.setGraphQLTypeForPgCodec(codec, ["input", "output"], "ID");
+        return _;
+      },
+    },
+  },
+};
+
+type Parameter = { readonly name: string | null; codec: PgCodec };
+
+function useIds(parameters: readonly { readonly name: string | null; readonly codec: PgCodec }[]): void {
+  for (const parameter of parameters as readonly Parameter[]) {
+    const id = /(^|_)id$/.test(parameter.name ?? "") ? ID_CODECS.get(parameter.codec) : undefined;
+    if (id) parameter.codec = id;
+  }
+}

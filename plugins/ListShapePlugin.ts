@@ -1,0 +1,61 @@
+import type { PgSelectStep } from "postgraphile/@dataplan/pg";
+import { lambda } from "postgraphile/grafast";
+import { orderCollection } from "./order.ts";
+import { pageOffset, pageSize } from "./page-size.ts";
+
+/**
+ * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.articles(limit: Int = 10): [Article!]!`, in the
+ * table's order. A function tagged `@unpaged` has its own arguments only.
+ */
+export const ListShapePlugin: GraphileConfig.Plugin = {
+  name: "ListShapePlugin",
+  version: "1.0.0",
+  after: ["PgFirstLastBeforeAfterArgsPlugin"],
+  schema: {
+    hooks: {
+      GraphQLObjectType_fields_field(field, _build, { scope }) {
+        const { plan } = field;
+        const resource = scope.pgFieldResource;
+        if (!scope.isPgFieldSimpleCollection || !resource || resource.parameters || !plan) return field;
+        return {
+          ...field,
+          plan($parent, args, info) {
+            const $select = plan($parent, args, info) as PgSelectStep;
+            orderCollection($select);
+            return $select;
+          },
+        };
+      },
+      GraphQLObjectType_fields_field_args(args, build, { scope }) {
+        if (!scope.isPgFieldSimpleCollection) return args;
+        const { first: _first, offset, ...others } = args;
+        if (scope.pgFieldResource?.extensions?.tags?.unpaged) return others;
+
+        const { GraphQLInt } = build.graphql;
+        const size = pageSize("limit", build.options.maxPageSize ?? 1000);
+        const limit = {
+          type: GraphQLInt,
+          description: "At most so many.",
+          defaultValue: 10,
+          applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
+            $list.setFirst(lambda(arg.getRaw(), size, true) as never);
+          },
+        };
+        if (scope.isPgManyRelationListField) return { ...others, limit };
+        return {
+          ...others,
+          limit,
+          offset: {
+            ...offset!,
+            type: GraphQLInt,
+            description: "Skips so many.",
+            defaultValue: 0,
+            applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
+              $list.setOffset(lambda(arg.getRaw(), pageOffset, true) as never);
+            },
+          },
+        };
+      },
+    },
+  },
+};

@@ -1,0 +1,147 @@
+import {
+  type PgResource,
+  pgInsertSingle,
+  pgUpdateSingle,
+  sqlValueWithCodec,
+  withPgClient,
+} from "postgraphile/@dataplan/pg";
+import { list, SafeError, sideEffect } from "postgraphile/grafast";
+import { sql } from "postgraphile/pg-sql2";
+
+type TableResource = PgResource<any, any, any, any, any>;
+type KeyArgument = { readonly attribute: string; readonly argName: string; readonly type: any };
+type WriteScope = "resource:insert" | "resource:update" | "resource:delete";
+
+/**
+ * Every table that may be written has the shape of the documented mutations: createX(input): X!,
+ * updateX(id, input): X!, deleteX(id): Boolean!. A SQL function of that name takes precedence. GRANTs decide which
+ * columns the inputs have, policies which rows they reach.
+ */
+export const TableMutationsPlugin: GraphileConfig.Plugin = {
+  name: "TableMutationsPlugin",
+  version: "1.0.0",
+  after: ["FunctionMutationsPlugin"],
+  schema: {
+    entityBehavior: {
+      pgResource: {
+        inferred: {
+          // Before the others: GRANTs (PgRBACPlugin) and smart tags have the last word.
+          provides: ["default"],
+          before: ["inferred", "override"],
+          callback: (behavior, resource) =>
+            resource.parameters || !resource.codec.attributes ? behavior : ["insert", "update", "delete", behavior],
+        },
+      },
+    },
+    hooks: {
+      GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks }) {
+        if (!scope.isRootMutation) return fields;
+        let extended = fields;
+        for (const resource of Object.values(build.pgResources) as TableResource[]) {
+          for (const [fieldName, fieldBehaviorScope, make] of mutationsOf(build, resource)) {
+            if (fieldName in extended || !build.behavior.pgResourceMatches(resource, fieldBehaviorScope)) continue;
+            const field = fieldWithHooks({ fieldName, fieldBehaviorScope, pgFieldResource: resource }, make);
+            extended = build.extend(extended, { [fieldName]: field }, `Adding ${fieldBehaviorScope} for '${resource.name}'`);
+          }
+        }
+        return extended;
+      },
+    },
+  },
+};
+
+function mutationsOf(build: GraphileBuild.Build, resource: TableResource): [string, WriteScope, () => any][] {
+  const { codec } = resource;
+  if (resource.parameters || !codec.attributes || codec.isAnonymous) return [];
+  const { isInputObjectType, isOutputType } = build.graphql;
+  const type = build.getGraphQLTypeByPgCodec(codec, "output");
+  if (!type || !isOutputType(type)) return [];
+
+  const typeName = build.inflection.tableType(codec);
+  const name = (verb: string) => build.inflection.camelCase(`${verb}-${typeName}`);
+  const input = build.getGraphQLTypeByPgCodec(codec, "input");
+  const patch = build.getGraphQLTypeByPgCodec(codec, "patch");
+  const keys = keyArguments(build, resource);
+
+  const mutations: [string, WriteScope, () => any][] = [];
+  if (isInputObjectType(input)) mutations.push([name("create"), "resource:insert", () => createField(build, resource, type, input)]);
+  if (keys.length === 0) return mutations;
+  if (isInputObjectType(patch)) {
+    mutations.push([name("update"), "resource:update", () => updateField(build, resource, type, patch, keys)]);
+  }
+  mutations.push([name("delete"), "resource:delete", () => deleteField(build, resource, keys)]);
+  return mutations;
+}
+
+function keyArguments(build: GraphileBuild.Build, resource: TableResource): KeyArgument[] {
+  const { codec, uniques } = resource;
+  const primary = uniques.find((unique: { isPrimary?: boolean }) => unique.isPrimary);
+  return ((primary?.attributes ?? []) as string[]).map((attribute) => ({
+    attribute,
+    argName: build.inflection.attribute({ attributeName: attribute, codec }),
+    type: build.getGraphQLTypeByPgCodec(codec.attributes[attribute].codec, "input"),
+  }));
+}
+
+function createField(build: GraphileBuild.Build, resource: TableResource, type: any, input: any) {
+  const { GraphQLNonNull } = build.graphql;
+  return {
+    description: `Writes a ${type.name}.`,
+    type: new GraphQLNonNull(type),
+    args: { input: { type: new GraphQLNonNull(input), applyPlan: applyRow } },
+    plan(_$root: unknown, args: any) {
+      const $row = pgInsertSingle(resource);
+      args.apply($row);
+      return $row;
+    },
+  };
+}
+
+function updateField(build: GraphileBuild.Build, resource: TableResource, type: any, patch: any, keys: readonly KeyArgument[]) {
+  const { GraphQLNonNull } = build.graphql;
+  return {
+    description: `Changes the fields of a ${type.name} that are given.`,
+    type: new GraphQLNonNull(type),
+    args: { ...argumentsFor(build, keys), input: { type: new GraphQLNonNull(patch), applyPlan: applyRow } },
+    plan(_$root: unknown, args: any) {
+      const $row = pgUpdateSingle(resource, Object.fromEntries(keys.map((key) => [key.attribute, args.getRaw(key.argName)])));
+      args.apply($row);
+      // There is no such row, or none that the policies let this caller change.
+      sideEffect($row.get(keys[0]!.attribute), (key) => {
+        if (key == null) throw new SafeError(`${type.name} not found`, { code: "RESOURCE_NOT_FOUND" });
+      });
+      return $row;
+    },
+  };
+}
+
+function deleteField(build: GraphileBuild.Build, resource: TableResource, keys: readonly KeyArgument[]) {
+  const { GraphQLBoolean, GraphQLNonNull } = build.graphql;
+  return {
+    description: "Removes the row; false when there is none that the caller may remove.",
+    type: new GraphQLNonNull(GraphQLBoolean),
+    args: argumentsFor(build, keys),
+    plan(_$root: unknown, args: any) {
+      // Not pgDeleteSingle, which throws where the contract answers false.
+      const $values = list(keys.map((key) => args.getRaw(key.argName)));
+      const $deleted = withPgClient(resource.executor, $values, async (client, values) => {
+        const conditions = keys.map(
+          ({ attribute }, i) =>
+            sql`${sql.identifier(attribute)} = ${sqlValueWithCodec(values[i], resource.codec.attributes[attribute].codec)}`,
+        );
+        const statement = sql.compile(sql`delete from ${resource.from as any} where ${sql.join(conditions, " and ")}`);
+        const { rowCount } = await client.query(statement as any);
+        return (rowCount ?? 0) > 0;
+      });
+      $deleted.hasSideEffects = true;
+      return $deleted;
+    },
+  };
+}
+
+const argumentsFor = (build: GraphileBuild.Build, keys: readonly KeyArgument[]) =>
+  Object.fromEntries(keys.map((key) => [key.argName, { type: new build.graphql.GraphQLNonNull(key.type) }]));
+
+function applyRow(_: unknown, $row: any, arg: any): void {
+  arg.apply($row, (query: any) => query.setBuilder());
+}

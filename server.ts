@@ -1,0 +1,245 @@
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { Express } from "express";
+import type { Logger } from "pino";
+import { createApp, type Routes } from "./app.ts";
+import { printBanner } from "./banner.ts";
+import { type Config, ConfigError, helpText, readConfig } from "./config.ts";
+import { NotificationFeed } from "./db/changes/notifications.ts";
+import { type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
+import { keepSecret } from "./db/cluster/secrets.ts";
+import { Database } from "./db/database.ts";
+import { explorerRouter } from "./graphql/explorer.ts";
+import { createGraphQL, type GraphQLInterface } from "./graphql/index.ts";
+import { allowsOrigin } from "./http/cors.ts";
+import type { ServiceState } from "./http/health.ts";
+import { requestIdOf } from "./http/request-id.ts";
+import { UpgradeGate } from "./http/upgrade-gate.ts";
+import { createLog } from "./log.ts";
+import { authRouter } from "./rest-gateway/auth/router.ts";
+import { BearerResolver } from "./rest-gateway/principal/bearer.ts";
+import { Tokens } from "./rest-gateway/principal/tokens.ts";
+
+export type Service = {
+  readonly url: string;
+  readonly tokens: Tokens;
+  /** Rounds of waiting for the database so far. */
+  databaseWaits(): number;
+  /** Lets running requests end, then ends everything. Calling it again waits for the same end. */
+  stop(): Promise<void>;
+  /** Resolves when the embedded database has ended although nobody stopped it. */
+  readonly databaseLost: Promise<void>;
+};
+
+/** Starts the service; rejects, with nothing left running, when it can't. */
+export async function startService(config: Config, log: Logger): Promise<Service> {
+  let state: ServiceState = "starting";
+  let parts: Parts | null = null;
+  const app = createApp({
+    log,
+    health: {
+      state: () => state,
+      ping: () => parts!.database.ping(),
+      details: () => ({ details: { graphql: { schema: parts!.graphql.reload.failure ?? "current" } } }),
+    },
+    corsOrigins: config.corsOrigins,
+    trustProxy: config.trustProxy,
+    routes: () => parts?.routes ?? null,
+  });
+  const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }, app);
+  await listen(server, config);
+  const url = config.baseUrl || `http://${config.host}:${(server.address() as AddressInfo).port}`;
+
+  try {
+    parts = await assemble(config, log);
+  } catch (error) {
+    server.closeAllConnections();
+    server.close();
+    throw error;
+  }
+  const { opened, database, tokens } = parts;
+  const gate = openGate(app, server, config, parts, log);
+  state = "ready";
+
+  let stopped: Promise<void> | undefined;
+  const stop = async () => {
+    state = "draining";
+    gate.close();
+    await drain(server, config.drainTimeout);
+    gate.terminate();
+    await parts?.close();
+  };
+  return {
+    url,
+    tokens,
+    databaseWaits: () => database.waits,
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+    databaseLost: opened.cluster ? opened.cluster.ended.then(() => (stopped ? new Promise(() => {}) : undefined)) : new Promise(() => {}),
+  };
+}
+
+/** Everything behind the server. */
+type Parts = {
+  readonly opened: OpenedDatabase;
+  readonly database: Database;
+  readonly graphql: GraphQLInterface;
+  readonly tokens: Tokens;
+  readonly routes: Routes;
+  close(): Promise<void>;
+};
+
+async function assemble(config: Config, log: Logger): Promise<Parts> {
+  const secret = config.jwtSecret || config.jwtPrivateKey || (await keepSecret(join(config.dataDir, "secret")));
+  const tokens = new Tokens({ secret, privateKey: config.jwtPrivateKey, audience: config.jwtAudience });
+  const opened = await openDatabase({ ...config, secret, log: (level, message) => logLine(log, level, message) });
+  const onConnectionError = (error: Error) => log.warn({ err: error }, "a connection to the database was lost");
+  const database = new Database({ ...config, logins: opened.logins, onConnectionError });
+  const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
+  const close = async () => {
+    await changes.close();
+    await database.close();
+    await opened.cluster?.stop();
+  };
+  try {
+    await changes.start();
+    const bearer = new BearerResolver(tokens, config.anonymousRole);
+    const graphql = await createGraphQL({
+      database,
+      changes,
+      anonymousRole: config.anonymousRole,
+      schema: config,
+      documents: {
+        depth: config.maxDepth,
+        complexity: config.maxComplexity,
+        tokens: config.maxTokens,
+        brackets: config.jsonDepth,
+        suggestions: config.embedded,
+      },
+      bodySize: config.bodyLimit,
+      jsonDepth: config.jsonDepth,
+      internalStatus: config.internalStatus,
+      maxSubscriptions: config.wsMaxSubscriptions,
+      maxBufferedBytes: config.wsMaxBufferedBytes,
+      callerOf: (authorization) => bearer.resolve(authorization),
+      requestIdOf,
+      onInternalError: (error, requestId) => log.error({ requestId, err: error }, "unhandled error"),
+      reloadLog: {
+        onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and is served anew"),
+        onFailed: (error) => log.error({ err: error }, "the changed schema can not be served: the old one stays"),
+      },
+    });
+    const limits = { size: config.bodyLimit, depth: config.jsonDepth };
+    const routes: Routes = {
+      graphql: graphql.handler,
+      explorer: config.graphiql ? explorerRouter() : null,
+      auth: config.migrate ? authRouter({ database: database.auth, tokens, limits }) : null,
+    };
+    return {
+      opened,
+      database,
+      graphql,
+      tokens,
+      routes,
+      close: async () => {
+        await graphql.reload.close();
+        await close();
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function openGate(app: Express, server: Server, config: Config, { graphql }: Parts, log: Logger): UpgradeGate {
+  return new UpgradeGate(server, {
+    routes: [graphql.socket],
+    limits: {
+      connections: config.wsMaxConnections,
+      connectionsPerAddress: config.wsMaxPerAddress,
+      messageBytes: config.wsMaxMessageBytes,
+      messageRate: config.wsMessageRate,
+      bufferedBytes: config.wsMaxBufferedBytes,
+    },
+    isAllowedOrigin: allowsOrigin(config.corsOrigins),
+    // Express works out the address behind trusted proxies; it lends its request to do so.
+    addressOf: (request: IncomingMessage) => Object.setPrototypeOf(request, app.request).ip ?? "",
+    onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
+  });
+}
+
+function listen(server: Server, { host, port }: Config): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+/** No new connections; running requests get `timeout` milliseconds to end. */
+async function drain(server: Server, timeout: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeIdleConnections();
+  const timer = setTimeout(() => server.closeAllConnections(), timeout);
+  await closed;
+  clearTimeout(timer);
+}
+
+function logLine(log: Logger, level: string, message: string): void {
+  if (level === "error") log.error(message);
+  else if (level === "warning") log.warn(message);
+  else log.debug(message);
+}
+
+async function main(): Promise<void> {
+  const [argument] = process.argv.slice(2);
+  if (argument === "--help" || argument === "-h") return void process.stdout.write(helpText());
+  if (argument !== undefined) return refuse(`${argument} is no option of this service; npm start -- --help lists the settings`);
+
+  let config: Config;
+  try {
+    config = readConfig(process.env);
+  } catch (error) {
+    if (error instanceof ConfigError) return refuse(error.message);
+    throw error;
+  }
+  const log = createLog(config.logLevel);
+  const starting = startService(config, log);
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      log.info({ signal }, "stopping");
+      starting
+        .then((service) => service.stop())
+        .then(() => process.exit(0))
+        .catch((error) => {
+          log.fatal({ err: error }, "the service did not stop cleanly");
+          process.exit(1);
+        });
+    });
+  }
+  try {
+    const service = await starting;
+    printBanner(config, service);
+    service.databaseLost.then(() => {
+      log.fatal("the embedded database has ended");
+      process.exit(1);
+    });
+  } catch (error) {
+    log.fatal(`the service can not start: ${(error as Error).message}`);
+    log.debug({ err: error }, "why");
+    process.exitCode = 1;
+  }
+}
+
+function refuse(message: string): void {
+  process.stderr.write(`${message}\n`);
+  process.exitCode = 2;
+}
+
+if (import.meta.main) await main();

@@ -1,0 +1,39 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { inject } from "vitest";
+import { TEMPLATE } from "./cluster.ts";
+
+export type TestDatabase = {
+  readonly name: string;
+  /** The owner's connection string. */
+  readonly url: string;
+  /** The owner's connection: what a DBA types into psql. */
+  readonly owner: pg.Client;
+  drop(): Promise<void>;
+};
+
+/** A database of its own for a test file: users ada (1), bob (2), admin (3) and carol (4), articles 1 to 4, comments 1 to 3. */
+export async function createTestDatabase(clusterUrl: string = inject("clusterUrl")): Promise<TestDatabase> {
+  const root = new pg.Client({ connectionString: clusterUrl });
+  await root.connect();
+  const name = `test_${randomBytes(5).toString("hex")}`;
+  // One copy at a time: nobody else may be connected to the template.
+  await root.query("select pg_advisory_lock(1)");
+  await root.query(`create database ${name} template ${TEMPLATE}`);
+  await root.query("select pg_advisory_unlock(1)");
+
+  const url = new URL(clusterUrl);
+  url.pathname = `/${name}`;
+  const owner = new pg.Client({ connectionString: url.href });
+  await owner.connect();
+  return {
+    name,
+    url: url.href,
+    owner,
+    async drop() {
+      await owner.end();
+      await root.query(`drop database ${name} with (force)`);
+      await root.end();
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { readConfig } from "../../config.ts";
+import { createLog } from "../../log.ts";
+import { type Service, startService } from "../../server.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
+
+/** Answer of GraphQL as a client sees it. */
+export type Answer = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly data?: any;
+  readonly errors?: { message: string; path?: (string | number)[]; extensions: { code: string; requestId?: string } }[];
+};
+
+export type TestService = {
+  readonly url: string;
+  readonly service: Service;
+  readonly database: TestDatabase;
+  /** `gql("{ me { id } }", { as: "ada" })` */
+  gql(query: string, options?: GqlOptions): Promise<Answer>;
+  /** The access token of a demo account: ada (1), bob (2), admin (3). */
+  token(user: DemoUser): string;
+  stop(): Promise<void>;
+};
+
+export type DemoUser = "ada" | "bob" | "admin";
+export type GqlOptions = {
+  readonly variables?: Readonly<Record<string, unknown>>;
+  readonly operationName?: string;
+  readonly as?: DemoUser;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+const USERS: Record<DemoUser, { id: string; name: string; role: string; permissions: string[] }> = {
+  ada: { id: "1", name: "Ada Lovelace", role: "authenticated", permissions: [] },
+  bob: { id: "2", name: "Bob Kahn", role: "authenticated", permissions: [] },
+  admin: { id: "3", name: "Administrator", role: "admin", permissions: [] },
+};
+
+export const JWT_SECRET = "a secret of the tests, long enough for HS256";
+
+/** The real service on a database of its own. `settings` are environment variables. */
+export async function startTestService(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
+  const database = await createTestDatabase();
+  const environment = { DATABASE_URL: database.url, JWT_SECRET, PORT: "0", LOG_LEVEL: "silent", SEED: "none", ...settings };
+  const config = readConfig(environment);
+  const service = await startService(config, createLog(config.logLevel));
+  const token = (user: DemoUser) => service.tokens.issuePair(USERS[user]).accessToken;
+  return {
+    url: service.url,
+    service,
+    database,
+    token,
+    gql: (query, options = {}) => post(service.url, query, options, options.as && token(options.as)),
+    async stop() {
+      await service.stop();
+      await database.drop();
+    },
+  };
+}
+
+async function post(url: string, query: string, { variables, operationName, headers }: GqlOptions, token?: string): Promise<Answer> {
+  const response = await fetch(`${url}/graphql`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...headers,
+    },
+    body: JSON.stringify({ query, variables, operationName }),
+  });
+  return { status: response.status, headers: response.headers, ...((await response.json()) as object) };
+}
