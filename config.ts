@@ -235,7 +235,7 @@ const FAMILIES = /^(DB|GRAPHQL|JWT|WS)_/;
  *   readConfig({ PORT: "8080" }).port   // 8080
  *   readConfig({ PORT: "http" })        // throws: PORT must be a whole number (is "http")
  */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+export function readConfig(environment: Readonly<Record<string, string | undefined>> = process.env): Config {
   refuseUnknown(Object.keys(environment));
   const parsed = Object.fromEntries(
     Object.entries(SETTINGS).map(([key, setting]) => [key, parse(setting, environment[setting.name])]),

@@ -204,7 +204,7 @@ async function main(): Promise<void> {
 
   let config: Config;
   try {
-    config = readConfig(process.env);
+    config = readConfig();
   } catch (error) {
     if (error instanceof ConfigError) return refuse(error.message);
     throw error;

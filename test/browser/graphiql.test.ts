@@ -1,0 +1,57 @@
+import { existsSync } from "node:fs";
+import { type Browser, chromium } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const QUERY = "query Newest { articles(first: 2) { totalCount edges { node { title author { name } } } } }";
+
+const installed = existsSync(CHROMIUM);
+if (!installed) console.warn(`skipped: the explorer in a browser, because ${CHROMIUM} is not installed`);
+
+let service: TestService;
+let browser: Browser;
+beforeAll(async () => {
+  if (!installed) return;
+  service = await startTestService({ GRAPHIQL: "on" });
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+});
+afterAll(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+test.skipIf(!installed)(
+  "/graphiql shows a query and its answer, and asks no other host",
+  { timeout: 60_000 },
+  async () => {
+    const page = await browser.newPage({ viewport: { width: 1400, height: 800 } });
+    const hosts = new Set<string>();
+    const faults: string[] = [];
+    page.on("request", (request) => hosts.add(new URL(request.url()).host));
+    page.on("pageerror", (error) => faults.push(error.message));
+
+    await page.goto(`${service.url}/graphiql`);
+    await page.locator(".graphiql-query-editor .monaco-editor").first().click({ timeout: 30_000 });
+    await page.keyboard.press("Control+A");
+    await page.keyboard.insertText(QUERY);
+    await page.locator(".graphiql-execute-button").click({ timeout: 30_000 });
+    const answer = page.locator(".result-window, .graphiql-response").first();
+    await expect.poll(() => answer.innerText(), { timeout: 20_000 }).toContain("totalCount");
+    await page.screenshot({ path: "test/browser/graphiql.png" });
+
+    // The editor writes spaces as no-break spaces.
+    expect((await answer.innerText()).replaceAll("\u00a0", " ")).toContain('"name": "Ada Lovelace"');
+    expect([...hosts].filter((host) => host !== "")).toEqual([new URL(service.url).host]);
+    expect(faults).toEqual([]);
+  },
+);

@@ -1,0 +1,67 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestService, type TestService } from "./support/service.ts";
+
+const run = promisify(execFile);
+const ADDRESS = "http://127.0.0.1:3000";
+
+let service: TestService;
+let folder: string;
+beforeAll(async () => {
+  service = await startTestService();
+  // Beside node_modules, where the README says to save the file.
+  folder = await mkdtemp(join(process.cwd(), ".readme-"));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+  await service.stop();
+});
+
+type Block = { readonly language: string; readonly code: string };
+
+async function readBlocks(): Promise<Block[]> {
+  const text = await readFile("README.md", "utf8");
+  const blocks = [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)];
+  return blocks.map(([, language, code]) => ({
+    language: language!,
+    code: code!
+      .replaceAll(ADDRESS, service.url)
+      .replaceAll(ADDRESS.replace("http", "ws"), service.url.replace("http", "ws")),
+  }));
+}
+
+test("the first two commands are how to start and how to test", async () => {
+  const [start, tests] = await readBlocks();
+  expect([start!.code.trim(), tests!.code.trim()]).toEqual(["npm ci && npm start", "npm ci && npm test"]);
+});
+
+test("the five minutes of the README run as they stand", { timeout: 30_000 }, async () => {
+  const [, , ...blocks] = await readBlocks();
+  // Later blocks use what the first one defines.
+  const prelude = blocks[0]!.code;
+  let listener: Promise<{ stdout: string }> | undefined;
+  let everything = "";
+
+  for (const { language, code } of blocks) {
+    if (language === "sql") await service.database.owner.query(code);
+    if (language === "js") {
+      const file = join(folder, "listen.mjs");
+      await writeFile(file, code);
+      listener = run(process.execPath, [file]);
+      await setTimeout(1500);
+    }
+    if (language === "sh") everything += (await run("bash", ["-euc", code === prelude ? code : prelude + code])).stdout;
+  }
+
+  expect(everything).not.toContain('"errors":[{"message"');
+  expect(everything).toContain('"me":{"id":"1","name":"Ada Lovelace"');
+  expect(everything).toContain('"success":true');
+  expect(everything).toContain('"status":"PUBLISHED"');
+  expect(everything).toContain('"note":"read again"');
+  expect(everything).toContain('"bookmarks":[{"note":"read again"}]');
+  expect((await listener)!.stdout).toContain("Well woven.");
+});
