@@ -13,6 +13,7 @@ import { Database } from "./db/database.ts";
 import { explorerRouter } from "./graphql/explorer.ts";
 import { createGraphQL, type GraphQLInterface } from "./graphql/index.ts";
 import { allowsOrigin } from "./http/cors.ts";
+import { Drain } from "./http/drain.ts";
 import type { ServiceState } from "./http/health.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { UpgradeGate } from "./http/upgrade-gate.ts";
@@ -26,6 +27,8 @@ export type Service = {
   readonly tokens: Tokens;
   /** Rounds of waiting for the database so far. */
   databaseWaits(): number;
+  /** What clients hold open over WebSockets. */
+  open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
   /** Lets running requests end, then ends everything. Calling it again waits for the same end. */
   stop(): Promise<void>;
   /** Resolves when the embedded database has ended although nobody stopped it. */
@@ -48,6 +51,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     routes: () => parts?.routes ?? null,
   });
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }, app);
+  const connections = new Drain(server);
   await listen(server, config);
   const url = config.baseUrl || `http://${config.host}:${(server.address() as AddressInfo).port}`;
 
@@ -58,7 +62,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     server.close();
     throw error;
   }
-  const { opened, database, tokens } = parts;
+  const { opened, database, changes, tokens } = parts;
   const gate = openGate(app, server, config, parts, log);
   state = "ready";
 
@@ -66,7 +70,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
   const stop = async () => {
     state = "draining";
     gate.close();
-    await drain(server, config.drainTimeout);
+    await connections.drain(config.drainTimeout);
     gate.terminate();
     await parts?.close();
   };
@@ -74,11 +78,14 @@ export async function startService(config: Config, log: Logger): Promise<Service
     url,
     tokens,
     databaseWaits: () => database.waits,
+    open: () => ({ ...gate.open, subscriptions: changes.subscriptions }),
     stop: () => {
       stopped ??= stop();
       return stopped;
     },
-    databaseLost: opened.cluster ? opened.cluster.ended.then(() => (stopped ? new Promise(() => {}) : undefined)) : new Promise(() => {}),
+    databaseLost: opened.cluster
+      ? opened.cluster.ended.then(() => (stopped ? new Promise(() => {}) : undefined))
+      : new Promise(() => {}),
   };
 }
 
@@ -86,6 +93,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
 type Parts = {
   readonly opened: OpenedDatabase;
   readonly database: Database;
+  readonly changes: NotificationFeed;
   readonly graphql: GraphQLInterface;
   readonly tokens: Tokens;
   readonly routes: Routes;
@@ -141,6 +149,7 @@ async function assemble(config: Config, log: Logger): Promise<Parts> {
     return {
       opened,
       database,
+      changes,
       graphql,
       tokens,
       routes,
@@ -182,15 +191,6 @@ function listen(server: Server, { host, port }: Config): Promise<void> {
   });
 }
 
-/** No new connections; running requests get `timeout` milliseconds to end. */
-async function drain(server: Server, timeout: number): Promise<void> {
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), timeout);
-  await closed;
-  clearTimeout(timer);
-}
-
 function logLine(log: Logger, level: string, message: string): void {
   if (level === "error") log.error(message);
   else if (level === "warning") log.warn(message);
@@ -200,7 +200,8 @@ function logLine(log: Logger, level: string, message: string): void {
 async function main(): Promise<void> {
   const [argument] = process.argv.slice(2);
   if (argument === "--help" || argument === "-h") return void process.stdout.write(helpText());
-  if (argument !== undefined) return refuse(`${argument} is no option of this service; npm start -- --help lists the settings`);
+  if (argument !== undefined)
+    return refuse(`${argument} is no option of this service; npm start -- --help lists the settings`);
 
   let config: Config;
   try {

@@ -36,7 +36,7 @@ export class UpgradeGate {
   readonly #options: UpgradeGateOptions;
   readonly #websockets: WebSocketServer;
   readonly #perAddress = new Map<string, number>();
-  #open = true;
+  #isOpen = true;
 
   constructor(server: Server, options: UpgradeGateOptions) {
     this.#options = options;
@@ -49,9 +49,14 @@ export class UpgradeGate {
     server.on("upgrade", (request, socket, head) => this.#handle(request, socket, head));
   }
 
+  /** Open sockets, and the addresses that they come from. */
+  get open(): { readonly sockets: number; readonly addresses: number } {
+    return { sockets: this.#websockets.clients.size, addresses: this.#perAddress.size };
+  }
+
   /** Lets nobody in any more and tells the others to go. */
   close(): void {
-    this.#open = false;
+    this.#isOpen = false;
     for (const socket of this.#websockets.clients) socket.close(GOING_AWAY, "the service is stopping");
   }
 
@@ -80,7 +85,7 @@ export class UpgradeGate {
   /** The status that turns the request away, or null. */
   #refuse(request: IncomingMessage, route: SocketRoute | undefined): number | null {
     const { limits, isAllowedOrigin, addressOf } = this.#options;
-    if (!this.#open) return 503;
+    if (!this.#isOpen) return 503;
     if (!route) return 404;
     const { origin } = request.headers;
     if (origin !== undefined && !isAllowedOrigin(origin)) return 403;

@@ -7,6 +7,11 @@ const MAX_WAITING = 1000;
 export class Hub {
   readonly #subscriptions = new Set<Subscription>();
 
+  /** Subscriptions that have not ended. */
+  get size(): number {
+    return this.#subscriptions.size;
+  }
+
   subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
     const subscription = new Subscription(filter, () => this.#subscriptions.delete(subscription));
     this.#subscriptions.add(subscription);

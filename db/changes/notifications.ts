@@ -43,6 +43,11 @@ export class NotificationFeed implements ChangeFeed {
     this.#client = client;
   }
 
+  /** Subscriptions that have not ended. */
+  get subscriptions(): number {
+    return this.#hub.size;
+  }
+
   subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
     return this.#hub.subscribe(filter);
   }

@@ -188,7 +188,7 @@ async function runInitdb({ initdb, durable, user }: NewCluster, folder: string, 
 }
 
 /** Below 32768: higher ones are ephemeral ports, which any outgoing connection may take. */
-async function findFreePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_768);
     if (await isFree(port)) return port;

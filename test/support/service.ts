@@ -38,10 +38,20 @@ const USERS: Record<DemoUser, { id: string; name: string; role: string; permissi
 
 export const JWT_SECRET = "a secret of the tests, long enough for HS256";
 
-/** The real service on a database of its own. `settings` are environment variables. */
-export async function startTestService(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
-  const database = await createTestDatabase();
-  const environment = { DATABASE_URL: database.url, JWT_SECRET, PORT: "0", LOG_LEVEL: "silent", SEED: "none", ...settings };
+/** The real service on a database of its own, dropped at the end. `settings` are environment variables. */
+export async function startTestService(
+  settings: Readonly<Record<string, string>> = {},
+  given?: TestDatabase,
+): Promise<TestService> {
+  const database = given ?? (await createTestDatabase());
+  const environment = {
+    DATABASE_URL: database.url,
+    JWT_SECRET,
+    PORT: "0",
+    LOG_LEVEL: "silent",
+    SEED: "none",
+    ...settings,
+  };
   const config = readConfig(environment);
   const service = await startService(config, createLog(config.logLevel));
   const token = (user: DemoUser) => service.tokens.issuePair(USERS[user]).accessToken;
@@ -58,7 +68,12 @@ export async function startTestService(settings: Readonly<Record<string, string>
   };
 }
 
-async function post(url: string, query: string, { variables, operationName, headers }: GqlOptions, token?: string): Promise<Answer> {
+async function post(
+  url: string,
+  query: string,
+  { variables, operationName, headers }: GqlOptions,
+  token?: string,
+): Promise<Answer> {
   const response = await fetch(`${url}/graphql`, {
     method: "POST",
     headers: {
