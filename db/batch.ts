@@ -1,5 +1,6 @@
 import type { DatabaseError } from "pg-protocol";
 import type { RawRow } from "./connection.ts";
+import { ApiError, internalError } from "./errors.ts";
 
 /** One SQL statement: values are text or null already, so that nothing can fail between two messages. */
 export type Statement = {
@@ -17,50 +18,61 @@ export type NamedStatement = Statement & { readonly name: string };
 
 /** What pg's connection offers to a query; pg has no public type for it. */
 type Wire = {
-  stream: { cork(): void; uncork(): void };
+  stream: { cork(): void; uncork(): void; destroy(): void };
   parse(message: { text: string; name: string }): void;
   bind(message: object): void;
   execute(message: object): void;
   close(message: { type: "S"; name: string }): void;
   sync(): void;
-  sendCopyFail(message: string): void;
   prepared?: PreparedStatements;
 };
 
+/** What to take back when Postgres never read what was sent. */
+type Undo = () => void;
+
 /**
- * The statements that one connection has prepared, the least recently used first.
- * After an error it is unknown which of them exist: those are closed, which never fails, before they are parsed again.
+ * The statements that one connection has prepared, the least recently used first. They outlive an error and its
+ * rollback; of the one that failed it is unknown whether it exists: it is closed, which never fails, before it is
+ * parsed again.
  */
 class PreparedStatements {
   #certain = new Map<string, boolean>();
 
-  prepare(wire: Wire, { name, text }: NamedStatement, limit: number): void {
+  /** Sends the statement unless the connection has it. */
+  prepare(wire: Wire, { name, text }: NamedStatement, limit: number): Undo | null {
     if (name === "") {
       wire.parse({ name, text });
-      return;
+      return null;
     }
     const certain = this.#certain.get(name);
     this.#certain.delete(name);
     this.#certain.set(name, true);
-    if (certain) return;
+    if (certain) return null;
 
+    let reopen: Undo | null = null;
     if (certain === false) wire.close({ type: "S", name });
-    else if (this.#certain.size > limit) this.#closeOldest(wire);
+    else if (this.#certain.size > limit) reopen = this.#closeOldest(wire);
     wire.parse({ name, text });
+    return () => {
+      if (certain === undefined) this.#certain.delete(name);
+      else this.#certain.set(name, certain);
+      reopen?.();
+    };
   }
 
-  doubt(names: Iterable<string>): void {
-    for (const name of names) if (this.#certain.has(name)) this.#certain.set(name, false);
+  doubt(name: string): void {
+    if (this.#certain.has(name)) this.#certain.set(name, false);
   }
 
   doubtAll(): void {
-    this.doubt([...this.#certain.keys()]);
+    for (const name of this.#certain.keys()) this.#certain.set(name, false);
   }
 
-  #closeOldest(wire: Wire): void {
-    const oldest = this.#certain.keys().next().value as string;
+  #closeOldest(wire: Wire): Undo {
+    const [oldest, certain] = this.#certain.entries().next().value as [string, boolean];
     this.#certain.delete(oldest);
     wire.close({ type: "S", name: oldest });
+    return () => this.#certain.set(oldest, certain);
   }
 }
 
@@ -74,6 +86,8 @@ export class Batch {
   #limit: number;
   #done: ((error: DatabaseError | Error | null) => void) | null;
   #wire: Wire | undefined;
+  #undo: (Undo | null)[] = [];
+  /** The statement that Postgres is at. */
   #current = 0;
 
   constructor(
@@ -93,7 +107,7 @@ export class Batch {
     wire.stream.cork();
     try {
       for (const statement of this.#statements) {
-        wire.prepared.prepare(wire, statement, this.#limit);
+        this.#undo.push(wire.prepared.prepare(wire, statement, this.#limit));
         wire.bind({ statement: statement.name, values: statement.values, binary: statement.binary === true });
         wire.execute({});
       }
@@ -117,9 +131,13 @@ export class Batch {
   }
 
   handleError(error: DatabaseError): void {
+    const prepared = this.#wire?.prepared;
+    // Postgres skipped what follows the statement that failed.
+    while (this.#undo.length > this.#current + 1) this.#undo.pop()?.();
+    const failed = this.#statements[this.#current];
+    if (failed) prepared?.doubt(failed.name);
     // 26000, no such statement: a pooler gave us another server connection, or somebody ran DEALLOCATE.
-    if (error.code === "26000") this.#wire?.prepared?.doubtAll();
-    else this.#wire?.prepared?.doubt(this.#statements.map((statement) => statement.name));
+    if (error.code === "26000") prepared?.doubtAll();
     this.#finish(error);
   }
 
@@ -128,8 +146,10 @@ export class Batch {
     this.#finish(null);
   }
 
+  // COPY FROM STDIN swallows the Sync that was sent behind it: such a connection is beyond use.
   handleCopyInResponse(wire: Wire): void {
-    wire.sendCopyFail("COPY is not served");
+    this.#finish(new ApiError(internalError(), { cause: new Error("COPY FROM STDIN is not served") }));
+    wire.stream.destroy();
   }
 
   handleRowDescription(): void {}

@@ -67,6 +67,10 @@ function fieldsOf(bytes: Buffer, start: number): RawRow {
 /** `pg.Client` on a raw connection; rows of ordinary queries are Buffers too, so it serves `transaction.ts` only. */
 export class RawClient extends pg.Client {
   constructor(config: pg.ClientConfig = {}) {
-    super({ ...config, connection: new RawConnection({ ssl: config.ssl }) } as pg.ClientConfig);
+    super(config);
+    // Not before: what is asked of TLS may stand in the connection string, which pg.Client reads.
+    const client = this as unknown as { ssl: unknown; sslNegotiation: string; connection: pg.Connection };
+    const { ssl, sslNegotiation } = client;
+    client.connection = new RawConnection({ ...config, ssl, sslNegotiation } as pg.ConnectionConfig);
   }
 }

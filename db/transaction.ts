@@ -69,7 +69,7 @@ export class Transactions {
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
       if (options.signal?.aborted) throw options.signal.reason;
-      throw (error as DatabaseError).code === undefined ? new ApiError(outcomeUnknown(), { cause: error }) : error;
+      throw isOfSocket(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
     } finally {
       // A cancel request hits whatever the connection runs: it is given back when none is under way any more.
       await cancellation?.settle();
@@ -160,8 +160,11 @@ function refuseUnstorable(value: string | null): void {
 const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" || (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
 
-/** No SQLSTATE: the socket is gone. FATAL: the server has ended this connection. */
-const isLost = (error: DatabaseError) => error.code === undefined || error.severity === "FATAL";
+/** All that the server says has a severity; the code of a socket's error, such as ECONNRESET, is no SQLSTATE. */
+const isOfSocket = (error: DatabaseError | ApiError) => !(error instanceof ApiError) && error.severity === undefined;
+
+/** FATAL: the server has ended this connection. */
+const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
 
 /** Asks the server, on a connection of its own, to cancel what `client` is running; resolves when it was told. */
 function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<void> {
@@ -169,13 +172,17 @@ function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<vo
   const messenger = new pg.Client(config) as unknown as {
     host: string;
     port: number;
-    connection: pg.Connection & { connect(port: number, host: string): void; cancel(pid: number, key: number): void };
+    connection: pg.Connection & {
+      connect(at: number | string, host?: string): void;
+      cancel(pid: number, key: number): void;
+    };
   };
   return new Promise((resolve) => {
     const { connection } = messenger;
     connection.on("connect", () => connection.cancel(processID, secretKey));
     connection.on("error", () => resolve());
     connection.on("end", () => resolve());
-    connection.connect(messenger.port, messenger.host);
+    if (messenger.host.startsWith("/")) connection.connect(`${messenger.host}/.s.PGSQL.${messenger.port}`);
+    else connection.connect(messenger.port, messenger.host);
   });
 }

@@ -25,8 +25,8 @@ export class OperationQueries {
     if (query.name === undefined) return (await this.#run([query]))[0]!;
     return new Promise((resolve, reject) => {
       this.#waiting.push({ query, resolve, reject });
-      // Once all that is ready to run has run: by then every step of this layer has asked.
-      if (this.#waiting.length === 1) queueMicrotask(() => process.nextTick(() => this.#flush()));
+      // Once all that is ready to run has run: by then every step that can ask has asked.
+      if (this.#waiting.length === 1) setImmediate(() => this.#flush());
     });
   }
 

@@ -2,6 +2,7 @@ import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { type ConnectionStep, constant, lambda } from "postgraphile/grafast";
 import { orderCollection } from "./order.ts";
 import { pageSize } from "./page-size.ts";
+import { SameMomentStep } from "./same-moment.ts";
 
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 
@@ -19,33 +20,32 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
         if (scope.isConnectionType) delete fields.nodes;
         return fields;
       },
-      GraphQLObjectType_fields_field(field, _build, { scope }) {
+      GraphQLObjectType_fields_field(field, build, { scope }) {
         if (scope.isPageInfoHasPreviousPageField) return { ...field, plan: hasPreviousPage };
         const { plan } = field;
-        if (!scope.isPgFieldConnection || !scope.pgFieldResource || scope.pgFieldResource.parameters || !plan) return field;
+        const resource = scope.pgFieldResource;
+        if (!scope.isPgFieldConnection || !resource || !plan) return field;
+        const size = pageSize("first", build.options.maxPageSize ?? 1000);
         return {
           ...field,
           plan($parent, args, info) {
             const $connection = plan($parent, args, info) as Connection;
-            orderCollection($connection.getSubplan());
+            // Here and not in the argument's applyPlan, which is not called where the argument is left out.
+            const $size = lambda(args.getRaw("first"), size, true);
+            $connection.setFirst($size as never);
+            const $page = $connection.getSubplan();
+            $page.apply(new SameMomentStep($page, [$size]) as never);
+            // A function has an order of its own.
+            if (!resource.parameters) orderCollection($page);
             return $connection;
           },
         };
       },
-      GraphQLObjectType_fields_field_args(args, build, { scope }) {
+      GraphQLObjectType_fields_field_args(args, _build, { scope }) {
         if (!scope.isPgFieldConnection) return args;
-        const { last: _last, before: _before, offset: _offset, ...kept } = args;
-        if (!kept.first) return kept;
-        const size = pageSize("first", build.options.maxPageSize ?? 1000);
-        return {
-          ...kept,
-          first: {
-            ...kept.first,
-            applyPlan(_: unknown, $connection: Connection, arg: any) {
-              $connection.setFirst(lambda(arg.getRaw(), size, true) as never);
-            },
-          },
-        };
+        const { last: _last, before: _before, offset: _offset, first, ...kept } = args;
+        const { applyPlan: _applyPlan, ...plainFirst } = first!;
+        return { first: plainFirst, ...kept };
       },
     },
   },

@@ -1,6 +1,13 @@
-import { context, lambda, list, TRAP_ERROR, trap } from "postgraphile/grafast";
+import { type PgResource, type PgResourceParameter, sideEffectWithPgClient, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
+import { context, list } from "postgraphile/grafast";
+import { type SQL, sql } from "postgraphile/pg-sql2";
 
-/** `deleteArticle` answers false to a caller who is not signed in: the contract's other variant. */
+type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
+
+/**
+ * `deleteArticle` answers false to a caller who is not signed in: the contract's other variant. The database is not
+ * asked then; for everybody else it is the SQL function that decides.
+ */
 export const DeleteAnonymousPlugin: GraphileConfig.Plugin = {
   name: "DeleteAnonymousPlugin",
   version: "1.0.0",
@@ -8,16 +15,19 @@ export const DeleteAnonymousPlugin: GraphileConfig.Plugin = {
   schema: {
     hooks: {
       GraphQLObjectType_fields_field(field, _build, { scope }) {
-        const { plan } = field;
-        if (!scope.isRootMutation || scope.fieldName !== "deleteArticle" || !plan) return field;
+        const resource = scope.pgFieldResource as FunctionResource | undefined;
+        if (!scope.isRootMutation || scope.fieldName !== "deleteArticle" || !resource?.parameters) return field;
+        const { executor, parameters } = resource;
+        const from = resource.from as (id: { placeholder: SQL }) => SQL;
         return {
           ...field,
-          plan($parent, args, info) {
-            const $deleted = trap(plan($parent, args, info) as any, TRAP_ERROR, { valueForError: "PASS_THROUGH" });
-            return lambda(list([$deleted, context().get("anonymous" as never) as any]), ([deleted, anonymous]) => {
-              if (!(deleted instanceof Error)) return deleted;
-              if (anonymous && (deleted as { code?: string }).code === "42501") return false;
-              throw deleted;
+          plan(_$root, args) {
+            const $input = list([args.getRaw("id"), context().get("anonymous" as never) as any]);
+            return sideEffectWithPgClient(executor, $input, async (client, [id, anonymous]) => {
+              if (anonymous) return false;
+              const call = from({ placeholder: sqlValueWithCodec(id, parameters[0]!.codec) });
+              const { rows } = await client.query<any>({ ...sql.compile(sql`select ${call}`), arrayMode: true });
+              return rows[0][0] === "t";
             });
           },
         };

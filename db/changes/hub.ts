@@ -12,8 +12,8 @@ export class Hub {
     return this.#subscriptions.size;
   }
 
-  subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
-    const subscription = new Subscription(filter, () => this.#subscriptions.delete(subscription));
+  subscribe(filter: ChangeFilter): Subscription {
+    const subscription: Subscription = new Subscription(filter, () => this.#subscriptions.delete(subscription));
     this.#subscriptions.add(subscription);
     return subscription;
   }
@@ -30,7 +30,8 @@ export class Hub {
 
 type Waiting = { resolve(result: IteratorResult<Change>): void; reject(error: Error): void };
 
-class Subscription implements AsyncIterableIterator<Change> {
+/** The changes that fit a filter, as they come; those that nobody has asked for yet wait. */
+export class Subscription implements AsyncIterableIterator<Change> {
   readonly #filter: ChangeFilter;
   readonly #onEnd: () => void;
   readonly #changes: Change[] = [];

@@ -3,6 +3,7 @@ import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted } from
 import { Hub } from "./hub.ts";
 
 const RECONNECT_MILLISECONDS = 500;
+const CONNECT_MILLISECONDS = 10_000;
 const KEEPALIVE_MILLISECONDS = 10_000;
 
 export type NotificationFeedOptions = {
@@ -32,14 +33,22 @@ export class NotificationFeed implements ChangeFeed {
     const client = new pg.Client({
       connectionString: this.#options.connectionString,
       application_name: "content-service changes",
+      connectionTimeoutMillis: CONNECT_MILLISECONDS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
     });
     client.on("notification", ({ channel, payload }) => this.#receive(channel, payload ?? ""));
     client.on("error", this.#options.onError);
     client.on("end", () => this.#lost(client));
-    await client.connect();
-    await client.query("listen changes; listen schema_changes; listen pgrst");
+    try {
+      await client.connect();
+      await client.query("listen changes; listen schema_changes; listen pgrst");
+    } catch (error) {
+      void client.end().catch(() => {});
+      throw error;
+    }
+    // Closed while it was connecting.
+    if (this.#closed) return client.end();
     this.#client = client;
   }
 
@@ -49,7 +58,10 @@ export class NotificationFeed implements ChangeFeed {
   }
 
   subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
-    return this.#hub.subscribe(filter);
+    const subscription = this.#hub.subscribe(filter);
+    // It would wait for changes that nobody tells us of.
+    if (!this.#client) subscription.end(lostConnection());
+    return subscription;
   }
 
   onSchemaChange(listener: () => void): void {
@@ -76,7 +88,7 @@ export class NotificationFeed implements ChangeFeed {
   #lost(client: pg.Client): void {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
-    this.#hub.end(new FeedInterrupted("the connection to the database was lost"));
+    this.#hub.end(lostConnection());
     this.#startAgain();
   }
 
@@ -92,6 +104,8 @@ export class NotificationFeed implements ChangeFeed {
     }, RECONNECT_MILLISECONDS);
   }
 }
+
+const lostConnection = () => new FeedInterrupted("the connection to the database was lost");
 
 /** Anybody who may connect may NOTIFY: what does not look like a change is left alone, and rows are read under policies. */
 function parseChange(payload: string): Change | null {

@@ -1,6 +1,8 @@
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Logger } from "@graphile/logger";
 import { commit, compile, migrate as runMigrations, type Settings } from "graphile-migrate";
+import { clearAllPools } from "graphile-migrate/dist/pgReal.js";
 
 /** Receives what graphile-migrate has to say; `level` is its word for the severity. */
 export type MigrationLog = (level: string, message: string) => void;
@@ -15,7 +17,7 @@ const BLANK_MIGRATION = `\
 
 /** Runs the committed migrations that the database has not seen yet. */
 export const migrate = (databaseUrl: string, log: MigrationLog): Promise<void> =>
-  runMigrations(settings(databaseUrl, log));
+  runMigrations(settings(databaseUrl, log)).finally(releasePools);
 
 /**
  * Makes `migrations/current.sql` the next committed migration, after all of them, run from the start on the empty
@@ -25,11 +27,11 @@ export const commitMigration = (
   urls: { database: string; shadow: string; root: string },
   message: string,
   log: MigrationLog,
-) =>
+): Promise<void> =>
   commit(
     { ...settings(urls.database, log), shadowConnectionString: urls.shadow, rootConnectionString: urls.root },
     message,
-  );
+  ).finally(releasePools);
 
 /** The SQL of `schema/schema.sql` with its includes in place: the whole database without its history. */
 export const compileSchema = (databaseUrl: string): Promise<string> =>
@@ -47,3 +49,12 @@ const settings = (databaseUrl: string, log: MigrationLog): Settings => ({
   blankMigrationContent: BLANK_MIGRATION,
   logger: new Logger(() => (level, message) => log(level, message)),
 });
+
+/**
+ * graphile-migrate keeps its connections for a moment after use, and ends the process when the server stops meanwhile.
+ * Resolves once they have been closed.
+ */
+async function releasePools(): Promise<void> {
+  clearAllPools();
+  await setTimeout(50);
+}

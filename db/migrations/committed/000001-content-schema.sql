@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:577712b42b9783f54fb726054313a085ceca5914
+--! Hash: sha1:0a7af54e366d2249aa2754cd131d828b20b7491d
 --! Message: content schema
 
 --! Included schema.sql
@@ -119,7 +119,8 @@ begin
   if tg_event = 'ddl_command_end' then
     perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
   else
-    perform from pg_event_trigger_dropped_objects() where not is_temporary;
+    -- What hangs on a temporary object, such as the rule of a view, does not count as temporary itself.
+    perform from pg_event_trigger_dropped_objects() where original and not is_temporary;
   end if;
   if found then
     perform pg_notify('schema_changes', tg_tag);
@@ -436,13 +437,18 @@ comment on constraint comments_author_id_fkey on public.comments is 'the author 
 --! Included comments/functions.sql
 create or replace function public.create_comment(article_id bigint, content text) returns public.comments
 language plpgsql volatile set search_path = '' as $$
-declare comment public.comments;
+declare
+  comment public.comments;
+  broken text;
 begin
   if article_id is null then raise foreign_key_violation; end if;
   insert into public.comments (article_id, content) values (create_comment.article_id, create_comment.content)
   returning * into comment;
   return comment;
 exception when foreign_key_violation then
+  get stacked diagnostics broken = constraint_name;
+  -- The caller's own row is gone: that is not the article's fault.
+  if broken = 'comments_author_id_fkey' then raise; end if;
   raise no_data_found using message = 'no such article';
 end $$;
 
@@ -596,13 +602,18 @@ create or replace function internal.substring_pattern(keyword text) returns text
 language sql immutable strict parallel safe
 return '%' || pg_catalog.regexp_replace(keyword, '([\\%_])', '\\\1', 'g') || '%';
 
+create or replace function internal.any_tag_matches(tags text[], pattern text) returns boolean
+language sql immutable parallel safe
+return exists (select from pg_catalog.unnest(tags) as tag where tag ilike pattern);
+
+-- Has no subquery of its own: Postgres would not inline it then, nor use the index.
 create or replace function internal.article_matches(article public.articles, keyword text) returns boolean
 language sql immutable parallel safe
 -- The first condition is for the trigram index; the others keep a match from reaching over the end of a field.
 return internal.search_text(article.title, article.content, article.tags) ilike internal.substring_pattern(keyword)
   and (article.title ilike internal.substring_pattern(keyword)
     or article.content ilike internal.substring_pattern(keyword)
-    or exists (select from pg_catalog.unnest(article.tags) as tag where tag ilike internal.substring_pattern(keyword)));
+    or internal.any_tag_matches(article.tags, internal.substring_pattern(keyword)));
 
 create or replace function public.search(keyword text) returns setof public.articles
 language sql stable rows 100
@@ -671,7 +682,7 @@ begin
     from public.articles as other
     where other.tags && article.tags and other.id <> article.id
     order by
-      (select count(*) from unnest(other.tags) as tag where tag = any (article.tags)) desc,
+      (select count(distinct tag) from unnest(other.tags) as tag where tag = any (article.tags)) desc,
       other.created_at desc,
       other.id desc
     limit articles_related_articles."limit";
@@ -685,7 +696,8 @@ Articles that share tags with this one, most first.
 $$;
 
 grant execute on function
-  internal.refuse_article(bigint, text), internal.substring_pattern(text), internal.article_matches(public.articles, text)
+  internal.refuse_article(bigint, text), internal.substring_pattern(text), internal.any_tag_matches(text[], text),
+  internal.article_matches(public.articles, text)
   to anon, authenticated, service_role;
 grant execute on function
   public.create_article(public.articles), public.update_article(bigint, public.articles),

@@ -116,13 +116,18 @@ create or replace function internal.substring_pattern(keyword text) returns text
 language sql immutable strict parallel safe
 return '%' || pg_catalog.regexp_replace(keyword, '([\\%_])', '\\\1', 'g') || '%';
 
+create or replace function internal.any_tag_matches(tags text[], pattern text) returns boolean
+language sql immutable parallel safe
+return exists (select from pg_catalog.unnest(tags) as tag where tag ilike pattern);
+
+-- Has no subquery of its own: Postgres would not inline it then, nor use the index.
 create or replace function internal.article_matches(article public.articles, keyword text) returns boolean
 language sql immutable parallel safe
 -- The first condition is for the trigram index; the others keep a match from reaching over the end of a field.
 return internal.search_text(article.title, article.content, article.tags) ilike internal.substring_pattern(keyword)
   and (article.title ilike internal.substring_pattern(keyword)
     or article.content ilike internal.substring_pattern(keyword)
-    or exists (select from pg_catalog.unnest(article.tags) as tag where tag ilike internal.substring_pattern(keyword)));
+    or internal.any_tag_matches(article.tags, internal.substring_pattern(keyword)));
 
 create or replace function public.search(keyword text) returns setof public.articles
 language sql stable rows 100
@@ -191,7 +196,7 @@ begin
     from public.articles as other
     where other.tags && article.tags and other.id <> article.id
     order by
-      (select count(*) from unnest(other.tags) as tag where tag = any (article.tags)) desc,
+      (select count(distinct tag) from unnest(other.tags) as tag where tag = any (article.tags)) desc,
       other.created_at desc,
       other.id desc
     limit articles_related_articles."limit";
@@ -205,7 +210,8 @@ Articles that share tags with this one, most first.
 $$;
 
 grant execute on function
-  internal.refuse_article(bigint, text), internal.substring_pattern(text), internal.article_matches(public.articles, text)
+  internal.refuse_article(bigint, text), internal.substring_pattern(text), internal.any_tag_matches(text[], text),
+  internal.article_matches(public.articles, text)
   to anon, authenticated, service_role;
 grant execute on function
   public.create_article(public.articles), public.update_article(bigint, public.articles),

@@ -22,7 +22,8 @@ begin
   if tg_event = 'ddl_command_end' then
     perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
   else
-    perform from pg_event_trigger_dropped_objects() where not is_temporary;
+    -- What hangs on a temporary object, such as the rule of a view, does not count as temporary itself.
+    perform from pg_event_trigger_dropped_objects() where original and not is_temporary;
   end if;
   if found then
     perform pg_notify('schema_changes', tg_tag);

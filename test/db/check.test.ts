@@ -1,0 +1,255 @@
+import { execFileSync } from "node:child_process";
+import pg from "pg";
+import { beforeAll, expect, test } from "vitest";
+import { describeDatabase, differences } from "../../db/cluster/describe.ts";
+import { compileSchema } from "../../db/cluster/migrate.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+let migrated: string[];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  migrated = await describeDatabase(database.owner);
+  return () => database.drop();
+});
+
+/** What a change of the schema, which is undone, does to the description. */
+async function differencesAfter(change: string): Promise<string[]> {
+  await database.owner.query("begin");
+  try {
+    await database.owner.query(`set local search_path = public; ${change}`);
+    return differences(migrated, await describeDatabase(database.owner));
+  } finally {
+    await database.owner.query("rollback");
+  }
+}
+
+test("db/schema and db/migrations give the same database", async () => {
+  const name = `${database.name}_compiled`;
+  await database.owner.query(`create database ${name}`);
+  const url = database.url.replace(database.name, name);
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    await client.query(await compileSchema(url));
+    expect(differences(migrated, await describeDatabase(client))).toEqual([]);
+  } finally {
+    await client.end();
+    await database.owner.query(`drop database ${name}`);
+  }
+});
+
+test("npm run db:check says so in one line", () => {
+  const script = new URL("../../db/cluster/check.ts", import.meta.url).pathname;
+  const output = execFileSync(process.execPath, [script], { encoding: "utf8" });
+  expect(output).toMatch(/^schema\/ and migrations\/ give the same database \(\d{3} objects\)\n$/);
+});
+
+test("data and login roles are no difference", async () => {
+  const change = `
+    insert into users (name, email) values ('Dora', 'dora@test.example');
+    create role some_login login;
+    grant anon to some_login;
+    alter role some_login set search_path = public;`;
+  expect(await differencesAfter(change)).toEqual([]);
+});
+
+test.each([
+  [
+    "a column",
+    "alter table articles add column subtitle text not null default ''",
+    [
+      "+ column public.articles.subtitle: 9 text, not null, default ''::text",
+      "+ constraint articles_subtitle_not_null on public.articles: NOT NULL subtitle",
+    ],
+  ],
+  [
+    "a column's type",
+    "alter table internal.seeds alter column seeded_at type date",
+    [
+      "- column internal.seeds.seeded_at: 2 timestamp with time zone, not null, default now()",
+      "+ column internal.seeds.seeded_at: 2 date, not null, default now()",
+    ],
+  ],
+  [
+    "the order of columns",
+    "alter table auth_private.refresh_tokens drop column issued_at, add column issued_at timestamptz not null default now()",
+    [
+      "- column auth_private.refresh_tokens.expires_at: 4 timestamp with time zone, not null",
+      "+ column auth_private.refresh_tokens.expires_at: 3 timestamp with time zone, not null",
+      "- column auth_private.refresh_tokens.issued_at: 3 timestamp with time zone, not null, default now()",
+      "+ column auth_private.refresh_tokens.issued_at: 4 timestamp with time zone, not null, default now()",
+    ],
+  ],
+  [
+    "a column's default",
+    "alter table users alter column created_at drop default",
+    [
+      "+ column public.users.created_at: 6 timestamp with time zone, not null",
+      "- column public.users.created_at: 6 timestamp with time zone, not null, default now()",
+    ],
+  ],
+  [
+    "a column's grant",
+    "grant update (created_at) on users to authenticated",
+    [
+      "- column public.users.created_at: 6 timestamp with time zone, not null, default now()",
+      "+ column public.users.created_at: 6 timestamp with time zone, not null, default now(), acl authenticated=w/postgres",
+    ],
+  ],
+  [
+    "a table's grant",
+    "revoke delete on comments from authenticated",
+    [
+      "- relation public.comments: table, owner postgres, row-level security, replica identity d, acl anon=r/postgres authenticated=rd/postgres postgres=arwdDxtm/postgres service_role=arwdDxtm/postgres",
+      "+ relation public.comments: table, owner postgres, row-level security, replica identity d, acl anon=r/postgres authenticated=r/postgres postgres=arwdDxtm/postgres service_role=arwdDxtm/postgres",
+    ],
+  ],
+  [
+    "row-level security",
+    "alter table internal.seeds disable row level security",
+    [
+      "- relation internal.seeds: table, owner postgres, row-level security, replica identity d, acl postgres=arwdDxtm/postgres",
+      "+ relation internal.seeds: table, owner postgres, replica identity d, acl postgres=arwdDxtm/postgres",
+    ],
+  ],
+  [
+    "row-level security, forced",
+    "alter table internal.seeds force row level security",
+    [
+      "- relation internal.seeds: table, owner postgres, row-level security, replica identity d, acl postgres=arwdDxtm/postgres",
+      "+ relation internal.seeds: table, owner postgres, row-level security forced, replica identity d, acl postgres=arwdDxtm/postgres",
+    ],
+  ],
+  [
+    "an owner",
+    "alter table internal.seeds owner to auth_owner",
+    [
+      "+ relation internal.seeds: table, owner auth_owner, row-level security, replica identity d, acl auth_owner=arwdDxtm/auth_owner",
+      "- relation internal.seeds: table, owner postgres, row-level security, replica identity d, acl postgres=arwdDxtm/postgres",
+    ],
+  ],
+  [
+    "a policy's condition",
+    `alter policy "everyone reads users" on users using (age > 17)`,
+    [
+      `+ policy "everyone reads users" on public.users: permissive select to public using (age > 17)`,
+      `- policy "everyone reads users" on public.users: permissive select to public using true`,
+    ],
+  ],
+  [
+    "a policy's roles",
+    `alter policy "everyone may sign up" on users to anon`,
+    [
+      `- policy "everyone may sign up" on public.users: permissive insert to anon, authenticated with check true`,
+      `+ policy "everyone may sign up" on public.users: permissive insert to anon with check true`,
+    ],
+  ],
+  [
+    "a constraint",
+    "alter table users drop constraint users_age_range, add constraint users_age_range check (age > 0)",
+    [
+      "- comment on table constraint users_age_range on public.users: age must be from 0 to 150",
+      "- constraint users_age_range on public.users: CHECK (((age >= 0) AND (age <= 150)))",
+      "+ constraint users_age_range on public.users: CHECK ((age > 0))",
+    ],
+  ],
+  [
+    "an index",
+    "drop index articles_tags_idx",
+    ["- index public.articles_tags_idx: CREATE INDEX articles_tags_idx ON public.articles USING gin (tags)"],
+  ],
+  [
+    "a comment",
+    "comment on column users.age is null",
+    ["- comment on table column public.users.age: In years, 0 to 150."],
+  ],
+  [
+    "a comment of the schema public",
+    "comment on schema public is 'Ours.'",
+    ["+ comment on schema public: Ours.", "- comment on schema public: The API: what is granted here is served."],
+  ],
+  [
+    "a trigger",
+    "alter table users disable trigger _100_timestamps",
+    [
+      "+ trigger _100_timestamps on public.users: CREATE TRIGGER _100_timestamps BEFORE UPDATE ON public.users FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION internal.touch(), enabled D",
+      "- trigger _100_timestamps on public.users: CREATE TRIGGER _100_timestamps BEFORE UPDATE ON public.users FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION internal.touch(), enabled O",
+    ],
+  ],
+  [
+    "an event trigger",
+    "drop event trigger announce_schema_drop",
+    [
+      "- event trigger announce_schema_drop: on sql_drop, calls internal.announce_schema_change, owner postgres, enabled O",
+    ],
+  ],
+  [
+    "an enum's values",
+    "alter type article_status add value 'DELETED' before 'ARCHIVED'",
+    [
+      "+ type public.article_status: enum, 'DRAFT' < 'PUBLISHED' < 'DELETED' < 'ARCHIVED', owner postgres, acl =U/postgres postgres=U/postgres",
+      "- type public.article_status: enum, 'DRAFT' < 'PUBLISHED' < 'ARCHIVED', owner postgres, acl =U/postgres postgres=U/postgres",
+    ],
+  ],
+  [
+    "a domain",
+    "create domain percent as int not null check (value between 0 and 100)",
+    [
+      "+ constraint percent_check on public.percent: CHECK (((VALUE >= 0) AND (VALUE <= 100)))",
+      "+ constraint percent_not_null on public.percent: NOT NULL",
+      "+ type public.percent: domain over integer, not null, owner postgres, acl =U/postgres postgres=U/postgres",
+    ],
+  ],
+  ["a composite type", "alter type field_error add attribute code text", ["+ column public.field_error.code: 3 text"]],
+  [
+    "a schema's grant",
+    "grant usage on schema auth_private to anon",
+    [
+      "- schema auth_private: owner auth_owner, acl auth_owner=UC/auth_owner",
+      "+ schema auth_private: owner auth_owner, acl anon=U/auth_owner auth_owner=UC/auth_owner",
+    ],
+  ],
+  [
+    "a default privilege",
+    "alter default privileges grant execute on functions to public",
+    ["- default acl of postgres in every schema for type f: postgres=X/postgres"],
+  ],
+  ["a role", "create role editor nologin bypassrls", ["+ role editor: bypassrls"]],
+  ["a role's attributes", "alter role admin createrole", ["- role admin: ", "+ role admin: createrole"]],
+  ["a membership", "grant service_role to admin", ["+ membership admin in service_role: admin f, inherit t, set t"]],
+  ["a setting", "alter role anon set statement_timeout = '3s'", ["+ setting anon: statement_timeout=3s"]],
+  [
+    "an extension",
+    "create extension ltree",
+    [
+      "+ extension ltree: in schema public",
+      "+ comment on extension ltree: data type for hierarchical tree-like structures",
+    ],
+  ],
+  [
+    "a publication",
+    "create publication changes for table users",
+    ["+ publication changes: all tables f, insert t, update t, delete t, truncate t: public.users"],
+  ],
+  [
+    "an operator",
+    "create operator public.=== (leftarg = text, rightarg = text, function = texteq)",
+    ["+ object public.===(pg_catalog.text,pg_catalog.text): operator"],
+  ],
+])("a difference in %s is found", async (_what, change, expected) => {
+  const found = await differencesAfter(change);
+  expect(found.sort()).toEqual(expected.sort());
+});
+
+test("a function's body, its owner and its grants are compared", async () => {
+  const found = await differencesAfter(`
+    revoke execute on function auth.uid() from anon;
+    create or replace function auth.is_admin() returns boolean language sql stable parallel safe return false;
+    alter function internal.touch() owner to auth_owner;`);
+  const names = found.map((line) => line.slice(0, line.indexOf(":")));
+  const functions = ["function auth.is_admin()", "function auth.uid()", "function internal.touch()"];
+  expect(names).toEqual(functions.flatMap((name) => [`- ${name}`, `+ ${name}`]));
+  expect(found[1]).toContain("RETURN false");
+});

@@ -1,0 +1,151 @@
+import { expect, test } from "vitest";
+import { outcomes, type TestTransaction, useTransactions } from "../support/roles.ts";
+
+const inTransaction = useTransactions();
+
+/** Ada's comment on Bob's article. */
+async function adasComment(db: TestTransaction) {
+  const [ada, bob] = await db.users("Ada", "Bob");
+  const article = await db.article({ author: bob! });
+  return { ada: ada!, bob: bob!, article, comment: await db.comment({ article, author: ada! }) };
+}
+
+test("everyone reads comments", () =>
+  inTransaction(async (db) => {
+    const { ada, comment } = await adasComment(db);
+    const found = await outcomes(await db.everyone(ada), "select * from comments where id = $1", comment.id);
+    expect(found).toEqual({ anon: 1, stranger: 1, self: 1, admin: 1, service: 1 });
+  }));
+
+test("a comment is changed by its author, by admins and the service; not by the article's author", () =>
+  inTransaction(async (db) => {
+    const { ada, bob, comment } = await adasComment(db);
+    const callers = { ...(await db.everyone(ada)), articleAuthor: db.as(bob) };
+    const found = await outcomes(callers, "update comments set content = 'Changed.' where id = $1", comment.id);
+    expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1, articleAuthor: 0 });
+  }));
+
+test("a comment is deleted by its author, by admins and the service; not by the article's author", () =>
+  inTransaction(async (db) => {
+    const { ada, bob, comment } = await adasComment(db);
+    const callers = { ...(await db.everyone(ada)), articleAuthor: db.as(bob) };
+    const found = await outcomes(callers, "delete from comments where id = $1", comment.id);
+    expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1, articleAuthor: 0 });
+  }));
+
+test("whoever is signed in comments on any article, as himself; admins too", () =>
+  inTransaction(async (db) => {
+    const { ada, article } = await adasComment(db);
+    const text = "insert into comments (article_id, content) values ($1, 'Well said.') returning author_id";
+    const found = await outcomes(await db.everyone(ada), text, article.id);
+    expect(found).toEqual({ anon: "42501", stranger: 1, self: 1, admin: 1, service: "23502" });
+    expect(await db.as(ada).row(text, article.id)).toEqual({ author_id: ada.id });
+    expect(await db.as(null).outcome(text, article.id)).toBe("42501");
+  }));
+
+test.each([
+  ["id", "7000"],
+  ["author_id", "1"],
+  ["created_at", "'2001-01-01'"],
+])("whoever comments can not say the comment's %s, only the service can", (column, value) =>
+  inTransaction(async (db) => {
+    const { ada, article } = await adasComment(db);
+    const rest = column === "author_id" ? "" : ", author_id";
+    const text = `insert into comments (article_id, content, ${column}${rest}) overriding system value
+      values ($1, 'Well said.', ${value}${rest && ", 1"})`;
+    const found = await outcomes(await db.everyone(ada), text, article.id);
+    expect(found).toEqual({ anon: "42501", stranger: "42501", self: "42501", admin: "42501", service: 1 });
+  }),
+);
+
+test.each([
+  ["author_id", "1"],
+  ["article_id", "1"],
+  ["created_at", "'2001-01-01'"],
+])("nobody but the service changes a comment's %s", (column, value) =>
+  inTransaction(async (db) => {
+    const { ada, comment } = await adasComment(db);
+    const text = `update comments set ${column} = ${value} where id = $1`;
+    const found = await outcomes(await db.everyone(ada), text, comment.id);
+    expect(found).toEqual({ anon: "42501", stranger: "42501", self: "42501", admin: "42501", service: 1 });
+  }),
+);
+
+test("a change without a condition reaches the caller's own comments only", () =>
+  inTransaction(async (db) => {
+    const { ada, comment } = await adasComment(db);
+    expect(await db.as(ada).rows("update comments set content = 'x' returning id")).toEqual([{ id: comment.id }]);
+    expect(await db.as(ada).rows("delete from comments returning id")).toEqual([{ id: comment.id }]);
+    expect(await db.as(null).rows("delete from comments returning id")).toEqual([]);
+  }));
+
+test("nobody empties the table", () =>
+  inTransaction(async (db) => {
+    const { ada } = await adasComment(db);
+    const { service: _, ...callers } = await db.everyone(ada);
+    const found = await outcomes(callers, "truncate comments");
+    expect(found).toEqual({ anon: "42501", stranger: "42501", self: "42501", admin: "42501" });
+  }));
+
+test("create_comment adds a comment whose author is the caller", () =>
+  inTransaction(async (db) => {
+    const { ada, article } = await adasComment(db);
+    const comment = await db.as(ada).call("create_comment", article.id, "Well said.");
+    expect(comment).toMatchObject({ article_id: article.id, author_id: ada.id, content: "Well said." });
+    expect(await db.anon.row("select content from comments where id = $1", comment.id)).toEqual({
+      content: "Well said.",
+    });
+  }));
+
+test.each([7000, null])("create_comment on article %j is refused with P0002", (id) =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    await expect(db.as(ada!).call("create_comment", id, "Well said.")).rejects.toMatchObject({
+      code: "P0002",
+      message: "no such article",
+      routine: "exec_stmt_raise",
+    });
+  }),
+);
+
+test("create_comment is refused to callers who are nobody", () =>
+  inTransaction(async (db) => {
+    const { article } = await adasComment(db);
+    for (const caller of [db.anon, db.as(null)])
+      await expect(caller.call("create_comment", article.id, "Well said.")).rejects.toMatchObject({ code: "42501" });
+    await expect(db.service.call("create_comment", article.id, "Well said.")).rejects.toMatchObject({ code: "23502" });
+  }));
+
+test("create_comment by a user who is gone does not blame the article", () =>
+  inTransaction(async (db) => {
+    const { article } = await adasComment(db);
+    const [gone] = await db.users("Gone");
+    await db.owner.rows("delete from users where id = $1", gone!.id);
+    await expect(db.as(gone!).call("create_comment", article.id, "Well said.")).rejects.toMatchObject({
+      code: "23503",
+      schema: "public",
+      table: "comments",
+      constraint: "comments_author_id_fkey",
+    });
+  }));
+
+test.each([
+  ["", false],
+  ["x", true],
+  ["ä".repeat(524_288), true],
+  [`${"ä".repeat(524_288)}.`, false],
+])("a comment of %j is allowed: %j", (content, allowed) =>
+  inTransaction(async (db) => {
+    const { ada, article } = await adasComment(db);
+    const comment = db.as(ada).call("create_comment", article.id, content);
+    if (allowed) expect((await comment).content).toBe(content);
+    else await expect(comment).rejects.toMatchObject({ code: "23514", constraint: "comments_content_length" });
+  }),
+);
+
+test("a comment without content is refused", () =>
+  inTransaction(async (db) => {
+    const { ada, article } = await adasComment(db);
+    const comment = db.as(ada).call("create_comment", article.id, null);
+    await expect(comment).rejects.toMatchObject({ code: "23502", column: "content" });
+  }));

@@ -1,0 +1,217 @@
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { anon, useTransactionsDatabase } from "../support/transactions.ts";
+
+const database = useTransactionsDatabase("create table notes (text text); grant all on notes to anon;");
+
+const UNAVAILABLE = { problem: { status: 503, message: "the database is not available: try again" } };
+const OUTCOME_UNKNOWN = { problem: { status: 503, message: expect.stringContaining("look before you try again") } };
+
+/** The types of the messages in a stream of the protocol, `PBES`; those of the client begin with one without a type. */
+class MessageTypes {
+  types = "";
+  #bytes = Buffer.alloc(0);
+  #untyped: boolean;
+
+  constructor(untyped: boolean) {
+    this.#untyped = untyped;
+  }
+
+  add(chunk: Buffer): void {
+    this.#bytes = Buffer.concat([this.#bytes, chunk]);
+    for (;;) {
+      const header = this.#untyped ? 0 : 1;
+      if (this.#bytes.length < header + 4) return;
+      const length = header + this.#bytes.readUInt32BE(header);
+      if (this.#bytes.length < length) return;
+      if (!this.#untyped) this.types += String.fromCharCode(this.#bytes[0]!);
+      this.#untyped = false;
+      this.#bytes = this.#bytes.subarray(length);
+    }
+  }
+}
+
+/** Stands between the gateway and the database: counts what passes, and breaks connections. */
+class TestProxy {
+  readonly client = new MessageTypes(true);
+  readonly server = new MessageTypes(false);
+  writes = 0;
+  url = "";
+  readonly #sockets: Socket[] = [];
+  readonly #listener: Server;
+
+  constructor() {
+    this.#listener = createServer((socket) => this.#pass(socket));
+  }
+
+  /** Listens on a free port, or on a Unix socket in the folder. */
+  async start(folder?: string): Promise<this> {
+    const { username, password, pathname } = new URL(database().logins.data);
+    this.#listener.listen(folder ? { path: join(folder, ".s.PGSQL.5432") } : { port: 0, host: "127.0.0.1" });
+    await once(this.#listener, "listening");
+    const address = this.#listener.address() as string | AddressInfo;
+    const host = typeof address === "string" ? encodeURIComponent(folder!) : `127.0.0.1:${address.port}`;
+    this.url = `postgres://${username}:${password}@${host}${pathname}`;
+    onTestFinished(() => {
+      this.#listener.close();
+      for (const socket of this.#sockets) socket.destroy();
+    });
+    return this;
+  }
+
+  /** Ends all connections as a crash does: RST, which the client sees as ECONNRESET. */
+  reset(): void {
+    for (const socket of this.#sockets.splice(0)) socket.resetAndDestroy();
+  }
+
+  /** Ends all connections as a proxy does that is shut down: FIN. */
+  end(): void {
+    for (const socket of this.#sockets.splice(0)) socket.end();
+  }
+
+  #pass(socket: Socket): void {
+    const { hostname, port } = new URL(database().logins.data);
+    const upstream = connect(Number(port), hostname);
+    this.#sockets.push(socket, upstream);
+    for (const each of [socket, upstream]) each.on("error", () => {});
+    socket.on("data", (chunk) => {
+      this.writes++;
+      this.client.add(chunk);
+    });
+    upstream.on("data", (chunk) => this.server.add(chunk));
+    socket.pipe(upstream).pipe(socket);
+  }
+}
+
+test("a transaction is one write, one Sync and one ReadyForQuery, however many statements it has", async () => {
+  const proxy = await new TestProxy().start();
+  const db = database().open({ pool: { connectionString: proxy.url } });
+  await db.run(anon, ["select 1"]);
+  const before = { client: proxy.client.types.length, server: proxy.server.types.length, writes: proxy.writes };
+
+  await db.run(anon, ["select 1"]);
+  await db.run(anon, ["select 1", "insert into notes values ('x')", "select 2", "delete from notes"]);
+  await db.run(anon, ["select 1", "select 2"], { snapshot: true });
+  const sent = proxy.client.types.slice(before.client);
+  // Known statements are bound and executed only; new ones are parsed first.
+  expect(sent).toBe(`${"BE".repeat(2)}S${"BE".repeat(2)}${"PBE".repeat(3)}S${"PBE"}${"BE".repeat(3)}${"PBE"}S`);
+  expect(proxy.server.types.slice(before.server).replace(/[^Z]/g, "")).toBe("ZZZ");
+  expect(proxy.writes - before.writes).toBe(3);
+  expect(db.transactions.syncs).toBe(4);
+});
+
+test("an error costs no further Sync, but in a snapshot", async () => {
+  const proxy = await new TestProxy().start();
+  const db = database().open({ pool: { connectionString: proxy.url } });
+  await expect(db.run(anon, ["select 1 / 0", "select 1"])).rejects.toMatchObject({ code: "22012" });
+  await db.run(anon, ["select 1"]);
+  expect(proxy.client.types.replace(/[^SQ]/g, "")).toBe("SS");
+  await expect(db.run(anon, ["select 1 / 0", "select 1"], { snapshot: true })).rejects.toMatchObject({ code: "22012" });
+  expect(proxy.client.types.replace(/[^SQ]/g, "")).toBe("SSSQ");
+});
+
+test("a server process that is terminated fails its transaction only", async () => {
+  const db = database().open();
+  const run = expect(db.run(anon, ["insert into notes values ('lost')", "select pg_sleep(10)"])).rejects.toMatchObject({
+    code: "57P01",
+    severity: "FATAL",
+  });
+  await db.sleeping();
+  await database().owner.query("select pg_terminate_backend($1)", await db.pids());
+  await run;
+  expect(await db.row(anon, "select count(*) from notes")).toEqual(["0"]);
+});
+
+test("a server process that is terminated while its connection is idle is replaced", async () => {
+  const db = database().open();
+  await db.run(anon, ["select 1"]);
+  const pids = await db.pids();
+  await database().owner.query("select pg_terminate_backend($1)", pids);
+  await expect.poll(() => db.errors.length).toBeGreaterThan(0);
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+  expect(await db.pids()).not.toEqual(pids);
+});
+
+test.each(["reset", "end"] as const)("a connection that is lost by a TCP %s: the outcome is unknown", async (how) => {
+  const proxy = await new TestProxy().start();
+  const db = database().open({ pool: { connectionString: proxy.url } });
+  const run = expect(db.run(anon, ["select pg_sleep(10)"])).rejects.toMatchObject(OUTCOME_UNKNOWN);
+  await db.sleeping();
+  proxy[how]();
+  await run;
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+});
+
+test("a connection that is lost in a snapshot, likewise", async () => {
+  const proxy = await new TestProxy().start();
+  const db = database().open({ pool: { connectionString: proxy.url } });
+  const run = db.run(anon, ["select pg_sleep(10)", "select 1"], { snapshot: true });
+  const outcome = expect(run).rejects.toMatchObject(OUTCOME_UNKNOWN);
+  await db.sleeping();
+  proxy.reset();
+  await outcome;
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+});
+
+test("a connection that is lost while nobody uses it is replaced", async () => {
+  const proxy = await new TestProxy().start();
+  const db = database().open({ pool: { connectionString: proxy.url } });
+  await db.run(anon, ["select 1"]);
+  proxy.reset();
+  await expect.poll(() => db.errors.length).toBeGreaterThan(0);
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+});
+
+test.each([
+  ["a wrong password", (url: URL) => Object.assign(url, { password: "wrong" })],
+  ["a server that is down", (url: URL) => Object.assign(url, { port: "1" })],
+  ["a database that is not there", (url: URL) => Object.assign(url, { pathname: "/nowhere" })],
+  // Without TLS on the server: the answer is one byte, not a message of the protocol.
+  ["TLS that the server does not speak", (url: URL) => Object.assign(url, { search: "?sslmode=verify-full" })],
+])("with %s the database is not available", async (_what, change) => {
+  const { href } = change(new URL(database().logins.data));
+  const db = database().open({ pool: { connectionString: href, connectionTimeoutMillis: 2000 } });
+  await expect(db.run(anon, ["select 1"])).rejects.toMatchObject(UNAVAILABLE);
+});
+
+test("TLS that the server does not speak is noticed, not waited for", async () => {
+  const connectionString = `${database().logins.data}?sslmode=verify-full`;
+  const db = database().open({ pool: { connectionString, connectionTimeoutMillis: 2000 } });
+  await expect(db.run(anon, ["select 1"])).rejects.toMatchObject({
+    cause: { message: "The server does not support SSL connections" },
+  });
+});
+
+test("an abort cancels over a Unix socket too", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "content-socket-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const proxy = await new TestProxy().start(folder);
+  const db = database().open({ pool: { connectionString: proxy.url }, statementTimeout: 2000 });
+  const controller = new AbortController();
+  const run = expect(db.run(anon, ["select pg_sleep(10)"], { signal: controller.signal })).rejects.toThrow("aborted");
+  await db.sleeping();
+  const start = performance.now();
+  controller.abort();
+  await run;
+  expect(performance.now() - start).toBeLessThan(1000);
+});
+
+test("when no connection gets free in time the database is not available", async () => {
+  const db = database().open({ pool: { connectionTimeoutMillis: 50 } });
+  const first = db.run(anon, ["select pg_sleep(0.3)"]);
+  await db.sleeping();
+  await expect(db.run(anon, ["select 1"])).rejects.toMatchObject(UNAVAILABLE);
+  await first;
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+});
+
+test("a burst of transactions waits for the connections there are", async () => {
+  const db = database().open({ pool: { max: 2 } });
+  const rows = await Promise.all(Array.from({ length: 50 }, (_, i) => db.row(anon, "select $1::int", String(i))));
+  expect(rows).toEqual(Array.from({ length: 50 }, (_, i) => [String(i)]));
+  expect(await db.pids()).toHaveLength(2);
+});

@@ -1,0 +1,341 @@
+import { setTimeout } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Identity } from "../../db/caller.ts";
+import { ApiError } from "../../db/errors.ts";
+import { ada, admin, anon, bob, identityOf, useTransactionsDatabase } from "../support/transactions.ts";
+
+const database = useTransactionsDatabase(`
+  -- Counts what was tried: a sequence does not roll back.
+  create sequence tries;
+  grant usage on sequence tries to anon, authenticated;
+
+  create table slots (id int primary key, slot int unique deferrable initially deferred);
+  grant all on slots to anon;
+
+  create table notes (text text);
+  grant all on notes to anon;`);
+
+const TRY = "select nextval('tries')";
+
+/** How often TRY was run by `body`. */
+async function triesDuring(body: () => Promise<unknown>): Promise<number> {
+  const count = async () => Number((await database().values("select last_value - (not is_called)::int from tries"))[0]);
+  const before = await count();
+  await body();
+  return (await count()) - before;
+}
+
+const NAMES = ["request.jwt.claims", "request.method", "request.path", "request.headers", "statement_timeout"];
+const SETTINGS = `select current_user, ${NAMES.map((name) => `current_setting('${name}', true)`)}`;
+
+test("the settings act on the statements and are gone with the transaction", async () => {
+  const db = database().open({ statementTimeout: 1234 });
+  const identity: Identity = {
+    caller: { role: "authenticated", claims: { sub: "1", name: "Ada ✓" }, expiresAt: null, refused: null },
+    request: { method: "POST", path: "/rest/v1/users", headers: '{"accept":"text/plain"}' },
+  };
+  // `commit` ends the transaction before the last statement, which finds the connection as it is left.
+  const [during, , after] = await db.run(identity, [SETTINGS, "commit", SETTINGS]);
+  const claims = '{"sub":"1","name":"Ada ✓","role":"authenticated"}';
+  const headers = '{"accept":"text/plain"}';
+  expect(during).toEqual([["authenticated", claims, "POST", "/rest/v1/users", headers, "1234ms"]]);
+  const login = new URL(database().logins.data).username;
+  expect(after).toEqual([[login, "", "", "", "", "0"]]);
+});
+
+test("the role is the caller's, whatever role his claims name", async () => {
+  const db = database().open();
+  const forged: Identity = { ...anon, caller: { ...anon.caller, claims: { role: "admin" } } };
+  expect(await db.row(forged, "select current_user, auth.claims() ->> 'role'")).toEqual(["anon", "anon"]);
+});
+
+test("principals that take turns on one connection see themselves only", async () => {
+  const db = database().open();
+  const seen = [];
+  for (const identity of [ada, anon, bob, admin, anon, ada])
+    seen.push(await db.row(identity, "select current_user, auth.uid(), auth.is_admin(), (select count(*) from users)"));
+  expect(seen).toEqual([
+    ["authenticated", "1", "f", "4"],
+    ["anon", null, "f", "4"],
+    ["authenticated", "2", "f", "4"],
+    ["admin", "3", "t", "4"],
+    ["anon", null, "f", "4"],
+    ["authenticated", "1", "f", "4"],
+  ]);
+  expect(await db.pids()).toHaveLength(1);
+});
+
+test("principals that run at once on several connections see themselves only", async () => {
+  const db = database().open({ pool: { max: 4 } });
+  const runs = Array.from({ length: 60 }, async (_, id) => {
+    const identity = identityOf(id % 3 === 0 ? "anon" : "authenticated", id);
+    expect(await db.row(identity, "select current_user, auth.uid()")).toEqual([identity.caller.role, String(id)]);
+  });
+  await Promise.all(runs);
+});
+
+test("a setting that an earlier transaction made reads as '' on a used connection: nullif makes it null", async () => {
+  const db = database().open();
+  const read = "select current_setting('request.extra', true), nullif(current_setting('request.extra', true), '')";
+  expect(await db.row(anon, read)).toEqual([null, null]);
+  await db.run(anon, ["select set_config('request.extra', 'left behind', true)"]);
+  expect(await db.row(anon, read)).toEqual(["", null]);
+});
+
+test("an error in the second statement rolls the first one back", async () => {
+  const db = database().open();
+  const statements = ["insert into notes values ('first') returning text", "select 1 / 0"];
+  await expect(db.run(anon, statements)).rejects.toMatchObject({ code: "22012" });
+  expect(await database().values("select text from notes")).toEqual([]);
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+});
+
+test.each([
+  ["an unknown role", "nobody_x", "22023"],
+  ["a role that the login may not become", "service_role", "42501"],
+])("with %s nothing is run", async (_what, role, code) => {
+  const db = database().open();
+  const tries = await triesDuring(async () => {
+    await expect(db.run(identityOf(role), [TRY, "insert into notes values ('x')"])).rejects.toMatchObject({ code });
+  });
+  expect(tries).toBe(0);
+  expect(await database().values("select text from notes")).toEqual([]);
+  expect(await db.row(anon, "select current_user")).toEqual(["anon"]);
+});
+
+test("a caller who may not is refused, and the next one is served", async () => {
+  const db = database().open();
+  await expect(db.run(anon, ["delete from users"])).rejects.toMatchObject({ code: "42501", table: undefined });
+  expect(await db.row(ada, "select name from me()")).toEqual(["Ada Lovelace"]);
+});
+
+test.each([false, true])(
+  "a deferred constraint fails at the end and nothing is committed (snapshot: %j)",
+  async (snapshot) => {
+    const db = database().open();
+    const statements = ["insert into slots values (1, 1), (2, 1) returning id", "select 1"];
+    await expect(db.run(anon, statements, { snapshot })).rejects.toMatchObject({
+      code: "23505",
+      constraint: "slots_slot_key",
+    });
+    expect(await database().values("select id from slots")).toEqual([]);
+    await expect.poll(() => db.states()).toEqual(["idle"]);
+    expect(await db.row(anon, "select 1")).toEqual(["1"]);
+  },
+);
+
+test("what is answered is committed", async () => {
+  const db = database().open();
+  const [rows] = await db.run(anon, ["insert into notes values ('committed') returning text"]);
+  expect(rows).toEqual([["committed"]]);
+  expect(await database().values("delete from notes returning text")).toEqual(["committed"]);
+});
+
+test("results come in the order of the statements, with the rows that each one says it touched", async () => {
+  const { transactions } = database().open();
+  const texts = [
+    "insert into notes values ('a'), ('b')",
+    "select text from notes order by text",
+    "update notes set text = 'c' where text = 'b' returning text",
+    "",
+    "delete from notes",
+  ];
+  const statements = texts.map((text) => ({ text, values: [] }));
+  for (const snapshot of [false, true]) {
+    const results = await transactions.run(anon, statements, { snapshot });
+    expect(results.map(({ rows, rowCount }) => [rows.map(String), rowCount])).toEqual([
+      [[], 2],
+      [["a", "b"], 2],
+      [["c"], 1],
+      [[], 0],
+      [[], 2],
+    ]);
+  }
+  expect(await transactions.run(anon, [])).toEqual([]);
+});
+
+test("a statement that takes too long is ended with 57014, and the connection goes on", async () => {
+  const db = database().open({ statementTimeout: 50 });
+  const [pid] = await db.row(anon, "select pg_backend_pid()");
+  await expect(db.run(anon, ["select pg_sleep(5)"])).rejects.toMatchObject({
+    code: "57014",
+    message: "canceling statement due to statement timeout",
+  });
+  expect(await db.row(anon, "select pg_backend_pid()")).toEqual([pid]);
+});
+
+test("an abort cancels the running statement at once, and the connection goes on", async () => {
+  const db = database().open();
+  const [pid] = await db.row(anon, "select pg_backend_pid()");
+  const controller = new AbortController();
+  const run = db.run(anon, ["insert into notes values ('aborted')", "select pg_sleep(10)"], {
+    signal: controller.signal,
+  });
+  const outcome = expect(run).rejects.toThrow("the client has left");
+  await db.sleeping();
+  const start = performance.now();
+  controller.abort(new Error("the client has left"));
+  await outcome;
+  expect(performance.now() - start).toBeLessThan(1000);
+  expect(await db.row(anon, "select pg_backend_pid()")).toEqual([pid]);
+  expect(await database().values("select text from notes")).toEqual([]);
+});
+
+test("an abort in a snapshot leaves the connection idle", async () => {
+  const db = database().open();
+  const controller = new AbortController();
+  const run = db.run(anon, ["select 1", "select pg_sleep(10)"], { snapshot: true, signal: controller.signal });
+  const outcome = expect(run).rejects.toThrow("the client has left");
+  await db.sleeping();
+  controller.abort(new Error("the client has left"));
+  await outcome;
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+  await expect.poll(() => db.states()).toEqual(["idle"]);
+});
+
+test("what is aborted while it waits, or before, never reaches the database", async () => {
+  const db = database().open();
+  const reason = new Error("the client has left");
+  const tries = await triesDuring(async () => {
+    const controller = new AbortController();
+    const first = db.run(anon, ["select pg_sleep(0.1)"]);
+    const waiting = expect(db.run(anon, [TRY], { signal: controller.signal })).rejects.toBe(reason);
+    controller.abort(reason);
+    await Promise.all([first, waiting]);
+    await expect(db.run(anon, [TRY], { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  });
+  expect(tries).toBe(0);
+  expect(db.transactions.syncs).toBe(1);
+});
+
+test("an abort after the answer does nothing, and its signal keeps no listeners", async () => {
+  const db = database().open();
+  const controller = new AbortController();
+  for (let i = 0; i < 20; i++) await db.run(anon, ["select 1"], { signal: controller.signal });
+  controller.abort();
+  expect(await db.row(anon, "select pg_sleep(0.02), 1")).toEqual(["", "1"]);
+});
+
+test("a cancellation never hits the next statement on that connection", async () => {
+  const db = database().open();
+  let aborted = 0;
+  for (let i = 0; i < 40; i++) {
+    const controller = new AbortController();
+    const sleeping = db.run(anon, ["select pg_sleep(0.003)"], { signal: controller.signal }).catch(() => aborted++);
+    const next = db.row(anon, "select pg_sleep(0.003), 1");
+    await setTimeout(i % 8);
+    controller.abort();
+    await sleeping;
+    expect(await next).toEqual(["", "1"]);
+  }
+  expect(aborted).toBeGreaterThan(0);
+});
+
+test.each([false, true])(
+  "statements see one database each, in a snapshot the same one: snapshot %j",
+  async (snapshot) => {
+    const db = database().open();
+    const count = "select count(*) from notes";
+    const run = db.run(anon, [`select (${count}), pg_sleep(0.3)`, count], { snapshot });
+    await db.sleeping();
+    await database().owner.query("insert into notes values ('meanwhile')");
+    const [first, second] = await run;
+    await database().owner.query("delete from notes");
+    expect([first![0]![0], second![0]![0]]).toEqual(["0", snapshot ? "0" : "1"]);
+  },
+);
+
+test("an error in a snapshot rolls back and leaves the connection usable", async () => {
+  const db = database().open();
+  const [pid] = await db.row(anon, "select pg_backend_pid()");
+  for (let i = 0; i < 3; i++) {
+    const statements = ["insert into notes values ('x')", "select 1 / 0", "select 1"];
+    await expect(db.run(anon, statements, { snapshot: true })).rejects.toMatchObject({ code: "22012" });
+    expect(await db.row(anon, "select pg_backend_pid()")).toEqual([pid]);
+    await expect.poll(() => db.states()).toEqual(["idle"]);
+  }
+  await expect(db.run(identityOf("nobody_x"), ["select 1", "select 2"], { snapshot: true })).rejects.toMatchObject({
+    code: "22023",
+  });
+  await expect.poll(() => db.states()).toEqual(["idle"]);
+  expect(await database().values("select text from notes")).toEqual([]);
+});
+
+test("a snapshot is committed, and waits for the database once", async () => {
+  const db = database().open();
+  await db.run(anon, ["insert into notes values ('kept')", "select 1"], { snapshot: true });
+  expect(await database().values("delete from notes returning text")).toEqual(["kept"]);
+  expect(db.transactions.syncs).toBe(1);
+});
+
+const UNSTORABLE = { problem: { status: 400, code: "VALIDATION_ERROR" } };
+
+test.each(["a\0b", "\ud83d", "\ude00\ud83d", `${"x".repeat(100)}\udfff`])(
+  "text that Postgres can't store, %j, is refused before anything is sent",
+  async (value) => {
+    const db = database().open();
+    const { caller, request } = anon;
+    await expect(db.run(anon, ["select 1", ["select $1::text", value]])).rejects.toMatchObject(UNSTORABLE);
+    for (const identity of [
+      { caller, request: { ...request, path: value } },
+      { caller, request: { ...request, method: value } },
+      { caller, request: { ...request, headers: value } },
+      { caller: { ...caller, role: value }, request },
+    ])
+      await expect(db.run(identity, ["select 1"])).rejects.toBeInstanceOf(ApiError);
+    expect(db.transactions.syncs).toBe(0);
+    expect(await db.pids()).toEqual([]);
+  },
+);
+
+test("claims hold any text: JSON escapes it", async () => {
+  const db = database().open();
+  const identity = { ...anon, caller: { ...anon.caller, claims: { name: "half \ud83d of 😀" } } };
+  expect(await db.row(identity, "select current_setting('request.jwt.claims')")).toEqual([
+    '{"name":"half \\ud83d of 😀","role":"anon"}',
+  ]);
+});
+
+test("large multibyte values, null and empty text arrive as they were sent", async () => {
+  const db = database().open();
+  const large = "ü€😀".repeat(300_000);
+  expect(Buffer.byteLength(large)).toBe(2_700_000);
+  const text = "select 1, $1::text, $2::text, $3::text, repeat('ü€😀', 300000)";
+  const [, sent, empty, nothing, made] = await db.row(anon, text, large, "", null);
+  expect(sent === large).toBe(true);
+  expect(made === large).toBe(true);
+  expect([empty, nothing]).toEqual(["", null]);
+});
+
+test("many rows arrive, in order", async () => {
+  const db = database().open();
+  const [rows] = await db.run(anon, ["select i, repeat('x', i % 50) from generate_series(1, 50000) as i"]);
+  expect(rows).toHaveLength(50_000);
+  expect(rows!.every(([i, text], at) => Number(i) === at + 1 && text!.length === (at + 1) % 50)).toBe(true);
+});
+
+test("json is the same bytes in the binary format", async () => {
+  const { transactions } = database().open();
+  const text = `select '{"b" :  1.10, "a":"ü 😀",\n "a": null}'::json, '[]'::json, null::json, 'text ü'::text`;
+  const [binary] = await transactions.run(anon, [{ text, values: [], binary: true }]);
+  const [plain] = await transactions.run(anon, [{ text, values: [] }]);
+  expect(binary!.rows).toEqual(plain!.rows);
+  expect(String(binary!.rows[0]![0])).toBe(`{"b" :  1.10, "a":"ü 😀",\n "a": null}`);
+});
+
+test.each([
+  ["alone", ["copy notes from stdin"], {}],
+  ["before others", ["copy notes from stdin", "select 1"], {}],
+  ["after others", ["select 1", "copy notes from stdin"], {}],
+  ["in a snapshot", ["select 1", "copy notes from stdin"], { snapshot: true }],
+])("COPY FROM STDIN is refused without hanging, %s", async (_where, statements, options) => {
+  const db = database().open();
+  await expect(db.run(anon, statements, options)).rejects.toThrow();
+  expect(await Promise.all([1, 2, 3].map((n) => db.row(anon, `select ${n}`)))).toEqual([["1"], ["2"], ["3"]]);
+  expect(await database().values("select text from notes")).toEqual([]);
+});
+
+test("COPY TO STDOUT gives no rows, and does not hang", async () => {
+  const db = database().open();
+  expect(await db.run(anon, ["copy (select 1) to stdout", "select 2"])).toEqual([[], [["2"]]]);
+});

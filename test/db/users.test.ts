@@ -1,0 +1,274 @@
+import { expect, test } from "vitest";
+import { problemOf } from "../../db/errors.ts";
+import { outcomes, type TestCaller, useTransactions } from "../support/roles.ts";
+
+const inTransaction = useTransactions();
+
+const CONTEXT = { constraintMessages: new Map(), anonymous: false, expired: false };
+
+const createUser = (caller: TestCaller, input: object) =>
+  caller.row("select * from create_user(jsonb_populate_record(null::users, $1))", input);
+
+test("everyone reads all users, e-mail included", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const found = await outcomes(await db.everyone(ada!), "select name, email from users where id = $1", ada!.id);
+    expect(found).toEqual({ anon: 1, stranger: 1, self: 1, admin: 1, service: 1 });
+  }));
+
+test.each([
+  "name = 'Countess'",
+  "email = 'countess@test.example'",
+  "age = 37",
+  "avatar_url = 'https://a.example/a.png'",
+])("a user is changed by himself, by admins and the service: %s", (change) =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const found = await outcomes(await db.everyone(ada!), `update users set ${change} where id = $1`, ada!.id);
+    expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1 });
+  }),
+);
+
+test("a user is deleted by himself, by admins and the service", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const found = await outcomes(await db.everyone(ada!), "delete from users where id = $1", ada!.id);
+    expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1 });
+  }));
+
+test("a change without a condition reaches the caller's own row only", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    expect(await db.as(ada!).rows("update users set age = 37 returning id")).toEqual([{ id: ada!.id }]);
+    expect(await db.as(ada!).rows("delete from users returning id")).toEqual([{ id: ada!.id }]);
+  }));
+
+test.each([null, { id: "" }, { id: "1 or true" }, { id: -1 }, { id: "9".repeat(19) }])(
+  "a signed-in caller whose token names no user, %j, changes nothing",
+  (nobody) =>
+    inTransaction(async (db) => {
+      expect(await db.as(nobody).outcome("update users set name = 'Me'")).toBe(0);
+      expect(await db.as(nobody).outcome("delete from users")).toBe(0);
+    }),
+);
+
+test("everybody may sign up", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const text = "insert into users (name, email, age) values ('Dora', 'dora@test.example', 20)";
+    const found = await outcomes(await db.everyone(ada!), text);
+    expect(found).toEqual({ anon: 1, stranger: 1, self: 1, admin: 1, service: 1 });
+  }));
+
+test.each([
+  ["id", "7"],
+  ["created_at", "'2001-01-01'"],
+  ["updated_at", "'2001-01-01'"],
+  ["avatar_url", "'https://a.example/a.png'"],
+])("whoever signs up can not say his %s, only the service can", (column, value) =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const values = `overriding system value values ('Dora', 'dora@test.example', ${value})`;
+    const text = `insert into users (name, email, ${column}) ${values}`;
+    const found = await outcomes(await db.everyone(ada!), text);
+    expect(found).toEqual({ anon: "42501", stranger: "42501", self: "42501", admin: "42501", service: 1 });
+  }),
+);
+
+test.each(["created_at", "updated_at"])("nobody but the service changes a user's %s", (column) =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const text = `update users set ${column} = '2001-01-01' where id = $1`;
+    const found = await outcomes(await db.everyone(ada!), text, ada!.id);
+    expect(found).toEqual({ anon: "42501", stranger: "42501", self: "42501", admin: "42501", service: 1 });
+  }),
+);
+
+test("an id is assigned and never changes: saying another one is a mistake of the client", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const assigned = { anon: "428C9", stranger: "428C9", self: "428C9", admin: "428C9", service: "428C9" };
+    expect(await outcomes(await db.everyone(ada!), "update users set id = 7 where id = $1", ada!.id)).toEqual(assigned);
+    const error = await db
+      .as(ada!)
+      .rows("insert into users (id, name, email) values (7, 'D', 'd@d.d')")
+      .catch((e) => e);
+    expect(problemOf(error, CONTEXT)).toMatchObject({ status: 400, code: "VALIDATION_ERROR" });
+  }));
+
+test("nobody empties the table, nor locks it", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const { service: _, ...callers } = await db.everyone(ada!);
+    const refused = { anon: "42501", stranger: "42501", self: "42501", admin: "42501" };
+    expect(await outcomes(callers, "truncate users cascade")).toEqual(refused);
+    const { anon } = await outcomes(callers, "lock table users in access exclusive mode");
+    expect(anon).toBe("42501");
+  }));
+
+test("updated_at follows a change of the row, and only a change", () =>
+  inTransaction(async (db) => {
+    const ada = await db.owner.row("select * from users where email = 'ada@example.com'");
+    const same = await db.as(ada).row("update users set age = age where id = $1 returning *", ada.id);
+    expect(same.updated_at).toEqual(ada.updated_at);
+    const older = await db.as(ada).row("update users set age = age + 1 where id = $1 returning *, now()", ada.id);
+    expect(older.updated_at).toEqual(older.now);
+    expect(older.created_at).toEqual(ada.created_at);
+  }));
+
+test("create_user signs somebody up, and keeps what the caller may not say out", () =>
+  inTransaction(async (db) => {
+    const input = { id: 7, name: "Dora", email: "dora@test.example", age: 20, created_at: "2001-01-01" };
+    const dora = await createUser(db.anon, { ...input, updated_at: "2001-01-01", avatar_url: "https://a.example/a" });
+    expect(dora).toMatchObject({ name: "Dora", email: "dora@test.example", age: 20, avatar_url: null });
+    expect(dora.id).toBeGreaterThan(7);
+    const { now } = await db.owner.row("select now()");
+    expect([dora.created_at, dora.updated_at]).toEqual([now, now]);
+  }));
+
+test("create_user is refused when the e-mail is registered, whatever its case", () =>
+  inTransaction(async (db) => {
+    await createUser(db.anon, { name: "Dora", email: "Dora@Test.example" });
+    for (const email of ["Dora@Test.example", "dora@test.example", "DORA@TEST.EXAMPLE"])
+      await expect(createUser(db.anon, { name: "Another", email })).rejects.toMatchObject({
+        code: "23505",
+        schema: "public",
+        table: "users",
+        constraint: "users_email_key",
+      });
+  }));
+
+test("an e-mail keeps the case it was given in, and may change its own", () =>
+  inTransaction(async (db) => {
+    const dora = await createUser(db.anon, { name: "Dora", email: "Dora@Test.example" });
+    expect(dora.email).toBe("Dora@Test.example");
+    expect(await db.as(dora).outcome("update users set email = lower(email) where id = $1", dora.id)).toBe(1);
+  }));
+
+test.each([
+  ["age", -1, "users_age_range"],
+  ["age", 0, null],
+  ["age", 150, null],
+  ["age", 151, "users_age_range"],
+  ["age", null, null],
+  ["name", "", "users_name_length"],
+  ["name", " \t\n", "users_name_length"],
+  ["name", "a", null],
+  ["name", "😀".repeat(200), null],
+  ["name", "😀".repeat(201), "users_name_length"],
+  ["email", "a@b.c", null],
+  ["email", "first.last+tag@sub.example.com", null],
+  ["email", "jürgen@müller.example", null],
+  ["email", "", "users_email_format"],
+  ["email", "nobody", "users_email_format"],
+  ["email", "a@b", "users_email_format"],
+  ["email", "@b.c", "users_email_format"],
+  ["email", "a@", "users_email_format"],
+  ["email", "a@b.", "users_email_format"],
+  ["email", "a@.c", "users_email_format"],
+  ["email", "a@b..c", "users_email_format"],
+  ["email", "a@b@c.d", "users_email_format"],
+  ["email", "a b@c.d", "users_email_format"],
+  ["email", "a@b.c\n", "users_email_format"],
+  ["email", " a@b.c", "users_email_format"],
+  ["email", `${"a".repeat(250)}@b.c`, null],
+  ["email", `${"a".repeat(251)}@b.c`, "users_email_format"],
+])("create_user with the %s %j: the constraint it breaks is %s", (column, value, constraint) =>
+  inTransaction(async (db) => {
+    const input = { name: "Dora", email: "dora@test.example", age: 20, [column]: value };
+    if (constraint === null) expect(await createUser(db.anon, input)).toMatchObject({ [column]: value });
+    else await expect(createUser(db.anon, input)).rejects.toMatchObject({ code: "23514", constraint });
+  }),
+);
+
+test.each(["name", "email"])("create_user without %s is refused", (column) =>
+  inTransaction(async (db) => {
+    const input = { name: "Dora", email: "dora@test.example", [column]: null };
+    await expect(createUser(db.anon, input)).rejects.toMatchObject({ code: "23502", column });
+  }),
+);
+
+test("me is the signed-in caller", () =>
+  inTransaction(async (db) => {
+    const [ada, admin] = await db.users("Ada", "Admin");
+    expect(await db.as(ada!).call("me")).toMatchObject({ id: ada!.id, name: "Ada", email: "ada@test.example" });
+    expect(await db.as(admin!, "admin").call("me")).toMatchObject({ id: admin!.id });
+  }));
+
+test("me is refused with 28000 when nobody is signed in, or somebody who is gone", () =>
+  inTransaction(async (db) => {
+    const [gone] = await db.users("Gone");
+    await db.owner.rows("delete from users where id = $1", gone!.id);
+    for (const caller of [db.anon, db.service, db.as(null), db.as(gone!)])
+      await expect(caller.call("me")).rejects.toMatchObject({
+        code: "28000",
+        message: "login required",
+        routine: "exec_stmt_raise",
+      });
+  }));
+
+test.each([
+  ["https://a.example/a.png", undefined, "https://a.example/a.png?size=80"],
+  ["https://a.example/a.png", null, "https://a.example/a.png?size=80"],
+  ["https://a.example/a.png", 1, "https://a.example/a.png?size=1"],
+  ["https://a.example/a.png", 2048, "https://a.example/a.png?size=2048"],
+  ["http://a.example/?user=1", 40, "http://a.example/?user=1&size=40"],
+  [null, 40, null],
+])("avatar of %j at size %j is %j", (address, size, expected) =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    await db.as(ada!).rows("update users set avatar_url = $1 where id = $2", address, ada!.id);
+    const argument = size === undefined ? "" : `, ${size}`;
+    const text = `select users_avatar(u${argument}) as avatar from users as u where id = $1`;
+    expect(await db.anon.row(text, ada!.id)).toEqual({ avatar: expected });
+  }),
+);
+
+test.each([0, -1, 2049])("avatar is refused at size %j", (size) =>
+  inTransaction(async (db) => {
+    const text = "select users_avatar(u, $1) from users as u limit 1";
+    const error = { code: "22023", message: "size must be from 1 to 2048" };
+    await expect(db.anon.rows(text, size)).rejects.toMatchObject(error);
+  }),
+);
+
+test.each(["javascript:alert(1)", "//a.example/a.png", "https://", "https://a b", "https://a.example/\n", ""])(
+  "avatar_url %j is refused",
+  (address) =>
+    inTransaction(async (db) => {
+      const [ada] = await db.users("Ada");
+      const change = db.as(ada!).rows("update users set avatar_url = $1 where id = $2", address, ada!.id);
+      await expect(change).rejects.toMatchObject({ code: "23514", constraint: "users_avatar_url_format" });
+    }),
+);
+
+test.each(["articles", "comments"])("a user with %s can not be deleted", (kind) =>
+  inTransaction(async (db) => {
+    const [ada, bob] = await db.users("Ada", "Bob");
+    const article = await db.article({ author: kind === "articles" ? ada! : bob! });
+    if (kind === "comments") await db.comment({ article, author: ada! });
+    const error = await db
+      .as(ada!)
+      .rows("delete from users where id = $1", ada!.id)
+      .catch((e) => e);
+    // 23001 since PostgreSQL 18, 23503 before.
+    expect(error.code).toMatch(/^(23001|23503)$/);
+    expect(error.constraint).toBe(`${kind}_author_id_fkey`);
+    expect(problemOf(error, CONTEXT)).toMatchObject({ status: 409, code: "RESOURCE_CONFLICT" });
+  }),
+);
+
+test("a user who is deleted takes his account and its tokens along", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    await db.owner.rows(
+      "insert into auth_private.accounts (user_id, username, password_hash) values ($1, 'a', $2)",
+      ada!.id,
+      "$argon2id$",
+    );
+    await db.owner.rows("select auth_api.keep_refresh_token($1, sha256('token'), now() + '1 day')", ada!.id);
+    await db.as(ada!).rows("delete from users where id = $1", ada!.id);
+    const left =
+      "select from auth_private.refresh_tokens where user_id = $1 union all select from auth_private.accounts where user_id = $1";
+    expect(await db.owner.rows(left, ada!.id)).toEqual([]);
+  }));

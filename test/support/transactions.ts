@@ -1,0 +1,133 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
+import type pg from "pg";
+import { beforeAll, onTestFinished } from "vitest";
+import type { Identity } from "../../db/caller.ts";
+import { type Logins, provisionLogins } from "../../db/cluster/provision.ts";
+import { type RunOptions, type Statement, type TransactionOptions, Transactions } from "../../db/transaction.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
+
+type Values = Statement["values"];
+type Options = Partial<Omit<TransactionOptions, "pool">> & { pool?: pg.PoolConfig };
+
+/** What callers of each kind look like to `Transactions`. */
+export function identityOf(role: string, id?: number): Identity {
+  const caller = { role, claims: id === undefined ? {} : { sub: String(id) }, expiresAt: null, refused: null };
+  return { caller, request: { method: "GET", path: "/", headers: "{}" } };
+}
+
+export const anon = identityOf("anon");
+export const ada = identityOf("authenticated", 1);
+export const bob = identityOf("authenticated", 2);
+export const admin = identityOf("admin", 3);
+
+/** A database for the test file, with login roles, and `Transactions` on the login `data` for each test. */
+export class TransactionsDatabase {
+  readonly #database: TestDatabase;
+  readonly logins: Logins;
+
+  constructor(database: TestDatabase, logins: Logins) {
+    this.#database = database;
+    this.logins = logins;
+  }
+
+  get owner(): pg.Client {
+    return this.#database.owner;
+  }
+
+  /** The first column of the owner's query: `values("select id from users")` → `[1, 2, 3, 4]`. */
+  async values(text: string, ...values: unknown[]): Promise<any[]> {
+    return (await this.owner.query({ text, values, rowMode: "array" })).rows.map(([value]) => value);
+  }
+
+  /** One connection, unless `pool.max` says otherwise; closed with the test. */
+  open({ pool, ...options }: Options = {}): TestTransactions {
+    const application = `test ${randomBytes(4).toString("hex")}`;
+    const errors: Error[] = [];
+    const transactions = new Transactions({
+      pool: { connectionString: this.logins.data, max: 1, application_name: application, ...pool },
+      statementTimeout: 10_000,
+      maxPrepared: 100,
+      onConnectionError: (error) => errors.push(error),
+      ...options,
+    });
+    onTestFinished(() => transactions.close());
+    return new TestTransactions(this, transactions, application, errors);
+  }
+
+  async drop(): Promise<void> {
+    const { owner, name } = this.#database;
+    for (const kind of ["data", "service", "auth"]) {
+      await owner.query(`drop owned by ${name}_${kind}`);
+      await owner.query(`drop role ${name}_${kind}`);
+    }
+    await this.#database.drop();
+  }
+}
+
+/** `Transactions` in the terms of the tests: texts in, texts out. */
+export class TestTransactions {
+  readonly transactions: Transactions;
+  /** What `onConnectionError` was told. */
+  readonly errors: readonly Error[];
+  readonly #database: TransactionsDatabase;
+  readonly #application: string;
+
+  constructor(database: TransactionsDatabase, transactions: Transactions, application: string, errors: Error[]) {
+    this.#database = database;
+    this.transactions = transactions;
+    this.#application = application;
+    this.errors = errors;
+  }
+
+  /** Runs the statements, each a text or `[text, …values]`; gives the rows of each. */
+  async run(
+    identity: Identity,
+    statements: readonly (string | readonly [string, ...Values])[],
+    options?: RunOptions,
+  ): Promise<(string | null)[][][]> {
+    const written = statements.map((statement) => {
+      const [text, ...values] = typeof statement === "string" ? [statement] : statement;
+      return { text, values };
+    });
+    const results = await this.transactions.run(identity, written, options);
+    return results.map(({ rows }) => rows.map((row) => row.map((field) => field && String(field))));
+  }
+
+  /** The first row of one statement: `row(ada, "select $1::int + 1", "1")` → `["2"]`. */
+  async row(identity: Identity, text: string, ...values: Values): Promise<(string | null)[]> {
+    return (await this.run(identity, [[text, ...values]]))[0]![0]!;
+  }
+
+  /** The pids of its server processes. */
+  pids(): Promise<number[]> {
+    return this.#database.values("select pid from pg_stat_activity where application_name = $1", this.#application);
+  }
+
+  /** What its server processes do: `idle`, `active`, `idle in transaction (aborted)`. */
+  states(): Promise<string[]> {
+    return this.#database.values("select state from pg_stat_activity where application_name = $1", this.#application);
+  }
+
+  /** Resolves when the server is in the middle of a `pg_sleep`: the statement has its snapshot by then. */
+  async sleeping(): Promise<void> {
+    const text = "select pid from pg_stat_activity where application_name = $1 and wait_event = 'PgSleep'";
+    while ((await this.#database.values(text, this.#application)).length === 0) await setTimeout(5);
+  }
+}
+
+/**
+ * `const database = useTransactionsDatabase("create table …")` at the top of a test file; after beforeAll,
+ * `database()` is there.
+ */
+export function useTransactionsDatabase(schema = ""): () => TransactionsDatabase {
+  let database: TransactionsDatabase;
+  beforeAll(async () => {
+    const created = await createTestDatabase();
+    await created.owner.query(schema);
+    const logins = await provisionLogins(created.url, created.url, "a secret for the tests of transactions");
+    database = new TransactionsDatabase(created, logins);
+    return () => database.drop();
+  });
+  return () => database;
+}
