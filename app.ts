@@ -1,10 +1,11 @@
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from "express";
-import helmet from "helmet";
 import type { Logger } from "pino";
 import { ApiError, internalError } from "./db/errors.ts";
+import { ambiguityOf } from "./http/ambiguous.ts";
 import { corsHandler } from "./http/cors.ts";
 import { type Health, healthHandler, liveHandler, onlyWhenReady } from "./http/health.ts";
 import { requestIdOf } from "./http/request-id.ts";
+import { securityHeaders } from "./http/security-headers.ts";
 import { sendProblem } from "./rest-gateway/conventions/problem.ts";
 
 /** The interfaces, mounted once they are ready. */
@@ -31,7 +32,8 @@ export function createApp({ log, health, corsOrigins, trustProxy, routes }: AppO
   app.set("trust proxy", trustProxy);
 
   app.use(identifyAndLog(log));
-  app.use(helmet(), corsHandler(corsOrigins));
+  app.use(refuseAmbiguous);
+  app.use(securityHeaders(), corsHandler(corsOrigins));
   app.get("/live", liveHandler);
   app.get("/health", healthHandler(health));
   app.use(onlyWhenReady(health.state));
@@ -68,6 +70,12 @@ function identifyAndLog(log: Logger): RequestHandler {
     next();
   };
 }
+
+const refuseAmbiguous: RequestHandler = (request, _response, next) => {
+  const message = ambiguityOf(request);
+  if (message !== null) throw new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
+  next();
+};
 
 /** 503 is what a service that starts or stops answers: nothing is wrong with it. */
 function levelOf(status: number): "error" | "info" | "debug" {

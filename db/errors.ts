@@ -7,15 +7,18 @@ export type Problem = {
   readonly hint?: string;
 };
 
-export type Code =
-  | "AUTH_REQUIRED"
-  | "AUTH_EXPIRED"
-  | "PERMISSION_DENIED"
-  | "RESOURCE_NOT_FOUND"
-  | "RESOURCE_CONFLICT"
-  | "VALIDATION_ERROR"
-  | "RATE_LIMITED"
-  | "INTERNAL_ERROR";
+export const CODES = [
+  "AUTH_REQUIRED",
+  "AUTH_EXPIRED",
+  "PERMISSION_DENIED",
+  "RESOURCE_NOT_FOUND",
+  "RESOURCE_CONFLICT",
+  "VALIDATION_ERROR",
+  "RATE_LIMITED",
+  "INTERNAL_ERROR",
+] as const;
+
+export type Code = (typeof CODES)[number];
 
 /** A problem on its way to the edge of an interface, which gives it its envelope. */
 export class ApiError extends Error {
@@ -49,7 +52,7 @@ export const internalError = (): Problem => ({ status: 500, code: "INTERNAL_ERRO
 type Row = readonly [sqlstate: string, status: number, code: Code, message: string];
 
 /** SQLSTATE → status, code and the message that replaces Postgres' own, which names tables. First match wins. */
-const TABLE: readonly Row[] = [
+export const SQLSTATES: readonly Row[] = [
   ["28000", 401, "AUTH_REQUIRED", "login required"],
   ["42501", 403, "PERMISSION_DENIED", "no permission"],
   ["P0002", 404, "RESOURCE_NOT_FOUND", "not found"],
@@ -101,7 +104,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (error instanceof ApiError) return error.problem;
   const raised = error as DatabaseErrorLike;
   if (typeof raised?.code !== "string") return null;
-  const row = TABLE.find(([sqlstate]) => raised.code!.startsWith(sqlstate));
+  const row = SQLSTATES.find(([sqlstate]) => raised.code!.startsWith(sqlstate));
   if (!row) return null;
 
   const [, status, code, message] = row;

@@ -25,7 +25,9 @@ export type RunOptions = {
 };
 
 const SETTINGS_SQL = `select ${SETTINGS.map((name, i) => `pg_catalog.set_config('${name}', $${i + 1}, true)`).join(", ")}`;
-const MAX_NAMES_PER_ROLE = 10_000;
+const MAX_NAMES_PER_ROLE = 2000;
+/** Longer statements are not kept: what anybody may ask for once would take megabytes on every connection. */
+const MAX_PREPARED_LENGTH = 10_000;
 
 /**
  * Door 1 to Postgres: an identity and statements become one transaction in one round trip. The settings of the
@@ -100,7 +102,7 @@ export class Transactions {
 
   // Row-level policies are part of a plan: one name for two roles would be planned anew at each change of role.
   #nameOf(role: string, text: string): string {
-    if (this.#options.maxPrepared === 0) return "";
+    if (this.#options.maxPrepared === 0 || text.length > MAX_PREPARED_LENGTH) return "";
     const names = this.#names.get(role) ?? new Map<string, string>();
     this.#names.set(role, names);
     const known = names.get(text);

@@ -1,9 +1,10 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import { type DocumentNode, type ExecutionResult, GraphQLError, getOperationAST } from "postgraphile/graphql";
-import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Identity } from "../db/caller.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import { type DocumentLimits, Documents } from "./document.ts";
+import { refuseNulls } from "./null-variables.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { type BuiltSchema, buildSchema, type SchemaOptions } from "./schema.ts";
 
@@ -15,7 +16,10 @@ export type GraphQLRequest = {
 };
 
 /** A request that may be executed. */
-export type Operation = GraphQLRequest & { readonly document: DocumentNode; readonly kind: "query" | "mutation" | "subscription" };
+export type Operation = GraphQLRequest & {
+  readonly document: DocumentNode;
+  readonly kind: "query" | "mutation" | "subscription";
+};
 
 export type EngineOptions = {
   readonly database: Database;
@@ -24,6 +28,8 @@ export type EngineOptions = {
   readonly schema: Omit<SchemaOptions, "catalog">;
   readonly limits: DocumentLimits;
 };
+
+const MAX_NAME_IN_MESSAGE = 100;
 
 /** The schema that is served now, and how operations run on it. */
 export class Engine {
@@ -58,12 +64,16 @@ export class Engine {
     if ("errors" in checked) return checked;
     const operation = getOperationAST(checked.document, request.operationName);
     if (!operation) return { errors: [noSuchOperation(request.operationName)] };
+    const nulls = refuseNulls(this.#built.schema, checked.document, operation, request.variables);
+    if (nulls.length > 0) return { errors: nulls };
     return { ...request, document: checked.document, kind: operation.operation };
   }
 
   /** Runs a query or mutation; `data` comes as JSON text. */
   execute(operation: Operation, identity: Identity, signal?: AbortSignal): Promise<ExecutionResult> {
-    return Promise.resolve(execute({ ...this.#args(operation, identity, signal), outputDataAsString: true }) as ExecutionResult);
+    return Promise.resolve(
+      execute({ ...this.#args(operation, identity, signal), outputDataAsString: true }) as ExecutionResult,
+    );
   }
 
   /** Runs any operation: a result, or for a subscription its events. */
@@ -73,7 +83,7 @@ export class Engine {
   }
 
   #args({ document, variables, operationName }: Operation, identity: Identity, signal?: AbortSignal): any {
-    const { database, changes, anonymousRole } = this.#options;
+    const { database, changes, anonymousRole, limits } = this.#options;
     const { schema, resolvedPreset } = this.#built;
     return {
       schema,
@@ -82,6 +92,7 @@ export class Engine {
       operationName,
       resolvedPreset,
       middleware: null,
+      hideSuggestions: !limits.suggestions,
       contextValue: {
         withPgClient,
         pgSettings: new OperationQueries(database.forRole(identity.caller.role), identity, signal),
@@ -93,11 +104,17 @@ export class Engine {
 }
 
 async function build({ database, schema }: EngineOptions): Promise<BuiltSchema> {
-  const [built] = await Promise.all([buildSchema({ ...schema, catalog: database.catalog }), database.readConstraintMessages()]);
+  const [built] = await Promise.all([
+    buildSchema({ ...schema, catalog: database.catalog }),
+    database.readConstraintMessages(),
+  ]);
   return built;
 }
 
 function noSuchOperation(name: string | undefined): GraphQLError {
-  const message = name === undefined ? "the document has several operations: say which by operationName" : `the document has no operation "${name}"`;
+  const message =
+    name === undefined
+      ? "the document has several operations: say which by operationName"
+      : `the document has no operation "${name.slice(0, MAX_NAME_IN_MESSAGE)}"`;
   return new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
 }

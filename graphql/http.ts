@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller } from "../db/caller.ts";
 import { requestHeaders } from "../db/caller.ts";
-import { ApiError, type ConstraintMessages, type Problem } from "../db/errors.ts";
+import { ApiError, type ConstraintMessages, internalError, type Problem } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { clientGone } from "../http/client-gone.ts";
 import type { Engine, GraphQLRequest } from "./engine.ts";
@@ -27,38 +27,53 @@ type Answer = { readonly status: number; readonly body: string };
  * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json every well-formed request is
  * answered 200; application/graphql-response+json, when asked for, tells a document that can't be executed by 400.
  */
-export function graphqlHandler(options: GraphQLHttpOptions): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+export function graphqlHandler(
+  options: GraphQLHttpOptions,
+): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   return async (request, response) => {
     const mediaType = mediaTypeOf(request.headers.accept);
     const { status, body } = await answerTo(request, response, mediaType, options);
+    response.appendHeader("Vary", "Accept");
     response.writeHead(status, {
       "Content-Type": `${mediaType}; charset=utf-8`,
       "Content-Length": Buffer.byteLength(body),
       "Cache-Control": "no-store",
-      Vary: "Accept",
     });
     response.end(body);
   };
 }
 
-async function answerTo(request: IncomingMessage, response: ServerResponse, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer> {
+async function answerTo(
+  request: IncomingMessage,
+  response: ServerResponse,
+  mediaType: MediaType,
+  options: GraphQLHttpOptions,
+): Promise<Answer> {
   try {
     const graphqlRequest = await readRequest(request, response, options.limits);
     return await run(graphqlRequest, request, response, mediaType, options);
   } catch (error) {
     if (error instanceof ApiError) return refusal(error.problem);
-    throw error;
+    const requestId = idOf(request, response, options);
+    options.onInternalError(error, requestId);
+    return refusal(
+      { ...internalError(), status: mediaType === "application/json" ? options.internalStatus : 500 },
+      { requestId },
+    );
   }
 }
 
-async function run(graphqlRequest: GraphQLRequest, request: IncomingMessage, response: ServerResponse, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer> {
+async function run(
+  graphqlRequest: GraphQLRequest,
+  request: IncomingMessage,
+  response: ServerResponse,
+  mediaType: MediaType,
+  options: GraphQLHttpOptions,
+): Promise<Answer> {
   const { engine } = options;
   const caller = options.callerOf(request);
-  const format = formatFor(caller, options.requestIdOf(request), options);
-  const requestErrors = (errors: readonly GraphQLError[]): Answer => ({
-    status: mediaType === "application/json" ? 200 : 400,
-    body: JSON.stringify({ errors: errors.map((error) => formatError(error, format)) }),
-  });
+  const format = formatFor(caller, idOf(request, response, options), options);
+  const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
   const operation = engine.prepare(graphqlRequest);
   if ("errors" in operation) return requestErrors(operation.errors);
@@ -68,10 +83,28 @@ async function run(graphqlRequest: GraphQLRequest, request: IncomingMessage, res
     throw refuse(405, "a mutation must be sent with POST");
   }
 
-  const identity = { caller, request: { method: request.method!, path: "/graphql", headers: requestHeaders(request.headers) } };
-  const result = await engine.execute(operation, identity, clientGone(response));
+  const identity = {
+    caller,
+    request: { method: request.method!, path: "/graphql", headers: requestHeaders(request.headers) },
+  };
+  const gone = clientGone(response);
+  const result = await engine.execute(operation, identity, gone);
+  // Nobody reads the answer: that its queries were cancelled is nothing to report.
+  if (gone.aborted) return { status: 200, body: "" };
   if (result.data === undefined) return requestErrors(result.errors ?? []);
   return answer(result, format, options.internalStatus);
+}
+
+/** Nothing was executed. */
+function answerErrors(
+  errors: readonly GraphQLError[],
+  format: ErrorFormat,
+  mediaType: MediaType,
+  { internalStatus }: GraphQLHttpOptions,
+): Answer {
+  const told = errors.map((error) => formatError(error, format));
+  const [fine, internal] = mediaType === "application/json" ? [200, internalStatus] : [400, 500];
+  return { status: told.some(isInternal) ? internal : fine, body: JSON.stringify({ errors: told }) };
 }
 
 function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
@@ -79,13 +112,19 @@ function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: nu
   const data = result.data === null ? "null" : (result.data as unknown as string);
   if (!result.errors) return { status: 200, body: `{"data":${data}}` };
   const errors = result.errors.map((error) => formatError(error, format));
-  const isInternal = errors.some((error) => error.extensions?.code === "INTERNAL_ERROR");
-  return { status: isInternal ? internalStatus : 200, body: `{"errors":${JSON.stringify(errors)},"data":${data}}` };
+  const status = errors.some(isInternal) ? internalStatus : 200;
+  return { status, body: `{"errors":${JSON.stringify(errors)},"data":${data}}` };
 }
 
-function refusal({ status, code, message }: Problem): Answer {
-  return { status, body: JSON.stringify({ errors: [{ message, extensions: { code } }] }) };
+const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code === "INTERNAL_ERROR";
+
+function refusal({ status, code, message }: Problem, extensions: { requestId?: string } = {}): Answer {
+  return { status, body: JSON.stringify({ errors: [{ message, extensions: { code, ...extensions } }] }) };
 }
+
+/** The id that the answer carries in its header. */
+const idOf = (request: IncomingMessage, response: ServerResponse, options: GraphQLHttpOptions): string =>
+  String(response.getHeader("X-Request-Id") ?? options.requestIdOf(request));
 
 const formatFor = (caller: Caller, requestId: string, options: GraphQLHttpOptions): ErrorFormat => ({
   constraintMessages: options.constraintMessages(),
@@ -95,7 +134,11 @@ const formatFor = (caller: Caller, requestId: string, options: GraphQLHttpOption
   onInternalError: (error) => options.onInternalError(error, requestId),
 });
 
-async function readRequest(request: IncomingMessage, response: ServerResponse, limits: BodyLimits): Promise<GraphQLRequest> {
+async function readRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  limits: BodyLimits,
+): Promise<GraphQLRequest> {
   if (request.method === "POST") return requestOf(await readJson(request, limits));
   if (request.method === "GET") return requestOf(queryParameters(request, limits));
   response.setHeader("Allow", "GET, POST");
@@ -103,7 +146,8 @@ async function readRequest(request: IncomingMessage, response: ServerResponse, l
 }
 
 function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown {
-  const { searchParams } = new URL(request.url ?? "/", "http://localhost");
+  const [, search] = /\?(.*)/s.exec(request.url ?? "") ?? [];
+  const searchParams = new URLSearchParams(search);
   const variables = searchParams.get("variables");
   return {
     query: searchParams.get("query") ?? undefined,
@@ -118,7 +162,8 @@ function requestOf(body: unknown): GraphQLRequest {
   if (typeof body !== "object" || body === null) throw refuse(400, "the body must be a JSON object with a query");
   const { query, variables, operationName } = body as Record<string, unknown>;
   if (typeof query !== "string" || query === "") throw refuse(400, "query must be a GraphQL document");
-  if (variables != null && (typeof variables !== "object" || Array.isArray(variables))) throw refuse(400, "variables must be an object");
+  if (variables != null && (typeof variables !== "object" || Array.isArray(variables)))
+    throw refuse(400, "variables must be an object");
   if (operationName != null && typeof operationName !== "string") throw refuse(400, "operationName must be a string");
   return {
     query,
@@ -129,14 +174,21 @@ function requestOf(body: unknown): GraphQLRequest {
 
 const refuse = (status: number, message: string) => new ApiError({ status, code: "VALIDATION_ERROR", message });
 
+const NEW_TYPE = "application/graphql-response+json";
+
 /** `application/json` unless the client prefers the newer type, which it must name. */
 function mediaTypeOf(accept: string | undefined): MediaType {
-  if (!accept?.includes("application/graphql-response+json")) return "application/json";
-  const quality = (type: string) => {
-    const range = accept.split(",").map((part) => part.trim().toLowerCase()).find((part) => part.split(/\s*;/, 1)[0] === type);
-    return range === undefined ? 0 : Number(/;\s*q=([\d.]+)/.exec(range)?.[1] ?? 1);
-  };
-  return quality("application/graphql-response+json") >= quality("application/json")
-    ? "application/graphql-response+json"
-    : "application/json";
+  const ranges = new Map(accept?.split(",").map((range) => mediaRangeOf(range)));
+  const wanted = ranges.get(NEW_TYPE) ?? 0;
+  const json = ranges.get("application/json") ?? ranges.get("application/*") ?? ranges.get("*/*") ?? 0;
+  return wanted > 0 && wanted >= json ? NEW_TYPE : "application/json";
+}
+
+/** ` Application/JSON;q=0.5` → `["application/json", 0.5]` */
+function mediaRangeOf(range: string): [type: string, quality: number] {
+  const [type = "", ...parameters] = range.toLowerCase().split(";");
+  const quality = parameters
+    .map((parameter) => /^\s*q=([\d.]+)\s*$/.exec(parameter)?.[1])
+    .find((value) => value !== undefined);
+  return [type.trim(), Number(quality ?? 1)];
 }

@@ -2,7 +2,11 @@ import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "post
 import type { Identity } from "../db/caller.ts";
 import type { Statement, Transactions } from "../db/transaction.ts";
 
-type Waiting = { readonly query: PgClientQuery; resolve(result: PgClientResult<any>): void; reject(error: unknown): void };
+type Waiting = {
+  readonly query: PgClientQuery;
+  resolve(result: PgClientResult<any>): void;
+  reject(error: unknown): void;
+};
 
 /**
  * The SQL of one GraphQL operation on its way to the database. What PostGraphile asks for in the same moment, such as

@@ -4,6 +4,7 @@ import { makePgService } from "postgraphile/adaptors/pg";
 import type { GraphQLSchema } from "postgraphile/graphql";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
+import { keepPlansWithDocuments } from "./plan-cache.ts";
 
 export type SchemaOptions = {
   /** Ordinary connections of the login role, whose grants decide what is in the schema. */
@@ -25,5 +26,6 @@ export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> 
     pgServices: [pgService],
     schema: { timeScalar: options.timeScalar, maxPageSize: options.maxPageSize },
   });
+  keepPlansWithDocuments({ schema, resolvedPreset });
   return { schema, resolvedPreset };
 }

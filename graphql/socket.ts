@@ -28,6 +28,9 @@ export type GraphQLSocketOptions = {
 /** One client: who it is becomes known when it says `connection_init`. */
 type Session = { readonly socket: WebSocket; readonly request: IncomingMessage; readonly requestId: string; caller: Caller };
 
+/** What a client may say; the other types of the protocol are the server's. */
+const CLIENT_TYPES: ReadonlySet<unknown> = new Set(["connection_init", "ping", "pong", "subscribe", "complete"]);
+
 const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;
 const TOO_SLOW = 4429;
@@ -74,7 +77,8 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         },
         session,
       );
-      socket.once("close", (code, reason) => void onClose(code, reason.toString()));
+      const onCloseError = (error: unknown) => options.onInternalError(error, session.requestId);
+      socket.once("close", (code, reason) => void onClose(code, reason.toString()).catch(onCloseError));
     },
   };
 }
@@ -98,12 +102,15 @@ async function start(engine: Engine, args: unknown) {
 
 async function receive(session: Session, data: RawData, listener: (message: never) => Promise<void>, options: GraphQLSocketOptions): Promise<void> {
   const { socket, requestId } = session;
-  let message: unknown;
+  // What a client sends after it was told to go.
+  if (socket.readyState !== socket.OPEN) return;
+  let message: { readonly type?: unknown } | null;
   try {
-    message = parseJson(data as Buffer, options.maxDepth);
+    message = parseJson(data as Buffer, options.maxDepth) as typeof message;
   } catch {
     return socket.close(BAD_REQUEST, "the message is not valid JSON");
   }
+  if (!CLIENT_TYPES.has(message?.type)) return socket.close(BAD_REQUEST, "the message is none that a client may send");
   try {
     await listener(message as never);
   } catch (error) {

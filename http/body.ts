@@ -30,7 +30,8 @@ function refuseMediaType(request: IncomingMessage): void {
   const type = request.headers["content-type"];
   const isJson = type !== undefined && /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type.trim());
   if (!isJson) throw unsupported("the body must be sent as Content-Type: application/json");
-  if (request.headers["content-encoding"] !== undefined) throw unsupported("the body must be sent without Content-Encoding");
+  if (request.headers["content-encoding"] !== undefined)
+    throw unsupported("the body must be sent without Content-Encoding");
 }
 
 function readBytes(request: IncomingMessage, maxSize: number): Promise<Buffer> {

@@ -1,5 +1,5 @@
-import type { GraphQLInputType } from "postgraphile/graphql";
 import { withPgClientFromPgService } from "postgraphile/graphile-build-pg";
+import type { GraphQLInputType } from "postgraphile/graphql";
 import { constantOf } from "./constants.ts";
 
 type ArgumentDefaults = Readonly<Record<string, string | number | boolean>>;
@@ -22,10 +22,14 @@ export const ArgumentDefaultsPlugin: GraphileConfig.Plugin = {
                    where p.pronargdefaults > 0 and pg_get_function_arg_default(p.oid, n) is not null`,
           }),
         );
-        for (const proc of introspection.procs) proc.argumentDefaults = defaultsOf(rows.filter(({ oid }) => oid === proc._id));
+        for (const proc of introspection.procs)
+          proc.argumentDefaults = defaultsOf(rows.filter(({ oid }) => oid === proc._id));
       },
       pgProcedures_PgResourceOptions(_info, { pgProc, resourceOptions }) {
-        resourceOptions.extensions = { ...resourceOptions.extensions, argumentDefaults: pgProc.argumentDefaults } as never;
+        resourceOptions.extensions = {
+          ...resourceOptions.extensions,
+          argumentDefaults: pgProc.argumentDefaults,
+        } as never;
       },
     },
   },
@@ -51,12 +55,17 @@ type Arguments = { [name: string]: { type: GraphQLInputType; description?: strin
 
 const withDefaults = (args: Arguments, defaults: ArgumentDefaults): Arguments =>
   Object.fromEntries(
-    Object.entries(args).map(([name, arg]) => [name, name in defaults ? { ...arg, defaultValue: defaults[name] } : arg]),
+    Object.entries(args).map(([name, arg]) => [
+      name,
+      name in defaults ? { ...arg, defaultValue: defaults[name] } : arg,
+    ]),
   );
 
 function defaultsOf(rows: readonly Default[]): ArgumentDefaults {
   const constants = rows.map(({ name, expression }) => [name, constantOf(expression)] as const);
-  return Object.fromEntries(constants.filter(([name, value]) => name !== null && value !== undefined)) as ArgumentDefaults;
+  return Object.fromEntries(
+    constants.filter(([name, value]) => name !== null && value !== undefined),
+  ) as ArgumentDefaults;
 }
 
 declare module "pg-introspection" {

@@ -46,14 +46,26 @@ export const ArticleFilterPlugin: GraphileConfig.Plugin = {
             description: "Which articles; several fields must all hold.",
             fields: () => ({
               status: {
-                type: build.getGraphQLTypeByPgCodec(build.input.pgRegistry.pgResources.articles!.codec.attributes.status!.codec, "input") as any,
+                type: build.getGraphQLTypeByPgCodec(
+                  build.input.pgRegistry.pgResources.articles!.codec.attributes.status!.codec,
+                  "input",
+                ) as any,
                 description: "In this state.",
               },
               authorId: { type: GraphQLID, description: "By this user." },
               tag: { type: GraphQLString, description: "With exactly this tag." },
-              keyword: { type: GraphQLString, description: "With these letters in title, content or a tag, whatever their case." },
-              createdAfter: { type: build.getInputTypeByName(build.inflection.builtin("Datetime")), description: "Written later than this." },
-              createdBefore: { type: build.getInputTypeByName(build.inflection.builtin("Datetime")), description: "Written earlier than this." },
+              keyword: {
+                type: GraphQLString,
+                description: "With these letters in title, content or a tag, whatever their case.",
+              },
+              createdAfter: {
+                type: build.getInputTypeByName(build.inflection.builtin("Datetime")),
+                description: "Written later than this.",
+              },
+              createdBefore: {
+                type: build.getInputTypeByName(build.inflection.builtin("Datetime")),
+                description: "Written earlier than this.",
+              },
             }),
           }),
           "ArticleFilterPlugin",
@@ -63,7 +75,8 @@ export const ArticleFilterPlugin: GraphileConfig.Plugin = {
       GraphQLObjectType_fields_field_args(args, build, { scope }) {
         const { articles } = build.input.pgRegistry.pgResources;
         const type = build.getTypeByName(build.inflection.articleFilterInput());
-        const isArticles = scope.fieldBehaviorScope === "query:resource:connection" && scope.pgFieldResource === articles;
+        const isArticles =
+          scope.fieldBehaviorScope === "query:resource:connection" && scope.pgFieldResource === articles;
         if (!type || !isArticles) return args;
         return build.extend(
           args,
@@ -84,7 +97,9 @@ export const ArticleFilterPlugin: GraphileConfig.Plugin = {
 };
 
 function conditionsOf(filter: unknown) {
-  const wanted = Object.entries((filter as ArticleFilter | null) ?? {}).filter((field): field is [string, string] => field[1] != null);
+  const wanted = Object.entries((filter as ArticleFilter | null) ?? {}).filter(
+    (field): field is [string, string] => field[1] != null,
+  );
   return (query: PgSelectQueryBuilder) => {
     for (const [name, value] of wanted) query.where(CONDITIONS[name as keyof ArticleFilter](query.alias, value));
   };

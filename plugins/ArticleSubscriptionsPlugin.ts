@@ -8,9 +8,13 @@ import type { ChangeFilter } from "../db/changes/feed.ts";
  * it. The row is read when the event arrives, as the subscriber and under the policies.
  */
 export const ArticleSubscriptionsPlugin = extendSchema((build) => {
-  const { articles, comments } = build.input.pgRegistry.pgResources as Record<string, PgResource<any, any, any, any, any>>;
+  const { articles, comments } = build.input.pgRegistry.pgResources as Record<
+    string,
+    PgResource<any, any, any, any, any>
+  >;
   if (!articles || !comments) return { typeDefs: [] };
-  const rowOf = (resource: PgResource<any, any, any, any, any>) => ($event: any) => resource.get({ id: access($event, ["keys", "id"]) });
+  const rowOf = (resource: PgResource<any, any, any, any, any>) => ($event: any) =>
+    resource.get({ id: access($event, ["keys", "id"]) });
   return {
     typeDefs: gql`
       extend type Subscription {
@@ -26,17 +30,32 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
       Subscription: {
         plans: {
           onArticleCreated: {
-            subscribePlan: () => changes(lambda(null, (): ChangeFilter => ({ table: "articles", operation: "INSERT", where: {} }))),
+            subscribePlan: () =>
+              changes(lambda(null, (): ChangeFilter => ({ table: "articles", operation: "INSERT", where: {} }))),
             plan: rowOf(articles),
           },
           onCommentAdded: {
             subscribePlan: (_: unknown, { $articleId }: any) =>
-              changes(lambda($articleId, (id): ChangeFilter => ({ table: "comments", operation: "INSERT", where: { article_id: String(id) } }))),
+              changes(
+                lambda(
+                  $articleId,
+                  (id): ChangeFilter => ({ table: "comments", operation: "INSERT", where: { article_id: String(id) } }),
+                ),
+              ),
             plan: rowOf(comments),
           },
           onArticleUpdated: {
             subscribePlan: (_: unknown, { $id }: any) =>
-              changes(lambda($id, (id): ChangeFilter => ({ table: "articles", operation: "UPDATE", where: id == null ? {} : { id: String(id) } }))),
+              changes(
+                lambda(
+                  $id,
+                  (id): ChangeFilter => ({
+                    table: "articles",
+                    operation: "UPDATE",
+                    where: id == null ? {} : { id: String(id) },
+                  }),
+                ),
+              ),
             plan: rowOf(articles),
           },
         },

@@ -1,5 +1,5 @@
-import type { PgSelectSingleStep } from "postgraphile/@dataplan/pg";
 import type {} from "postgraphile";
+import type { PgSelectSingleStep } from "postgraphile/@dataplan/pg";
 
 /** `Article.title(language: String): String!`: the column, or its translation by the SQL function `articles_title`. */
 export const ArticleTitlePlugin: GraphileConfig.Plugin = {
@@ -16,13 +16,17 @@ export const ArticleTitlePlugin: GraphileConfig.Plugin = {
           args: {
             language: {
               type: build.graphql.GraphQLString,
-              description: "A language such as de; the original title where there is no translation, or none is asked for.",
+              description:
+                "A language such as de; the original title where there is no translation, or none is asked for.",
             },
           },
           plan($article: PgSelectSingleStep, { $language }: any) {
             // Asked for or not is known when the operation is planned: most never call the function.
             if ($language.constructor.name === "ConstantStep" && $language.data == null) return $article.get("title");
-            return translate.execute([{ step: $article.record() }, { step: $language, pgCodec: translate.parameters[1].codec }]);
+            return translate.execute([
+              { step: $article.record() },
+              { step: $language, pgCodec: translate.parameters[1].codec },
+            ]);
           },
         } as any;
       },

@@ -26,6 +26,8 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
         const resource = scope.pgFieldResource;
         if (!scope.isPgFieldConnection || !resource || !plan) return field;
         const size = pageSize("first", build.options.maxPageSize ?? 1000);
+        // A function has an order of its own.
+        const order = resource.parameters ? null : orderCollection(resource);
         return {
           ...field,
           plan($parent, args, info) {
@@ -35,8 +37,7 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
             $connection.setFirst($size as never);
             const $page = $connection.getSubplan();
             $page.apply(new SameMomentStep($page, [$size]) as never);
-            // A function has an order of its own.
-            if (!resource.parameters) orderCollection($page);
+            order?.($page);
             return $connection;
           },
         };

@@ -1,4 +1,9 @@
-import { type PgResource, type PgResourceParameter, sideEffectWithPgClient, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
+import {
+  type PgResource,
+  type PgResourceParameter,
+  sideEffectWithPgClient,
+  sqlValueWithCodec,
+} from "postgraphile/@dataplan/pg";
 import { context, list } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 

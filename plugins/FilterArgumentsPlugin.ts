@@ -1,4 +1,9 @@
-import { type PgCodec, type PgSelectQueryBuilder, type PgSelectStep, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
+import {
+  type PgCodec,
+  type PgSelectQueryBuilder,
+  type PgSelectStep,
+  sqlValueWithCodec,
+} from "postgraphile/@dataplan/pg";
 import { type ConnectionStep, lambda, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
 
@@ -12,10 +17,13 @@ export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
       GraphQLObjectType_fields_field_args(args, build, { scope, Self }) {
         const codec = scope.pgFieldResource?.codec;
         const isRootCollection =
-          scope.fieldBehaviorScope === "query:resource:connection" || scope.fieldBehaviorScope === "query:resource:list";
+          scope.fieldBehaviorScope === "query:resource:connection" ||
+          scope.fieldBehaviorScope === "query:resource:list";
         if (!isRootCollection || !codec?.attributes) return args;
 
-        const filterable = Object.entries<any>(codec.attributes).filter(([, { extensions }]) => extensions?.tags?.filterable);
+        const filterable = Object.entries<any>(codec.attributes).filter(
+          ([, { extensions }]) => extensions?.tags?.filterable,
+        );
         const filters = filterable.map(([attributeName, attribute]) => [
           build.inflection.attribute({ codec: codec as any, attributeName }),
           {

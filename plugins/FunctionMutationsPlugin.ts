@@ -14,7 +14,10 @@ export const FunctionMutationsPlugin: GraphileConfig.Plugin = {
   schema: {
     behaviorRegistry: {
       add: {
-        flatMutationField: { description: "a mutation field without a payload around its result", entities: ["pgResource"] },
+        flatMutationField: {
+          description: "a mutation field without a payload around its result",
+          entities: ["pgResource"],
+        },
       },
     },
     entityBehavior: {
@@ -31,13 +34,19 @@ export const FunctionMutationsPlugin: GraphileConfig.Plugin = {
         if (!scope.isRootMutation) return fields;
         const functions = (Object.values(build.pgResources) as FunctionResource[]).filter(
           (resource) =>
-            resource.parameters && resource.isMutation && build.behavior.pgResourceMatches(resource, "flatMutationField"),
+            resource.parameters &&
+            resource.isMutation &&
+            build.behavior.pgResourceMatches(resource, "flatMutationField"),
         );
         return functions.reduce((extended, resource) => {
           const type = resultType(build, resource);
           if (!type) return extended;
           const fieldName = build.inflection.customMutationField({ resource: resource as any });
-          const scopeOfField = { fieldName, fieldBehaviorScope: "flatMutationField", pgFieldResource: resource } as const;
+          const scopeOfField = {
+            fieldName,
+            fieldBehaviorScope: "flatMutationField",
+            pgFieldResource: resource,
+          } as const;
           return build.extend(
             extended,
             { [fieldName]: fieldWithHooks(scopeOfField, () => mutationField(build, resource, type)) },

@@ -12,7 +12,8 @@ export const HideForeignKeyColumnsPlugin: GraphileConfig.Plugin = {
           callback(behavior, [codec, attributeName], build) {
             const relations = Object.values(build.input.pgRegistry.pgRelations[codec.name] ?? {});
             const isForeignKey = relations.some(
-              (relation) => !relation.isReferencee && (relation.localAttributes as readonly string[]).includes(attributeName),
+              (relation) =>
+                !relation.isReferencee && (relation.localAttributes as readonly string[]).includes(attributeName),
             );
             return isForeignKey ? [behavior, "-select"] : behavior;
           },

@@ -17,11 +17,12 @@ export const ListShapePlugin: GraphileConfig.Plugin = {
         const { plan } = field;
         const resource = scope.pgFieldResource;
         if (!scope.isPgFieldSimpleCollection || !resource || resource.parameters || !plan) return field;
+        const order = orderCollection(resource);
         return {
           ...field,
           plan($parent, args, info) {
             const $select = plan($parent, args, info) as PgSelectStep;
-            orderCollection($select);
+            order($select);
             return $select;
           },
         };

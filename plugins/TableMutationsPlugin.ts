@@ -41,7 +41,11 @@ export const TableMutationsPlugin: GraphileConfig.Plugin = {
           for (const [fieldName, fieldBehaviorScope, make] of mutationsOf(build, resource)) {
             if (fieldName in extended || !build.behavior.pgResourceMatches(resource, fieldBehaviorScope)) continue;
             const field = fieldWithHooks({ fieldName, fieldBehaviorScope, pgFieldResource: resource }, make);
-            extended = build.extend(extended, { [fieldName]: field }, `Adding ${fieldBehaviorScope} for '${resource.name}'`);
+            extended = build.extend(
+              extended,
+              { [fieldName]: field },
+              `Adding ${fieldBehaviorScope} for '${resource.name}'`,
+            );
           }
         }
         return extended;
@@ -64,7 +68,8 @@ function mutationsOf(build: GraphileBuild.Build, resource: TableResource): [stri
   const keys = keyArguments(build, resource);
 
   const mutations: [string, WriteScope, () => any][] = [];
-  if (isInputObjectType(input)) mutations.push([name("create"), "resource:insert", () => createField(build, resource, type, input)]);
+  if (isInputObjectType(input))
+    mutations.push([name("create"), "resource:insert", () => createField(build, resource, type, input)]);
   if (keys.length === 0) return mutations;
   if (isInputObjectType(patch)) {
     mutations.push([name("update"), "resource:update", () => updateField(build, resource, type, patch, keys)]);
@@ -97,14 +102,23 @@ function createField(build: GraphileBuild.Build, resource: TableResource, type: 
   };
 }
 
-function updateField(build: GraphileBuild.Build, resource: TableResource, type: any, patch: any, keys: readonly KeyArgument[]) {
+function updateField(
+  build: GraphileBuild.Build,
+  resource: TableResource,
+  type: any,
+  patch: any,
+  keys: readonly KeyArgument[],
+) {
   const { GraphQLNonNull } = build.graphql;
   return {
     description: `Changes the fields of a ${type.name} that are given.`,
     type: new GraphQLNonNull(type),
     args: { ...argumentsFor(build, keys), input: { type: new GraphQLNonNull(patch), applyPlan: applyRow } },
     plan(_$root: unknown, args: any) {
-      const $row = pgUpdateSingle(resource, Object.fromEntries(keys.map((key) => [key.attribute, args.getRaw(key.argName)])));
+      const $row = pgUpdateSingle(
+        resource,
+        Object.fromEntries(keys.map((key) => [key.attribute, args.getRaw(key.argName)])),
+      );
       args.apply($row);
       // There is no such row, or none that the policies let this caller change.
       sideEffect($row.get(keys[0]!.attribute), (key) => {

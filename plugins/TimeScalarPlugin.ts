@@ -39,5 +39,7 @@ function parseTime(value: unknown): string {
   if (typeof value === "string" && ISO_8601.test(value) && !Number.isNaN(Date.parse(inUtc(value)))) {
     return value.length === "2026-11-20".length ? `${value}T00:00Z` : inUtc(value);
   }
-  throw new GraphQLError("a time must look like 2026-11-20T08:30:00.000Z", { extensions: { code: "VALIDATION_ERROR" } });
+  throw new GraphQLError("a time must look like 2026-11-20T08:30:00.000Z", {
+    extensions: { code: "VALIDATION_ERROR" },
+  });
 }

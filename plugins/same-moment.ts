@@ -1,5 +1,5 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
-import { type ExecutionDetails, Step } from "postgraphile/grafast";
+import { type Step, UnbatchedStep } from "postgraphile/grafast";
 
 /** Changes nothing about a query. */
 const NOTHING = () => {};
@@ -9,8 +9,9 @@ const NOTHING = () => {};
  * rounds and waits for each: a count that could run one round before its page would be asked, and waited for, alone.
  * Applied to the page, this step is copied to the count; both then wait for whatever the page has to wait for.
  */
-export class SameMomentStep extends Step<() => void> {
+export class SameMomentStep extends UnbatchedStep<() => void> {
   static override $$export = { moduleName: "content-service", exportName: "SameMomentStep" };
+  // And unbatched: it takes no round of its own, after which other queries of the operation would have gone ahead.
   override isSyncAndSafe = true;
   readonly #pageId: number;
 
@@ -30,7 +31,7 @@ export class SameMomentStep extends Step<() => void> {
     return new SameMomentStep($page, [...new Set([...own, ...joined])]);
   }
 
-  override execute({ indexMap }: ExecutionDetails) {
-    return indexMap(() => NOTHING);
+  override unbatchedExecute() {
+    return NOTHING;
   }
 }

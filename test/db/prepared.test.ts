@@ -178,3 +178,11 @@ test("maxPrepared 0 prepares nothing, for poolers that can not keep it", async (
   await expect(db.run(ada, ["select 1 / 0"])).rejects.toMatchObject({ code: "22012" });
   expect(await prepared(db)).toEqual([]);
 });
+
+test("a statement of over 10,000 characters is run, and not kept", async () => {
+  const db = database().open();
+  const long = `select ${Array.from({ length: 2000 }, (_, n) => n).join(" + ")}`;
+  for (let i = 0; i < 3; i++) expect(await db.row(anon, `${long} + ${i}`)).toEqual([String(1_999_000 + i)]);
+  expect(await prepared(db, "1998 . 1999")).toEqual([]);
+  expect(await prepared(db, "set_config")).toHaveLength(1);
+});

@@ -1,3 +1,4 @@
+import type { Logger } from "pino";
 import { readConfig } from "../../config.ts";
 import { createLog } from "../../log.ts";
 import { type Service, startService } from "../../server.ts";
@@ -38,10 +39,11 @@ const USERS: Record<DemoUser, { id: string; name: string; role: string; permissi
 
 export const JWT_SECRET = "a secret of the tests, long enough for HS256";
 
-/** The real service on a database of its own, dropped at the end. `settings` are environment variables. */
+/** The real service on a database of its own, dropped at the end. `settings` are environment variables; `log` hears what is logged. */
 export async function startTestService(
   settings: Readonly<Record<string, string>> = {},
   given?: TestDatabase,
+  log?: Logger,
 ): Promise<TestService> {
   const database = given ?? (await createTestDatabase());
   const environment = {
@@ -53,7 +55,7 @@ export async function startTestService(
     ...settings,
   };
   const config = readConfig(environment);
-  const service = await startService(config, createLog(config.logLevel));
+  const service = await startService(config, log ?? createLog(config.logLevel));
   const token = (user: DemoUser) => service.tokens.issuePair(USERS[user]).accessToken;
   return {
     url: service.url,

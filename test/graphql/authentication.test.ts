@@ -1,0 +1,227 @@
+import { createHmac, createPublicKey, generateKeyPairSync } from "node:crypto";
+import jwt from "jsonwebtoken";
+import { describe, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+import { JWT_SECRET } from "../support/service.ts";
+
+const { article, content, data, errors, gql, send, token, service } = useService();
+
+const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+const rsa = useService({ JWT_PRIVATE_KEY: pem, JWT_SECRET: "" });
+
+const ME = "{ me { id } }";
+const authorized = (authorization: string) => ({ headers: { authorization } });
+const bearer = (accessToken: string) => authorized(`Bearer ${accessToken}`);
+
+describe("rule 1: the caller sends Authorization: Bearer <ACCESS_TOKEN>", () => {
+  test.each(["Bearer", "bearer", "BEARER", "Bearer  "])("%s", async (scheme) => {
+    expect(await data(ME, authorized(`${scheme} ${token("ada")}`))).toEqual({ me: { id: "1" } });
+  });
+
+  test.each(["Basic YWRhOng=", "Bearer", "Bearer ", "Token x", "ada"])("%s is nobody", async (authorization) => {
+    expect(await gql(ME, authorized(authorization))).toMatchObject({
+      status: 200,
+      errors: [{ extensions: { code: "AUTH_REQUIRED" } }],
+    });
+  });
+});
+
+test("rule 2: a valid token identifies the current user for the whole operation", async () => {
+  const query = `mutation {
+    one: createArticle(input: { title: "Title", content: "Some content." }) { article { author { id } } }
+    two: createArticle(input: { title: "Title", content: "Some content." }) { article { author { id } } }
+    three: createComment(articleId: 1, content: "Hm.") { author { id } }
+  }`;
+  expect(await data(query, { as: "bob" })).toEqual({
+    one: { article: { author: { id: "2" } } },
+    two: { article: { author: { id: "2" } } },
+    three: { author: { id: "2" } },
+  });
+});
+
+/** Claims of ada's access tokens, as the service issues them. */
+const CLAIMS = { name: "Ada Lovelace", role: "authenticated", permissions: [], type: "access" };
+const OPTIONS = { issuer: "content-service", subject: "1", expiresIn: 3600, jwtid: "x" } as const;
+const sign = (claims: object = {}, options: object = {}, secret: jwt.Secret = JWT_SECRET) =>
+  jwt.sign({ ...CLAIMS, ...claims }, secret, { ...OPTIONS, ...options });
+const without = (name: string, from: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => key !== name));
+
+const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const now = Math.floor(Date.now() / 1000);
+const payload = { ...CLAIMS, iss: "content-service", sub: "1", iat: now, exp: now + 3600 };
+const forged = () => {
+  const [header, , signature] = token("bob").split(".");
+  return `${header}.${base64(payload)}.${signature}`;
+};
+const signedAs = (alg: string) => {
+  const head = `${base64({ alg, typ: "JWT" })}.${base64(payload)}`;
+  return `${head}.${createHmac("sha256", JWT_SECRET).update(head).digest("base64url")}`;
+};
+
+describe("rule 3: a missing or invalid token does not reject the request; each field decides", () => {
+  test("the token that these tests sign is good where nothing is wrong with it", async () => {
+    expect(await data(ME, bearer(sign()))).toEqual({ me: { id: "1" } });
+  });
+
+  test.each([
+    ["no token at all", () => ""],
+    ["garbage", () => "abc"],
+    ["three times garbage", () => "abc.def.ghi"],
+    ["forged: another payload under the signature", forged],
+    ["signed with another secret", () => sign({}, {}, "another secret, that is just as long as the first")],
+    ["alg none, without signature", () => `${base64({ alg: "none", typ: "JWT" })}.${base64(payload)}.`],
+    ["alg none, with the right signature", () => signedAs("none")],
+    ["another algorithm of the same secret: HS512", () => sign({}, { algorithm: "HS512" })],
+    ["another algorithm in the header: RS256", () => signedAs("RS256")],
+    ["signed with a key of one's own: RS256", () => sign({}, { algorithm: "RS256" }, privateKey)],
+    ["without exp", () => jwt.sign(CLAIMS, JWT_SECRET, without("expiresIn", OPTIONS))],
+    ["of type refresh", () => sign({ type: "refresh" })],
+    [
+      "a refresh token that the service has issued",
+      () => service().service.tokens.issuePair({ id: "1", ...CLAIMS }).refreshToken,
+    ],
+    ["without type", () => jwt.sign(without("type", CLAIMS), JWT_SECRET, OPTIONS)],
+    ["without role", () => jwt.sign(without("role", CLAIMS), JWT_SECRET, OPTIONS)],
+    ["without sub", () => jwt.sign(CLAIMS, JWT_SECRET, without("subject", OPTIONS))],
+    ["of another issuer", () => sign({}, { issuer: "somebody else" })],
+    ["of a role that is no name", () => sign({ role: 'anon"; drop table users' })],
+    ["not valid yet", () => sign({}, { notBefore: 3600 })],
+    ["sub is no number", () => sign({}, { subject: "ada" })],
+    ["a string for claims", () => jwt.sign("ada", JWT_SECRET)],
+    ["20 kB, if the server takes such headers", () => "x".repeat(10_000)],
+  ])("%s: runs as nobody", async (_, make) => {
+    expect(await gql(ME, bearer(make()))).toMatchObject({
+      status: 200,
+      data: null,
+      errors: [{ message: "login required", extensions: { code: "AUTH_REQUIRED" } }],
+    });
+    expect(await data("{ user(id: 1) { id } }", bearer(make()))).toEqual({ user: { id: "1" } });
+  });
+
+  test("expired: AUTH_EXPIRED where a login is needed, and data where it is not", async () => {
+    const expired = bearer(sign({}, { expiresIn: -10 }));
+    expect(await gql(ME, expired)).toMatchObject({
+      status: 200,
+      errors: [{ message: "the access token has expired: sign in again", extensions: { code: "AUTH_EXPIRED" } }],
+    });
+    expect(await errors("mutation { publishArticle(id: 1) { id } }", expired)).toEqual([
+      "AUTH_EXPIRED: the access token has expired: sign in again",
+    ]);
+    expect(await data("{ user(id: 1) { id } }", expired)).toEqual({ user: { id: "1" } });
+  });
+
+  test("expired and forged is not more than forged", async () => {
+    const token = sign({}, { expiresIn: -10 }, "another secret, that is just as long as the first");
+    expect(await errors(ME, bearer(token))).toEqual(["AUTH_REQUIRED: login required"]);
+  });
+
+  test("a role that the service can not take is an error, and never another role", async () => {
+    expect(await errors(ME, bearer(sign({ role: "postgres" })))).toEqual(["PERMISSION_DENIED: no permission"]);
+    expect(await errors("{ users { id } }", bearer(sign({ role: "auth_owner" })))).toEqual([
+      "PERMISSION_DENIED: no permission",
+    ]);
+    expect(await errors("{ users { id } }", bearer(sign({ role: "no_such_role" })))).toEqual([
+      "VALIDATION_ERROR: invalid value",
+    ]);
+  });
+});
+
+const NEED_LOGIN = [
+  ["me", ME],
+  ["updateArticle", 'mutation { updateArticle(id: 1, input: { title: "Title" }) { id } }'],
+  ["deleteArticle", "mutation { deleteArticle(id: 1) }"],
+  ["publishArticle", "mutation { publishArticle(id: 1) { id } }"],
+  ["createComment", 'mutation { createComment(articleId: 1, content: "Hm.") { id } }'],
+] as const;
+
+describe("rule 4: operations that need an authenticated user", () => {
+  test.each(NEED_LOGIN)("%s", async (_, query) => {
+    const before = await content();
+    expect(await errors(query)).toEqual(["AUTH_REQUIRED: login required"]);
+    expect(await content()).toBe(before);
+  });
+
+  test("createArticle, which says so in its result", async () => {
+    const query = 'mutation { createArticle(input: { title: "Title", content: "Some content." }) { success message } }';
+    expect(await data(query)).toEqual({ createArticle: { success: false, message: "login required" } });
+  });
+});
+
+describe("rule 5: only an article's author may update, publish or delete it; an admin may do all", () => {
+  test.each([
+    ["updateArticle", 'mutation ($id: ID!) { updateArticle(id: $id, input: { title: "Title" }) { author { id } } }'],
+    ["publishArticle", "mutation ($id: ID!) { publishArticle(id: $id) { author { id } } }"],
+    ["deleteArticle", "mutation ($id: ID!) { deleteArticle(id: $id) }"],
+  ])("%s", async (name, query) => {
+    const id = await article({ author: 1 });
+    expect(await errors(query, { variables: { id }, as: "bob" })).toEqual([
+      expect.stringMatching(/^PERMISSION_DENIED: only the author may /),
+    ]);
+    // The author stays who it was, whoever changes the article.
+    const done = name === "deleteArticle" ? true : { author: { id: "1" } };
+    expect(await data(query, { variables: { id }, as: "admin" })).toEqual({ [name]: done });
+    const other = await article({ author: 1 });
+    expect(await data(query, { variables: { id: other }, as: "ada" })).toEqual({ [name]: done });
+  });
+
+  test("a service key may do all too, and is nobody in particular", async () => {
+    const key = bearer(service().service.tokens.issueKey("service_role"));
+    const id = await article({ author: 1 });
+    const update = `mutation { updateArticle(id: ${id}, input: { title: "By the service" }) { title author { id } } }`;
+    expect(await data(update, key)).toEqual({ updateArticle: { title: "By the service", author: { id: "1" } } });
+    expect(await data(`mutation { deleteArticle(id: ${id}) }`, key)).toEqual({ deleteArticle: true });
+    expect(await errors(ME, key)).toEqual(["AUTH_REQUIRED: login required"]);
+  });
+
+  test("an anon key is what it is without a key", async () => {
+    const key = bearer(service().service.tokens.issueKey("anon"));
+    expect(await data("{ user(id: 1) { id } }", key)).toEqual({ user: { id: "1" } });
+    expect(await errors("mutation { publishArticle(id: 1) { id } }", key)).toEqual(["AUTH_REQUIRED: login required"]);
+  });
+});
+
+test("rule 6: user, users, article, articles, search and createUser need no authentication", async () => {
+  const query =
+    '{ user(id: 1) { id } users(limit: 1) { id } article(id: 1) { id } articles { totalCount } search(keyword: "engine") { id } }';
+  expect(await errors(query)).toEqual([]);
+  expect(await errors('mutation { createUser(input: { name: "New", email: "new@example.com" }) { id } }')).toEqual([]);
+});
+
+describe("JWT_PRIVATE_KEY signs with RS256", () => {
+  test("and its public half is at /.well-known/jwks.json, where everybody can verify tokens", async () => {
+    const { json, headers } = await rsa.send("/.well-known/jwks.json");
+    expect(headers.get("content-type")).toMatch(/^application\/json/);
+    expect(json.keys).toEqual([
+      { kty: "RSA", n: expect.any(String), e: "AQAB", kid: expect.any(String), alg: "RS256", use: "sig" },
+    ]);
+
+    const body = JSON.stringify({ username: "ada", password: "Correct-Horse-7!" });
+    const login = await rsa.send("/auth/login", { headers: { "content-type": "application/json" }, body });
+    const { accessToken } = login.json;
+    const { header } = jwt.decode(accessToken, { complete: true })!;
+    expect(header).toMatchObject({ alg: "RS256", kid: json.keys[0].kid });
+    const publicKey = createPublicKey({ key: json.keys[0], format: "jwk" });
+    expect(jwt.verify(accessToken, publicKey, { algorithms: ["RS256"] })).toMatchObject({
+      sub: "1",
+      role: "authenticated",
+    });
+    expect(await rsa.data(ME, bearer(accessToken))).toEqual({ me: { id: "1" } });
+  });
+
+  test("the public key is no secret to sign with: HS256 is refused", async () => {
+    const { json } = await rsa.send("/.well-known/jwks.json");
+    const publicPem = createPublicKey({ key: json.keys[0], format: "jwk" })
+      .export({ type: "spki", format: "pem" })
+      .toString();
+    const head = `${base64({ alg: "HS256", typ: "JWT" })}.${base64(payload)}`;
+    const token = `${head}.${createHmac("sha256", publicPem).update(head).digest("base64url")}`;
+    expect(await rsa.errors(ME, bearer(token))).toEqual(["AUTH_REQUIRED: login required"]);
+    expect(await rsa.errors(ME, bearer(sign()))).toEqual(["AUTH_REQUIRED: login required"]);
+  });
+
+  test("a secret has no public keys", async () => {
+    expect((await send("/.well-known/jwks.json")).json).toEqual({ keys: [] });
+  });
+});

@@ -1,0 +1,213 @@
+import { describe, expect, test } from "vitest";
+import { expectNoTrace, told, useService } from "../support/http-client.ts";
+
+const client = useService();
+const { data, errors, gql, post } = client;
+expectNoTrace(client);
+
+const MIB = 1_048_576;
+
+const refused = (status: number, message: string | RegExp) => ({
+  status,
+  json: {
+    errors: [
+      {
+        message: typeof message === "string" ? message : expect.stringMatching(message),
+        extensions: { code: "VALIDATION_ERROR" },
+      },
+    ],
+  },
+});
+
+/** Runs it and gives what it gave; takes less than two seconds. */
+async function quickly<T>(run: () => Promise<T>): Promise<T> {
+  const start = performance.now();
+  const result = await run();
+  expect(performance.now() - start).toBeLessThan(2000);
+  return result;
+}
+
+describe("JSON", () => {
+  test.each([
+    "",
+    " ",
+    "{",
+    "}",
+    "{query: 1}",
+    "{'query': '{ __typename }'}",
+    '{"query": "{ __typename }",}',
+    '{"query": "{ __typename }"} x',
+    "\ufeff{}",
+    "NaN",
+    '{"query": "\n"}',
+    '{"query": "\\x"}',
+  ])("malformed: %j", async (body) =>
+    expect(await post(body)).toMatchObject(refused(400, /^the body is not valid JSON: /)),
+  );
+
+  test.each([
+    ["a byte that stands nowhere", [0xff]],
+    ["half of a character", [0xc3]],
+    ["an overlong slash", [0xc0, 0xaf]],
+    ["half of a surrogate pair", [0xed, 0xa0, 0x80]],
+    ["UTF-16", [0xff, 0xfe, 0x7b, 0x00]],
+  ])("invalid UTF-8: %s", async (_, bytes) => {
+    const body = Buffer.concat([
+      Buffer.from('{"query": "{ __typename }", "x": "'),
+      Buffer.from(bytes),
+      Buffer.from('"}'),
+    ]);
+    expect(await post(body)).toMatchObject(refused(400, "the body is not valid UTF-8"));
+  });
+
+  const padded = (size: number) => `{"query": "{ __typename }"${" ".repeat(size - 27)}}`;
+  const chunked = (text: string) =>
+    new ReadableStream({
+      start(controller) {
+        for (let i = 0; i < text.length; i += 100_000) controller.enqueue(Buffer.from(text.slice(i, i + 100_000)));
+        controller.close();
+      },
+    });
+
+  test.each([
+    ["with Content-Length", (text: string) => text],
+    ["in chunks", chunked],
+  ])("1 MiB is taken, a byte more is not, %s", async (_, write) => {
+    expect(padded(MIB)).toHaveLength(MIB);
+    expect(await post(write(padded(MIB)))).toMatchObject({ status: 200, json: { data: { __typename: "Query" } } });
+    expect(await post(write(padded(MIB + 1)))).toMatchObject(
+      refused(413, "the body must not be larger than 1048576 bytes"),
+    );
+  });
+
+  test.each([64, 65, 5_000, 500_000])("%i levels of brackets", async (levels) => {
+    const nested = (open: string, close: string) =>
+      `{"query": "{ __typename }", "variables": {"a": ${open.repeat(levels - 2)}${close.repeat(levels - 2)}}}`;
+    const answer = await quickly(() => post(nested("[", "]")));
+    if (levels === 64) expect(answer.status).toBe(200);
+    else expect(answer).toMatchObject(refused(400, "the body has brackets in more than 64 levels"));
+    expect((await post(`${"[".repeat(levels)}`)).status).toBe(400);
+    expect((await post(nested('{"a":', "}"))).status).toBeGreaterThanOrEqual(400);
+  });
+
+  test("brackets in strings are none", async () => {
+    expect(
+      (await post(JSON.stringify({ query: "{ __typename }", variables: { a: '[{"\\'.repeat(1000) } }))).status,
+    ).toBe(200);
+  });
+});
+
+describe("documents", () => {
+  test.each([
+    ["lists", (n: number) => `{ user(id: ${"[".repeat(n)}1${"]".repeat(n)}) { id } }`],
+    ["lists without end", (n: number) => `{ user(id: ${"[".repeat(n)}`],
+    ["objects", (n: number) => `{ articles(filter: ${"{a:".repeat(n)}1${"}".repeat(n)}) { totalCount } }`],
+    ["selection sets", (n: number) => `${"{a".repeat(n)}${"}".repeat(n)}`],
+    ["selection sets without end", (n: number) => "{a".repeat(n)],
+    ["inline fragments", (n: number) => `{ ${"... {".repeat(n)} id ${"}".repeat(n)} }`],
+    ["types of variables", (n: number) => `query ($a: ${"[".repeat(n)}Int${"]".repeat(n)}) { __typename }`],
+  ])("5,000 and 40,000 levels of %s", async (_, write) => {
+    for (const levels of [5_000, 40_000]) {
+      expect(await quickly(() => errors(write(levels)))).toEqual([
+        "VALIDATION_ERROR: the document has brackets in more than 64 levels",
+      ]);
+    }
+  });
+
+  test("1,001 aliases", async () => {
+    const query = `{ ${Array.from({ length: 1001 }, (_, i) => `a${i}: __typename`).join(" ")} }`;
+    expect(await errors(query)).toEqual(["VALIDATION_ERROR: the operation has 1001 fields, more than 1000"]);
+  });
+
+  const bomb = (levels: number) =>
+    `{ ...F0 } ${Array.from({ length: levels }, (_, i) => `fragment F${i} on Query { ...F${i + 1} ...F${i + 1} }`).join(" ")} fragment F${levels} on Query { __typename }`;
+
+  test.each([
+    [22, "the operation has 4194304 fields, more than 1000"],
+    [100, expect.stringMatching(/fields, more than 1000/)],
+    [1000, "the document nests selections in more than 200 levels"],
+  ])("a bomb of fragments, 2 to the power of %i fields", async (levels, message) => {
+    const answer = await quickly(() => gql(bomb(levels)));
+    expect(answer.errors).toEqual([{ message, extensions: { code: "VALIDATION_ERROR" } }]);
+  });
+
+  test.each([
+    ["{ ...A } fragment A on Query { ...A }"],
+    ["{ ...A } fragment A on Query { ...B } fragment B on Query { ...A __typename }"],
+    ["{ user(id: 1) { ...A } } fragment A on User { articles { author { ...A } } }"],
+    [
+      `{ ...F0 } ${Array.from({ length: 130 }, (_, i) => `fragment F${i} on Query { ${Array.from({ length: 60 }, (_, j) => `...F${(i + j + 1) % 130}`).join(" ")} }`).join(" ")}`,
+    ],
+  ])("fragments in a circle: %.80s", async (query) => {
+    const answer = await quickly(() => gql(query));
+    expect(answer.status).toBe(200);
+    expect(told(answer)[0]).toMatch(
+      /^VALIDATION_ERROR: (Cannot spread fragment "\w+" within itself|the document nests)/,
+    );
+  });
+
+  test.each([
+    [
+      "2,400 fragments in a chain",
+      `{ ...F0 } ${Array.from({ length: 2400 }, (_, i) => `fragment F${i} on Query { ...F${i + 1} }`).join(" ")} fragment F2400 on Query { __typename }`,
+    ],
+    [
+      "2,400 fragments in a chain that nobody uses",
+      `{ __typename } ${Array.from({ length: 2400 }, (_, i) => `fragment F${i} on Query { ...F${i + 1} }`).join(" ")} fragment F2400 on Query { __typename }`,
+    ],
+    [
+      "a fragment of 19,000 equal fields that nobody uses",
+      `{ __typename } fragment F on Query { ${"__typename ".repeat(19_000)} }`,
+    ],
+    ["19,000 equal fields of introspection", `{ __schema { ${"__typename ".repeat(19_000)} } }`],
+    [
+      "900 times all types",
+      `{ __schema { ${Array.from({ length: 900 }, (_, i) => `a${i}: types { fields { type { fields { name } } } }`).join(" ")} } }`,
+    ],
+    [
+      "introspection in a circle",
+      "{ __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }",
+    ],
+    ["800 kB of quotes, escaped, without end", `{ user(id: "${'\\"'.repeat(130_000)}`],
+    ["quotes of blocks without end", `{ user(id: """${'\\"""'.repeat(60_000)}`],
+    ["500 kB of one string", `{ user(id: "${"x".repeat(500_000)}`],
+    ["500 kB of one block", `{ user(id: """${"x\n".repeat(250_000)}`],
+    ["500 kB of a comment", `# ${"[".repeat(500_000)}`],
+    ["500 kB of commas", `{ __typename ${",".repeat(500_000)} nowhere }`],
+    ["20,000 directives", `{ __typename ${"@skip(if: false) ".repeat(3000)} }`],
+    ["20,000 operations", "query A { __typename } ".repeat(4000)],
+    ["20,000 variables", `query (${Array.from({ length: 4000 }, (_, i) => `$a${i}: Int`).join(" ")}) { __typename }`],
+    ["a schema", "type Query { a: Int }"],
+    ["an extension", "{ __typename } extend type Query { a: Int }"],
+    ["a byte order mark and nothing", "\ufeff"],
+    ["NUL", "{ __typename \0 }"],
+  ])("%s", async (_, query) => {
+    const answer = await quickly(() => gql(query));
+    expect(answer.status).toBe(200);
+    expect(answer).not.toHaveProperty("data");
+    expect(answer.errors![0]!.extensions).toEqual({ code: "VALIDATION_ERROR" });
+  });
+
+  test("100 kB of operation name, asked for and written", async () => {
+    const name = "x".repeat(100_000);
+    expect(await quickly(() => data(`query ${name} { __typename }`, { operationName: name }))).toEqual({
+      __typename: "Query",
+    });
+    const answer = await quickly(() => gql("{ __typename }", { operationName: name }));
+    expect(answer.errors![0]!.extensions.code).toBe("VALIDATION_ERROR");
+    expect(JSON.stringify(answer.errors).length).toBeLessThan(1000);
+  });
+
+  test("half of a surrogate pair as an escape is an error of syntax", async () => {
+    for (const sequence of ["\\ud800", "\\udc00", "\\u{d800}", "\\u{110000}"]) {
+      expect(await errors(`{ search(keyword: "${sequence}") { id } }`)).toEqual([
+        expect.stringMatching(/^VALIDATION_ERROR: Syntax Error: Invalid Unicode escape sequence/),
+      ]);
+    }
+  });
+
+  test("aliases like those of JavaScript's objects", async () => {
+    const answer = await post({ query: "{ __proto__: user(id: 1) { constructor: id __proto__: name } }" });
+    expect(answer.text).toBe('{"data":{"__proto__":{"constructor":"1","__proto__":"Ada Lovelace"}}}');
+  });
+});

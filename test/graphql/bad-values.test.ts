@@ -1,0 +1,235 @@
+import { describe, expect, test } from "vitest";
+import { expectNoTrace, told, useService } from "../support/http-client.ts";
+
+const client = useService();
+const { data, errors, gql, post, sql } = client;
+expectNoTrace(client);
+
+const CREATE_USER = "mutation ($input: CreateUserInput!) { createUser(input: $input) { id } }";
+const CREATE_ARTICLE =
+  "mutation ($input: CreateArticleInput!) { createArticle(input: $input) { success errors { field } } }";
+
+describe("ids that can not be one are no such row", () => {
+  const IDS = [
+    "abc",
+    "-1",
+    "0",
+    "99999999999999999999",
+    "9223372036854775808",
+    "",
+    " 1",
+    "1 ",
+    "1.0",
+    "1e0",
+    "0x1",
+    "１",
+    "1\n",
+    "null",
+    "1; drop table users",
+    "x".repeat(10_000),
+  ];
+
+  test.each(IDS)("%.30j", async (id) => {
+    expect(
+      await data("query ($id: ID!) { user(id: $id) { id } article(id: $id) { id } comment(id: $id) { id } }", {
+        variables: { id },
+      }),
+    ).toEqual({
+      user: null,
+      article: null,
+      comment: null,
+    });
+    const change = (query: string) => gql(`mutation ($id: ID!) { ${query} }`, { variables: { id }, as: "admin" });
+    expect((await change("deleteArticle(id: $id)")).data).toEqual({ deleteArticle: false });
+    expect(told(await change("publishArticle(id: $id) { id }"))).toEqual(["RESOURCE_NOT_FOUND: no such article"]);
+    expect(told(await change('updateArticle(id: $id, input: { title: "Title" }) { id }'))).toEqual([
+      "RESOURCE_NOT_FOUND: no such article",
+    ]);
+    expect(told(await change('createComment(articleId: $id, content: "Hm.") { id }'))).toEqual([
+      "RESOURCE_NOT_FOUND: no such article",
+    ]);
+    expect((await change("deleteUser(id: $id)")).data).toEqual({ deleteUser: false });
+    expect(told(await change('updateUser(id: $id, input: { name: "X" }) { id }'))).toEqual([
+      "RESOURCE_NOT_FOUND: User not found",
+    ]);
+  });
+
+  test.each([["-1"], ["99999999999999999999"], ['"abc"'], ['""']])("written in the document: %s", async (id) => {
+    expect(await data(`{ user(id: ${id}) { id } }`)).toEqual({ user: null });
+  });
+
+  test.each([[1.5], [true], [["1"]], [{ id: "1" }], [null]])("%j is no ID at all", async (id) => {
+    expect(await errors("query ($id: ID!) { user(id: $id) { id } }", { variables: { id } })).toEqual([
+      expect.stringMatching(/^VALIDATION_ERROR: Variable "\$id"/),
+    ]);
+  });
+});
+
+describe("text", () => {
+  const UNSTORABLE = "VALIDATION_ERROR: text must not contain a NUL character or half of a surrogate pair";
+  const BAD = ["a\0b", "\0", "\ud800", "\udc00\ud800", "x\ud83d"];
+
+  test.each(BAD)("NUL and half of a surrogate pair are refused: %j", async (bad) => {
+    expect(await errors(CREATE_USER, { variables: { input: { name: bad, email: "x@y.example" } } })).toEqual([
+      UNSTORABLE,
+    ]);
+    expect(await errors(CREATE_USER, { variables: { input: { name: "X", email: `${bad}@y.example` } } })).toEqual([
+      UNSTORABLE,
+    ]);
+    for (const input of [
+      { title: `Title ${bad}`, content: "Text." },
+      { title: "Title", content: bad },
+      { title: "Title", content: "Text.", tags: ["a", bad] },
+    ]) {
+      expect(await errors(CREATE_ARTICLE, { variables: { input }, as: "ada" })).toEqual([UNSTORABLE]);
+    }
+    expect(await errors("query ($k: String!) { search(keyword: $k) { id } }", { variables: { k: bad } })).toEqual([
+      UNSTORABLE,
+    ]);
+    expect(
+      await errors("query ($k: String!) { articles(filter: { keyword: $k }) { totalCount } }", {
+        variables: { k: bad },
+      }),
+    ).toEqual([UNSTORABLE]);
+    expect(
+      await errors("query ($k: String!) { article(id: 1) { title(language: $k) } }", { variables: { k: bad } }),
+    ).toEqual([UNSTORABLE]);
+    expect(
+      await errors("mutation ($k: String!) { createComment(articleId: 1, content: $k) { id } }", {
+        variables: { k: bad },
+        as: "ada",
+      }),
+    ).toEqual([UNSTORABLE]);
+    expect(await data("query ($id: ID!) { article(id: $id) { id } }", { variables: { id: `1${bad}` } })).toEqual({
+      article: null,
+    });
+  });
+
+  test("in one field it does not keep the others from answering", async () => {
+    const query = "query ($k: String!) { a: article(id: 1) { id } b: article(id: 2) { title(language: $k) } }";
+    expect(await gql(query, { variables: { k: "\0" } })).toMatchObject({
+      data: { a: { id: "1" }, b: null },
+      errors: [{ path: ["b"] }],
+    });
+  });
+
+  test("NUL as an escape in the document", async () => {
+    expect(await errors('{ search(keyword: "\\u0000") { id } }')).toEqual([UNSTORABLE]);
+  });
+
+  test("a title of 4 astral characters is too short, of 5 it is not", async () => {
+    const create = async (title: string) =>
+      (await data(CREATE_ARTICLE, { variables: { input: { title, content: "Text." } }, as: "ada" })).createArticle;
+    expect(await create("😀😀😀😀")).toEqual({ success: false, errors: [{ field: "title" }] });
+    expect(await create("😀😀😀😀😀")).toEqual({ success: true, errors: null });
+    expect(await sql("delete from articles where title = '😀😀😀😀😀' returning 1 as one")).toEqual([{ one: 1 }]);
+  });
+});
+
+describe("values", () => {
+  const USER = { name: "X", email: "x@y.example" };
+
+  test.each([
+    [
+      "an e-mail that differs only in case",
+      { ...USER, email: "aDa@example.com" },
+      "RESOURCE_CONFLICT: email already registered",
+    ],
+    ["age -1", { ...USER, age: -1 }, "VALIDATION_ERROR: age must be from 0 to 150"],
+    ["age 151", { ...USER, age: 151 }, "VALIDATION_ERROR: age must be from 0 to 150"],
+    ["an empty name", { ...USER, name: "" }, "VALIDATION_ERROR: name must have 1 to 200 characters"],
+    ["a blank name", { ...USER, name: " \t\n" }, "VALIDATION_ERROR: name must have 1 to 200 characters"],
+    [
+      "an e-mail with a line break",
+      { ...USER, email: "x@y.example\n" },
+      "VALIDATION_ERROR: email must be a valid address",
+    ],
+    [
+      "an e-mail of 255 characters",
+      { ...USER, email: `${"x".repeat(245)}@y.example` },
+      "VALIDATION_ERROR: email must be a valid address",
+    ],
+  ])("%s", async (_, input, error) => expect(await errors(CREATE_USER, { variables: { input } })).toEqual([error]));
+
+  test.each([
+    [{}],
+    [{ name: "X" }],
+    [{ ...USER, name: null }],
+    [{ ...USER, name: 7 }],
+    [{ ...USER, name: ["X"] }],
+    [{ ...USER, age: "36" }],
+    [{ ...USER, age: 36.5 }],
+    [{ ...USER, age: 1e100 }],
+    [{ ...USER, age: 2_147_483_648 }],
+    [{ ...USER, age: true }],
+    [{ ...USER, id: "7" }],
+    [{ ...USER, createdAt: "2026-01-01T00:00:00Z" }],
+    [{ ...USER, role: "admin" }],
+    [[USER, USER]],
+    [null],
+    ["X"],
+    [undefined],
+  ])("createUser(input: %j) does not fit its type", async (input) => {
+    const answer = await gql(CREATE_USER, { variables: { input } });
+    expect(answer.status).toBe(200);
+    expect(answer).not.toHaveProperty("data");
+    for (const error of told(answer)) expect(error).toMatch(/^VALIDATION_ERROR: Variable "\$input"/);
+  });
+
+  test.each(["1e400", "-1e400", "1e308", "123456789012345678901234567890", "0.1e-400"])(
+    "the number %s in variables",
+    async (number) => {
+      const ask = (type: string, field: string) =>
+        post(`{"query": "query ($n: ${type}) { ${field} }", "variables": {"n": ${number}}}`);
+      const limit = await ask("Int", "users(limit: $n) { id }");
+      // 0.1e-400 reads as 0 in JSON.
+      if (number === "0.1e-400") expect(limit.json).toEqual({ data: { users: [] } });
+      else
+        expect(limit).toMatchObject({ status: 200, json: { errors: [{ extensions: { code: "VALIDATION_ERROR" } }] } });
+      const id = await ask("ID!", "user(id: $n) { id }");
+      expect(id.json.data ?? id.json.errors[0].extensions).toEqual(
+        id.json.data ? { user: null } : { code: "VALIDATION_ERROR" },
+      );
+    },
+  );
+
+  test("an empty input changes nothing", async () => {
+    const before = await sql("select updated_at from articles where id = 1");
+    expect(await data("mutation { updateArticle(id: 1, input: {}) { id } }", { as: "ada" })).toEqual({
+      updateArticle: { id: "1" },
+    });
+    // Tables without a function of their own say that there is nothing to do.
+    const nothing = "VALIDATION_ERROR: Attempted to update a record, but no new values were specified.";
+    expect(await errors("mutation { updateUser(id: 1, input: {}) { name } }", { as: "ada" })).toEqual([nothing]);
+    expect(await errors("mutation { updateComment(id: 3, input: {}) { id } }", { as: "ada" })).toEqual([nothing]);
+    expect(await errors("mutation { updateArticle(id: 1, input: {}) { id } }", { as: "bob" })).toEqual([
+      "PERMISSION_DENIED: only the author may update this article",
+    ]);
+    expect(await errors("mutation { createArticle(input: {}) { success } }", { as: "ada" })).toEqual([
+      'VALIDATION_ERROR: Field "CreateArticleInput.title" of required type "String!" was not provided.',
+      'VALIDATION_ERROR: Field "CreateArticleInput.content" of required type "String!" was not provided.',
+    ]);
+    expect(await sql("select updated_at from articles where id = 1")).toEqual(before);
+  });
+
+  test("__proto__ and constructor in variables are names like others", async () => {
+    const ask = (variables: string) =>
+      post(
+        `{"query": "query ($id: ID!, $input: ArticleFilterInput) { user(id: $id) { id } articles(filter: $input) { totalCount } }", "variables": ${variables}}`,
+      );
+    expect((await ask('{"__proto__": {"id": "1"}}')).json.errors[0].extensions.code).toBe("VALIDATION_ERROR");
+    expect((await ask('{"constructor": {"prototype": {"id": "1"}}, "id": "1"}')).json.data.user).toEqual({ id: "1" });
+    for (const name of ["__proto__", "constructor", "toString"]) {
+      expect((await ask(`{"id": "1", "input": {"${name}": {"status": "DRAFT"}}}`)).json.errors[0].extensions.code).toBe(
+        "VALIDATION_ERROR",
+      );
+    }
+    expect(({} as Record<string, unknown>).id).toBeUndefined();
+  });
+
+  test("a field of the filter that is not there in a prototype either", async () => {
+    expect(await errors('{ articles(filter: { toString: "x" }) { totalCount } }')).toEqual([
+      expect.stringMatching(/^VALIDATION_ERROR/),
+    ]);
+  });
+});

@@ -1,0 +1,307 @@
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { type Client, told, useService } from "../support/http-client.ts";
+
+const client = useService();
+const { article, content, data, errors, gql, post, sql } = client;
+const strict = useService({ GRAPHQL_INTERNAL_STATUS: "400", DB_STATEMENT_TIMEOUT: "300" });
+
+/** Functions of a DBA that fail in every way. `fail` raises; `run` lets Postgres itself find the fault. */
+const FUNCTIONS = `
+  create function public.fail(state text, message text) returns text language plpgsql stable as $$
+    begin raise exception using errcode = state, message = message; end $$;
+  create function public.fail_to_write(state text) returns text language plpgsql volatile as $$
+    begin
+      insert into public.users (name, email) values ('Written', 'written@example.com');
+      raise exception using errcode = state, message = 'raised after a write';
+    end $$;
+  create function public.run(statement text) returns text language plpgsql stable as $$
+    declare result text;
+    begin execute statement into result; return result; end $$;
+  create function public.run_write(statement text) returns boolean language plpgsql volatile as $$
+    begin execute statement; return true; end $$;
+  create function public.nothing() returns text language sql stable as 'select null::text';
+  comment on function public.nothing() is '@notNull';
+
+  create table public.rooms (id bigint primary key, parent bigint references public.rooms deferrable initially deferred,
+    hours int4range not null, exclude using gist (hours with &&));
+  create table public.nosy (id bigint primary key, secret text constraint nosy_secret_is_odd check (secret <> 'even'));
+  grant insert on public.rooms, public.nosy to anon;
+  revoke execute on function public.fail, public.fail_to_write, public.run, public.run_write, public.nothing from public;
+  grant execute on function public.fail, public.fail_to_write, public.run, public.run_write, public.nothing to anon, authenticated;`;
+
+async function addFunctions({ sql, errors }: Client): Promise<void> {
+  await sql(FUNCTIONS);
+  await vi.waitFor(
+    async () => expect(await errors("{ nothing }")).not.toEqual([expect.stringMatching(/Cannot query field/)]),
+    {
+      timeout: 10_000,
+      interval: 50,
+    },
+  );
+}
+beforeAll(() => Promise.all([addFunctions(client), addFunctions(strict)]));
+
+const FAIL = "query ($state: String!, $message: String!) { fail(state: $state, message: $message) }";
+const RUN = "query ($statement: String!) { run(statement: $statement) }";
+const RUN_WRITE = "mutation ($statement: String!) { runWrite(statement: $statement) }";
+
+describe("failures are reported in errors", () => {
+  test("each has a message and a code, where it happened, and nothing else", async () => {
+    const answer = await gql("mutation {\n  gone: publishArticle(id: 999999) { id }\n}", { as: "ada" });
+    expect(answer.status).toBe(200);
+    expect(answer.data).toBeNull();
+    expect(answer.errors).toEqual([
+      {
+        message: "no such article",
+        path: ["gone"],
+        locations: [{ line: 2, column: 3 }],
+        extensions: { code: "RESOURCE_NOT_FOUND" },
+      },
+    ]);
+  });
+
+  test("a request that can not be executed has no data", async () => {
+    const answer = await gql("{ nowhere }");
+    expect(answer).not.toHaveProperty("data");
+    expect(answer.errors).toEqual([
+      {
+        message: 'Cannot query field "nowhere" on type "Query".',
+        locations: [{ line: 1, column: 3 }],
+        extensions: { code: "VALIDATION_ERROR" },
+      },
+    ]);
+  });
+
+  test("a nullable field that fails is null, and the others of the operation answer", async () => {
+    const query = `{ bad: fail(state: "P0002", message: "no such thing") article(id: 1) { id } users(limit: 1) { id } }`;
+    expect(await gql(query)).toMatchObject({
+      status: 200,
+      data: { bad: null, article: { id: "1" }, users: [{ id: "1" }] },
+      errors: [{ message: "no such thing", path: ["bad"], extensions: { code: "RESOURCE_NOT_FOUND" } }],
+    });
+  });
+
+  test("several fields that fail have an error each", async () => {
+    const query = `{ a: fail(state: "P0002", message: "first") b: fail(state: "P0001", message: "second") article(id: 1) { id } }`;
+    const answer = await gql(query);
+    expect(answer.data).toEqual({ a: null, b: null, article: { id: "1" } });
+    expect(told(answer).toSorted()).toEqual(["RESOURCE_NOT_FOUND: first", "VALIDATION_ERROR: second"]);
+  });
+
+  test("a function of a row is part of the query for the row: when it fails, the row is null", async () => {
+    const query = "{ user(id: 1) { name avatar(size: 0) } other: user(id: 2) { name } }";
+    await sql("update users set avatar_url = 'https://example.com/ada.png' where id = 1");
+    expect(await gql(query)).toMatchObject({
+      data: { user: null, other: { name: "Bob Kahn" } },
+      errors: [{ message: "size must be from 1 to 2048", path: ["user"], extensions: { code: "VALIDATION_ERROR" } }],
+    });
+  });
+});
+
+describe("what a function raises reaches the client by its SQLSTATE, in its own words", () => {
+  test.each([
+    ["28000", "AUTH_REQUIRED", "login required"],
+    ["42501", "AUTH_REQUIRED", "login required"], // nobody is signed in
+    ["P0002", "RESOURCE_NOT_FOUND"],
+    ["42P01", "RESOURCE_NOT_FOUND"],
+    ["42703", "RESOURCE_NOT_FOUND"],
+    ["42883", "RESOURCE_NOT_FOUND"],
+    ["23505", "RESOURCE_CONFLICT"],
+    ["23503", "RESOURCE_CONFLICT"],
+    ["23001", "RESOURCE_CONFLICT"],
+    ["23P01", "RESOURCE_CONFLICT"],
+    ["40001", "RESOURCE_CONFLICT"],
+    ["40P01", "RESOURCE_CONFLICT"],
+    ["55P03", "RESOURCE_CONFLICT"],
+    ["23502", "VALIDATION_ERROR"],
+    ["23514", "VALIDATION_ERROR"],
+    ["22023", "VALIDATION_ERROR"],
+    ["22P02", "VALIDATION_ERROR"],
+    ["428C9", "VALIDATION_ERROR"],
+    ["P0001", "VALIDATION_ERROR"],
+    ["25006", "AUTH_REQUIRED", "login required"],
+    ["54001", "VALIDATION_ERROR"],
+    ["57014", "INTERNAL_ERROR"],
+    ["53200", "INTERNAL_ERROR"],
+    ["57P03", "INTERNAL_ERROR"],
+    ["08006", "INTERNAL_ERROR"],
+  ])("%s → %s", async (state, code, message = "in its own words") => {
+    expect(await errors(FAIL, { variables: { state, message: "in its own words" } })).toEqual([`${code}: ${message}`]);
+  });
+
+  test("42501 is PERMISSION_DENIED to a caller who is signed in", async () => {
+    const variables = { state: "42501", message: "not you" };
+    expect(await errors(FAIL, { variables, as: "ada" })).toEqual(["PERMISSION_DENIED: not you"]);
+  });
+});
+
+describe("what Postgres itself finds is told in words that name no table", () => {
+  test.each([
+    ["select 1 / 0", "VALIDATION_ERROR: invalid value"],
+    ["select 'x'::integer", "VALIDATION_ERROR: invalid value"],
+    ["select * from public.gone", "RESOURCE_NOT_FOUND: the schema has changed: this table is gone"],
+    ["select gone from public.users", "RESOURCE_NOT_FOUND: the schema has changed: this field is gone"],
+    ["select public.gone()", "RESOURCE_NOT_FOUND: the schema has changed: this function is gone"],
+    ["select * from auth_private.accounts", "AUTH_REQUIRED: login required"],
+  ])("%s", async (statement, error) => {
+    const { text, json } = await post({ query: RUN, variables: { statement } });
+    expect(told(json)).toEqual([error]);
+    expect(text).not.toMatch(/public\.|auth_private|accounts|division/);
+  });
+
+  test.each([
+    ["insert into users (name, email) values ('X', 'ADA@example.com')", "RESOURCE_CONFLICT: email already registered"],
+    [
+      "insert into users (name, email) values (null, 'x@y.example')",
+      "VALIDATION_ERROR: a value breaks a rule of the database",
+    ],
+    ["insert into users (name, email) values ('X', 'x')", "VALIDATION_ERROR: email must be a valid address"],
+    ["insert into nosy values (1, 'even')", "VALIDATION_ERROR: a value breaks a rule of the database"],
+    [
+      "insert into rooms values (1, null, '[1,3]'), (2, null, '[2,4]')",
+      "RESOURCE_CONFLICT: conflict with existing data",
+    ],
+    [
+      "insert into users (id, name, email) values (99, 'X', 'x@y.example')",
+      "VALIDATION_ERROR: this field is assigned by the service",
+    ],
+    [
+      "select set_config('transaction_read_only', 'on', true); insert into nosy values (2)",
+      "AUTH_REQUIRED: login required",
+    ],
+    ["this is no SQL", "INTERNAL_ERROR: internal error"],
+  ])("%s", async (statement, error) => {
+    const before = await content();
+    expect(await errors(RUN_WRITE, { variables: { statement } })).toEqual([error]);
+    expect(await content()).toBe(before);
+  });
+
+  test("a rule that is checked at the commit fails the mutation, and nothing is written", async () => {
+    const statement = "insert into rooms values (7, 999, '[7,8]')";
+    const answer = await gql(RUN_WRITE, { variables: { statement } });
+    expect(told(answer)).toEqual(["RESOURCE_CONFLICT: other data refers to this, or what it refers to does not exist"]);
+    expect(answer.data).toEqual({ runWrite: null });
+    expect(await sql("select from rooms where id = 7")).toEqual([]);
+  });
+
+  test("a lock that somebody else holds is a conflict", async () => {
+    const id = await article({ author: 1 });
+    await sql("begin");
+    await sql("update articles set title = 'Being changed' where id = $1", id);
+    try {
+      const statement = `select id from articles where id = ${id} for update nowait`;
+      expect(await errors(RUN_WRITE, { variables: { statement }, as: "ada" })).toEqual([
+        "RESOURCE_CONFLICT: somebody else is changing the same data: try again",
+      ]);
+    } finally {
+      await sql("rollback");
+    }
+  });
+
+  test("what was written before a function failed is undone", async () => {
+    const before = await content();
+    const query = 'mutation { failToWrite(state: "P0001") }';
+    expect(await errors(query)).toEqual(["VALIDATION_ERROR: raised after a write"]);
+    expect(await content()).toBe(before);
+  });
+
+  test("a user who has written something can not be deleted", async () => {
+    expect(await errors("mutation { deleteUser(id: 1) }", { as: "ada" })).toEqual([
+      expect.stringMatching(
+        /^RESOURCE_CONFLICT: the author of an? (article|comment) must exist, and can not be deleted before it$/,
+      ),
+    ]);
+  });
+});
+
+describe("an error that nobody expected is masked: INTERNAL_ERROR with the request's id", () => {
+  const variables = { state: "XX000", message: "the secret is in table vault, line 7" };
+  const ask = (headers: Record<string, string> = {}) => post({ query: FAIL, variables }, headers);
+
+  test("its text is not told", async () => {
+    const { status, text, json, headers } = await ask();
+    expect(status).toBe(200);
+    expect(text).not.toMatch(/secret|vault|XX000|line 7|\.ts|stack/);
+    expect(json).toEqual({
+      data: { fail: null },
+      errors: [
+        {
+          message: "internal error",
+          path: ["fail"],
+          locations: [{ line: 1, column: 46 }],
+          extensions: { code: "INTERNAL_ERROR", requestId: headers.get("x-request-id") },
+        },
+      ],
+    });
+  });
+
+  test("the id is the one that the client has sent", async () => {
+    const { json } = await ask({ "x-request-id": "my-request.7" });
+    expect(json.errors[0].extensions.requestId).toBe("my-request.7");
+  });
+
+  test("null from what may not be null is one too", async () => {
+    const answer = await gql("{ nothing }");
+    expect(answer).toMatchObject({
+      status: 200,
+      data: null,
+      errors: [{ message: "internal error", path: ["nothing"] }],
+    });
+    expect(answer.errors![0]!.extensions).toEqual({
+      code: "INTERNAL_ERROR",
+      requestId: answer.headers.get("x-request-id"),
+    });
+  });
+
+  test("GRAPHQL_INTERNAL_STATUS=400: the status is 400, for these errors and no others", async () => {
+    expect(await strict.gql(FAIL, { variables })).toMatchObject({
+      status: 400,
+      errors: [{ extensions: { code: "INTERNAL_ERROR" } }],
+    });
+    expect((await strict.gql("{ me { id } }")).status).toBe(200);
+    expect((await strict.gql("{ nowhere }")).status).toBe(200);
+    expect((await strict.gql("{ article(id: 1) { id } }")).status).toBe(200);
+  });
+});
+
+describe("a statement that takes longer than DB_STATEMENT_TIMEOUT is cancelled", () => {
+  test("and told so", async () => {
+    const start = performance.now();
+    const answer = await strict.gql(RUN, { variables: { statement: "select pg_sleep(20)" } });
+    expect(performance.now() - start).toBeLessThan(3000);
+    expect(told(answer)).toEqual(["INTERNAL_ERROR: the request took too long and was cancelled"]);
+    expect(answer.errors![0]!.extensions.requestId).toBe(answer.headers.get("x-request-id"));
+  });
+
+  test("and the others of the operation answer", async () => {
+    const query = `{ slow: run(statement: "select pg_sleep(20)") article(id: 1) { id } }`;
+    expect(await strict.gql(query)).toMatchObject({ data: { slow: null, article: { id: "1" } } });
+  });
+
+  test("and what it has written is undone", async () => {
+    const statement = "insert into users (name, email) values ('Slow', 'slow@example.com'); select pg_sleep(20)";
+    const before = await strict.content();
+    expect(await strict.errors(RUN_WRITE, { variables: { statement } })).toEqual([
+      "INTERNAL_ERROR: the request took too long and was cancelled",
+    ]);
+    expect(await strict.content()).toBe(before);
+  });
+});
+
+test("conditions that the contract names produce an error each", async () => {
+  const conditions = [
+    await errors('mutation { createUser(input: { name: "X", email: "ada@example.com" }) { id } }'),
+    await errors("{ me { id } }"),
+    await errors("mutation { publishArticle(id: 999999) { id } }", { as: "ada" }),
+    await errors('mutation { updateArticle(id: 1, input: { title: "Title" }) { id } }', { as: "bob" }),
+  ];
+  expect(conditions.flat().map((error) => error.split(":", 1)[0])).toEqual([
+    "RESOURCE_CONFLICT",
+    "AUTH_REQUIRED",
+    "RESOURCE_NOT_FOUND",
+    "PERMISSION_DENIED",
+  ]);
+  expect(await data('mutation { createArticle(input: { title: "x", content: "" }) { success } }')).toEqual({
+    createArticle: { success: false },
+  });
+});

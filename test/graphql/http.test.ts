@@ -1,0 +1,306 @@
+import { describe, expect, test } from "vitest";
+import { told, useService } from "../support/http-client.ts";
+
+const { content, gql, post, send } = useService();
+const named = useService({ CORS_ORIGINS: "https://app.example, https://admin.example" });
+
+const JSON_TYPE = "application/json; charset=utf-8";
+const RESPONSE_TYPE = "application/graphql-response+json; charset=utf-8";
+const QUERY = "{ user(id: 1) { id } }";
+const DATA = { data: { user: { id: "1" } } };
+
+const get = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
+  send(`/graphql?${new URLSearchParams(parameters)}`, { headers });
+
+describe("media types", () => {
+  test.each([
+    [undefined, JSON_TYPE],
+    ["*/*", JSON_TYPE],
+    ["application/*", JSON_TYPE],
+    ["application/json", JSON_TYPE],
+    ["text/html", JSON_TYPE],
+    ["application/graphql-response+json", RESPONSE_TYPE],
+    ["Application/GraphQL-Response+JSON", RESPONSE_TYPE],
+    ["application/graphql-response+json; charset=utf-8", RESPONSE_TYPE],
+    ["application/graphql-response+json, application/json", RESPONSE_TYPE],
+    ["application/json, application/graphql-response+json", RESPONSE_TYPE],
+    ["application/graphql-response+json, application/json;q=0.9", RESPONSE_TYPE],
+    ["application/graphql-response+json;q=0.9, application/json", JSON_TYPE],
+    ["application/graphql-response+json;q=0.5, application/json; q=0.4", RESPONSE_TYPE],
+    ["application/graphql-response+json;q=0", JSON_TYPE],
+    ["application/graphql-response+json;q=0, */*", JSON_TYPE],
+    ["application/graphql-response+json;q=0.5, */*", JSON_TYPE],
+    ["application/graphql-response+json, */*;q=0.1", RESPONSE_TYPE],
+    ["text/html, application/json;q=0.9, */*;q=0.8", JSON_TYPE],
+  ])("Accept: %s → %s", async (accept, expected) => {
+    // fetch sends */* by itself where nothing is said.
+    const { headers, json } = await post({ query: QUERY }, accept === undefined ? {} : { accept });
+    expect(headers.get("content-type")).toBe(expected);
+    expect(headers.get("vary")).toMatch(/\bAccept\b/);
+    expect(json).toEqual(DATA);
+  });
+
+  test.each([
+    ["a document that is executed", { query: QUERY }, 200, 200],
+    ["a field that fails", { query: "{ me { id } }" }, 200, 200],
+    ["no such row", { query: "{ user(id: 999999) { id } }" }, 200, 200],
+    ["an error of syntax", { query: "{" }, 200, 400],
+    ["an error of validation", { query: "{ nowhere }" }, 200, 400],
+    ["a limit that is exceeded", { query: `{ ${"users { id } ".repeat(600)} }` }, 200, 400],
+    ["a variable that does not fit", { query: "query ($id: ID!) { user(id: $id) { id } }" }, 200, 400],
+    ["an operation that is not there", { query: QUERY, operationName: "Other" }, 200, 400],
+    ["no query", {}, 400, 400],
+    ["an empty query", { query: "" }, 400, 400],
+    ["a query that is no text", { query: 7 }, 400, 400],
+    ["variables that are a list", { query: QUERY, variables: [] }, 400, 400],
+    ["variables that are text", { query: QUERY, variables: "{}" }, 400, 400],
+    ["an operationName that is no text", { query: QUERY, operationName: 7 }, 400, 400],
+    ["a batch", [{ query: QUERY }], 400, 400],
+    ["an empty batch", [], 400, 400],
+    ["null", null, 400, 400],
+    ["text", '"{ users { id } }"', 400, 400],
+    ["no JSON", "{ users { id } }", 400, 400],
+    ["nothing", "", 400, 400],
+    ["a subscription", { query: "subscription { onArticleCreated { id } }" }, 400, 400],
+  ])(
+    "%s: %3$i for application/json, %4$i for application/graphql-response+json",
+    async (_, body, json, graphqlResponse) => {
+      const asJson = await post(body);
+      const asResponse = await post(body, { accept: "application/graphql-response+json" });
+      expect([asJson.status, asResponse.status]).toEqual([json, graphqlResponse]);
+      expect(asResponse.json).toEqual(asJson.json);
+      if (json === 400 || graphqlResponse === 400) {
+        expect(asJson.json).not.toHaveProperty("data");
+        expect(asJson.json.errors[0]).toMatchObject({
+          message: expect.any(String),
+          extensions: { code: "VALIDATION_ERROR" },
+        });
+      }
+    },
+  );
+
+  test.each([
+    ["application/json"],
+    ["application/json; charset=utf-8"],
+    ["application/json;charset=UTF-8"],
+    ['application/json; charset="utf-8"'],
+    ["Application/JSON"],
+  ])("Content-Type: %s is taken", async (type) => {
+    expect((await post({ query: QUERY }, { "content-type": type })).json).toEqual(DATA);
+  });
+
+  test.each([
+    ["text/plain"],
+    ["application/x-www-form-urlencoded"],
+    ["multipart/form-data; boundary=x"],
+    ["application/graphql"],
+    ["application/jsonp"],
+    ["application/json; charset=utf-16"],
+    ["application/json; charset=iso-8859-1"],
+    [""],
+  ])("Content-Type: %s is refused, 415", async (type) => {
+    const before = await content();
+    const body = { query: 'mutation { createUser(input: { name: "X", email: "x@y.example" }) { id } }' };
+    const answer = await post(body, { "content-type": type });
+    expect(answer).toMatchObject({ status: 415, json: { errors: [{ extensions: { code: "VALIDATION_ERROR" } }] } });
+    expect(await content()).toBe(before);
+  });
+
+  test.each(["gzip", "deflate", "br", "x"])("Content-Encoding: %s is refused, 415", async (encoding) => {
+    expect(await post({ query: QUERY }, { "content-encoding": encoding })).toMatchObject({
+      status: 415,
+      json: { errors: [{ message: "the body must be sent without Content-Encoding" }] },
+    });
+  });
+});
+
+describe("GET", () => {
+  test("is for queries", async () => {
+    expect(await get({ query: QUERY })).toMatchObject({ status: 200, json: DATA });
+  });
+
+  test("takes variables and operationName", async () => {
+    const query = "query A ($id: ID!) { user(id: $id) { id } } query B { users(limit: 1) { id } }";
+    expect((await get({ query, variables: '{"id": 1}', operationName: "A" })).json).toEqual(DATA);
+    expect((await get({ query, operationName: "B" })).json).toEqual({ data: { users: [{ id: "1" }] } });
+    expect((await get({ query: QUERY, variables: "null" })).json).toEqual(DATA);
+    expect((await get({ query: QUERY, extensions: "{}", other: "x" })).json).toEqual(DATA);
+  });
+
+  test.each([
+    [{}, "query must be a GraphQL document"],
+    [{ query: "" }, "query must be a GraphQL document"],
+    [{ query: QUERY, variables: "[]" }, "variables must be an object"],
+    [{ query: QUERY, variables: "7" }, "variables must be an object"],
+  ])("%j: 400", async (parameters, message) => {
+    expect(await get(parameters)).toMatchObject({ status: 400, json: { errors: [{ message }] } });
+  });
+
+  test.each(["{", "{id: 1}", "", `${"[".repeat(200)}${"]".repeat(200)}`])("variables %.20s: 400", async (variables) => {
+    expect((await get({ query: QUERY, variables })).status).toBe(400);
+  });
+
+  test("of a mutation: 405, Allow: POST, and nothing is written", async () => {
+    const before = await content();
+    const query = 'mutation { createUser(input: { name: "X", email: "x@y.example" }) { id } }';
+    const answer = await get({ query });
+    expect(answer).toMatchObject({ status: 405, json: { errors: [{ message: "a mutation must be sent with POST" }] } });
+    expect(answer.headers.get("allow")).toBe("POST");
+    const several = await get({
+      query: `query A { users { id } } ${query.replace("mutation", "mutation B")}`,
+      operationName: "B",
+    });
+    expect(several.status).toBe(405);
+    expect(await content()).toBe(before);
+  });
+
+  test("of a subscription: 400", async () => {
+    expect((await get({ query: "subscription { onArticleCreated { id } }" })).status).toBe(400);
+  });
+
+  test.each(["PUT", "PATCH", "DELETE", "HEAD"])("%s: 405, Allow: GET, POST", async (method) => {
+    const { status, headers } = await send("/graphql", { method });
+    expect([status, headers.get("allow")]).toEqual([405, "GET, POST"]);
+  });
+});
+
+describe("what is no part of a request", () => {
+  test.each([
+    [{ query: QUERY, documentId: "abc", extensions: { persistedQuery: { version: 1, sha256Hash: "abc" } } }],
+    [{ query: QUERY, variables: null, operationName: null, other: [1, 2] }],
+    [{ query: QUERY, operationName: "" }],
+  ])("is ignored: %j", async (body) => {
+    expect(await post(body)).toMatchObject({ status: 200, json: DATA });
+  });
+
+  test.each([
+    [{ documentId: "abc" }],
+    [{ extensions: { persistedQuery: { version: 1, sha256Hash: "abc" } } }],
+    [{ id: "abc" }],
+  ])("does not stand for a query: %j", async (body) => {
+    expect(await post(body)).toMatchObject({
+      status: 400,
+      json: { errors: [{ message: "query must be a GraphQL document" }] },
+    });
+  });
+});
+
+describe("headers", () => {
+  test.each(["abc", "my-request.7:x_Y", "x".repeat(128)])("X-Request-Id %s is echoed", async (id) => {
+    expect((await post({ query: QUERY }, { "x-request-id": id })).headers.get("x-request-id")).toBe(id);
+  });
+
+  test.each([undefined, "two words", "x".repeat(129), "<script>", "ä"])("X-Request-Id %s is replaced", async (id) => {
+    const { headers } = await post({ query: QUERY }, id === undefined ? {} : { "x-request-id": id });
+    expect(headers.get("x-request-id")).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  });
+
+  test("security headers are there, on answers and on errors", async () => {
+    for (const { headers } of [await post({ query: QUERY }), await post("{"), await send("/nowhere")]) {
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("x-frame-options")).toBe("SAMEORIGIN");
+      expect(headers.get("content-security-policy")).toMatch(/default-src 'self'/);
+      expect(headers.get("strict-transport-security")).toMatch(/max-age=/);
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(headers.has("x-powered-by")).toBe(false);
+    }
+  });
+
+  test("answers are not for caches", async () => {
+    expect((await get({ query: QUERY })).headers.get("cache-control")).toBe("no-store");
+  });
+});
+
+describe("CORS", () => {
+  const preflight = {
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "authorization,content-type",
+  };
+
+  test("a preflight from any origin is granted, without cookies", async () => {
+    const { status, headers } = await send("/graphql", {
+      method: "OPTIONS",
+      headers: { origin: "https://page.example", ...preflight },
+    });
+    expect(status).toBe(204);
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect(headers.get("access-control-allow-methods")).toMatch(/POST/);
+    expect(headers.get("access-control-allow-headers")).toBe("authorization,content-type");
+    expect(headers.has("access-control-allow-credentials")).toBe(false);
+  });
+
+  test("an answer may be read, with the request's id", async () => {
+    const { headers } = await post({ query: QUERY }, { origin: "https://page.example" });
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect(headers.get("access-control-expose-headers")).toMatch(/X-Request-Id/);
+  });
+
+  test.each([
+    ["https://app.example", "https://app.example"],
+    ["https://admin.example", "https://admin.example"],
+    ["https://page.example", null],
+    ["null", null],
+  ])("CORS_ORIGINS names who may: %s → %s", async (origin, allowed) => {
+    for (const method of ["OPTIONS", "POST"]) {
+      const { headers } = await named.send("/graphql", {
+        method,
+        headers: { origin, "content-type": "application/json", ...preflight },
+        ...(method === "POST" && { body: JSON.stringify({ query: QUERY }) }),
+      });
+      expect(headers.get("access-control-allow-origin")).toBe(allowed);
+      // What depends on the origin says so.
+      expect(headers.get("vary")).toMatch(/\bOrigin\b/);
+    }
+  });
+});
+
+describe("other addresses", () => {
+  test.each(["/", "/nowhere", "/graphqlx", "/healthz", "/users/1/../2", "/%00", "/%zz"])(
+    "%s: 404, JSON",
+    async (path) => {
+      const answer = await send(path);
+      expect(answer.status).toBe(404);
+      expect(answer.headers.get("content-type")).toMatch(/^application\/json/);
+      expect(answer.json.error).toMatchObject({
+        message: expect.any(String),
+        requestId: answer.headers.get("x-request-id"),
+      });
+    },
+  );
+
+  test("/health and /live", async () => {
+    const health = await send("/health");
+    expect([health.status, health.json.status]).toEqual([200, "ok"]);
+    expect(health.headers.get("cache-control")).toBe("no-store");
+    expect(await send("/live")).toMatchObject({ status: 200, json: { status: "ok" } });
+  });
+
+  test("there is no explorer with DATABASE_URL", async () => {
+    expect((await send("/graphiql")).status).toBe(404);
+  });
+});
+
+describe("the names of the schema are not guessed aloud with DATABASE_URL", () => {
+  test.each([
+    ["{ user(id: 1) { nam } }"],
+    ["{ usr(id: 1) { name } }"],
+    ["{ user(idd: 1) { name } }"],
+    ["{ articles(status: DRAFTT) { totalCount } }"],
+    ["{ user(id: 1) { ... on Usr { id } } }"],
+    ["{ user(id: 1) { id @includ(if: true) } }"],
+    ['mutation { createUser(input: { nam: "X", email: "x@y.example" }) { id } }'],
+    ["query ($s: ArticleStatu) { articles(status: $s) { totalCount } }"],
+  ])("%s", async (query) => {
+    const answer = await gql(query);
+    expect(told(answer).join()).toMatch(/^VALIDATION_ERROR/);
+    expect(told(answer).join()).not.toMatch(/did you mean/i);
+  });
+
+  test.each([
+    ["query ($v: ArticleStatus) { articles(status: $v) { totalCount } }", "draft"],
+    ["mutation ($v: CreateUserInput!) { createUser(input: $v) { id } }", { nam: "X" }],
+    ["query ($v: ArticleFilterInput) { articles(filter: $v) { totalCount } }", { stats: "DRAFT" }],
+  ])("by variables: %s with %j", async (query, v) => {
+    expect(told(await gql(query, { variables: { v } })).join()).not.toMatch(/did you mean/i);
+  });
+});

@@ -1,0 +1,224 @@
+import { getIntrospectionQuery } from "postgraphile/graphql";
+import { describe, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+
+const { article, content, data, errors, gql } = useService();
+const small = useService({
+  GRAPHQL_MAX_DEPTH: "3",
+  GRAPHQL_MAX_COMPLEXITY: "5",
+  GRAPHQL_MAX_TOKENS: "500",
+  GRAPHQL_MAX_PAGE_SIZE: "20",
+  JSON_MAX_DEPTH: "12",
+});
+
+/** `user`, then `articles` and `author` in turn, then `id`: so many levels of fields. */
+function levels(depth: number): string {
+  const inner = Array.from({ length: depth - 2 }, (_, i) => (i % 2 === 0 ? "articles(limit: 1)" : "author"));
+  return `{ user(id: 1) { ${inner.map((field) => `${field} {`).join(" ")} id ${"}".repeat(depth - 2)} } }`;
+}
+
+/** One `users` and aliases of `id` in it: so many fields. */
+const fields = (count: number) => `{ users { ${aliases("id", count - 1)} } }`;
+const aliases = (field: string, count: number) => Array.from({ length: count }, (_, i) => `a${i}: ${field}`).join(" ");
+
+const tooDeep = (depth: number, max = 15) => [
+  `VALIDATION_ERROR: the operation has ${depth} levels of fields, more than ${max}`,
+];
+const tooComplex = (count: number, max = 1000) => [
+  `VALIDATION_ERROR: the operation has ${count} fields, more than ${max}`,
+];
+
+describe("maximum query depth 15", () => {
+  test.each([2, 3, 14, 15])("%i levels of fields pass", async (depth) => {
+    expect(await errors(levels(depth))).toEqual([]);
+  });
+
+  test.each([16, 17, 60])("%i are refused, before anything is executed", async (depth) => {
+    const answer = await gql(levels(depth));
+    expect(answer.status).toBe(200);
+    expect(answer).not.toHaveProperty("data");
+    expect(await errors(levels(depth))).toEqual(tooDeep(depth));
+  });
+
+  test("fragments are no levels of their own, and hide none", async () => {
+    // In an odd number of levels the innermost fields are an article's, in an even number a user's.
+    const inside = (depth: number, selections: string) => levels(depth).replace(" id ", ` ${selections} `);
+    const spread = (depth: number) =>
+      `${inside(depth, "...F")} fragment F on Article { author { ...G } } fragment G on User { id }`;
+    const inline = (depth: number) => inside(depth, "... on Article { author { ... @include(if: true) { id } } }");
+    for (const write of [spread, inline]) {
+      expect(await errors(write(13))).toEqual([]);
+      expect(await errors(write(15))).toEqual(tooDeep(16));
+    }
+  });
+
+  test("a mutation is refused before it is made, and so is a document with another operation that is too deep", async () => {
+    const id = await article({ author: 1 });
+    const deep = levels(15).replace("{ user(id: 1) {", "{ author {");
+    const query = `mutation { publishArticle(id: ${id}) ${deep} }`;
+    const before = await content();
+    expect(await errors(query, { as: "ada" })).toEqual(tooDeep(16));
+    const other = `mutation A { publishArticle(id: ${id}) { id } } query B ${levels(16)}`;
+    expect(await errors(other, { as: "ada", operationName: "A" })).toEqual(tooDeep(16));
+    expect(await content()).toBe(before);
+  });
+});
+
+describe("maximum query complexity 1000", () => {
+  test.each([2, 999, 1000])("%i fields pass", async (count) => {
+    expect(await errors(fields(count))).toEqual([]);
+  });
+
+  test.each([1001, 5000])("%i are refused", async (count) => {
+    expect(await errors(fields(count))).toEqual(tooComplex(count));
+  });
+
+  test("aliases at the top count, and __typename does", async () => {
+    expect(await errors(`{ ${aliases("__typename", 1000)} }`)).toEqual([]);
+    expect(await errors(`{ ${aliases("__typename", 1001)} }`)).toEqual(tooComplex(1001));
+  });
+
+  test("500 articles by alias are 1000 fields, and are answered", async () => {
+    const answer = await data(`{ ${aliases("article(id: 1) { title }", 500)} }`);
+    expect(answer.a499).toEqual({ title: "Notes on the Analytical Engine" });
+  });
+
+  test("a fragment counts as often as it is used", async () => {
+    const spread = (times: number) =>
+      `{ ${aliases("user(id: 1) { ...F }", times)} } fragment F on User { ${aliases("id", 99)} }`;
+    expect(await errors(spread(10))).toEqual([]);
+    expect(await errors(spread(11))).toEqual(tooComplex(1100));
+  });
+
+  test("fields that are skipped count", async () => {
+    expect(await errors(`{ users { ${aliases("id @skip(if: true)", 1000)} id } }`)).toEqual(tooComplex(1002));
+  });
+});
+
+describe("pure introspection is exempt", () => {
+  test.each([
+    {},
+    {
+      specifiedByUrl: true,
+      directiveIsRepeatable: true,
+      schemaDescription: true,
+      inputValueDeprecation: true,
+      oneOf: true,
+    },
+  ])("the full introspection query of graphql-js passes, with options %j", async (options) => {
+    expect((await data(getIntrospectionQuery(options))).__schema.queryType.name).toBe("Query");
+    expect((await small.data(getIntrospectionQuery(options))).__schema.queryType.name).toBe("Query");
+  });
+
+  test("by any alias, and for one type", async () => {
+    const { s, t } = await small.data(
+      '{ s: __schema { queryType { name } } t: __type(name: "User") { kind name fields { name type { ofType { name } } } } }',
+    );
+    expect([s.queryType.name, t.name]).toEqual(["Query", "User"]);
+  });
+
+  test("beside other fields it is not", async () => {
+    const query = "{ __schema { types { fields { type { name } } } } users { id } }";
+    expect(await errors(query)).toEqual([]);
+    expect(await small.errors(query)).toEqual([
+      expect.stringMatching(/^VALIDATION_ERROR: the operation has 5 levels of fields, more than 3$/),
+    ]);
+  });
+
+  test("but not for a document that makes the service repeat itself", async () => {
+    const query = `{ __schema { ${aliases("types { name }", 600)} } }`;
+    expect(await errors(query)).toEqual(tooComplex(1201));
+  });
+});
+
+describe("first, limit and offset", () => {
+  const REFUSED = (name: string, max: number) => [`VALIDATION_ERROR: ${name} must be from 0 to ${max}`];
+
+  test.each([
+    ["articles(first: $n) { totalCount }", "first", 1000],
+    ["users(limit: $n) { id }", "limit", 1000],
+    ["user(id: 1) { articles(limit: $n) { id } }", "limit", 1000],
+    ["user(id: 1) { comments(limit: $n) { id } }", "limit", 1000],
+    ["article(id: 1) { comments(limit: $n) { id } }", "limit", 1000],
+    ["article(id: 1) { relatedArticles(limit: $n) { id } }", "limit", 1000],
+    ["comments(first: $n) { totalCount }", "first", 1000],
+  ])("%s: 0 to %3$i", async (field, name, max) => {
+    const ask = (n: number | null) => errors(`query ($n: Int) { ${field} }`, { variables: { n } });
+    for (const n of [0, 1, max, null]) expect(await ask(n)).toEqual([]);
+    for (const n of [-1, max + 1, 2_147_483_647, -2_147_483_648]) expect(await ask(n)).toEqual(REFUSED(name, max));
+    const literal = (n: number) => errors(`{ ${field.replace("$n", String(n))} }`);
+    expect(await literal(max)).toEqual([]);
+    expect(await literal(max + 1)).toEqual(REFUSED(name, max));
+    expect(await literal(-1)).toEqual(REFUSED(name, max));
+  });
+
+  test("0 is nothing", async () => {
+    expect(
+      await data(
+        "{ users(limit: 0) { id } articles(first: 0) { edges { cursor } totalCount } user(id: 1) { articles(limit: 0) { id } } }",
+      ),
+    ).toEqual({
+      users: [],
+      articles: { edges: [], totalCount: expect.any(Number) },
+      user: { articles: [] },
+    });
+  });
+
+  test.each([
+    [0, []],
+    [1000, []],
+    [2_147_483_647, []],
+    [-1, ["VALIDATION_ERROR: offset must not be negative"]],
+  ])("offset %i", async (n, expected) => {
+    expect(await errors("query ($n: Int) { users(offset: $n) { id } }", { variables: { n } })).toEqual(expected);
+  });
+
+  test("GRAPHQL_MAX_PAGE_SIZE sets the limit", async () => {
+    expect(await small.errors("{ users(limit: 20) { id } articles(first: 20) { totalCount } }")).toEqual([]);
+    expect(await small.errors("{ users(limit: 21) { id } }")).toEqual(REFUSED("limit", 20));
+    expect(await small.errors("{ articles(first: 21) { totalCount } }")).toEqual(REFUSED("first", 20));
+  });
+});
+
+describe("the settings take effect", () => {
+  test("GRAPHQL_MAX_DEPTH", async () => {
+    expect(await small.errors(levels(3))).toEqual([]);
+    expect(await small.errors(levels(4))).toEqual(tooDeep(4, 3));
+  });
+
+  test("GRAPHQL_MAX_COMPLEXITY", async () => {
+    expect(await small.errors(fields(5))).toEqual([]);
+    expect(await small.errors(fields(6))).toEqual(tooComplex(6, 5));
+  });
+
+  test("GRAPHQL_MAX_TOKENS: words and signs of a document", async () => {
+    const tooLong = (max: number) => [
+      `VALIDATION_ERROR: Syntax Error: Document contains more that ${max} tokens. Parsing aborted.`,
+    ];
+    expect(await small.errors(`{ ${"a ".repeat(499)}}`)).toEqual(tooLong(500));
+    expect(await errors(`{ ${"a ".repeat(19_999)}}`)).toEqual(tooLong(20_000));
+    expect(await errors(`{ ${"a ".repeat(19_998)}}`)).toEqual(tooComplex(19_998));
+  });
+
+  test("JSON_MAX_DEPTH: levels of brackets, of the body and of the document", async () => {
+    const list = (depth: number) => `{ user(id: ${"[".repeat(depth - 2)}1${"]".repeat(depth - 2)}) { id } }`;
+    expect(await small.errors(list(12))).toEqual([expect.stringMatching(/^VALIDATION_ERROR: ID cannot represent/)]);
+    expect(await small.errors(list(13))).toEqual([
+      "VALIDATION_ERROR: the document has brackets in more than 12 levels",
+    ]);
+    const value = (depth: number) => JSON.parse(`${"[".repeat(depth)}${"]".repeat(depth)}`);
+    expect(await small.errors("{ __typename }", { variables: { a: value(10) } })).toEqual([]);
+    expect(await small.gql("{ __typename }", { variables: { a: value(11) } })).toMatchObject({
+      status: 400,
+      errors: [{ message: "the body has brackets in more than 12 levels" }],
+    });
+  });
+
+  test("brackets in strings and comments do not count", async () => {
+    const brackets = "{[(".repeat(100);
+    expect(await data(`{ # ${brackets}\n search(keyword: "${brackets}\\"${brackets}") { id } }`)).toEqual({
+      search: [],
+    });
+    expect(await data(`{ search(keyword: """${brackets} \\""" " "" ${brackets}""") { id } }`)).toEqual({ search: [] });
+  });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+
+const { data, errors, send } = useService();
+
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+
+const PASSWORD = "Correct-Horse-7!";
+const login = (body: unknown) =>
+  send("/auth/login", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+const problem = ({ json }: { json: any }) => ({ code: json.error.code, message: json.error.message });
+
+describe("authentication rule 7: POST /auth/login obtains a token", () => {
+  test.each([
+    ["ada", "1"],
+    ["ADA", "1"],
+    ["ada@example.com", "1"],
+    ["Ada@EXAMPLE.com", "1"],
+    ["bob", "2"],
+    ["Bob@Example.Com", "2"],
+    ["admin", "3"],
+    ["admin@example.com", "3"],
+  ])("%s", async (username, id) => {
+    const { status, json, headers } = await login({ username, password: PASSWORD });
+    expect(status).toBe(200);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(json).toEqual({
+      accessToken: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+      refreshToken: expect.any(String),
+      expiresIn: 3600,
+      tokenType: "Bearer",
+    });
+    expect(await data("{ me { id } }", bearer(json.accessToken))).toEqual({ me: { id } });
+    expect(await errors("{ me { id } }", bearer(json.refreshToken))).toEqual(["AUTH_REQUIRED: login required"]);
+  });
+
+  test("a wrong password and an unknown user are answered alike, 401", async () => {
+    const wrong = await login({ username: "ada", password: "Wrong-Horse-7!!" });
+    const unknown = await login({ username: "nobody", password: PASSWORD });
+    expect([wrong.status, unknown.status]).toEqual([401, 401]);
+    expect(problem(wrong)).toEqual({ code: "AUTH_REQUIRED", message: "wrong username or password" });
+    expect(problem(unknown)).toEqual(problem(wrong));
+    expect(wrong.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("carol is disabled: 403, and only who knows the password is told so", async () => {
+    const right = await login({ username: "carol", password: PASSWORD });
+    expect([right.status, problem(right)]).toEqual([
+      403,
+      { code: "PERMISSION_DENIED", message: "this account is disabled" },
+    ]);
+    const wrong = await login({ username: "carol", password: "Wrong-Horse-7!!" });
+    expect([wrong.status, problem(wrong).message]).toEqual([401, "wrong username or password"]);
+  });
+
+  test.each([
+    [{}],
+    [{ username: "ada" }],
+    [{ password: PASSWORD }],
+    [{ username: "", password: PASSWORD }],
+    [{ username: "ada", password: "" }],
+    [{ username: "ada", password: 7 }],
+    [{ username: ["ada"], password: PASSWORD }],
+    [{ username: "x".repeat(255), password: PASSWORD }],
+    [{ username: "ada", password: "x".repeat(129) }],
+    [[]],
+    ["null"],
+    ['"ada"'],
+  ])("fields missing or not text, 400: %.60j", async (body) => {
+    const answer = await login(body);
+    expect([answer.status, problem(answer)]).toEqual([
+      400,
+      { code: "VALIDATION_ERROR", message: "username and password are required" },
+    ]);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test.each(["{", "", '{"username": "ada", }', "username=ada"])("no JSON, 400: %s", async (body) => {
+    const answer = await send("/auth/login", { method: "POST", headers: { "content-type": "application/json" }, body });
+    expect([answer.status, problem(answer).code]).toEqual([400, "VALIDATION_ERROR"]);
+  });
+
+  test("text that Postgres can't store is refused, 400", async () => {
+    for (const username of ["ada\0", "\ud800"]) {
+      expect(await login({ username, password: PASSWORD })).toMatchObject({
+        status: 400,
+        json: { error: { code: "VALIDATION_ERROR" } },
+      });
+    }
+  });
+
+  test.each(["GET", "PUT", "DELETE"])("%s: 405, Allow: POST", async (method) => {
+    const answer = await send("/auth/login", { method });
+    expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"]);
+  });
+});
