@@ -1,0 +1,119 @@
+import { setTimeout } from "node:timers/promises";
+import pg from "pg";
+import { migrate } from "../db/cluster/migrate.ts";
+import { provisionLogins } from "../db/cluster/provision.ts";
+import { startScratchCluster } from "../db/cluster/scratch.ts";
+import { ARTICLES, COMMENTS, USERS } from "./operations.ts";
+
+/** The database that is measured: a throw-away cluster with the migrated schema and its data, policies on. */
+export type BenchDatabase = AsyncDisposable & {
+  /** The owner's connection string. */
+  readonly ownerUrl: string;
+  /** The login of the pools for callers. */
+  readonly dataUrl: string;
+  readonly port: number;
+  /** The postmaster's. */
+  readonly pid: number;
+  readonly version: string;
+  /** Waits until nobody is at work: no statement is running, no autovacuum either. */
+  settle(): Promise<void>;
+  /** Takes away what mutations wrote. */
+  removeWritten(): Promise<void>;
+};
+
+const NAME = "bench";
+
+/** `secret` is the one of the service, which derives the same passwords of the logins from it. */
+export async function createDatabase(secret: string): Promise<BenchDatabase> {
+  await using stack = new AsyncDisposableStack();
+  const cluster = await startScratchCluster();
+  stack.defer(() => cluster.remove());
+  await withClient(cluster.url("postgres"), (client) => client.query(`create database ${NAME}`));
+  const ownerUrl = cluster.url(NAME);
+  await migrate(ownerUrl, () => {});
+  const { data: dataUrl } = await provisionLogins(ownerUrl, ownerUrl, secret);
+
+  const owner = new pg.Client({ connectionString: ownerUrl, application_name: "bench" });
+  await owner.connect();
+  stack.defer(() => owner.end());
+  await fill(owner);
+  const { rows } = await owner.query<{ server_version: string }>("show server_version");
+  const all = stack.move();
+  return {
+    ownerUrl,
+    dataUrl,
+    port: cluster.port,
+    pid: cluster.pid,
+    version: rows[0]!.server_version,
+    settle: () => settle(owner),
+    removeWritten: () => removeWritten(owner),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+const CONTENT = "Words that stand for the text of an article, which is longer than its title. ";
+
+/** Set by set, without triggers and without checks of foreign keys, which hold by construction. */
+const FILL = `
+  set session_replication_role = replica;
+
+  insert into public.users (id, name, email, age, created_at) overriding system value
+  select n, 'User number ' || n, 'user' || n || '@example.com', 18 + n % 60, timestamptz '2020-01-01' + n * interval '1 hour'
+  from generate_series(1, ${USERS}) as n;
+
+  -- 7919 is prime to the number of users: each has written as many, spread over the whole time.
+  insert into public.articles (id, author_id, title, content, status, tags, created_at) overriding system value
+  select n, 1 + n * 7919::bigint % ${USERS}, 'Article number ' || n || ' and what it is about', repeat('${CONTENT}', 1 + n % 4),
+    (array['DRAFT', 'PUBLISHED', 'PUBLISHED', 'ARCHIVED'])[1 + n % 4]::public.article_status,
+    array['topic ' || n % 50, 'series ' || n % 500], timestamptz '2021-01-01' + n * interval '20 minutes'
+  from generate_series(1, ${ARTICLES}) as n;
+
+  insert into public.comments (id, article_id, author_id, content, created_at) overriding system value
+  select n, 1 + n % ${ARTICLES}, 1 + n * 6101::bigint % ${USERS}, 'Comment number ' || n, timestamptz '2022-01-01' + n * interval '5 minutes'
+  from generate_series(1, ${COMMENTS}) as n;
+
+  select setval(pg_get_serial_sequence('public.users', 'id'), ${USERS});
+  select setval(pg_get_serial_sequence('public.articles', 'id'), ${ARTICLES});
+  select setval(pg_get_serial_sequence('public.comments', 'id'), ${COMMENTS});
+  reset session_replication_role;`;
+
+async function fill(owner: pg.Client): Promise<void> {
+  await owner.query(FILL);
+  // Vacuum as well, so that counting may trust the index as on a database that has been up for a while.
+  await owner.query("vacuum analyze");
+  await owner.query("checkpoint");
+}
+
+async function removeWritten(owner: pg.Client): Promise<void> {
+  await owner.query("set session_replication_role = replica");
+  await owner.query("delete from public.articles where id > $1", [ARTICLES]);
+  await owner.query("reset session_replication_role");
+  await owner.query("vacuum public.articles");
+}
+
+const AT_WORK = `
+  select coalesce(string_agg(backend_type || ': ' || query, '; '), '') as what
+  from pg_stat_activity
+  where pid <> pg_backend_pid() and (state <> 'idle' or backend_type = 'autovacuum worker')`;
+const PATIENCE_MILLISECONDS = 60_000;
+
+async function settle(owner: pg.Client): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MILLISECONDS;
+  for (;;) {
+    const { rows } = await owner.query<{ what: string }>(AT_WORK);
+    const { what } = rows[0]!;
+    if (what === "") return;
+    if (Date.now() > deadline) throw new Error(`the database does not come to rest: ${what}`);
+    await setTimeout(50);
+  }
+}
+
+async function withClient(connectionString: string, callback: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    await callback(client);
+  } finally {
+    await client.end();
+  }
+}

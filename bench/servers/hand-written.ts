@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { buildSchema, type DocumentNode, execute, type GraphQLResolveInfo, parse, validate } from "graphql";
+import pg from "pg";
+import { type NamedStatement, STATEMENTS } from "./hand-written-sql.ts";
+import { bearerVerifier, readSettings, type TokenCaller } from "./settings.ts";
+
+// What one would write without a framework: graphql-js, a statement for each need, a transaction around it.
+const { databaseUrl, poolSize, secret } = readSettings();
+const verify = bearerVerifier(secret);
+const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
+
+const schema = buildSchema(`
+  type Query { article(id: ID!): Article  articles(first: Int): ArticleConnection! }
+  type Mutation { createArticle(input: CreateArticleInput!): MutationResult! }
+  type ArticleConnection { edges: [ArticleEdge!]!  totalCount: Int! }
+  type ArticleEdge { node: Article! }
+  type Article {
+    id: ID!  title: String!  content: String!  status: ArticleStatus!  tags: [String!]!  createdAt: Time!  author: User!
+  }
+  type User { id: ID!  name: String!  articles(limit: Int): [Article!]! }
+  type MutationResult { success: Boolean!  article: Article }
+  input CreateArticleInput { title: String!  content: String!  tags: [String!]  status: ArticleStatus }
+  enum ArticleStatus { DRAFT PUBLISHED ARCHIVED }
+  scalar Time
+`);
+
+const resolvers = {
+  async article({ id }: { id: string }, caller: TokenCaller) {
+    const [row] = await run(caller, STATEMENTS.article, [id]);
+    return (
+      row && { ...row, createdAt: row.created_at.toISOString(), author: { id: row.author_id, name: row.author_name } }
+    );
+  },
+
+  async articles({ first = 10 }: { first?: number }, caller: TokenCaller, info: GraphQLResolveInfo) {
+    if (!selects(info, "totalCount")) return { edges: edgesOf(await run(caller, STATEMENTS.articles(first), [])) };
+    const limit = (info.variableValues.limit as number | undefined) ?? 10;
+    const [row] = await run(caller, STATEMENTS.articlesOfAuthors(first, limit), []);
+    return { totalCount: row.total, edges: row.articles.map((node: object) => ({ node })) };
+  },
+
+  async createArticle({ input }: { input: object }, caller: TokenCaller) {
+    const [row] = await run(caller, STATEMENTS.createArticle, [JSON.stringify(input)]);
+    const { success, id, title, author_name } = row;
+    return { success, article: id && { id, title, author: { name: author_name } } };
+  },
+};
+
+const edgesOf = (rows: readonly any[]) =>
+  rows.map(({ id, title, author_id, author_name }) => ({
+    node: { id, title, author: { id: author_id, name: author_name } },
+  }));
+
+const selects = ({ fieldNodes }: GraphQLResolveInfo, name: string): boolean =>
+  fieldNodes[0]!.selectionSet!.selections.some((field) => field.kind === "Field" && field.name.value === name);
+
+const SETTINGS = {
+  name: "settings",
+  text: "select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)",
+};
+
+/** The rows of one prepared statement, run as the caller. */
+async function run(caller: TokenCaller, statement: NamedStatement, values: unknown[]): Promise<any[]> {
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    await client.query({ ...SETTINGS, values: [caller.role, caller.claims] });
+    const { rows } = await client.query({ ...statement, values });
+    await client.query("commit");
+    return rows;
+  } catch (error) {
+    await client.query("rollback");
+    throw error;
+  } finally {
+    client.release();
+  }
+}
+
+const documents = new Map<string, DocumentNode>();
+
+function checked(query: string): DocumentNode {
+  const known = documents.get(query);
+  if (known) return known;
+  const document = parse(query);
+  const [error] = validate(schema, document);
+  if (error) throw error;
+  documents.set(query, document);
+  return document;
+}
+
+async function answer(request: IncomingMessage): Promise<string> {
+  const { query, variables } = JSON.parse(await text(request));
+  const contextValue = verify(request.headers.authorization);
+  const document = checked(query);
+  return JSON.stringify(
+    await execute({ schema, document, rootValue: resolvers, contextValue, variableValues: variables }),
+  );
+}
+
+const server = createServer(async (request, response) => {
+  try {
+    const body = await answer(request);
+    const headers = { "content-type": "application/json; charset=utf-8", "content-length": Buffer.byteLength(body) };
+    response.writeHead(200, headers).end(body);
+  } catch (error) {
+    response.writeHead(500).end((error as Error).message);
+  }
+});
+server.listen(0, "127.0.0.1", () => {
+  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
+});

@@ -1,0 +1,37 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import express from "express";
+import { postgraphile } from "postgraphile";
+import { makePgService } from "postgraphile/adaptors/pg";
+import { grafserv } from "postgraphile/grafserv/express/v4";
+import { contractPreset } from "../../plugins/index.ts";
+import { bearerVerifier, readSettings } from "./settings.ts";
+
+// PostGraphile as its documentation sets it up: its own adaptor, its own server on Express. The schema is the contract's.
+const { databaseUrl, poolSize, secret } = readSettings();
+const verify = bearerVerifier(secret);
+
+const instance = postgraphile({
+  extends: [contractPreset],
+  pgServices: [
+    makePgService({
+      connectionString: databaseUrl,
+      schemas: ["public"],
+      poolConfig: { max: poolSize },
+      pubsub: false,
+      pgSettings: ({ http }) => {
+        const { role, claims } = verify(http?.getHeader("authorization"));
+        return { role, "request.jwt.claims": claims };
+      },
+    }),
+  ],
+  grafserv: { graphqlPath: "/graphql", graphiql: false, websockets: false },
+});
+
+const app = express();
+const server = createServer(app);
+await instance.createServ(grafserv).addTo(app, server);
+await instance.getSchema();
+server.listen(0, "127.0.0.1", () => {
+  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
+});
