@@ -1,3 +1,4 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from "express";
 import type { Logger } from "pino";
 import { ApiError, internalError } from "./db/errors.ts";
@@ -10,7 +11,7 @@ import { sendProblem } from "./rest-gateway/conventions/problem.ts";
 
 /** The interfaces, mounted once they are ready. */
 export type Routes = {
-  readonly graphql: RequestHandler;
+  readonly graphql: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   readonly explorer: RequestHandler | null;
   readonly auth: RequestHandler | null;
 };
@@ -24,24 +25,39 @@ export type AppOptions = {
   routes(): Routes | null;
 };
 
-/** Every HTTP request, from its id to its answer. */
-export function createApp({ log, health, corsOrigins, trustProxy, routes }: AppOptions): Express {
+/** `express` serves everything but GraphQL; `listener` is where every HTTP request arrives. */
+export type App = { readonly express: Express; readonly listener: RequestListener };
+
+export function createApp(options: AppOptions): App {
+  const app = createExpress(options);
+  const arrive = arrival(options);
+  const listener: RequestListener = (request, response) =>
+    arrive(request, response, () => {
+      // Express takes as long for a request as all else that GraphQL does about HTTP: its one path goes by it.
+      if (!isGraphQL(request) || options.health.state() !== "ready") return app(request, response);
+      const { graphql } = options.routes()!;
+      graphql(request, response).catch((error) => answerError(options.log, error, response));
+    });
+  return { express: app, listener };
+}
+
+const isGraphQL = ({ url = "" }: IncomingMessage) => url === "/graphql" || url.startsWith("/graphql?");
+
+function createExpress({ log, health, trustProxy, routes }: AppOptions): Express {
   const app = express();
   app.disable("x-powered-by");
+  app.enable("strict routing");
   app.set("etag", false);
   app.set("trust proxy", trustProxy);
 
-  app.use(identifyAndLog(log));
-  app.use(refuseAmbiguous);
-  app.use(securityHeaders(), corsHandler(corsOrigins));
   app.get("/live", liveHandler);
   app.get("/health", healthHandler(health));
   app.use(onlyWhenReady(health.state));
-  app.use("/graphql", (request, response, next) => routes()!.graphql(request, response, next));
   app.use(optional(() => routes()!.explorer));
   app.use(optional(() => routes()!.auth));
-  app.use((_request, response) => sendProblem(response, notFound(), response.locals.requestId));
-  app.use(handleError(log));
+  app.use((_request, response) => sendProblem(response, notFound(), requestIdOn(response)));
+  const handleError: ErrorRequestHandler = (error, _request, response, _next) => answerError(log, error, response);
+  app.use(handleError);
   return app;
 }
 
@@ -53,29 +69,47 @@ const optional =
     else next();
   };
 
-function identifyAndLog(log: Logger): RequestHandler {
+type Arrival = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+
+/** What every request gets: an id, a line in the log, the headers of every answer. */
+function arrival({ log, corsOrigins }: AppOptions): Arrival {
+  const setSecurityHeaders = securityHeaders();
+  const setCorsHeaders = corsHandler(corsOrigins);
   return (request, response, next) => {
     const requestId = requestIdOf(request);
-    response.locals.requestId = requestId;
     response.setHeader("X-Request-Id", requestId);
     const start = performance.now();
-    response.once("finish", () => {
-      const { statusCode: status } = response;
-      const level = levelOf(status);
-      if (!log.isLevelEnabled(level)) return;
-      const path = request.originalUrl.split("?", 1)[0];
-      const milliseconds = Math.round(performance.now() - start);
-      log[level]({ requestId, method: request.method, path, status, milliseconds }, "request");
-    });
-    next();
+    const { url = "/" } = request;
+    response.once("finish", () => logRequest(log, request, url, response, performance.now() - start));
+
+    const ambiguity = ambiguityOf(request);
+    if (ambiguity !== null) {
+      return sendProblem(response, { status: 400, code: "VALIDATION_ERROR", message: ambiguity }, requestId);
+    }
+    setSecurityHeaders(response);
+    setCorsHeaders(request, response, next);
   };
 }
 
-const refuseAmbiguous: RequestHandler = (request, _response, next) => {
-  const message = ambiguityOf(request);
-  if (message !== null) throw new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
-  next();
-};
+function logRequest(
+  log: Logger,
+  { method }: IncomingMessage,
+  url: string,
+  response: ServerResponse,
+  took: number,
+): void {
+  const { statusCode: status } = response;
+  const level = levelOf(status);
+  if (!log.isLevelEnabled(level)) return;
+  const line = {
+    requestId: requestIdOn(response),
+    method,
+    path: url.split("?", 1)[0],
+    status,
+    milliseconds: Math.round(took),
+  };
+  log[level](line, "request");
+}
 
 /** 503 is what a service that starts or stops answers: nothing is wrong with it. */
 function levelOf(status: number): "error" | "info" | "debug" {
@@ -83,14 +117,15 @@ function levelOf(status: number): "error" | "info" | "debug" {
   return status >= 400 ? "info" : "debug";
 }
 
-function handleError(log: Logger): ErrorRequestHandler {
-  return (error, _request, response, next) => {
-    if (response.headersSent) return next(error);
-    const { requestId } = response.locals;
-    if (error instanceof ApiError) return sendProblem(response, error.problem, requestId);
-    log.error({ requestId, err: error }, "unhandled error");
-    sendProblem(response, internalError(), requestId);
-  };
+const requestIdOn = (response: ServerResponse) => String(response.getHeader("X-Request-Id"));
+
+function answerError(log: Logger, error: unknown, response: ServerResponse): void {
+  const requestId = requestIdOn(response);
+  if (error instanceof ApiError && !response.headersSent) return sendProblem(response, error.problem, requestId);
+  log.error({ requestId, err: error }, "unhandled error");
+  if (response.headersSent) response.destroy();
+  else sendProblem(response, internalError(), requestId);
 }
 
-const notFound = () => ({ status: 404, code: "RESOURCE_NOT_FOUND", message: "there is nothing at this address" }) as const;
+const notFound = () =>
+  ({ status: 404, code: "RESOURCE_NOT_FOUND", message: "there is nothing at this address" }) as const;

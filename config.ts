@@ -1,4 +1,17 @@
 import { z } from "zod";
+import {
+  host,
+  httpUrl,
+  integer,
+  list,
+  oneOf,
+  onOff,
+  origins,
+  orUnset,
+  postgresUrl,
+  proxies,
+  rsaKey,
+} from "./config-values.ts";
 
 /** A setting: what it means, what it may be, what it is when nobody says. The only reader of the environment. */
 type Setting<T> = {
@@ -7,24 +20,6 @@ type Setting<T> = {
   readonly fallback: string;
   readonly type: z.ZodType<T, any>;
 };
-
-const integer = (min: number, max: number) =>
-  z
-    .string()
-    .regex(/^\d{1,15}$/, "must be a whole number")
-    .transform(Number)
-    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
-const oneOf = <const T extends string>(...values: T[]) => z.enum(values, { error: `must be ${values.join(" or ")}` });
-const onOff = z.enum(["on", "off"], { error: "must be on or off" }).transform((value) => value === "on");
-const postgresUrl = z
-  .string()
-  .regex(/^postgres(ql)?:\/\/\S+$/, "must look like postgres://user:password@host:5432/database");
-const list = z.string().transform((text) =>
-  text
-    .split(",")
-    .map((item) => item.trim())
-    .filter((item) => item !== ""),
-);
 
 const setting = <T>(name: string, type: z.ZodType<T, any>, fallback: string, about: string): Setting<T> => ({
   name,
@@ -35,23 +30,23 @@ const setting = <T>(name: string, type: z.ZodType<T, any>, fallback: string, abo
 
 /** Every setting, by the name that the code uses. `fallback` is text as it would stand in the environment; "" is unset. */
 const SETTINGS = {
-  host: setting("HOST", z.string().min(1), "127.0.0.1", "Address to listen on."),
+  host: setting("HOST", host, "127.0.0.1", "Address to listen on."),
   port: setting("PORT", integer(0, 65535), "3000", "Port to listen on; 0 takes a free one."),
   baseUrl: setting(
     "BASE_URL",
-    z.url({ protocol: /^https?$/, error: "must be an http or https address" }).or(z.literal("")),
+    orUnset(httpUrl),
     "",
     "Address that clients use, when a proxy stands in between; else made from HOST and PORT.",
   ),
   databaseUrl: setting(
     "DATABASE_URL",
-    postgresUrl.or(z.literal("")),
+    orUnset(postgresUrl),
     "",
     "Owner's login on a server of your own, PostgreSQL 15 or later; without it an embedded one is started.",
   ),
   databaseDirectUrl: setting(
     "DATABASE_DIRECT_URL",
-    postgresUrl.or(z.literal("")),
+    orUnset(postgresUrl),
     "",
     "The same without a pooler in between, for LISTEN and migrations; else DATABASE_URL.",
   ),
@@ -69,7 +64,7 @@ const SETTINGS = {
   ),
   seed: setting(
     "SEED",
-    oneOf("demo", "none", ""),
+    orUnset(oneOf("demo", "none")),
     "",
     "Demo data, put in once; demo on the embedded database, else none.",
   ),
@@ -81,7 +76,7 @@ const SETTINGS = {
   ),
   jwtPrivateKey: setting(
     "JWT_PRIVATE_KEY",
-    z.string(),
+    rsaKey,
     "",
     "PEM of an RSA key: signs access tokens (RS256) in place of JWT_SECRET.",
   ),
@@ -146,7 +141,7 @@ const SETTINGS = {
   ),
   graphiql: setting(
     "GRAPHIQL",
-    oneOf("on", "off", ""),
+    orUnset(oneOf("on", "off")),
     "",
     "The explorer at /graphiql; on for the embedded database, else off.",
   ),
@@ -190,13 +185,13 @@ const SETTINGS = {
   ),
   corsOrigins: setting(
     "CORS_ORIGINS",
-    list,
+    origins,
     "*",
     "Browser origins that may call, with commas in between; * is all, for calls without cookies.",
   ),
   trustProxy: setting(
     "TRUST_PROXY",
-    list,
+    proxies,
     "",
     "Addresses of proxies whose X-Forwarded-For is believed, with commas in between.",
   ),
@@ -245,7 +240,9 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
   if (!embedded && parsed.jwtSecret === "" && parsed.jwtPrivateKey === "") {
     throw new ConfigError("JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL");
   }
+  if (embedded && parsed.databaseDirectUrl !== "") throw new ConfigError("DATABASE_DIRECT_URL needs a DATABASE_URL");
   if (embedded && !parsed.migrate) throw new ConfigError("MIGRATE=off needs a DATABASE_URL");
+  if (parsed.seed === "demo" && !parsed.migrate) throw new ConfigError("SEED=demo needs MIGRATE=on");
   return {
     ...parsed,
     embedded,
@@ -258,7 +255,7 @@ function parse(setting: Setting<unknown>, text: string | undefined): unknown {
   const value = text === undefined || text === "" ? setting.fallback : text;
   const result = setting.type.safeParse(value);
   if (result.success) return result.data;
-  const shown = /SECRET|KEY|URL/.test(setting.name) ? "" : ` (is "${value}")`;
+  const shown = /SECRET|KEY|URL/.test(setting.name) ? "" : ` (is ${JSON.stringify(value)})`;
   throw new ConfigError(`${setting.name} ${result.error.issues[0]!.message}${shown}`);
 }
 

@@ -7,6 +7,7 @@ export function createLog(level: string): Logger {
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
     redact: {
       paths: ["*", "*.*", "*.headers"].flatMap((parent) => SECRETS.map((name) => `${parent}["${name}"]`)),
       censor: "[redacted]",
@@ -15,4 +16,27 @@ export function createLog(level: string): Logger {
   });
 }
 
-const SECRETS = ["authorization", "cookie", "apikey", "x-api-key", "password", "token", "accessToken", "refreshToken", "connectionString", "secret"];
+const SECRETS = [
+  "authorization",
+  "cookie",
+  "apikey",
+  "x-api-key",
+  "password",
+  "token",
+  "accessToken",
+  "refreshToken",
+  "connectionString",
+  "secret",
+];
+
+/** What of a database's error says where it is; `detail` and `where` are left out, as they quote rows. */
+const TOLD = ["code", "severity", "schema", "table", "column", "constraint", "routine"] as const;
+
+/** Whole enough to find the cause. Not all that hangs on an error: node-pg hangs the connection with its keys on it. */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return String(error);
+  const told = Object.fromEntries(TOLD.map((name) => [name, (error as unknown as Record<string, unknown>)[name]]));
+  const { name, message, stack, cause } = error;
+  const errors = error instanceof AggregateError ? error.errors.map(describeError) : undefined;
+  return { type: name, message, ...told, stack, cause: cause === undefined ? undefined : describeError(cause), errors };
+}

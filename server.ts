@@ -1,9 +1,8 @@
-import { createServer, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
+import { type AddressInfo, isIPv6 } from "node:net";
 import { join } from "node:path";
-import type { Express } from "express";
 import type { Logger } from "pino";
-import { createApp, type Routes } from "./app.ts";
+import { type App, createApp, type Routes } from "./app.ts";
 import { printBanner } from "./banner.ts";
 import { type Config, ConfigError, helpText, readConfig } from "./config.ts";
 import { NotificationFeed } from "./db/changes/notifications.ts";
@@ -35,6 +34,17 @@ export type Service = {
   readonly databaseLost: Promise<void>;
 };
 
+/** Milliseconds between two pings of a WebSocket. */
+const HEARTBEAT = 30_000;
+
+const SERVER_OPTIONS: ServerOptions = {
+  requestTimeout: 30_000,
+  headersTimeout: 10_000,
+  // How often these two are looked at.
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: 65_000,
+};
+
 /** Starts the service; rejects, with nothing left running, when it can't. */
 export async function startService(config: Config, log: Logger): Promise<Service> {
   let state: ServiceState = "starting";
@@ -50,10 +60,14 @@ export async function startService(config: Config, log: Logger): Promise<Service
     trustProxy: config.trustProxy,
     routes: () => parts?.routes ?? null,
   });
-  const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000, keepAliveTimeout: 65_000 }, app);
+  let gate: UpgradeGate | undefined;
+  // What else a client would like to speak, such as HTTP/2, it may also say in HTTP/1.1.
+  const shouldUpgradeCallback = ({ headers }: IncomingMessage) =>
+    gate !== undefined && headers.upgrade?.toLowerCase() === "websocket";
+  const server = createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback }, app.listener);
   const connections = new Drain(server);
   await listen(server, config);
-  const url = config.baseUrl || `http://${config.host}:${(server.address() as AddressInfo).port}`;
+  const url = config.baseUrl || urlOf(server.address() as AddressInfo, config.host);
 
   try {
     parts = await assemble(config, log);
@@ -63,22 +77,23 @@ export async function startService(config: Config, log: Logger): Promise<Service
     throw error;
   }
   const { opened, database, changes, tokens } = parts;
-  const gate = openGate(app, server, config, parts, log);
+  const sockets = openGate(app, server, config, parts, log);
+  gate = sockets;
   state = "ready";
 
   let stopped: Promise<void> | undefined;
   const stop = async () => {
     state = "draining";
-    gate.close();
+    sockets.close();
     await connections.drain(config.drainTimeout);
-    gate.terminate();
+    sockets.terminate();
     await parts?.close();
   };
   return {
     url,
     tokens,
     databaseWaits: () => database.waits,
-    open: () => ({ ...gate.open, subscriptions: changes.subscriptions }),
+    open: () => ({ ...sockets.open, subscriptions: changes.subscriptions }),
     stop: () => {
       stopped ??= stop();
       return stopped;
@@ -104,10 +119,15 @@ async function assemble(config: Config, log: Logger): Promise<Parts> {
   const secret = config.jwtSecret || config.jwtPrivateKey || (await keepSecret(join(config.dataDir, "secret")));
   const tokens = new Tokens({ secret, privateKey: config.jwtPrivateKey, audience: config.jwtAudience });
   const opened = await openDatabase({ ...config, secret, log: (level, message) => logLine(log, level, message) });
-  const onConnectionError = (error: Error) => log.warn({ err: error }, "a connection to the database was lost");
+  let closing = false;
+  const onConnectionError = (error: Error) => {
+    // At the end both sides hang up, in either order.
+    log[closing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
+  };
   const database = new Database({ ...config, logins: opened.logins, onConnectionError });
   const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
   const close = async () => {
+    closing = true;
     await changes.close();
     await database.close();
     await opened.cluster?.stop();
@@ -164,7 +184,7 @@ async function assemble(config: Config, log: Logger): Promise<Parts> {
   }
 }
 
-function openGate(app: Express, server: Server, config: Config, { graphql }: Parts, log: Logger): UpgradeGate {
+function openGate(app: App, server: Server, config: Config, { graphql }: Parts, log: Logger): UpgradeGate {
   return new UpgradeGate(server, {
     routes: [graphql.socket],
     limits: {
@@ -172,11 +192,11 @@ function openGate(app: Express, server: Server, config: Config, { graphql }: Par
       connectionsPerAddress: config.wsMaxPerAddress,
       messageBytes: config.wsMaxMessageBytes,
       messageRate: config.wsMessageRate,
-      bufferedBytes: config.wsMaxBufferedBytes,
+      heartbeat: HEARTBEAT,
     },
     isAllowedOrigin: allowsOrigin(config.corsOrigins),
     // Express works out the address behind trusted proxies; it lends its request to do so.
-    addressOf: (request: IncomingMessage) => Object.setPrototypeOf(request, app.request).ip ?? "",
+    addressOf: (request: IncomingMessage) => Object.setPrototypeOf(request, app.express.request).ip ?? "",
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
 }
@@ -189,6 +209,12 @@ function listen(server: Server, { host, port }: Config): Promise<void> {
       resolve();
     });
   });
+}
+
+/** Every address of the machine is none that a client could use: this machine's own stands for them. */
+function urlOf({ port }: AddressInfo, host: string): string {
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return `http://${isIPv6(name) ? `[${name}]` : name}:${port}`;
 }
 
 function logLine(log: Logger, level: string, message: string): void {

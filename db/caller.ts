@@ -27,8 +27,11 @@ export const nobody = (anonymousRole: string, refused: Caller["refused"] = null)
 const CREDENTIALS = new Set(["authorization", "proxy-authorization", "cookie", "apikey", "x-api-key", "x-csrf-token"]);
 
 /** `{ "user-agent": "curl/8" }` → `{"user-agent":"curl/8"}` */
-export const requestHeaders = (headers: Readonly<Record<string, unknown>>): string =>
-  JSON.stringify(headers, (name, value) => (CREDENTIALS.has(name) ? undefined : value));
+export function requestHeaders(headers: Readonly<Record<string, unknown>>): string {
+  const shown: Record<string, unknown> = {};
+  for (const name in headers) if (!CREDENTIALS.has(name)) shown[name] = headers[name];
+  return JSON.stringify(shown);
+}
 
 export type Identity = { readonly caller: Caller; readonly request: RequestContext };
 

@@ -20,7 +20,11 @@ const CONTENT_SECURITY_POLICY = [
 export function explorerRouter(): Router {
   const page = ruruHTML({ staticPath: STATIC_PATH, endpoint: "/graphql", subscriptionEndpoint: "/graphql" });
   const html: RequestHandler = (_request, response) => {
-    response.set("Content-Security-Policy", CONTENT_SECURITY_POLICY).set("Cache-Control", "no-cache").type("html").send(page);
+    response
+      .set("Content-Security-Policy", CONTENT_SECURITY_POLICY)
+      .set("Cache-Control", "no-cache")
+      .type("html")
+      .send(page);
   };
   const router = Router();
   router.get("/graphiql", html);

@@ -1,12 +1,11 @@
-import type { IncomingMessage } from "node:http";
-import type { RequestHandler } from "express";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { graphqlHandler } from "./http.ts";
-import { SchemaReload, type ReloadLog } from "./reload.ts";
+import { type ReloadLog, SchemaReload } from "./reload.ts";
 import { graphqlSocket } from "./socket.ts";
 
 export type GraphQLOptions = {
@@ -27,11 +26,21 @@ export type GraphQLOptions = {
 };
 
 /** The GraphQL interface: its handler for HTTP, its route for WebSockets, and the reload of its schema. */
-export type GraphQLInterface = { readonly handler: RequestHandler; readonly socket: SocketRoute; readonly reload: SchemaReload };
+export type GraphQLInterface = {
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly socket: SocketRoute;
+  readonly reload: SchemaReload;
+};
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
   const { database, changes, anonymousRole, callerOf } = options;
-  const engine = await Engine.create({ database, changes, anonymousRole, schema: options.schema, limits: options.documents });
+  const engine = await Engine.create({
+    database,
+    changes,
+    anonymousRole,
+    schema: options.schema,
+    limits: options.documents,
+  });
   const reload = new SchemaReload(engine, options.reloadLog);
   changes.onSchemaChange(() => reload.soon());
 

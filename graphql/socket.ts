@@ -26,7 +26,12 @@ export type GraphQLSocketOptions = {
 };
 
 /** One client: who it is becomes known when it says `connection_init`. */
-type Session = { readonly socket: WebSocket; readonly request: IncomingMessage; readonly requestId: string; caller: Caller };
+type Session = {
+  readonly socket: WebSocket;
+  readonly request: IncomingMessage;
+  readonly requestId: string;
+  caller: Caller;
+};
 
 /** What a client may say; the other types of the protocol are the server's. */
 const CLIENT_TYPES: ReadonlySet<unknown> = new Set(["connection_init", "ping", "pong", "subscribe", "complete"]);
@@ -51,7 +56,13 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
       });
       if ("errors" in operation) return operation.errors;
       // graphql-ws hands this to execute and subscribe below.
-      return { schema: engine.schema, document: operation.document, operationName: operation.operationName, operation, extra } as never;
+      return {
+        schema: engine.schema,
+        document: operation.document,
+        operationName: operation.operationName,
+        operation,
+        extra,
+      } as never;
     },
     execute: (args) => start(engine, args),
     subscribe: (args) => start(engine, args),
@@ -83,7 +94,11 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   };
 }
 
-function signIn(session: Session, parameters: Record<string, unknown> | undefined, options: GraphQLSocketOptions): void {
+function signIn(
+  session: Session,
+  parameters: Record<string, unknown> | undefined,
+  options: GraphQLSocketOptions,
+): void {
   const authorization = parameters?.Authorization ?? parameters?.authorization;
   if (authorization !== undefined) session.caller = options.callerOf(authorization);
   const { expiresAt } = session.caller;
@@ -100,7 +115,12 @@ async function start(engine: Engine, args: unknown) {
   return Symbol.asyncIterator in result ? visibleEvents(result) : (result as ExecutionResult);
 }
 
-async function receive(session: Session, data: RawData, listener: (message: never) => Promise<void>, options: GraphQLSocketOptions): Promise<void> {
+async function receive(
+  session: Session,
+  data: RawData,
+  listener: (message: never) => Promise<void>,
+  options: GraphQLSocketOptions,
+): Promise<void> {
   const { socket, requestId } = session;
   // What a client sends after it was told to go.
   if (socket.readyState !== socket.OPEN) return;

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { RequestHandler } from "express";
 
 export type ServiceState = "starting" | "ready" | "draining";
@@ -11,6 +12,8 @@ export type Health = {
 };
 
 const RETRY_SECONDS = "5";
+/** A database that needs longer for nothing at all is not healthy. */
+const PING_MILLISECONDS = 3000;
 
 /** `GET /health`: 200 when requests can be answered, else 503 with the reason. */
 export function healthHandler(health: Health): RequestHandler {
@@ -38,10 +41,10 @@ export function onlyWhenReady(state: () => ServiceState): RequestHandler {
 
 async function reasonOf({ state, ping }: Health): Promise<string | null> {
   if (state() !== "ready") return state();
-  try {
-    await ping();
-    return null;
-  } catch {
-    return "the database does not answer";
-  }
+  const answered = ping().then(
+    () => true,
+    () => false,
+  );
+  const isHealthy = await Promise.race([answered, setTimeout(PING_MILLISECONDS, false, { ref: false })]);
+  return isHealthy ? null : "the database does not answer";
 }

@@ -2,13 +2,14 @@ import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import { ambiguityOf } from "./ambiguous.ts";
 
 export type SocketLimits = {
   /** Open sockets in all. */ readonly connections: number;
   /** Open sockets from one address. */ readonly connectionsPerAddress: number;
   /** Bytes of one message. */ readonly messageBytes: number;
   /** Messages a second that one socket may send. */ readonly messageRate: number;
-  /** Bytes that may wait for a client that reads too slowly. */ readonly bufferedBytes: number;
+  /** Milliseconds between two pings; who has not answered the last one by the next is gone. */ readonly heartbeat: number;
 };
 
 /** Who takes the sockets of one path. */
@@ -28,6 +29,8 @@ export type UpgradeGateOptions = {
   onSocketError(error: Error): void;
 };
 
+/** Milliseconds that a client has to answer a close frame; those who don't read it are cut off then. */
+const CLOSE_TIMEOUT = 2000;
 const GOING_AWAY = 1001;
 const TOO_MANY_MESSAGES = 4429;
 
@@ -36,6 +39,9 @@ export class UpgradeGate {
   readonly #options: UpgradeGateOptions;
   readonly #websockets: WebSocketServer;
   readonly #perAddress = new Map<string, number>();
+  /** Sockets that have not been heard of since the last ping. */
+  readonly #silent = new WeakSet<WebSocket>();
+  readonly #heartbeat: NodeJS.Timeout;
   #isOpen = true;
 
   constructor(server: Server, options: UpgradeGateOptions) {
@@ -44,9 +50,12 @@ export class UpgradeGate {
       noServer: true,
       maxPayload: options.limits.messageBytes,
       perMessageDeflate: false,
+      // @types/ws does not know it yet.
+      ...({ closeTimeout: CLOSE_TIMEOUT } as object),
       handleProtocols: (offered) => options.routes.find(({ protocol }) => offered.has(protocol))?.protocol ?? false,
     });
     server.on("upgrade", (request, socket, head) => this.#handle(request, socket, head));
+    this.#heartbeat = setInterval(() => this.#ping(), options.limits.heartbeat).unref();
   }
 
   /** Open sockets, and the addresses that they come from. */
@@ -57,6 +66,7 @@ export class UpgradeGate {
   /** Lets nobody in any more and tells the others to go. */
   close(): void {
     this.#isOpen = false;
+    clearInterval(this.#heartbeat);
     for (const socket of this.#websockets.clients) socket.close(GOING_AWAY, "the service is stopping");
   }
 
@@ -70,8 +80,11 @@ export class UpgradeGate {
     socket.on("error", this.#options.onSocketError);
     const route = this.#options.routes.find(({ path }) => path === pathOf(request));
     const refusal = this.#refuse(request, route);
-    if (refusal !== null || !route) return answer(socket, refusal ?? 404);
+    if (refusal !== null || !route) answer(socket, refusal ?? 404);
+    else this.#open(request, socket, head, route);
+  }
 
+  #open(request: IncomingMessage, socket: Duplex, head: Buffer, route: SocketRoute): void {
     const address = this.#options.addressOf(request);
     this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
       this.#count(address, 1);
@@ -86,6 +99,7 @@ export class UpgradeGate {
   #refuse(request: IncomingMessage, route: SocketRoute | undefined): number | null {
     const { limits, isAllowedOrigin, addressOf } = this.#options;
     if (!this.#isOpen) return 503;
+    if (ambiguityOf(request) !== null) return 400;
     if (!route) return 404;
     const { origin } = request.headers;
     if (origin !== undefined && !isAllowedOrigin(origin)) return 403;
@@ -114,7 +128,21 @@ export class UpgradeGate {
       }
       if (++messages > messageRate) websocket.close(TOO_MANY_MESSAGES, "too many messages");
     };
-    for (const event of ["message", "ping", "pong"] as const) websocket.on(event, count);
+    for (const event of ["message", "ping", "pong"] as const) {
+      websocket.on(event, count);
+      websocket.on(event, () => this.#silent.delete(websocket));
+    }
+  }
+
+  /** A client that has vanished without a word would be counted until the kernel gives it up, hours later. */
+  #ping(): void {
+    for (const socket of this.#websockets.clients) {
+      if (this.#silent.has(socket)) socket.terminate();
+      else if (socket.readyState === socket.OPEN) {
+        this.#silent.add(socket);
+        socket.ping();
+      }
+    }
   }
 }
 
@@ -122,5 +150,7 @@ const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
 
 function answer(socket: Duplex, status: number): void {
   const retry = status === 503 || status === 429 ? "Retry-After: 5\r\n" : "";
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${retry}Connection: close\r\nContent-Length: 0\r\n\r\n`);
+  const text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${retry}Connection: close\r\nContent-Length: 0\r\n\r\n`;
+  // Both ways: a client that never ends its own would keep the connection.
+  socket.end(text, () => socket.destroy());
 }

@@ -76,8 +76,11 @@ export class NotificationFeed implements ChangeFeed {
   }
 
   #receive(channel: string, payload: string): void {
-    if (channel !== "changes") return this.#schemaChanged();
-    const change = parseChange(payload);
+    if (channel === "changes") this.#publish(parseChange(payload));
+    else this.#schemaChanged();
+  }
+
+  #publish(change: Change | null): void {
     if (change) this.#hub.publish(change);
   }
 

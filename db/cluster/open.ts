@@ -16,6 +16,10 @@ export type OpenOptions = {
   readonly secret: string;
   readonly migrate: boolean;
   readonly seed: "demo" | "none";
+  /** The role of callers who are not signed in. */
+  readonly anonymousRole: string;
+  /** The schemas that are served. */
+  readonly schemas: readonly string[];
   readonly log: MigrationLog;
 };
 
@@ -29,6 +33,9 @@ export type OpenedDatabase = {
 };
 
 const DATABASE = "content";
+/** The oldest PostgreSQL that is served. */
+const OLDEST = 15;
+const CONNECT_MILLISECONDS = 10_000;
 const SEED = new URL("../seed.sql", import.meta.url);
 
 /** Starts the embedded server where there is no other, then migrates, provisions and seeds what needs it. */
@@ -45,12 +52,39 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
 
 async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDatabase, "cluster">> {
   const directUrl = options.databaseDirectUrl || url;
-  if (!options.migrate) return { logins: { data: url, service: url, auth: url }, listenUrl: directUrl };
-
+  await withClient(directUrl, refuseOldServer);
+  if (!options.migrate) {
+    await withClient(url, (client) => refuseUnservable(client, options));
+    return { logins: { data: url, service: url, auth: url }, listenUrl: directUrl };
+  }
   await migrate(directUrl, options.log);
   const logins = await provisionLogins(directUrl, url, options.secret);
-  if (options.seed === "demo") await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
+  if (options.seed === "demo")
+    await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
+  await withClient(logins.data, (client) => refuseUnservable(client, options));
   return { logins, listenUrl: withLogin(directUrl, logins.data) };
+}
+
+async function refuseOldServer(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("show server_version");
+  const version: string = rows[0].server_version;
+  if (Number.parseInt(version, 10) < OLDEST)
+    throw new Error(`PostgreSQL ${version} is too old: ${OLDEST} or later is needed`);
+}
+
+/** Otherwise each request would fail, or find nothing, and say little about why. */
+async function refuseUnservable(client: pg.Client, { anonymousRole, schemas }: OpenOptions): Promise<void> {
+  const { rows } = await client.query(
+    `select current_user as login,
+       (select pg_has_role(oid, 'member') from pg_roles where rolname = $1) as member,
+       (select string_agg(name, ', ') from unnest($2::text[]) as name
+        where not exists (select from pg_namespace where nspname = name)) as missing`,
+    [anonymousRole, schemas],
+  );
+  const { login, member, missing } = rows[0];
+  if (member === null) throw new Error(`the role "${anonymousRole}" of DB_ANON_ROLE does not exist`);
+  if (!member) throw new Error(`the login "${login}" may not become "${anonymousRole}": grant it, or set DB_ANON_ROLE`);
+  if (missing !== null) throw new Error(`DB_SCHEMAS names what is no schema: ${missing}`);
 }
 
 async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
@@ -62,18 +96,29 @@ async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
   await withClient(cluster.url("postgres"), async (client) => {
     const { rowCount } = await client.query("select from pg_database where datname = $1", [DATABASE]);
     if (rowCount === 0) await client.query(`create database ${DATABASE}`);
+    // The server's log goes to ours, and the DETAIL of an error quotes rows.
+    await client.query(`alter database ${DATABASE} set log_error_verbosity = 'terse'`);
   });
   return cluster;
 }
 
 async function withClient(connectionString: string, callback: (client: pg.Client) => Promise<unknown>): Promise<void> {
-  const client = new pg.Client({ connectionString });
-  await client.connect();
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
+  await client.connect().catch((error: Error) => {
+    throw new Error(`the database does not let us in: ${reasonOf(error)}`, { cause: error });
+  });
   try {
     await callback(client);
   } finally {
     await client.end();
   }
+}
+
+/** A name with several addresses fails with one error for each, and no message of its own. */
+function reasonOf(error: Error): string {
+  return error instanceof AggregateError
+    ? [...new Set(error.errors.map(({ message }) => message))].join("; ")
+    : error.message;
 }
 
 /** The address of the first, the name and password of the second. */

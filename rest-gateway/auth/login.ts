@@ -17,8 +17,7 @@ type Account = {
 const MAX_USERNAME = 254;
 const MAX_PASSWORD = 128;
 /** Of random bytes. Verified when there is no such account, so that both answers take the same time. */
-const DUMMY_HASH =
-  "$argon2id$v=19$m=19456,t=2,p=1$9xRI96Q8p9Nl11NO9unMbQ$bkXvAWEj9tu3pQtfT9B02T92gGv1rcxF/HfFRtXjbGA";
+const DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$9xRI96Q8p9Nl11NO9unMbQ$bkXvAWEj9tu3pQtfT9B02T92gGv1rcxF/HfFRtXjbGA";
 
 /** Signs a user in with username (or e-mail) and password. `body` is `{ username, password }`; throws ApiError. */
 export async function login(database: Transactions, tokens: Tokens, body: unknown): Promise<TokenPair> {
@@ -66,5 +65,7 @@ const GATEWAY: Identity = { caller: nobody("none"), request: { method: "", path:
 
 const missingCredentials = () =>
   new ApiError({ status: 400, code: "VALIDATION_ERROR", message: "username and password are required" });
-const wrongCredentials = () => new ApiError({ status: 401, code: "AUTH_REQUIRED", message: "wrong username or password" });
-const accountDisabled = () => new ApiError({ status: 403, code: "PERMISSION_DENIED", message: "this account is disabled" });
+const wrongCredentials = () =>
+  new ApiError({ status: 401, code: "AUTH_REQUIRED", message: "wrong username or password" });
+const accountDisabled = () =>
+  new ApiError({ status: 403, code: "PERMISSION_DENIED", message: "this account is disabled" });

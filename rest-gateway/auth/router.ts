@@ -1,6 +1,7 @@
 import { Router } from "express";
-import { type BodyLimits, readJson } from "../../http/body.ts";
+import { ApiError } from "../../db/errors.ts";
 import type { Transactions } from "../../db/transaction.ts";
+import { type BodyLimits, readJson } from "../../http/body.ts";
 import type { Tokens } from "../principal/tokens.ts";
 import { login } from "./login.ts";
 
@@ -15,7 +16,8 @@ export function authRouter({ database, tokens, limits }: AuthOptions): Router {
     response.json(pair);
   });
   router.all("/auth/login", (_request, response) => {
-    response.set("Allow", "POST").sendStatus(405);
+    response.set("Allow", "POST").set("Cache-Control", "no-store");
+    throw new ApiError({ status: 405, code: "VALIDATION_ERROR", message: "use POST" });
   });
   router.get("/.well-known/jwks.json", (_request, response) => {
     response.set("Cache-Control", "public, max-age=300").json(tokens.jwks());

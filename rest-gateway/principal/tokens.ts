@@ -1,4 +1,11 @@
-import { createHash, createPrivateKey, createPublicKey, createSecretKey, type KeyObject, randomUUID } from "node:crypto";
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  type KeyObject,
+  randomUUID,
+} from "node:crypto";
 import jwt from "jsonwebtoken";
 
 /** Claims of a verified token. `permissions` are the application's own words. */
@@ -45,7 +52,12 @@ const MAX_CACHED = 10_000;
 /** Roles of API keys; a key stands for nobody in particular. */
 const KEY_ROLES: ReadonlySet<string> = new Set(["anon", "service_role"]);
 
-type Key = { readonly algorithm: "HS256" | "RS256"; readonly sign: KeyObject; readonly verify: KeyObject; readonly kid: string };
+type Key = {
+  readonly algorithm: "HS256" | "RS256";
+  readonly sign: KeyObject;
+  readonly verify: KeyObject;
+  readonly kid: string;
+};
 
 export type TokenOptions = {
   /** At least 32 bytes. Ignored when there is a private key. */
@@ -155,4 +167,5 @@ function rsaKey(pem: string): Key {
 }
 
 /** Says which key it was, and nothing about it. */
-const fingerprint = (key: string | Buffer) => createHash("sha256").update("kid").update(key).digest("base64url").slice(0, 16);
+const fingerprint = (key: string | Buffer) =>
+  createHash("sha256").update("kid").update(key).digest("base64url").slice(0, 16);

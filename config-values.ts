@@ -1,0 +1,110 @@
+import { createPrivateKey } from "node:crypto";
+import { isIP } from "node:net";
+import { z } from "zod";
+
+// What the value of a setting may be. Each message continues the setting's name: "PORT must be a whole number".
+
+export const integer = (min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
+
+export const oneOf = <const T extends string>(...values: T[]) =>
+  z.enum(values, { error: `must be ${values.join(" or ")}` });
+
+export const onOff = oneOf("on", "off").transform((value) => value === "on");
+
+/** "" is unset. Not a union, whose message would be that of neither. */
+export const orUnset = <T>(type: z.ZodType<T, string>) =>
+  z.string().transform((text, context): T | "" => {
+    if (text === "") return "";
+    const { data, error } = type.safeParse(text);
+    if (!error) return data;
+    context.addIssue({ code: "custom", message: error.issues[0]!.message });
+    return z.NEVER;
+  });
+
+/** `a, b` → `["a", "b"]` */
+export const list = z.string().transform((text) =>
+  text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== ""),
+);
+
+/** An address or a name, without a port. */
+export const host = z
+  .string()
+  .refine((text) => isIP(text) > 0 || /^[\w.-]+$/.test(text), "must be an address or a name, without a port");
+
+/** `https://api.example.com/v1/` → without the slash at its end, so that paths can follow. */
+export const httpUrl = z
+  .string()
+  .refine((text) => isHttp(text) && !/[?#]/.test(text), "must be an http or https address, without ? and #")
+  .transform((text) => text.replace(/\/+$/, ""));
+
+/**
+ * Where a database is. The name, the password and the host must stand in front of the path: they are replaced by those
+ * of the login roles, which would change nothing if `?user=` or `?host=` came after them.
+ */
+export const postgresUrl = z.string().superRefine((text, { addIssue }) => {
+  const isAddress = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) && new URL(text).hostname !== "";
+  if (!isAddress) return addIssue("must look like postgres://user:password@host:5432/database");
+  const { searchParams } = new URL(text);
+  if (!["user", "password", "host"].some((name) => searchParams.has(name))) return;
+  addIssue(
+    "must name user, password and host in front of the path; the folder of a socket is written %2Fvar%2Frun%2Fpostgresql",
+  );
+});
+
+/** Browser origins, `*` for all of them: scheme and host, as browsers send them in Origin. */
+export const origins = list.pipe(
+  z.array(
+    z
+      .string()
+      .refine(
+        (text) => text === "*" || (isHttp(text) && !text.includes("*") && new URL(text).origin === text),
+        "must be * or origins such as https://app.example.com",
+      ),
+  ),
+);
+
+/** Addresses and networks of proxies; names of Express for the private ones. */
+export const proxies = list.pipe(
+  z.array(
+    z
+      .string()
+      .refine(
+        (text) => isNetwork(text) || ["loopback", "linklocal", "uniquelocal"].includes(text),
+        "must be addresses such as 10.0.0.1 or networks such as 10.0.0.0/8",
+      ),
+  ),
+);
+
+/** PEM of an RSA private key; line ends may be written \n, where the environment knows only one line. */
+export const rsaKey = z
+  .string()
+  .transform((text) => text.replaceAll("\\n", "\n"))
+  .refine((pem) => pem === "" || isRsaKey(pem), "must be the PEM of an RSA private key of at least 2048 bits");
+
+function isHttp(text: string): boolean {
+  return /^https?:\/\//.test(text) && URL.canParse(text);
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", bits, ...rest] = text.split("/");
+  const version = isIP(address);
+  if (version === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+}
+
+function isRsaKey(pem: string): boolean {
+  try {
+    const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(pem);
+    return asymmetricKeyType === "rsa" && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,64 @@
+import { readFileSync } from "node:fs";
+import { CloseCode } from "graphql-ws";
+import { expect, test } from "vitest";
+import { describeSettings } from "../config.ts";
+import { CODES, SQLSTATES } from "../db/errors.ts";
+
+/** The cells of each row of the tables below a heading, without the marks of code; heading rows are left out. */
+function tableRows(file: string, heading = ""): string[][] {
+  const text = readFileSync(file, "utf8");
+  const section = text.slice(text.indexOf(heading)).slice(heading.length);
+  const end = section.search(new RegExp(`^#{1,${heading.indexOf(" ")}} `, "m"));
+  const lines = (end < 0 ? section : section.slice(0, end)).split("\n").filter((line) => line.startsWith("|"));
+  const isRow = (i: number) => !lines[i]!.startsWith("|---") && !lines[i + 1]?.startsWith("|---");
+  return lines
+    .filter((_, i) => isRow(i))
+    .map((line) =>
+      line
+        .split("|")
+        .slice(1, -1)
+        .map((cell) => cell.trim().replaceAll("`", "")),
+    );
+}
+
+test("docs/configuration.md lists exactly the settings, with their defaults and meanings", () => {
+  const settings = describeSettings().map(({ name, fallback, about }) => [name, fallback, about.replaceAll("`", "")]);
+  expect(tableRows("docs/configuration.md", "## All settings")).toEqual(settings);
+});
+
+test("docs/errors.md lists every code", () => {
+  expect(tableRows("docs/errors.md", "## Codes").map(([code]) => code)).toEqual([...CODES]);
+});
+
+test("docs/errors.md gives each code the status that the service answers with", () => {
+  const documented = new Map(
+    tableRows("docs/errors.md", "## Codes").map(([code, status, meaning]) => [code, `${status} ${meaning}`]),
+  );
+  for (const [, status, code] of SQLSTATES) expect(documented.get(code)).toContain(String(status));
+});
+
+test("docs/errors.md lists what becomes of each SQLSTATE", () => {
+  const rows = SQLSTATES.map(([sqlstate, status, code, message]) => [sqlstate, String(status), code, message]);
+  expect(tableRows("docs/errors.md", "## What becomes of an error of PostgreSQL")).toEqual(rows);
+});
+
+test("docs/errors.md lists every code and status that a WebSocket is refused or closed with", () => {
+  const documented = tableRows("docs/errors.md", "## WebSockets").map(([code]) => Number(code));
+  const sources = ["http/upgrade-gate.ts", "graphql/socket.ts"].map((file) => readFileSync(file, "utf8")).join();
+  const ours = [...sources.matchAll(/(?:return |= |close\()(\d{3,4})\b/g)]
+    .map(([, code]) => Number(code))
+    .filter((code) => code < 600 || (code > 1000 && code < 5000));
+  // The other codes of graphql-ws are a client's, or for servers that say more than ours.
+  const others = new Set([
+    CloseCode.InternalClientError,
+    CloseCode.InternalServerError,
+    CloseCode.BadResponse,
+    CloseCode.ConnectionAcknowledgementTimeout,
+    CloseCode.SubprotocolNotAcceptable,
+  ]);
+  const protocol = Object.values(CloseCode).filter(
+    (code): code is number => typeof code === "number" && !others.has(code),
+  );
+  expect(ours).toContain(4403);
+  expect([...ours, ...protocol].filter((code) => code !== 2000 && !documented.includes(code))).toEqual([]);
+});

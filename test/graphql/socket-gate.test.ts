@@ -1,0 +1,522 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import jwt from "jsonwebtoken";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { WebSocket } from "ws";
+import { UpgradeGate } from "../../http/upgrade-gate.ts";
+import { connect as connectClient, POLL } from "../support/graphql-client.ts";
+import {
+  BINARY,
+  CLOSE,
+  frame,
+  openGraphQL,
+  openRaw,
+  PING,
+  type RawSocket,
+  TEXT,
+  upgrade,
+} from "../support/raw-socket.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+
+let service: TestService;
+/** Lets in little, so that each limit is reached soon. */
+let small: TestService;
+/** Begun with the file: Node looks at slow requests after ten seconds. */
+let slow: RawSocket[];
+let slowSince: number;
+
+beforeAll(async () => {
+  [service, small] = await Promise.all([
+    startTestService({
+      WS_MAX_CONNECTIONS_PER_ADDRESS: "1000",
+      WS_MESSAGE_RATE: "10000",
+      CORS_ORIGINS: "https://app.example, https://admin.example:8443",
+    }),
+    startTestService({
+      WS_MAX_CONNECTIONS: "4",
+      WS_MAX_CONNECTIONS_PER_ADDRESS: "3",
+      WS_MAX_SUBSCRIPTIONS: "2",
+      WS_MESSAGE_RATE: "20",
+      WS_MAX_MESSAGE_BYTES: "2000",
+      TRUST_PROXY: "127.0.0.3",
+    }),
+  ]);
+});
+afterAll(() => Promise.all([service.stop(), small.stop()]));
+beforeEach(async () => {
+  await expect.poll(() => service.service.open().sockets, POLL).toBe(0);
+  await expect.poll(() => small.service.open().sockets, POLL).toBe(0);
+});
+
+const statusOf = async (raw: Promise<RawSocket>) => (await (await raw).head()).status;
+
+/** Asserts that the service goes on: over HTTP, and on a socket that was there before. */
+async function goesOn(bystander: RawSocket): Promise<void> {
+  const before = bystander.messages().length;
+  bystander.send({ id: `later-${before}`, type: "subscribe", payload: { query: "{ __typename }" } });
+  await expect
+    .poll(() => bystander.messages().slice(before), POLL)
+    .toMatchObject([{ type: "next", payload: { data: { __typename: "Query" } } }, { type: "complete" }]);
+  expect((await service.gql("{ __typename }")).data).toEqual({ __typename: "Query" });
+}
+
+describe("the upgrade", () => {
+  test("is accepted at /graphql with the sub-protocol graphql-transport-ws", async () => {
+    const raw = await upgrade(service.url);
+    expect((await raw.head()).headers).toMatch(/^HTTP\/1.1 101 [\s\S]*^Sec-WebSocket-Protocol: graphql-transport-ws$/m);
+    expect(await statusOf(upgrade(service.url, { path: "/graphql?token=1" }))).toBe(101);
+    expect(await statusOf(upgrade(service.url, { protocol: "graphql-ws, graphql-transport-ws" }))).toBe(101);
+  });
+
+  test.each(["/", "/graphql/", "/graphqlx", "/graphiql", "/health", "//graphql", "/%67raphql", "/realtime"])(
+    "at %s is answered 404",
+    async (path) => {
+      expect(await statusOf(upgrade(service.url, { path }))).toBe(404);
+    },
+  );
+
+  test.each([
+    ["an origin that is not in CORS_ORIGINS", "https://evil.example", 403],
+    ["an allowed name over another scheme", "http://app.example", 403],
+    ["an allowed name with another port", "https://app.example:444", 403],
+    ["a name that begins like an allowed one", "https://app.example.evil.example", 403],
+    ["the origin null of a sandboxed page", "null", 403],
+    ["an empty origin", "", 403],
+    ["an allowed origin", "https://app.example", 101],
+    ["an allowed origin with its port", "https://admin.example:8443", 101],
+  ])("from %s is answered %s", async (_what, origin, status) => {
+    expect(await statusOf(upgrade(service.url, { headers: { Origin: origin } }))).toBe(status);
+  });
+
+  test("without an origin, as programs send it, passes; with CORS_ORIGINS=* every origin does", async () => {
+    expect(await statusOf(upgrade(service.url))).toBe(101);
+    expect(await statusOf(upgrade(small.url, { headers: { Origin: "https://evil.example" } }))).toBe(101);
+  });
+
+  test.each([
+    ["no sub-protocol", { protocol: null }, 400],
+    ["an empty sub-protocol", { protocol: "" }, 400],
+    ["the older sub-protocol", { protocol: "graphql-ws" }, 400],
+    ["a sub-protocol in capitals", { protocol: "GRAPHQL-TRANSPORT-WS" }, 400],
+    ["a sub-protocol that is no token", { protocol: "graphql-transport-ws," }, 400],
+    ["no key", { headers: { "Sec-WebSocket-Key": "" } }, 400],
+    ["a key that is none", { headers: { "Sec-WebSocket-Key": "abc" } }, 400],
+    ["another version", { headers: { "Sec-WebSocket-Version": "99" } }, 426],
+    ["two Host headers", { headers: { "X: y\r\nHost": "elsewhere" } }, 400],
+    ["two Authorization headers", { headers: { Authorization: "Bearer a", AUTHORIZATION: "Bearer b" } }, 400],
+  ])("with %s is answered %s", async (_what, options, status) => {
+    const raw = await upgrade(service.url, options);
+    expect((await raw.head()).status).toBeOneOf([status, ...(status === 426 ? [400] : [])]);
+  });
+
+  test("to another protocol is left out: the request is answered as it is", async () => {
+    const raw = await openRaw(service.url);
+    raw.write(
+      `GET /health HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n`,
+    );
+    expect((await raw.head()).status).toBe(200);
+  });
+
+  test("that is refused leaves no connection behind, even when the client keeps its side open", async () => {
+    const raw = await upgrade(service.url, { path: "/nothing" });
+    await expect.poll(() => raw.ended, POLL).toBe(true);
+    // Only a connection that is closed on both sides answers what is written to it by a reset.
+    await expect
+      .poll(() => {
+        raw.write("more");
+        return raw.socket.destroyed;
+      }, POLL)
+      .toBe(true);
+  });
+});
+
+describe("a malformed frame closes that socket only", () => {
+  const init = JSON.stringify({ type: "connection_init" });
+  test.each([
+    ["a reserved bit", frame(TEXT, init, { reserved: 0b100 }), 1002],
+    ["all reserved bits", frame(TEXT, init, { reserved: 0b111 }), 1002],
+    ["an opcode that is none", frame(0x3, init), 1002],
+    ["a control opcode that is none", frame(0xb, ""), 1002],
+    ["no mask", frame(TEXT, init, { masked: false }), 1002],
+    ["a continuation of nothing", frame(0x0, init), 1002],
+    ["a ping in fragments", frame(PING, "", { final: false }), 1002],
+    ["a ping that is too long", frame(PING, "x".repeat(126)), 1002],
+    ["a close frame of one byte", frame(CLOSE, "x"), 1002],
+    ["a close code that is none", frame(CLOSE, Buffer.from([0x03, 0xec])), 1002],
+    ["text that is not UTF-8", frame(TEXT, Buffer.from([0x22, 0xc3, 0x28, 0x22])), 1007],
+    ["a close reason that is not UTF-8", frame(CLOSE, Buffer.from([0x03, 0xe8, 0xc3, 0x28])), 1007],
+    ["more bytes than WS_MAX_MESSAGE_BYTES", frame(TEXT, "x".repeat(65_537)), 1009],
+    ["a length of many gigabytes", frame(TEXT, "x", { length: 2 ** 40 }), 1009],
+    [
+      "a length beyond all numbers",
+      Buffer.concat([Buffer.from([0x81, 0xff]), Buffer.alloc(8, 0xff), Buffer.alloc(4)]),
+      1009,
+    ],
+  ])("%s", async (_what, bytes, code) => {
+    const bystander = await openGraphQL(service.url);
+    const raw = await upgrade(service.url);
+    raw.write(bytes);
+    expect(await raw.closed()).toMatchObject({ code });
+    await expect.poll(() => service.service.open().sockets, POLL).toBe(1);
+    await goesOn(bystander);
+  });
+
+  test("a message in many fragments that is too large together", async () => {
+    const bystander = await openGraphQL(service.url);
+    const raw = await upgrade(service.url);
+    raw.write(frame(TEXT, "x".repeat(60_000), { final: false }));
+    raw.write(frame(0x0, "x".repeat(60_000), { final: false }));
+    expect(await raw.closed()).toMatchObject({ code: 1009 });
+    await goesOn(bystander);
+  });
+
+  test("a connection that is reset in the middle of a frame", async () => {
+    const bystander = await openGraphQL(service.url);
+    const raw = await upgrade(service.url);
+    raw.write(frame(TEXT, init, { length: 1000 }));
+    raw.socket.resetAndDestroy();
+    await expect.poll(() => service.service.open().sockets, POLL).toBe(1);
+    await goesOn(bystander);
+  });
+
+  test("a message of WS_MAX_MESSAGE_BYTES passes, in fragments and as binary too", async () => {
+    const raw = await upgrade(service.url);
+    const message = (length: number) =>
+      JSON.stringify({ type: "ping", payload: { text: "" } }).replace('""', `"${"x".repeat(length)}"`);
+    const text = message(65_536 - message(0).length);
+    expect(Buffer.byteLength(text)).toBe(65_536);
+    raw.write(frame(TEXT, text));
+    raw.write(frame(TEXT, text.slice(0, 100), { final: false }));
+    raw.write(frame(PING, "in between"));
+    raw.write(frame(0x0, text.slice(100)));
+    raw.write(frame(BINARY, text));
+    await expect.poll(() => raw.messages().map(({ type }) => type), POLL).toEqual(["pong", "pong", "pong"]);
+  });
+});
+
+describe("a message that is none closes the socket", () => {
+  const subscribe = { id: "1", type: "subscribe", payload: { query: "{ __typename }" } };
+  test.each([
+    ["no JSON", "nonsense", 4400],
+    ["nothing", "", 4400],
+    ["no object", "42", 4400],
+    ["null", "null", 4400],
+    ["a list", "[]", 4400],
+    ["no type", "{}", 4400],
+    ["an unknown type", { type: "start" }, 4400],
+    ["a type that only servers send", { type: "connection_ack" }, 4400],
+    ["a subscribe without an id", { ...subscribe, id: undefined }, 4400],
+    ["a subscribe with an empty id", { ...subscribe, id: "" }, 4400],
+    ["a subscribe without a payload", { ...subscribe, payload: undefined }, 4400],
+    ["a subscribe without a query", { ...subscribe, payload: {} }, 4400],
+    ["a query that is no text", { ...subscribe, payload: { query: 42 } }, 4400],
+    ["variables that are a list", { ...subscribe, payload: { query: "{ __typename }", variables: 1 } }, 4400],
+    [
+      "an operationName that is no text",
+      { ...subscribe, payload: { query: "{ __typename }", operationName: 1 } },
+      4400,
+    ],
+    ["5,000 brackets", `{"type":"ping","payload":{"a":${"[".repeat(5000)}${"]".repeat(5000)}}}`, 4400],
+    ["5,000 brackets that are never closed", "[".repeat(5000), 4400],
+    ["a second connection_init", { type: "connection_init" }, 4429],
+  ])("%s", async (_what, message, code) => {
+    const bystander = await openGraphQL(service.url);
+    const raw = await openGraphQL(service.url);
+    raw.send(message);
+    expect(await raw.closed()).toMatchObject({ code });
+    await goesOn(bystander);
+  });
+
+  test("a subscribe before connection_init is answered 4401", async () => {
+    const raw = await upgrade(service.url);
+    raw.send(subscribe);
+    expect(await raw.closed()).toEqual({ code: 4401, reason: "Unauthorized" });
+  });
+
+  test("an id that is taken is answered 4409", async () => {
+    const raw = await openGraphQL(service.url);
+    for (let i = 0; i < 2; i++)
+      raw.send({ id: "1", type: "subscribe", payload: { query: "subscription { onArticleCreated { id } }" } });
+    expect(await raw.closed()).toEqual({ code: 4409, reason: "Subscriber for 1 already exists" });
+    await expect.poll(() => service.service.open().subscriptions, POLL).toBe(0);
+  });
+
+  test("no connection_init within 3 s is answered 4408", async () => {
+    const start = Date.now();
+    const raw = await upgrade(service.url);
+    expect(await raw.closed()).toEqual({ code: 4408, reason: "Connection initialisation timeout" });
+    expect(Date.now() - start).toBeGreaterThan(2500);
+  });
+
+  test("ids like __proto__ are ids like others, and a ping and an unknown complete are harmless", async () => {
+    const raw = await openGraphQL(service.url);
+    for (const id of ["__proto__", "constructor", "toString"]) raw.send({ ...subscribe, id });
+    raw.send({ id: "unknown", type: "complete" });
+    raw.send({ type: "pong" });
+    raw.send({ type: "ping" });
+    await expect
+      .poll(
+        () =>
+          raw
+            .messages()
+            .filter(({ type }) => type === "next")
+            .map(({ id }) => id)
+            .sort(),
+        POLL,
+      )
+      .toEqual(["__proto__", "constructor", "toString"]);
+    await expect
+      .poll(() => raw.messages().at(-1) && raw.messages().some(({ type }) => type === "pong"), POLL)
+      .toBe(true);
+  });
+});
+
+describe("limits", () => {
+  test("more messages a second than WS_MESSAGE_RATE close the socket with 4429, and what comes after is not run", async () => {
+    const raw = await openGraphQL(small.url);
+    const subscribe = (id: number) =>
+      frame(TEXT, JSON.stringify({ id: String(id), type: "subscribe", payload: { query: "{ __typename }" } }));
+    raw.write(Buffer.concat(Array.from({ length: 200 }, (_, i) => subscribe(i))));
+    expect(await raw.closed()).toEqual({ code: 4429, reason: "too many messages" });
+    expect(raw.messages().filter(({ type }) => type === "next").length).toBeLessThanOrEqual(40);
+  });
+
+  test("pings count as messages", async () => {
+    const raw = await openGraphQL(small.url);
+    for (let i = 0; i < 50; i++) raw.write(frame(PING, ""));
+    expect(await raw.closed()).toMatchObject({ code: 4429 });
+  });
+
+  test("a slow but steady client is not closed by the rate", async () => {
+    const raw = await openGraphQL(small.url);
+    for (let i = 0; i < 30; i++) {
+      raw.send({ type: "ping" });
+      await new Promise((resolve) => setTimeout(resolve, 60));
+    }
+    await expect.poll(() => raw.messages().filter(({ type }) => type === "pong").length, POLL).toBe(30);
+  });
+
+  test("a client that was told to go and does not is cut off after 2 s", async () => {
+    const raw = await openGraphQL(small.url);
+    const start = Date.now();
+    raw.send("nonsense");
+    await expect.poll(() => small.service.open().sockets, POLL).toBe(0);
+    expect(Date.now() - start).toBeLessThan(4000);
+  });
+
+  test("more sockets from one address than WS_MAX_CONNECTIONS_PER_ADDRESS are answered 429, and let in after a close", async () => {
+    const sockets = await Promise.all([1, 2, 3].map(() => openGraphQL(small.url)));
+    const refused = await upgrade(small.url);
+    expect((await refused.head()).headers).toMatch(/^HTTP\/1.1 429 [\s\S]*Retry-After: \d/);
+    expect(await statusOf(upgrade(small.url, { localAddress: "127.0.0.2" }))).toBe(101);
+    sockets[0]!.socket.destroy();
+    await expect.poll(() => small.service.open().sockets, POLL).toBe(3);
+    expect(await statusOf(upgrade(small.url))).toBe(101);
+  });
+
+  test("more sockets than WS_MAX_CONNECTIONS are answered 503, and let in after a close", async () => {
+    const addresses = ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"];
+    const sockets = await Promise.all(addresses.map((localAddress) => openGraphQL(small.url, { localAddress })));
+    const refused = await upgrade(small.url);
+    expect((await refused.head()).headers).toMatch(/^HTTP\/1.1 503 [\s\S]*Retry-After: \d/);
+    sockets[0]!.socket.destroy();
+    await expect.poll(() => small.service.open().sockets, POLL).toBe(3);
+    expect(await statusOf(upgrade(small.url))).toBe(101);
+  });
+
+  test("X-Forwarded-For counts when a trusted proxy sends it, and is not believed otherwise", async () => {
+    const behind = (localAddress: string, client: string) =>
+      upgrade(small.url, { localAddress, headers: { "X-Forwarded-For": client } });
+    await Promise.all([
+      behind("127.0.0.3", "203.0.113.1"),
+      behind("127.0.0.3", "203.0.113.2"),
+      behind("127.0.0.1", "203.0.113.3"),
+    ]);
+    expect(small.service.open()).toMatchObject({ sockets: 3, addresses: 3 });
+    await behind("127.0.0.1", "203.0.113.4");
+    expect(small.service.open()).toMatchObject({ sockets: 4, addresses: 3 });
+  });
+
+  test("more operations on one socket than WS_MAX_SUBSCRIPTIONS are answered by RATE_LIMITED, and one may follow when one ends", async () => {
+    const client = connectClient(small);
+    const [first] = [
+      await client.subscribe("subscription { onArticleCreated { id } }"),
+      await client.subscribe("subscription { onArticleUpdated { id } }"),
+    ];
+    const third = client.subscribeSoon("subscription { onArticleCreated { id } }");
+    await expect
+      .poll(() => third.error, POLL)
+      .toEqual([{ message: "at most 2 operations may run on one socket", extensions: { code: "RATE_LIMITED" } }]);
+    first.unsubscribe();
+    await expect.poll(() => small.service.open(), POLL).toMatchObject({ sockets: 1, subscriptions: 1 });
+    await client.subscribe("subscription { onArticleCreated { id } }");
+  });
+
+  test("a larger message than WS_MAX_MESSAGE_BYTES closes with 1009", async () => {
+    const raw = await openGraphQL(small.url);
+    raw.send({ type: "ping", payload: { text: "x".repeat(2000) } });
+    expect(await raw.closed()).toMatchObject({ code: 1009 });
+  });
+
+  test("200 sockets that are opened and destroyed leave the counters at zero", async () => {
+    const sockets = await Promise.all(
+      Array.from({ length: 200 }, (_, i) => upgrade(service.url, { localAddress: `127.0.0.${1 + (i % 5)}` })),
+    );
+    expect(service.service.open()).toMatchObject({ sockets: 200, addresses: 5 });
+    for (const [i, raw] of sockets.entries()) {
+      if (i % 4 === 0) raw.send({ type: "connection_init" });
+      if (i % 4 === 1) raw.write(frame(TEXT, "{", { length: 100 }));
+      if (i % 2 === 0) raw.socket.resetAndDestroy();
+      else raw.socket.destroy();
+    }
+    await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
+  });
+
+  test("sockets that are reset while they ask for the upgrade leave nothing either", async () => {
+    const { host } = new URL(service.url);
+    for (let i = 0; i < 50; i++) {
+      const raw = await openRaw(service.url);
+      raw.write(
+        `GET /graphql HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n`,
+      );
+      raw.write("Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n");
+      raw.socket.resetAndDestroy();
+    }
+    expect((await service.gql("{ __typename }")).status).toBe(200);
+    await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
+  });
+
+  test("a client that does not answer a ping by the next one is gone, one that does stays", async () => {
+    const server = createServer();
+    const gate = new UpgradeGate(server, {
+      routes: [{ path: "/graphql", protocol: "graphql-transport-ws", accept: () => {} }],
+      limits: { connections: 10, connectionsPerAddress: 10, messageBytes: 1000, messageRate: 100, heartbeat: 100 },
+      isAllowedOrigin: () => true,
+      addressOf: () => "",
+      onSocketError: () => {},
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => {
+      gate.close();
+      gate.terminate();
+      server.close();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const dead = await upgrade(url);
+    const living = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+    await expect.poll(() => gate.open.sockets, POLL).toBe(2);
+    await expect.poll(() => dead.ended, POLL).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(gate.open.sockets).toBe(1);
+    expect(living.readyState).toBe(WebSocket.OPEN);
+  });
+});
+
+describe("a token that expires", () => {
+  const sign = (seconds: number) => {
+    const exp = Math.floor(Date.now() / 1000) + seconds;
+    return jwt.sign({ sub: "1", role: "authenticated", type: "access", iss: "content-service", exp }, JWT_SECRET);
+  };
+
+  test.each([
+    ["connection_init", () => ({ payload: { Authorization: `Bearer ${sign(2)}` } })],
+    ["the upgrade's header", () => ({ headers: { Authorization: `Bearer ${sign(2)}` } })],
+  ])("closes the socket with 4403, when it came in %s", async (_where, options) => {
+    const raw = await openGraphQL(service.url, options());
+    raw.send({ id: "1", type: "subscribe", payload: { query: "subscription { onArticleCreated { id } }" } });
+    raw.send({ id: "2", type: "subscribe", payload: { query: "{ me { id } }" } });
+    await expect
+      .poll(() => raw.messages()[1], POLL)
+      .toMatchObject({ type: "next", payload: { data: { me: { id: "1" } } } });
+    expect(await raw.closed()).toEqual({ code: 4403, reason: "the access token has expired" });
+    await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
+  });
+
+  test("that is replaced by a longer one in connection_init closes nothing", async () => {
+    const raw = await openGraphQL(service.url, {
+      headers: { Authorization: `Bearer ${sign(1)}` },
+      payload: { Authorization: `Bearer ${sign(60)}` },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 1300));
+    raw.send({ id: "1", type: "subscribe", payload: { query: "{ me { id } }" } });
+    await expect
+      .poll(() => raw.messages()[1], POLL)
+      .toMatchObject({ type: "next", payload: { data: { me: { id: "1" } } } });
+  });
+
+  test("only in ten years closes nothing now", async () => {
+    const key = service.service.tokens.issueKey("anon");
+    const raw = await openGraphQL(service.url, { payload: { Authorization: `Bearer ${key}` } });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    raw.send({ type: "ping" });
+    await expect.poll(() => raw.messages()[1], POLL).toEqual({ type: "pong" });
+  });
+});
+
+describe("requests that others may read differently", () => {
+  const body = '{"query":"{ __typename }"}';
+  const post = (headers: string, text = body) =>
+    `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n\r\n${text}`;
+  const smuggled = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+
+  beforeAll(async () => {
+    slowSince = Date.now();
+    const { hostname, port } = new URL(service.url);
+    const { connect } = await import("node:net");
+    const { RawSocket } = await import("../support/raw-socket.ts");
+    slow = ["", "GET /graphql HTTP/1.1\r\nHost: x\r\nX-Slow: "].map((text) => {
+      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+      socket.on("error", () => {});
+      socket.write(text);
+      return new RawSocket(socket);
+    });
+  });
+  afterAll(() => {
+    for (const raw of slow) raw.socket.destroy();
+  });
+
+  test.each([
+    ["two lengths", post(`Content-Length: ${body.length}\r\nContent-Length: 5`), 400],
+    ["two lengths in one", post(`Content-Length: ${body.length}, 5`), 400],
+    ["a length and chunks", post(`Content-Length: 5\r\nTransfer-Encoding: chunked`, `0\r\n\r\n${smuggled}`), 400],
+    ["chunks and a length", post(`Transfer-Encoding: chunked\r\nContent-Length: 5`, `0\r\n\r\n${smuggled}`), 400],
+    ["an encoding that is no chunks", post("Transfer-Encoding: identity, chunked, gzip"), 400],
+    ["a length that is none", post("Content-Length: -1"), 400],
+    ["a length in hexadecimal", post("Content-Length: 0x1a"), 400],
+    ["a space before the colon", post(`Content-Length : ${body.length}`), 400],
+    ["a folded header", post(`X-Folded: a\r\n b\r\nContent-Length: ${body.length}`), 400],
+    ["a line feed without a carriage return", `GET /health HTTP/1.1\nHost: x\n\n`, 400],
+    ["a NUL in a header", post(`X-Nul: a\0b\r\nContent-Length: ${body.length}`), 400],
+    ["a chunk that is no number", post("Transfer-Encoding: chunked", "zz\r\n{}\r\n0\r\n\r\n"), 400],
+    ["headers over 16 KB", post(`X-Large: ${"x".repeat(17_000)}\r\nContent-Length: ${body.length}`), 431],
+    ["an address over 16 KB", `GET /graphql?query=${"x".repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, 431],
+    ["no Host", "GET /health HTTP/1.1\r\n\r\n", 400],
+    ["two Hosts", "GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400],
+    [
+      "two Authorizations",
+      post(`Authorization: Bearer a\r\nauthorization: Bearer b\r\nContent-Length: ${body.length}`),
+      400,
+    ],
+    ["an address with a host in it", "GET http://elsewhere/health HTTP/1.1\r\nHost: x\r\n\r\n", 400],
+    ["a method that is none", "FETCH /health HTTP/1.1\r\nHost: x\r\n\r\n", 400],
+    ["a version that is none", "GET /health HTTP/9.9\r\nHost: x\r\n\r\n", 400],
+    ["no HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400],
+  ])("%s are refused", async (_what, text, status) => {
+    const raw = await openRaw(service.url);
+    raw.write(Buffer.from(text, "latin1"));
+    expect((await raw.head()).status).toBe(status);
+    // The bytes after the refused request are no request.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(raw.text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    expect((await service.gql("{ __typename }")).status).toBe(200);
+  });
+
+  test("requests that never end are answered 408 after ten seconds, and nobody waits for them", {
+    timeout: 30_000,
+  }, async () => {
+    expect((await service.gql("{ __typename }")).status).toBe(200);
+    for (const raw of slow) await expect.poll(() => raw.ended, { timeout: 20_000, interval: 50 }).toBe(true);
+    expect(slow[1]!.text).toMatch(/^HTTP\/1.1 408 /);
+    expect(Date.now() - slowSince).toBeGreaterThan(9000);
+  });
+});

@@ -1,0 +1,514 @@
+import jwt from "jsonwebtoken";
+import pg from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { connect, POLL } from "../support/graphql-client.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ WS_MESSAGE_RATE: "10000" });
+});
+afterAll(() => service.stop());
+// What one test leaves open, the next must not count.
+beforeEach(() =>
+  expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 }),
+);
+
+/** What a DBA types into psql. */
+const dba = async (sql: string, ...values: unknown[]) => (await service.database.owner.query(sql, values)).rows;
+
+/** Another session of the DBA, which may leave a transaction open. */
+async function psql(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: service.database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
+const addArticle = async (title: string, authorId = 1): Promise<string> => {
+  const sql = "insert into articles (author_id, title, content) values ($1, $2, 'Some text.') returning id";
+  return (await dba(sql, authorId, title))[0].id;
+};
+
+const addComment = (articleId: number, content: string) =>
+  dba("insert into comments (article_id, author_id, content) values ($1, 2, $2)", articleId, content);
+
+const CREATE_ARTICLE = `mutation ($title: String!) {
+  createArticle(input: { title: $title, content: "Some text." }) { success article { id } }
+}`;
+
+describe("onArticleCreated", () => {
+  test("tells of every article, written over GraphQL or by the DBA, with its author", async () => {
+    const client = connect(service);
+    const created = await client.subscribe("subscription { onArticleCreated { title status author { name } } }");
+    await service.gql(CREATE_ARTICLE, { as: "ada", variables: { title: "Over HTTP" } });
+    await connect(service, { as: "bob" }).run(CREATE_ARTICLE, { title: "Over a socket" });
+    await addArticle("Typed into psql");
+    const event = (title: string, name: string) => ({ onArticleCreated: { title, status: "DRAFT", author: { name } } });
+    await created.expect(
+      event("Over HTTP", "Ada Lovelace"),
+      event("Over a socket", "Bob Kahn"),
+      event("Typed into psql", "Ada Lovelace"),
+    );
+    expect(created.faults).toEqual([]);
+  });
+
+  test("says nothing of an update, a publication or a deletion", async () => {
+    const created = await connect(service).subscribe("subscription { onArticleCreated { title } }");
+    await service.gql('mutation { updateArticle(id: 1, input: { content: "New" }) { id } }', { as: "ada" });
+    await service.gql("mutation { publishArticle(id: 3) { id } }", { as: "ada" });
+    await dba("delete from articles where id = $1", await addArticle("Short-lived"));
+    await addArticle("The marker");
+    // The first is read before or after its deletion.
+    await expect.poll(() => created.events.at(-1), POLL).toEqual({ onArticleCreated: { title: "The marker" } });
+    expect(
+      created.events.filter((event) => !["Short-lived", "The marker"].includes(event.onArticleCreated.title)),
+    ).toEqual([]);
+    expect(created.faults).toEqual([]);
+  });
+
+  test("comes with the commit, and does not come after a rollback", async () => {
+    const created = await connect(service).subscribe("subscription { onArticleCreated { title } }");
+    const insert = "insert into articles (author_id, title, content) values (1, $1, 'Some text.')";
+    const [first, second] = [await psql(), await psql()];
+    await first.query("begin");
+    await first.query(insert, ["Written first, committed last"]);
+    await second.query("begin");
+    await second.query(insert, ["Rolled back"]);
+    await second.query("rollback");
+    await addArticle("Written and committed in between");
+    await created.expect({ onArticleCreated: { title: "Written and committed in between" } });
+    await first.query("commit");
+    await created.expect(
+      { onArticleCreated: { title: "Written and committed in between" } },
+      { onArticleCreated: { title: "Written first, committed last" } },
+    );
+  });
+
+  test("comes in the order of the commits: one hundred articles, one by one and at once", async () => {
+    const created = await connect(service).subscribe("subscription { onArticleCreated { title } }");
+    for (let i = 0; i < 50; i++) await addArticle(`Number ${i}`);
+    await dba(`insert into articles (author_id, title, content)
+               select 1, 'Number ' || i, 'Some text.' from generate_series(50, 99) as i order by i`);
+    await created.expect(...Array.from({ length: 100 }, (_, i) => ({ onArticleCreated: { title: `Number ${i}` } })));
+  });
+
+  test("an article that is gone before the event is read is no event and no error", async () => {
+    const created = await connect(service).subscribe("subscription { onArticleCreated { title } }");
+    await dba("begin");
+    await dba("delete from articles where id = $1", await addArticle("Never seen"));
+    await dba("commit");
+    await addArticle("The marker");
+    await created.expect({ onArticleCreated: { title: "The marker" } });
+    expect(created).toMatchObject({ faults: [], error: null });
+  });
+
+  test("a notification that somebody makes up is no event and no error", async () => {
+    const created = await connect(service).subscribe("subscription { onArticleCreated { title } }");
+    const notify = (payload: unknown) =>
+      dba("select pg_notify('changes', $1)", typeof payload === "string" ? payload : JSON.stringify(payload));
+    const made = { schema: "public", table: "articles", operation: "INSERT" };
+    for (const keys of [{ id: "abc" }, { id: 987654321 }, { id: null }, { id: { a: 1 } }, {}, null, [], "x"])
+      await notify({ ...made, keys });
+    await notify(made);
+    for (const payload of ["", "null", "[]", "42", "{", '{"table":null}']) await notify(payload);
+    await addArticle("The marker");
+    await created.expect({ onArticleCreated: { title: "The marker" } });
+    expect(created).toMatchObject({ faults: [], error: null });
+  });
+});
+
+describe("onCommentAdded", () => {
+  test("tells of the comments on this article only, over GraphQL or by the DBA", async () => {
+    const client = connect(service);
+    const onFirst = await client.subscribe(
+      "subscription { onCommentAdded(articleId: 1) { content author { name } article { id } } }",
+    );
+    const onSecond = await client.subscribe("subscription ($id: ID!) { onCommentAdded(articleId: $id) { content } }", {
+      id: "2",
+    });
+    await addComment(2, "On the second");
+    await service.gql('mutation { createComment(articleId: 1, content: "On the first") { id } }', { as: "ada" });
+    await addComment(1, "On the first, by psql");
+    await addComment(2, "On the second again");
+    const event = (content: string, name: string) => ({
+      onCommentAdded: { content, author: { name }, article: { id: "1" } },
+    });
+    await onFirst.expect(event("On the first", "Ada Lovelace"), event("On the first, by psql", "Bob Kahn"));
+    await onSecond.expect(
+      { onCommentAdded: { content: "On the second" } },
+      { onCommentAdded: { content: "On the second again" } },
+    );
+  });
+
+  test("says nothing of a comment that is changed", async () => {
+    const added = await connect(service).subscribe("subscription { onCommentAdded(articleId: 1) { content } }");
+    await dba("update comments set content = 'Changed' where id = 1");
+    await addComment(1, "The marker");
+    await added.expect({ onCommentAdded: { content: "The marker" } });
+  });
+});
+
+describe("onArticleUpdated", () => {
+  test("tells of one article, or without an id of any", async () => {
+    const client = connect(service);
+    const first = await client.subscribe('subscription { onArticleUpdated(id: "1") { id title } }');
+    const any = await client.subscribe("subscription { onArticleUpdated { id title } }");
+    const anyToo = await client.subscribe("subscription ($id: ID) { onArticleUpdated(id: $id) { id title } }", {
+      id: null,
+    });
+    await service.gql('mutation { updateArticle(id: 2, input: { title: "The second" }) { id } }', { as: "bob" });
+    await service.gql('mutation { updateArticle(id: 1, input: { title: "The first" }) { id } }', { as: "ada" });
+    const event = (id: string, title: string) => ({ onArticleUpdated: { id, title } });
+    await first.expect(event("1", "The first"));
+    await any.expect(event("2", "The second"), event("1", "The first"));
+    await anyToo.expect(event("2", "The second"), event("1", "The first"));
+  });
+
+  test("tells of a publication, and gives fresh data with every update", async () => {
+    const id = await addArticle("First title");
+    const updated = await connect(service).subscribe(
+      "subscription ($id: ID) { onArticleUpdated(id: $id) { title status updatedAt } }",
+      { id },
+    );
+    await service.gql("mutation ($id: ID!) { publishArticle(id: $id) { id } }", { as: "ada", variables: { id } });
+    await expect.poll(() => updated.events.length, POLL).toBe(1);
+    await dba("update articles set title = 'Second title' where id = $1", id);
+    await expect.poll(() => updated.events.length, POLL).toBe(2);
+    await dba("update articles set title = 'Third title', status = 'ARCHIVED' where id = $1", id);
+    const event = (title: string, status: string) => ({
+      onArticleUpdated: { title, status, updatedAt: expect.any(String) },
+    });
+    await updated.expect(
+      event("First title", "PUBLISHED"),
+      event("Second title", "PUBLISHED"),
+      event("Third title", "ARCHIVED"),
+    );
+    expect(new Set(updated.events.map((event) => event.onArticleUpdated.updatedAt)).size).toBe(3);
+  });
+
+  test("says nothing of an update that changes nothing", async () => {
+    const updated = await connect(service).subscribe("subscription { onArticleUpdated(id: 2) { tags } }");
+    await dba("update articles set tags = tags where id = 2");
+    await dba("update articles set tags = '{marker}' where id = 2");
+    await updated.expect({ onArticleUpdated: { tags: ["marker"] } });
+  });
+});
+
+test.each([
+  'subscription { onArticleUpdated(id: "abc") { id } }',
+  'subscription { onArticleUpdated(id: "") { id } }',
+  'subscription { onArticleUpdated(id: "1\'; drop table articles") { id } }',
+  "subscription { onArticleUpdated(id: 99999999999999999999) { id } }",
+  'subscription { onCommentAdded(articleId: "abc") { id } }',
+  "subscription { onCommentAdded(articleId: 4711) { id } }",
+])("an id that no row has subscribes to nothing, without an error: %s", async (query) => {
+  const client = connect(service);
+  const nothing = await client.subscribe(query);
+  const marker = await client.subscribe("subscription { onArticleUpdated { id } }");
+  await dba("update articles set content = content || '.' where id = 1");
+  await addComment(1, "A comment");
+  await marker.expect({ onArticleUpdated: { id: "1" } });
+  expect(nothing).toMatchObject({ events: [], faults: [], error: null, completed: false });
+});
+
+test("an alias, a fragment and variables work in a subscription", async () => {
+  const created = await connect(service).subscribe(
+    `subscription News($short: Boolean!) { news: onArticleCreated { ...Parts content @skip(if: $short) } }
+     fragment Parts on Article { headline: title }`,
+    { short: true },
+  );
+  await addArticle("With an alias");
+  await created.expect({ news: { headline: "With an alias" } });
+});
+
+describe("rights", () => {
+  test("an article that a policy hides from the subscriber is no event to him, and one to its author", async () => {
+    await dba(
+      "create policy \"drafts are secret\" on articles as restrictive for select using (status <> 'DRAFT' or author_id = (select auth.uid()))",
+    );
+    onTestFinished(async () => void (await dba('drop policy "drafts are secret" on articles')));
+    const query = "subscription { onArticleCreated { title } }";
+    const nobody = await connect(service).subscribe(query);
+    const ada = await connect(service, { as: "ada" }).subscribe(query);
+    const bob = await connect(service, { as: "bob" }).subscribe(query);
+    await addArticle("A secret of Ada's", 1);
+    await addArticle("A secret of Bob's", 2);
+    await dba(
+      "insert into articles (author_id, title, content, status) values (1, 'For everyone', 'Some text.', 'PUBLISHED')",
+    );
+    const event = (title: string) => ({ onArticleCreated: { title } });
+    await nobody.expect(event("For everyone"));
+    await ada.expect(event("A secret of Ada's"), event("For everyone"));
+    await bob.expect(event("A secret of Bob's"), event("For everyone"));
+    for (const subscription of [nobody, ada, bob]) expect(subscription).toMatchObject({ faults: [], error: null });
+  });
+
+  test.each([
+    ["Authorization of connection_init", (bearer: string) => ({ params: { Authorization: bearer } })],
+    ["authorization of connection_init", (bearer: string) => ({ params: { authorization: bearer } })],
+    ["the header of the upgrade", (bearer: string) => ({ headers: { authorization: bearer } })],
+    [
+      "connection_init rather than the header",
+      (bearer: string) => ({
+        params: { Authorization: bearer },
+        headers: { authorization: `Bearer ${service.token("bob")}` },
+      }),
+    ],
+  ])("the caller is told by %s", async (_where, options) => {
+    const client = connect(service, options(`Bearer ${service.token("ada")}`));
+    expect(await client.run("{ me { name } }")).toEqual({ data: { me: { name: "Ada Lovelace" } } });
+  });
+
+  test.each([
+    ["no token", undefined, "AUTH_REQUIRED"],
+    ["a token that is none", "Bearer abc", "AUTH_REQUIRED"],
+    ["another scheme", "Basic YWRhOmFkYQ==", "AUTH_REQUIRED"],
+    ["an authorization that is no text", 42, "AUTH_REQUIRED"],
+    ["a token signed by somebody else", `Bearer ${sign({}, "x".repeat(32))}`, "AUTH_REQUIRED"],
+    ["a refresh token", `Bearer ${sign({ type: "refresh" })}`, "AUTH_REQUIRED"],
+    ["a token that has expired", `Bearer ${sign({ exp: 1_600_000_000 })}`, "AUTH_EXPIRED"],
+  ])("with %s the caller is nobody, and may still read and subscribe", async (_what, authorization, code) => {
+    const client = connect(service, { params: { Authorization: authorization } });
+    expect(await client.run("{ me { name } }")).toMatchObject({ data: null, errors: [{ extensions: { code } }] });
+    expect(await client.run("{ article(id: 1) { id } }")).toEqual({ data: { article: { id: "1" } } });
+    const updated = await client.subscribe("subscription { onArticleUpdated(id: 1) { id } }");
+    await dba("update articles set content = content || '.' where id = 1");
+    await updated.expect({ onArticleUpdated: { id: "1" } });
+  });
+});
+
+function sign(claims: object, secret = JWT_SECRET): string {
+  const exp = Math.floor(Date.now() / 1000) + 60;
+  return jwt.sign({ sub: "1", role: "authenticated", type: "access", iss: "content-service", exp, ...claims }, secret);
+}
+
+describe("queries and mutations over the socket", () => {
+  test("answer as over HTTP", async () => {
+    const client = connect(service, { as: "ada" });
+    const query = "query ($id: ID!) { article(id: $id) { title author { name } } users(limit: 2) { name } }";
+    const { data } = await service.gql(query, { variables: { id: "2" } });
+    expect(await client.run(query, { id: "2" })).toEqual({ data });
+    const { data: created } = await client.run(CREATE_ARTICLE, { title: "By mutation" });
+    expect(created.createArticle).toEqual({ success: true, article: { id: expect.stringMatching(/^\d+$/) } });
+    expect(await client.run(CREATE_ARTICLE, { title: "Tiny" })).toEqual({
+      data: { createArticle: { success: false, article: null } },
+    });
+  });
+
+  test.each([
+    ["a login that is missing", "{ me { id } }", "AUTH_REQUIRED", "login required"],
+    ["an unknown field", "{ nonsense }", "VALIDATION_ERROR", 'Cannot query field "nonsense" on type "Query".'],
+    ["a document that is none", "{ articles( }", "VALIDATION_ERROR", /^Syntax Error/],
+    ["an unknown subscription", "subscription { onNothing { id } }", "VALIDATION_ERROR", /onNothing/],
+    ["a missing argument", "subscription { onCommentAdded { id } }", "VALIDATION_ERROR", /articleId/],
+    [
+      "two subscriptions in one",
+      "subscription { onArticleCreated { id } onArticleUpdated { id } }",
+      "VALIDATION_ERROR",
+      /only one/,
+    ],
+    [
+      "a page that is too large",
+      "{ articles(first: 1001) { totalCount } }",
+      "VALIDATION_ERROR",
+      "first must be from 0 to 1000",
+    ],
+    [
+      "levels of fields above 15",
+      nested(16),
+      "VALIDATION_ERROR",
+      "the operation has 16 levels of fields, more than 15",
+    ],
+    ["fields above 1000", fields(1001), "VALIDATION_ERROR", "the operation has 1001 fields, more than 1000"],
+    [
+      "a subscription with levels above 15",
+      `subscription { onArticleCreated { author ${nested(14, "articles")} } }`,
+      "VALIDATION_ERROR",
+      "the operation has 16 levels of fields, more than 15",
+    ],
+    ["an article that is not there", "mutation { publishArticle(id: 4711) { id } }", "AUTH_REQUIRED", "login required"],
+  ])("%s is told with a code", async (_what, query, code, message) => {
+    const { errors } = await connect(service).run(query);
+    expect(errors).toHaveLength(1);
+    expect(errors![0]).toMatchObject({ extensions: { code } });
+    expect(errors![0]!.message).toMatch(message);
+  });
+
+  test("a signed-in caller is told what is forbidden and what is not there", async () => {
+    const client = connect(service, { as: "bob" });
+    const codeOf = async (query: string) => (await client.run(query)).errors?.[0]?.extensions.code;
+    expect(await codeOf("mutation { publishArticle(id: 1) { id } }")).toBe("PERMISSION_DENIED");
+    expect(await codeOf("mutation { publishArticle(id: 4711) { id } }")).toBe("RESOURCE_NOT_FOUND");
+    expect(await codeOf('mutation { createUser(input: { name: "A", email: "ADA@example.com" }) { id } }')).toBe(
+      "RESOURCE_CONFLICT",
+    );
+  });
+
+  test("a variable that is missing or of the wrong kind is a VALIDATION_ERROR", async () => {
+    const client = connect(service);
+    expect((await client.run("query ($id: ID!) { article(id: $id) { id } }")).errors).toMatchObject([
+      { extensions: { code: "VALIDATION_ERROR" } },
+    ]);
+    const subscription = client.subscribeSoon("subscription ($id: ID!) { onCommentAdded(articleId: $id) { id } }", {
+      id: [1, 2],
+    });
+    await expect
+      .poll(() => subscription.error ?? subscription.faults[0], POLL)
+      .toMatchObject([{ extensions: { code: "VALIDATION_ERROR" } }]);
+  });
+
+  test("15 levels and 1000 fields pass", async () => {
+    const client = connect(service);
+    expect((await client.run(nested(15))).errors).toBeUndefined();
+    expect((await client.run(fields(1000))).errors).toBeUndefined();
+  });
+});
+
+/** A query with so many levels of fields: `{ users { articles { author { … id } } } }`. */
+function nested(levels: number, first = "users"): string {
+  if (levels === 1) return "{ id }";
+  const next = first.startsWith("articles") ? "author" : "articles(limit: 1)";
+  return `{ ${first} ${nested(levels - 1, next)} }`;
+}
+
+const fields = (count: number) => `{ ${Array.from({ length: count }, (_, i) => `a${i}: __typename`).join(" ")} }`;
+
+describe("an end", () => {
+  test("unsubscribing ends the subscription on the server, whose socket stays", async () => {
+    const client = connect(service);
+    const created = await client.subscribe("subscription { onArticleCreated { title } }");
+    const kept = await client.subscribe("subscription { onArticleCreated { title } }");
+    created.unsubscribe();
+    await expect.poll(() => service.service.open(), POLL).toMatchObject({ sockets: 1, subscriptions: 1 });
+    await addArticle("After the end");
+    await kept.expect({ onArticleCreated: { title: "After the end" } });
+    expect(created).toMatchObject({ events: [], error: null });
+  });
+
+  test("three hundred rounds of subscribing and unsubscribing leave nothing on the server", async () => {
+    const client = connect(service);
+    const rounds = Array.from({ length: 300 }, (_, i) => i);
+    for (const i of rounds) {
+      const subscription = client.subscribeSoon("subscription ($id: ID) { onArticleUpdated(id: $id) { title } }", {
+        id: String(i),
+      });
+      // Some end before the server has begun, some while they run.
+      if (i % 3 === 0) await client.run("{ __typename }");
+      subscription.unsubscribe();
+    }
+    await client.run("{ __typename }");
+    await expect.poll(() => service.service.open(), POLL).toMatchObject({ sockets: 1, subscriptions: 0 });
+  });
+
+  test("a socket that goes away takes its subscriptions with it", async () => {
+    const client = connect(service);
+    for (let i = 0; i < 20; i++) await client.subscribe("subscription { onArticleCreated { title } }");
+    expect(service.service.open()).toEqual({ sockets: 1, addresses: 1, subscriptions: 20 });
+    client.end();
+    await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
+  });
+});
+
+describe("a connection to the database that is lost", () => {
+  const LISTENER =
+    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'content-service changes' and datname = current_database()";
+
+  test("ends running subscriptions with an error that says to subscribe again, and a new one works within 2 s", async () => {
+    const client = connect(service);
+    const lost = await client.subscribe("subscription { onArticleCreated { title } }");
+    await dba(LISTENER);
+    await expect
+      .poll(() => lost.error, POLL)
+      .toMatchObject([
+        {
+          message: "the connection to the database was lost: subscribe again, and read again what may have changed",
+          extensions: { code: "INTERNAL_ERROR" },
+        },
+      ]);
+    const start = Date.now();
+    const again = await subscribeUntilAccepted(client);
+    await addArticle("After the loss");
+    await again.expect({ onArticleCreated: { title: "After the loss" } });
+    expect(Date.now() - start).toBeLessThan(2000);
+  });
+
+  test("refuses a subscription that would miss changes in the meantime", async () => {
+    const client = connect(service);
+    await client.run("{ __typename }");
+    await dba(LISTENER);
+    await expect
+      .poll(
+        async () =>
+          (
+            await dba(
+              "select from pg_stat_activity where application_name = 'content-service changes' and datname = current_database()",
+            )
+          ).length,
+        POLL,
+      )
+      .toBe(0);
+    // Either it is refused, or the feed is back and the event comes: it never waits in vain.
+    const subscription = client.subscribeSoon("subscription { onArticleCreated { title } }");
+    await expect.poll(() => subscription.error ?? service.service.open().subscriptions, POLL).not.toBe(0);
+    await addArticle("In the meantime");
+    await expect
+      .poll(() => subscription.error ?? subscription.events[0], POLL)
+      .toMatchObject([{ message: expect.stringContaining("subscribe again") }]);
+    await subscribeUntilAccepted(client);
+  });
+});
+
+/** As a client does that was told to subscribe again. */
+async function subscribeUntilAccepted(client: ReturnType<typeof connect>) {
+  for (;;) {
+    const attempt = await client.subscribe("subscription { onArticleCreated { title } }").catch(() => null);
+    if (attempt) return attempt;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+describe("a subscriber that reads too slowly", () => {
+  test("is cut off by closing its socket, and nothing is kept for it", async () => {
+    const slow = await startTestService({ WS_MAX_BUFFERED_BYTES: "65536" });
+    onTestFinished(() => slow.stop());
+    const client = connect(slow);
+    let socket: any;
+    client.on("opened", (opened) => {
+      socket = opened;
+    });
+    await client.subscribe("subscription { onArticleUpdated { content } }");
+    onTestFinished(() => socket.terminate());
+    socket.pause();
+    // Kernel buffers hold a few MB by themselves.
+    await expect
+      .poll(
+        async () => {
+          await slow.database.owner.query(
+            "update articles set content = repeat(chr(65 + random(0, 25)), 1000000) where id = 1",
+          );
+          return slow.service.open();
+        },
+        { timeout: 15_000, interval: 1 },
+      )
+      .toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
+  });
+
+  test("is told to subscribe again when more changes wait than are kept for it", async () => {
+    const client = connect(service);
+    const updated = await client.subscribe("subscription { onArticleUpdated { id } }");
+    const locker = await psql();
+    await locker.query("begin; lock table articles in access exclusive mode");
+    // Rows that are not there: no events, but each must be looked for, which the lock prevents.
+    await dba(`select pg_notify('changes', json_build_object('schema', 'public', 'table', 'articles', 'operation', 'UPDATE',
+                 'keys', json_build_object('id', 1000000 + i))::text) from generate_series(1, 1100) as i`);
+    await expect.poll(() => service.service.open().subscriptions, POLL).toBe(0);
+    await locker.query("rollback");
+    await expect
+      .poll(() => updated.error, POLL)
+      .toMatchObject([
+        { message: "this subscription reads too slowly: subscribe again, and read again what may have changed" },
+      ]);
+    expect(updated.faults).toEqual([]);
+  });
+});

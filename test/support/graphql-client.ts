@@ -1,0 +1,118 @@
+import { type Client, createClient } from "graphql-ws";
+import { expect, onTestFinished } from "vitest";
+import { WebSocket } from "ws";
+import type { DemoUser, TestService } from "./service.ts";
+
+export type ClientOptions = {
+  readonly as?: DemoUser;
+  /** Payload of connection_init; overrides `as`. */
+  readonly params?: Readonly<Record<string, unknown>>;
+  /** Headers of the upgrade. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type SocketError = {
+  message: string;
+  path?: (string | number)[];
+  extensions: { code: string; requestId?: string };
+};
+type SocketResult = { data?: any; errors?: SocketError[] };
+
+/** A client of graphql-ws as an application would use it, without retries. It goes away with the test. */
+export function connect(service: TestService, { as, params, headers = {} }: ClientOptions = {}): GraphQLClient {
+  class SocketWithHeaders extends WebSocket {
+    constructor(address: string, protocols: string | string[]) {
+      super(address, protocols, { headers });
+    }
+  }
+  const client = createClient({
+    url: `${service.url.replace(/^http/, "ws")}/graphql`,
+    webSocketImpl: SocketWithHeaders,
+    connectionParams: params ?? (as && { Authorization: `Bearer ${service.token(as)}` }),
+    retryAttempts: 0,
+    lazyCloseTimeout: 60_000,
+  });
+  const connected = new GraphQLClient(client, service);
+  onTestFinished(() => void connected.end());
+  return connected;
+}
+
+export class GraphQLClient {
+  readonly #client: Client;
+  readonly #service: TestService;
+
+  constructor(client: Client, service: TestService) {
+    this.#client = client;
+    this.#service = service;
+  }
+
+  /** Runs a query or mutation: its result, whether that came as `next` or as `error`. */
+  async run(query: string, variables?: Record<string, unknown>): Promise<SocketResult> {
+    return new Promise((resolve, reject) => {
+      this.#client.subscribe<any>(
+        { query, ...(variables && { variables }) },
+        {
+          next: (result) => resolve(result as SocketResult),
+          error: (error) => (Array.isArray(error) ? resolve({ errors: error as never }) : reject(error)),
+          complete: () => {},
+        },
+      );
+    });
+  }
+
+  /** Subscribes, and resolves once the server is listening for the client. */
+  async subscribe(query: string, variables?: Record<string, unknown>): Promise<Subscription> {
+    const before = this.#service.service.open().subscriptions;
+    const subscription = this.subscribeSoon(query, variables);
+    await expect.poll(() => subscription.error ?? this.#service.service.open().subscriptions, POLL).not.toBe(before);
+    if (subscription.error) throw Object.assign(new Error("refused"), { errors: subscription.error });
+    return subscription;
+  }
+
+  /** Subscribes without waiting for anything. */
+  subscribeSoon(query: string, variables?: Record<string, unknown>): Subscription {
+    return new Subscription((sink) => this.#client.subscribe<any>({ query, ...(variables && { variables }) }, sink));
+  }
+
+  on: Client["on"] = (...args) => this.#client.on(...args);
+
+  end(): void {
+    void this.#client.dispose();
+  }
+}
+
+type Sink = { next(result: SocketResult): void; error(error: unknown): void; complete(): void };
+
+/** What one subscription has been told so far. */
+export class Subscription {
+  /** The `data` of each event. */
+  readonly events: any[] = [];
+  /** The `errors` of events that had some. */
+  readonly faults: SocketError[][] = [];
+  /** What ended it: the errors that the server sent, or the event of a socket that was closed. */
+  error: SocketError[] | { code: number; reason: string } | null = null;
+  completed = false;
+  readonly unsubscribe: () => void;
+
+  constructor(start: (sink: Sink) => () => void) {
+    this.unsubscribe = start({
+      next: ({ data, errors }) => {
+        this.events.push(data);
+        if (errors) this.faults.push(errors);
+      },
+      error: (error) => {
+        this.error = error as never;
+      },
+      complete: () => {
+        this.completed = true;
+      },
+    });
+  }
+
+  /** Waits until so many events have come: exactly these, in this order. */
+  async expect(...events: unknown[]): Promise<void> {
+    await expect.poll(() => this.events, POLL).toEqual(events);
+  }
+}
+
+export const POLL = { timeout: 10_000, interval: 10 };
