@@ -98,7 +98,7 @@ const SETTINGS = {
   statementTimeout: setting(
     "DB_STATEMENT_TIMEOUT",
     integer(0, 3_600_000),
-    "30000",
+    "10000",
     "Milliseconds until Postgres cancels a statement; 0 is never.",
   ),
   maxPrepared: setting(
@@ -106,6 +106,12 @@ const SETTINGS = {
     integer(0, 10_000),
     "250",
     "Prepared statements per connection; 0 for poolers that can't keep them.",
+  ),
+  maxResultBytes: setting(
+    "DB_MAX_RESULT_BYTES",
+    integer(0, 1_073_741_824),
+    "16777216",
+    "Bytes that the database may answer one transaction with; 0 is no limit.",
   ),
   maxDepth: setting("GRAPHQL_MAX_DEPTH", integer(1, 1000), "15", "Levels of fields that an operation may have."),
   maxComplexity: setting(

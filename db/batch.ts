@@ -25,6 +25,7 @@ type Wire = {
   close(message: { type: "S"; name: string }): void;
   sync(): void;
   prepared?: PreparedStatements;
+  received?: number;
 };
 
 /** What to take back when Postgres never read what was sent. */
@@ -104,6 +105,7 @@ export class Batch {
   submit(wire: Wire): null {
     this.#wire = wire;
     wire.prepared ??= new PreparedStatements();
+    wire.received = 0;
     wire.stream.cork();
     try {
       for (const statement of this.#statements) {

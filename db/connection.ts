@@ -2,6 +2,7 @@ import { EventEmitter } from "node:events";
 import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
+import { ApiError, resultTooLarge } from "./errors.ts";
 
 const DATA_ROW = 0x44; // "D"
 const HEADER = 5; // one byte of type, four of length
@@ -14,6 +15,10 @@ export type RawRow = (Buffer | null)[];
  * All other messages go through pg-protocol unchanged.
  */
 class RawConnection extends pg.Connection {
+  /** Bytes that one batch may be answered with; its batch sets `received` back. */
+  maxResultBytes = Number.POSITIVE_INFINITY;
+  received = 0;
+
   attachListeners(stream: Duplex): void {
     const others = new EventEmitter();
     protocol.parse(others as never, (message) => {
@@ -25,6 +30,8 @@ class RawConnection extends pg.Connection {
     let have = 0;
     let need = HEADER;
     stream.on("data", (chunk: Buffer) => {
+      this.received += chunk.length;
+      if (this.received > this.maxResultBytes) return this.#refuse(stream);
       chunks.push(chunk);
       have += chunk.length;
       if (have < need) return;
@@ -46,6 +53,13 @@ class RawConnection extends pg.Connection {
       have -= at;
     });
   }
+
+  /** The rest would have to be read to use the connection again: it is given up. */
+  #refuse(stream: Duplex): void {
+    stream.removeAllListeners("data");
+    this.emit("error", new ApiError(resultTooLarge(this.maxResultBytes)));
+    stream.destroy();
+  }
 }
 
 function fieldsOf(bytes: Buffer, start: number): RawRow {
@@ -64,13 +78,17 @@ function fieldsOf(bytes: Buffer, start: number): RawRow {
   return fields;
 }
 
+export type RawClientConfig = pg.ClientConfig & { readonly maxResultBytes?: number };
+
 /** `pg.Client` on a raw connection; rows of ordinary queries are Buffers too, so it serves `transaction.ts` only. */
 export class RawClient extends pg.Client {
-  constructor(config: pg.ClientConfig = {}) {
+  constructor(config: RawClientConfig = {}) {
     super(config);
     // Not before: what is asked of TLS may stand in the connection string, which pg.Client reads.
     const client = this as unknown as { ssl: unknown; sslNegotiation: string; connection: pg.Connection };
     const { ssl, sslNegotiation } = client;
-    client.connection = new RawConnection({ ...config, ssl, sslNegotiation } as pg.ConnectionConfig);
+    const connection = new RawConnection({ ...config, ssl, sslNegotiation } as pg.ConnectionConfig);
+    if (config.maxResultBytes) connection.maxResultBytes = config.maxResultBytes;
+    client.connection = connection;
   }
 }

@@ -12,6 +12,7 @@ export type DatabaseOptions = {
   readonly poolTimeout: number;
   readonly statementTimeout: number;
   readonly maxPrepared: number;
+  readonly maxResultBytes: number;
   readonly onConnectionError: (error: Error) => void;
 };
 

@@ -47,6 +47,12 @@ export const outcomeUnknown = (): Problem => ({
   message: "the connection to the database was lost: a change may have been made or not, look before you try again",
 });
 
+export const resultTooLarge = (bytes: number): Problem => ({
+  status: 400,
+  code: "VALIDATION_ERROR",
+  message: `the answer of the database is larger than ${bytes} bytes: ask for less at a time`,
+});
+
 export const internalError = (): Problem => ({ status: 500, code: "INTERNAL_ERROR", message: "internal error" });
 
 type Row = readonly [sqlstate: string, status: number, code: Code, message: string];

@@ -14,6 +14,8 @@ export type TransactionOptions = {
   readonly statementTimeout: number;
   /** Prepared statements per connection; 0 sends them without a name, for poolers that can't keep named ones. */
   readonly maxPrepared: number;
+  /** Bytes that Postgres may answer a transaction with; more is refused as it comes. 0 is no limit. */
+  readonly maxResultBytes?: number;
   readonly onConnectionError: (error: Error) => void;
 };
 
@@ -43,7 +45,11 @@ export class Transactions {
 
   constructor(options: TransactionOptions) {
     this.#options = options;
-    this.#pool = new pg.Pool({ ...options.pool, Client: RawClient } as pg.PoolConfig);
+    this.#pool = new pg.Pool({
+      ...options.pool,
+      maxResultBytes: options.maxResultBytes,
+      Client: RawClient,
+    } as pg.PoolConfig);
     this.#pool.on("error", options.onConnectionError);
     // A connection that is lost while it is checked out would end the process without a listener of its own.
     this.#pool.on("connect", (client) => client.on("error", options.onConnectionError));

@@ -77,9 +77,14 @@ export class Engine {
   }
 
   /** Runs any operation: a result, or for a subscription its events. */
-  start(operation: Operation, identity: Identity): Promise<ExecutionResult | AsyncGenerator<ExecutionResult>> {
+  start(
+    operation: Operation,
+    identity: Identity,
+    signal: AbortSignal,
+  ): Promise<ExecutionResult | AsyncGenerator<ExecutionResult>> {
     const run = operation.kind === "subscription" ? subscribe : execute;
-    return Promise.resolve(run(this.#args(operation, identity)) as ExecutionResult | AsyncGenerator<ExecutionResult>);
+    const args = this.#args(operation, identity, signal);
+    return Promise.resolve(run(args) as ExecutionResult | AsyncGenerator<ExecutionResult>);
   }
 
   #args({ document, variables, operationName }: Operation, identity: Identity, signal?: AbortSignal): any {

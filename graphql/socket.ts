@@ -30,6 +30,8 @@ type Session = {
   readonly socket: WebSocket;
   readonly request: IncomingMessage;
   readonly requestId: string;
+  /** Aborted when the client has gone. */
+  readonly gone: AbortSignal;
   caller: Caller;
 };
 
@@ -78,7 +80,15 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     protocol: GRAPHQL_TRANSPORT_WS_PROTOCOL,
     accept(socket, request) {
       const caller = options.callerOf(request.headers.authorization);
-      const session: Session = { socket, request, requestId: options.requestIdOf(request), caller };
+      const leaving = new AbortController();
+      socket.once("close", () => leaving.abort(new Error("the client has gone away")));
+      const session: Session = {
+        socket,
+        request,
+        requestId: options.requestIdOf(request),
+        gone: leaving.signal,
+        caller,
+      };
       const onClose = protocol.opened(
         {
           protocol: socket.protocol,
@@ -111,7 +121,7 @@ function signIn(
 async function start(engine: Engine, args: unknown) {
   const { operation, extra } = args as { operation: Operation; extra: Session };
   const request = { method: "GET", path: "/graphql", headers: requestHeaders(extra.request.headers) };
-  const result = await engine.start(operation, { caller: extra.caller, request });
+  const result = await engine.start(operation, { caller: extra.caller, request }, extra.gone);
   return Symbol.asyncIterator in result ? visibleEvents(result) : (result as ExecutionResult);
 }
 

@@ -1,5 +1,5 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
-import { access, context, lambda, listen, type Step } from "postgraphile/grafast";
+import { access, constant, context, lambda, listen, type Step } from "postgraphile/grafast";
 import { extendSchema, gql } from "postgraphile/utils";
 import type { ChangeFilter } from "../db/changes/feed.ts";
 
@@ -8,13 +8,10 @@ import type { ChangeFilter } from "../db/changes/feed.ts";
  * it. The row is read when the event arrives, as the subscriber and under the policies.
  */
 export const ArticleSubscriptionsPlugin = extendSchema((build) => {
-  const { articles, comments } = build.input.pgRegistry.pgResources as Record<
-    string,
-    PgResource<any, any, any, any, any>
-  >;
+  const { articles, comments } = build.input.pgRegistry.pgResources as Record<string, Table>;
   if (!articles || !comments) return { typeDefs: [] };
-  const rowOf = (resource: PgResource<any, any, any, any, any>) => ($event: any) =>
-    resource.get({ id: access($event, ["keys", "id"]) });
+  const inserted = (resource: Table, $where: Step<ChangeFilter["where"]>) => changes(resource, "INSERT", $where);
+  const rowOf = (resource: Table) => ($change: any) => resource.get({ id: access($change, ["keys", "id"]) });
   return {
     typeDefs: gql`
       extend type Subscription {
@@ -29,32 +26,21 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
     objects: {
       Subscription: {
         plans: {
-          onArticleCreated: {
-            subscribePlan: () =>
-              changes(lambda(null, (): ChangeFilter => ({ table: "articles", operation: "INSERT", where: {} }))),
-            plan: rowOf(articles),
-          },
+          onArticleCreated: { subscribePlan: () => inserted(articles, constant({})), plan: rowOf(articles) },
           onCommentAdded: {
             subscribePlan: (_: unknown, { $articleId }: any) =>
-              changes(
-                lambda(
-                  $articleId,
-                  (id): ChangeFilter => ({ table: "comments", operation: "INSERT", where: { article_id: String(id) } }),
-                ),
+              inserted(
+                comments,
+                lambda($articleId, (id) => ({ article_id: String(id) })),
               ),
             plan: rowOf(comments),
           },
           onArticleUpdated: {
             subscribePlan: (_: unknown, { $id }: any) =>
               changes(
-                lambda(
-                  $id,
-                  (id): ChangeFilter => ({
-                    table: "articles",
-                    operation: "UPDATE",
-                    where: id == null ? {} : { id: String(id) },
-                  }),
-                ),
+                articles,
+                "UPDATE",
+                lambda($id, (id): ChangeFilter["where"] => (id == null ? {} : { id: String(id) })),
               ),
             plan: rowOf(articles),
           },
@@ -64,4 +50,11 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
   };
 }, "ArticleSubscriptionsPlugin");
 
-const changes = ($filter: Step<ChangeFilter>) => listen(context().get("changes" as never) as any, $filter as any);
+type Table = PgResource<any, any, any, any, any>;
+
+/** The committed changes of a table whose keys have these values. */
+function changes({ extensions }: Table, operation: ChangeFilter["operation"], $where: Step<ChangeFilter["where"]>) {
+  const { schemaName: schema, name: table } = extensions!.pg!;
+  const $filter = lambda($where, (where): ChangeFilter => ({ schema: schema!, table, operation, where }));
+  return listen(context().get("changes" as never) as any, $filter as any);
+}

@@ -14,7 +14,7 @@ async function serve(state: ServiceState, ping: () => Promise<void> = async () =
     trustProxy: [],
     routes: () => null,
   });
-  const server = createServer(app).listen(0, "127.0.0.1");
+  const server = createServer(app.listener).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once("listening", resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -8,6 +8,7 @@ export type Change = {
 
 /** Which changes a subscriber wants: those of one table and operation whose keys have these values. */
 export type ChangeFilter = {
+  readonly schema: string;
   readonly table: string;
   readonly operation: Change["operation"];
   readonly where: Readonly<Record<string, string>>;

@@ -91,7 +91,8 @@ export class Subscription implements AsyncIterableIterator<Change> {
   }
 }
 
-const fits = (change: Change, { table, operation, where }: ChangeFilter): boolean =>
+const fits = (change: Change, { schema, table, operation, where }: ChangeFilter): boolean =>
+  change.schema === schema &&
   change.table === table &&
   change.operation === operation &&
   Object.entries(where).every(([key, value]) => change.keys[key] === value);

@@ -1,7 +1,12 @@
 // npm run db:commit -- "what it does": makes migrations/current.sql the next committed migration.
+import { chmod, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { commitMigration } from "./migrate.ts";
 import { startScratchCluster } from "./scratch.ts";
+
+const COMMITTED = fileURLToPath(new URL("../migrations/committed", import.meta.url));
 
 const message = process.argv[2];
 if (!message) {
@@ -20,6 +25,8 @@ try {
     message,
     (level, text) => console.log(`${level}: ${text}`),
   );
+  // graphile-migrate keeps a migration from everybody but its owner, who may not be who starts the service.
+  for (const file of await readdir(COMMITTED)) await chmod(join(COMMITTED, file), 0o444);
 } finally {
   await cluster.remove();
 }

@@ -61,18 +61,18 @@ export async function startPostmaster(command: ServerCommand): Promise<Postmaste
  * PostgreSQL from mistaking an unrelated process, which got the pid since, for a running server.
  */
 export async function stopLeftPostmaster(dataDir: string): Promise<void> {
-  const lines = await readPidFile(dataDir);
-  const pid = Number(lines[0]);
-  if (!(pid > 0) || !isRunning(pid)) return;
-  if (isPostmasterOf(dataDir, pid)) {
-    return endServer(
+  const pid = Number((await readPidFile(dataDir))[0]);
+  if (!(pid > 0)) return;
+  if (isRunning(pid) && isPostmasterOf(dataDir, pid)) {
+    await endServer(
       pid,
       (signal) => process.kill(pid, signal),
       () => !isRunning(pid),
     );
   }
+  const [stale, ...others] = await readPidFile(dataDir);
   // Our pid instead of removal: PostgreSQL takes its parent's for stale, yet still looks for backends that survived.
-  await writeFile(pidFile(dataDir), [process.pid, ...lines.slice(1)].join("\n"));
+  if (stale !== undefined) await writeFile(pidFile(dataDir), [process.pid, ...others].join("\n"));
 }
 
 /** `/proc/<pid>/stat`, field 22: when the process started, in ticks since boot; "" where the system does not tell. */

@@ -55,9 +55,7 @@ async function provision(
   await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
   const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
   if (rowCount === 0) await client.query(`create role ${name} noinherit`);
-  await client.query(
-    `alter role ${name} login noinherit nocreatedb nocreaterole password '${scramVerifier(password)}'`,
-  );
+  await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
   await client.query(
     `alter role ${name} in database ${client.escapeIdentifier(database)} set search_path = public, extensions`,
   );

@@ -215,3 +215,18 @@ test("a burst of transactions waits for the connections there are", async () => 
   expect(rows).toEqual(Array.from({ length: 50 }, (_, i) => [String(i)]));
   expect(await db.pids()).toHaveLength(2);
 });
+
+const TOO_LARGE = {
+  problem: { status: 400, code: "VALIDATION_ERROR", message: expect.stringContaining("100000 bytes") },
+};
+
+test.each([
+  ["one value", "select repeat('x', 200000)"],
+  ["many rows", "select repeat('x', 100) from generate_series(1, 2000)"],
+])("an answer over maxResultBytes in %s is refused, and the next transaction runs", async (_, text) => {
+  const db = database().open({ maxResultBytes: 100_000 });
+  await expect(db.run(anon, [text])).rejects.toMatchObject(TOO_LARGE);
+  expect(await db.row(anon, "select 1")).toEqual(["1"]);
+  // The limit is for each transaction: what came before does not count.
+  for (let i = 0; i < 5; i++) expect((await db.row(anon, "select repeat('x', 90000)"))[0]).toHaveLength(90_000);
+});

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTestService, type TestService } from "../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ DB_MAX_RESULT_BYTES: "1000000" });
+  // Ten articles for the one author that the nested lists come back to.
+  await service.database.owner.query(`
+    insert into articles (author_id, title, content, tags)
+    select 1, 'Title number ' || n, repeat('x', 1000), '{}' from generate_series(1, 10) as n`);
+});
+afterAll(() => service.stop());
+
+const nested = (levels: number): string =>
+  levels === 0 ? "content" : `content author { articles { ${nested(levels - 1)} } }`;
+
+test("lists in lists, ten times as much on each level, end at the limit of the answer", async () => {
+  const small = await service.gql(`{ user(id: 1) { articles { ${nested(1)} } } }`);
+  expect(small.errors).toBeUndefined();
+  const { data, errors } = await service.gql(`{ user(id: 1) { articles { ${nested(3)} } } }`);
+  expect(data).toEqual({ user: null });
+  expect(errors).toMatchObject([
+    { message: expect.stringContaining("larger than 1000000 bytes"), extensions: { code: "VALIDATION_ERROR" } },
+  ]);
+  expect((await service.gql("{ articles { totalCount } }")).data.articles.totalCount).toBe(14);
+});
