@@ -121,10 +121,10 @@ const requestIdOn = (response: ServerResponse) => String(response.getHeader("X-R
 
 function answerError(log: Logger, error: unknown, response: ServerResponse): void {
   const requestId = requestIdOn(response);
-  if (error instanceof ApiError && !response.headersSent) return sendProblem(response, error.problem, requestId);
-  log.error({ requestId, err: error }, "unhandled error");
+  const problem = error instanceof ApiError ? error.problem : internalError();
+  if (!(error instanceof ApiError)) log.error({ requestId, err: error }, "unhandled error");
   if (response.headersSent) response.destroy();
-  else sendProblem(response, internalError(), requestId);
+  else sendProblem(response, problem, requestId);
 }
 
 const notFound = () =>

@@ -54,7 +54,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     health: {
       state: () => state,
       ping: () => parts!.database.ping(),
-      details: () => ({ details: { graphql: { schema: parts!.graphql.reload.failure ?? "current" } } }),
+      details: () => ({ details: { graphql: parts!.graphql.reload.health } }),
     },
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
@@ -157,7 +157,14 @@ async function assemble(config: Config, log: Logger): Promise<Parts> {
       onInternalError: (error, requestId) => log.error({ requestId, err: error }, "unhandled error"),
       reloadLog: {
         onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and is served anew"),
-        onFailed: (error) => log.error({ err: error }, "the changed schema can not be served: the old one stays"),
+        onFailed: (error, isServing) =>
+          log.error(
+            { err: error },
+            isServing
+              ? "the changed schema can not be served: the old one stays"
+              : "the schema can not be built: GraphQL is not served until it is mended",
+          ),
+        onOmission: (omission) => log.warn({ omission }, "a part of the schema is left out because of its name"),
       },
     });
     const limits = { size: config.bodyLimit, depth: config.jsonDepth };

@@ -40,7 +40,7 @@ function machineLine(databaseVersion: string): string {
 
 const caveats = ({ rounds, seconds }: BenchOptions) =>
   `Rounds: ${rounds}, ${seconds} s for each number; the servers take turns and one at a time is loaded. The load tool ` +
-  "(autocannon), the server and Postgres share these cores: requests per second are those of all three together, and vary " +
+  "(our own, on bare sockets), the server and Postgres share these cores: requests per second are those of all three together, and vary " +
   "with what else the machine does; CPU per request says more. " +
   `${USERS} users, ${ARTICLES} articles, ${COMMENTS} comments; policies on; every request with a user's token and with ` +
   `variables; ${POOL_SIZE} connections a pool. The cluster is a throw-away one (fsync, synchronous_commit and ` +

@@ -33,6 +33,9 @@ const fileOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const assignmentsOf = (command: string): Record<string, string> =>
   Object.fromEntries([...command.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]));
 
+/** `node --max-semi-space-size=16 server.ts` → `["--max-semi-space-size=16"]` */
+const flagsOf = (command: string): string[] => command.match(/--[\w=-]+/g) ?? [];
+
 const peer = (name: Contestant["name"], about: string, path: string): Contestant => ({
   name,
   about,
@@ -47,7 +50,7 @@ export const CONTESTANTS: readonly Contestant[] = [
   {
     name: "ours",
     about: "server.ts as `npm start` runs it",
-    args: () => [fileOf("../server.ts")],
+    args: () => [...flagsOf(manifest.scripts.start), fileOf("../server.ts")],
     environment: ({ ownerUrl }) => ({
       ...assignmentsOf(manifest.scripts.start),
       DATABASE_URL: ownerUrl,

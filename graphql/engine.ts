@@ -3,7 +3,9 @@ import { type DocumentNode, type ExecutionResult, GraphQLError, getOperationAST 
 import type { Identity } from "../db/caller.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
+import { ApiError, type Problem } from "../db/errors.ts";
 import { type DocumentLimits, Documents } from "./document.ts";
+import { lostFields } from "./lost-fields.ts";
 import { refuseNulls } from "./null-variables.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { type BuiltSchema, buildSchema, type SchemaOptions } from "./schema.ts";
@@ -31,40 +33,56 @@ export type EngineOptions = {
 
 const MAX_NAME_IN_MESSAGE = 100;
 
+type Served = BuiltSchema & { readonly documents: Documents };
+
 /** The schema that is served now, and how operations run on it. */
 export class Engine {
   readonly #options: EngineOptions;
-  #built: BuiltSchema;
-  #documents: Documents;
+  /** Null until a schema could be built. */
+  #served: Served | null = null;
 
-  private constructor(options: EngineOptions, built: BuiltSchema) {
+  constructor(options: EngineOptions) {
     this.#options = options;
-    this.#built = built;
-    this.#documents = new Documents(built.schema, options.limits);
   }
 
-  static async create(options: EngineOptions): Promise<Engine> {
-    return new Engine(options, await build(options));
+  get isServing(): boolean {
+    return this.#served !== null;
   }
 
   get schema() {
-    return this.#built.schema;
+    return this.#current().schema;
   }
 
-  /** Builds the schema anew and serves it from then on; when that fails the old one stays. */
+  /** What the schema that is served has not, although the database has it. */
+  get omissions(): readonly string[] {
+    return this.#served?.omissions ?? [];
+  }
+
+  /**
+   * Builds the schema anew and serves it from then on. When that fails, or when names that clash would take away what
+   * is served now, the old one stays. What is new and can't be named is left out.
+   */
   async rebuild(): Promise<void> {
     const built = await build(this.#options);
-    this.#documents = new Documents(built.schema, this.#options.limits);
-    this.#built = built;
+    const missing = built.omissions.filter((omission) => !this.omissions.includes(omission));
+    const lost = this.#served && missing.length > 0 ? lostFields(this.#served.schema, built.schema) : [];
+    if (lost.length > 0) throw wouldBeLost(lost, missing);
+    this.#served = { ...built, documents: new Documents(built.schema, this.#options.limits) };
   }
 
-  /** Parses and checks a request: an operation, or the errors of the document. */
+  /** Rejects when the database does not answer. */
+  pingDatabase(): Promise<void> {
+    return this.#options.database.ping();
+  }
+
+  /** Parses and checks a request: an operation, or the errors of the document. Throws ApiError while there is no schema. */
   prepare(request: GraphQLRequest): Operation | { readonly errors: readonly GraphQLError[] } {
-    const checked = this.#documents.check(request.query);
+    const { documents, schema } = this.#current();
+    const checked = documents.check(request.query);
     if ("errors" in checked) return checked;
     const operation = getOperationAST(checked.document, request.operationName);
     if (!operation) return { errors: [noSuchOperation(request.operationName)] };
-    const nulls = refuseNulls(this.#built.schema, checked.document, operation, request.variables);
+    const nulls = refuseNulls(schema, checked.document, operation, request.variables);
     if (nulls.length > 0) return { errors: nulls };
     return { ...request, document: checked.document, kind: operation.operation };
   }
@@ -87,9 +105,14 @@ export class Engine {
     return Promise.resolve(run(args) as ExecutionResult | AsyncGenerator<ExecutionResult>);
   }
 
+  #current(): Served {
+    if (!this.#served) throw new ApiError(noSchema());
+    return this.#served;
+  }
+
   #args({ document, variables, operationName }: Operation, identity: Identity, signal?: AbortSignal): any {
     const { database, changes, anonymousRole, limits } = this.#options;
-    const { schema, resolvedPreset } = this.#built;
+    const { schema, resolvedPreset } = this.#current();
     return {
       schema,
       document,
@@ -107,6 +130,18 @@ export class Engine {
     };
   }
 }
+
+/** The sentence that the DBA reads in the log and in /health. */
+const wouldBeLost = (lost: readonly string[], omissions: readonly string[]) =>
+  new Error(
+    `names that clash would take away ${lost.join(", ")} (${omissions.join("; ")}): rename what is new, or use the smart tag @name, @fieldName (of a function) or @behavior`,
+  );
+
+const noSchema = (): Problem => ({
+  status: 503,
+  code: "INTERNAL_ERROR",
+  message: "the GraphQL schema can not be built: the log and /health say why",
+});
 
 async function build({ database, schema }: EngineOptions): Promise<BuiltSchema> {
   const [built] = await Promise.all([

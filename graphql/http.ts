@@ -20,6 +20,8 @@ export type GraphQLHttpOptions = {
   onInternalError(error: unknown, requestId: string): void;
 };
 
+const RETRY_SECONDS = "5";
+
 type MediaType = "application/json" | "application/graphql-response+json";
 type Answer = { readonly status: number; readonly body: string };
 
@@ -53,7 +55,10 @@ async function answerTo(
     const graphqlRequest = await readRequest(request, response, options.limits);
     return await run(graphqlRequest, request, response, mediaType, options);
   } catch (error) {
-    if (error instanceof ApiError) return refusal(error.problem);
+    if (error instanceof ApiError) {
+      if (error.problem.status === 503) response.setHeader("Retry-After", RETRY_SECONDS);
+      return refusal(error.problem);
+    }
     const requestId = idOf(request, response, options);
     options.onInternalError(error, requestId);
     return refusal(

@@ -34,7 +34,7 @@ export type GraphQLInterface = {
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
   const { database, changes, anonymousRole, callerOf } = options;
-  const engine = await Engine.create({
+  const engine = new Engine({
     database,
     changes,
     anonymousRole,
@@ -42,6 +42,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     limits: options.documents,
   });
   const reload = new SchemaReload(engine, options.reloadLog);
+  await reload.start();
   changes.onSchemaChange(() => reload.soon());
 
   const shared = {

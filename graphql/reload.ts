@@ -7,9 +7,15 @@ const PATIENCE_MILLISECONDS = 500;
 const RETRY_MILLISECONDS = 1000;
 const MAX_RETRY_MILLISECONDS = 60_000;
 
-export type ReloadLog = { onRebuilt(milliseconds: number): void; onFailed(error: Error): void };
+export type ReloadLog = {
+  onRebuilt(milliseconds: number): void;
+  /** `isServing` says whether an older schema is served meanwhile. */
+  onFailed(error: Error, isServing: boolean): void;
+  /** The schema that is served from now on lacks something. */
+  onOmission(omission: string): void;
+};
 
-/** Follows the changes of the database's schema, one rebuild at a time. A schema that can't be built keeps the old one. */
+/** Builds the first schema and follows its changes, one rebuild at a time. A schema that can't be built keeps the old one. */
 export class SchemaReload {
   /** Why the newest schema is not served; null when it is. */
   failure: string | null = null;
@@ -26,6 +32,23 @@ export class SchemaReload {
   constructor(engine: Engine, log: ReloadLog) {
     this.#engine = engine;
     this.#log = log;
+  }
+
+  /** What an operator should know about the schema. */
+  get health(): { readonly schema: string; readonly omissions?: readonly string[] } {
+    const { omissions } = this.#engine;
+    return { schema: this.failure ?? "current", ...(omissions.length > 0 && { omissions }) };
+  }
+
+  /** Builds the first schema. One that can't be built is tried again; rejects when the database does not answer. */
+  async start(): Promise<void> {
+    try {
+      await this.#build();
+    } catch (error) {
+      // Then it is not the schema's fault.
+      await this.#engine.pingDatabase();
+      this.#fail(error as Error);
+    }
   }
 
   /** Something has changed: rebuild once nothing more has for a moment. */
@@ -58,16 +81,25 @@ export class SchemaReload {
     clearTimeout(this.#retry);
     const start = performance.now();
     try {
-      await this.#engine.rebuild();
-      this.failure = null;
-      this.#retryMilliseconds = RETRY_MILLISECONDS;
+      await this.#build();
       this.#log.onRebuilt(Math.round(performance.now() - start));
     } catch (error) {
-      if (this.#closed) return;
-      this.failure = (error as Error).message;
-      this.#log.onFailed(error as Error);
-      this.#retry = setTimeout(() => this.soon(), this.#retryMilliseconds);
-      this.#retryMilliseconds = Math.min(2 * this.#retryMilliseconds, MAX_RETRY_MILLISECONDS);
+      if (!this.#closed) this.#fail(error as Error);
     }
+  }
+
+  async #build(): Promise<void> {
+    const known = this.#engine.omissions;
+    await this.#engine.rebuild();
+    this.failure = null;
+    this.#retryMilliseconds = RETRY_MILLISECONDS;
+    for (const omission of this.#engine.omissions) if (!known.includes(omission)) this.#log.onOmission(omission);
+  }
+
+  #fail(error: Error): void {
+    this.failure = error.message;
+    this.#log.onFailed(error, this.#engine.isServing);
+    this.#retry = setTimeout(() => this.soon(), this.#retryMilliseconds);
+    this.#retryMilliseconds = Math.min(2 * this.#retryMilliseconds, MAX_RETRY_MILLISECONDS);
   }
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
-import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer } from "graphql-ws";
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import { type Caller, requestHeaders } from "../db/caller.ts";
-import type { ConstraintMessages } from "../db/errors.ts";
+import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import type { Engine, Operation } from "./engine.ts";
@@ -51,11 +51,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     onConnect: ({ extra, connectionParams }) => signIn(extra, connectionParams, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
       if (Object.keys(subscriptions).length > options.maxSubscriptions) return [tooMany(options.maxSubscriptions)];
-      const operation = engine.prepare({
-        query: payload.query,
-        variables: payload.variables ?? undefined,
-        operationName: payload.operationName ?? undefined,
-      });
+      const operation = prepare(engine, payload);
       if ("errors" in operation) return operation.errors;
       // graphql-ws hands this to execute and subscribe below.
       return {
@@ -116,6 +112,17 @@ function signIn(
   const expire = () => session.socket.close(FORBIDDEN, "the access token has expired");
   const timer = setTimeout(expire, Math.min(expiresAt - Date.now(), MAX_TIMEOUT));
   session.socket.once("close", () => clearTimeout(timer));
+}
+
+/** What can't be answered now is an error of the operation; the socket stays. */
+function prepare(engine: Engine, { query, variables, operationName }: SubscribePayload): ReturnType<Engine["prepare"]> {
+  try {
+    return engine.prepare({ query, variables: variables ?? undefined, operationName: operationName ?? undefined });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const { message, code } = error.problem;
+    return { errors: [new GraphQLError(message, { extensions: { code } })] };
+  }
 }
 
 async function start(engine: Engine, args: unknown) {
