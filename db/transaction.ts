@@ -133,13 +133,19 @@ export class Transactions {
     this.syncs++;
     return new Promise((resolve, reject) => {
       const batch: Batch = new Batch(statements, this.#options.maxPrepared, (error) => {
-        if (!error) return resolve(batch.results);
-        if (statements[0]?.text !== BEGIN_SNAPSHOT.text) return reject(error);
-        // The error skipped our COMMIT: the connection would stay in the failed transaction.
-        client.query("rollback", () => reject(error));
+        if (!error) resolve(batch.results);
+        else this.#recover(client, error as DatabaseError, statements[0]).then(() => reject(error));
       });
       client.query(batch as never);
     });
+  }
+
+  /** Resolves when the connection can be used again after an error, unless it is lost. */
+  async #recover(client: pg.PoolClient, error: DatabaseError, first: Statement | undefined): Promise<void> {
+    if (isLost(error)) return;
+    await untilReady(client);
+    // The error skipped our COMMIT: the connection would stay in the failed transaction.
+    if (first?.text === BEGIN_SNAPSHOT.text) await client.query("rollback").catch(() => {});
   }
 
   #cancelOn(signal: AbortSignal, client: pg.PoolClient): { settle(): Promise<void> } {
@@ -173,6 +179,19 @@ const isOfSocket = (error: DatabaseError | ApiError) => !(error instanceof ApiEr
 
 /** FATAL: the server has ended this connection. */
 const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
+
+/** pg reports an error when it comes, and takes the next query only after the ReadyForQuery behind it: "drain". */
+function untilReady(client: pg.PoolClient): Promise<void> {
+  return new Promise((resolve) => {
+    const ready = () => {
+      client.off("drain", ready);
+      client.off("end", ready);
+      resolve();
+    };
+    client.on("drain", ready);
+    client.on("end", ready);
+  });
+}
 
 /** Asks the server, on a connection of its own, to cancel what `client` is running; resolves when it was told. */
 function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<void> {

@@ -84,8 +84,8 @@ function clientOf(service: () => TestService): Client {
     },
     async content() {
       const tables = ["users", "articles", "comments", "article_translations"];
-      const rows = await Promise.all(tables.map((table) => sql(`select t::text from ${table} as t order by 1`)));
-      return JSON.stringify(rows);
+      const rows = tables.map((table) => `select '${table}' as source, t::text from ${table} as t`);
+      return JSON.stringify(await sql(`${rows.join(" union all ")} order by 1, 2`));
     },
   };
 }
