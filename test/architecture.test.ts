@@ -53,3 +53,10 @@ test("there is one copy of graphql", () => {
     "node_modules/graphql",
   ]);
 });
+
+test("npm ci finds every package in the lock file, those for other computers too", () => {
+  const packages: Record<string, any> = JSON.parse(readFileSync("package-lock.json", "utf8")).packages;
+  const locked = new Set(Object.keys(packages).map((path) => path.replace(/^.*node_modules\//, "")));
+  const wanted = Object.values(packages).flatMap(({ optionalDependencies = {} }) => Object.keys(optionalDependencies));
+  expect(wanted.filter((name) => !locked.has(name))).toEqual([]);
+});
