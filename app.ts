@@ -111,10 +111,10 @@ function logRequest(
   log[level](line, "request");
 }
 
-/** 503 is what a service that starts or stops answers: nothing is wrong with it. */
+/** 503 is what a service that starts or stops answers, many times to those who wait for it: nothing is wrong with it. */
 function levelOf(status: number): "error" | "info" | "debug" {
-  if (status >= 500 && status !== 503) return "error";
-  return status >= 400 ? "info" : "debug";
+  if (status < 400 || status === 503) return "debug";
+  return status >= 500 ? "error" : "info";
 }
 
 const requestIdOn = (response: ServerResponse) => String(response.getHeader("X-Request-Id"));

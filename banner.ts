@@ -11,6 +11,7 @@ export function printBanner(config: Config, { url, tokens }: { readonly url: str
     ["Health", `${url}/health`],
   ];
   if (config.embedded) {
+    rows.push(["Database", 'psql "$(npm run -s db:url)"']);
     rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
   }
   if (config.seed === "demo") {

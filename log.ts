@@ -12,7 +12,9 @@ export function createLog(level: string): Logger {
       paths: ["*", "*.*", "*.headers"].flatMap((parent) => SECRETS.map((name) => `${parent}["${name}"]`)),
       censor: "[redacted]",
     },
-    ...(process.stdout.isTTY && { transport: { target: "pino-pretty", options: { ignore: "pid,hostname" } } }),
+    ...(process.stdout.isTTY && {
+      transport: { target: "pino-pretty", options: { ignore: "pid,hostname", singleLine: true } },
+    }),
   });
 }
 
