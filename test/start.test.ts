@@ -71,6 +71,7 @@ describe("npm start", () => {
       Explorer: `${url}/graphiql`,
       "Sign in": `POST ${url}/auth/login`,
       Health: `${url}/health`,
+      Database: 'psql "$(npm run -s db:url)"',
       "anon key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       "service key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       "Demo accounts": "ada, bob, admin (carol is disabled), password Correct-Horse-7!",
