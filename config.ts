@@ -132,6 +132,12 @@ const SETTINGS = {
     "1000",
     "The most that first and limit may ask for.",
   ),
+  maxRows: setting(
+    "GRAPHQL_MAX_ROWS",
+    integer(1, 100_000_000),
+    "100000",
+    "Rows that one answer may be made of, those of lists in lists included.",
+  ),
   timeScalar: setting("GRAPHQL_TIME_SCALAR", oneOf("Time", "DateTime"), "Time", "Name of the scalar for timestamps."),
   internalStatus: setting(
     "GRAPHQL_INTERNAL_STATUS",

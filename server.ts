@@ -147,6 +147,7 @@ async function assemble(config: Config, log: Logger): Promise<Parts> {
         brackets: config.jsonDepth,
         suggestions: config.embedded,
       },
+      maxRows: config.maxRows,
       bodySize: config.bodyLimit,
       jsonDepth: config.jsonDepth,
       internalStatus: config.internalStatus,

@@ -53,6 +53,12 @@ export const resultTooLarge = (bytes: number): Problem => ({
   message: `the answer of the database is larger than ${bytes} bytes: ask for less at a time`,
 });
 
+export const tooManyRows = (max: number): Problem => ({
+  status: 400,
+  code: "VALIDATION_ERROR",
+  message: `the answer has more than ${max} rows, those of lists in lists included: ask for less at a time`,
+});
+
 export const internalError = (): Problem => ({ status: 500, code: "INTERNAL_ERROR", message: "internal error" });
 
 type Row = readonly [sqlstate: string, status: number, code: Code, message: string];

@@ -29,6 +29,8 @@ export type EngineOptions = {
   readonly anonymousRole: string;
   readonly schema: Omit<SchemaOptions, "catalog">;
   readonly limits: DocumentLimits;
+  /** Rows that one answer may be made of. */
+  readonly maxRows: number;
 };
 
 const MAX_NAME_IN_MESSAGE = 100;
@@ -123,7 +125,12 @@ export class Engine {
       hideSuggestions: !limits.suggestions,
       contextValue: {
         withPgClient,
-        pgSettings: new OperationQueries(database.forRole(identity.caller.role), identity, signal),
+        pgSettings: new OperationQueries(
+          database.forRole(identity.caller.role),
+          identity,
+          this.#options.maxRows,
+          signal,
+        ),
         changes,
         anonymous: identity.caller.role === anonymousRole,
       },

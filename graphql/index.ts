@@ -14,6 +14,7 @@ export type GraphQLOptions = {
   readonly anonymousRole: string;
   readonly schema: EngineOptions["schema"];
   readonly documents: EngineOptions["limits"];
+  readonly maxRows: number;
   readonly bodySize: number;
   readonly jsonDepth: number;
   readonly internalStatus: number;
@@ -40,6 +41,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     anonymousRole,
     schema: options.schema,
     limits: options.documents,
+    maxRows: options.maxRows,
   });
   const reload = new SchemaReload(engine, options.reloadLog);
   await reload.start();

@@ -1,6 +1,7 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
 import type { Identity } from "../db/caller.ts";
-import type { Statement, Transactions } from "../db/transaction.ts";
+import { ApiError, tooManyRows } from "../db/errors.ts";
+import type { Result, Statement, Transactions } from "../db/transaction.ts";
 
 type Waiting = {
   readonly query: PgClientQuery;
@@ -16,11 +17,13 @@ export class OperationQueries {
   readonly #transactions: Transactions;
   readonly #identity: Identity;
   readonly #signal: AbortSignal | undefined;
+  readonly #maxRows: number;
   #waiting: Waiting[] = [];
 
-  constructor(transactions: Transactions, identity: Identity, signal?: AbortSignal) {
+  constructor(transactions: Transactions, identity: Identity, maxRows: number, signal?: AbortSignal) {
     this.#transactions = transactions;
     this.#identity = identity;
+    this.#maxRows = maxRows;
     this.#signal = signal;
   }
 
@@ -50,12 +53,39 @@ export class OperationQueries {
   async #run(queries: readonly PgClientQuery[]): Promise<PgClientResult<any>[]> {
     const statements = queries.map(statementOf);
     const results = await this.#transactions.run(this.#identity, statements, { snapshot: true, signal: this.#signal });
+    refuseTooManyRows(results, this.#maxRows);
     return results.map(({ rows, rowCount }, i) => ({
       rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,
       rowCount,
       notices: [],
     }));
   }
+}
+
+const OPENING_BRACE = 0x7b;
+/** `{`, `,` and `"`: what stands before the brace of a row in an array; a brace in a text mostly follows something else. */
+const BEFORE_A_ROW: ReadonlySet<number | undefined> = new Set([OPENING_BRACE, 0x2c, 0x22]);
+
+/**
+ * Lists in lists come as arrays in arrays, a brace each. Ten rows on each of seven levels are ten million: a small
+ * query, few bytes a row, and a process that does nothing else for minutes while it makes objects of them.
+ */
+function refuseTooManyRows(results: readonly Result[], max: number): void {
+  let count = 0;
+  for (const { rows } of results) {
+    count += rows.length;
+    for (const field of rows.flat()) if (field) count += rowsIn(field, max - count);
+    if (count > max) throw new ApiError(tooManyRows(max));
+  }
+}
+
+/** Rows of arrays in a field; stops counting above `max`. */
+function rowsIn(field: Buffer, max: number): number {
+  let count = 0;
+  for (let at = field.indexOf(OPENING_BRACE); at !== -1 && count <= max; at = field.indexOf(OPENING_BRACE, at + 1)) {
+    if (BEFORE_A_ROW.has(field[at - 1])) count++;
+  }
+  return count;
 }
 
 /** How PostGraphile reaches the database: its `pgSettings` are the queries of the running operation. */

@@ -3,7 +3,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ DB_MAX_RESULT_BYTES: "1000000" });
+  service = await startTestService({ DB_MAX_RESULT_BYTES: "1000000", GRAPHQL_MAX_ROWS: "5000" });
   // Ten articles for the one author that the nested lists come back to.
   await service.database.owner.query(`
     insert into articles (author_id, title, content, tags)
@@ -21,6 +21,20 @@ test("lists in lists, ten times as much on each level, end at the limit of the a
   expect(data).toEqual({ user: null });
   expect(errors).toMatchObject([
     { message: expect.stringContaining("larger than 1000000 bytes"), extensions: { code: "VALIDATION_ERROR" } },
+  ]);
+  expect((await service.gql("{ articles { totalCount } }")).data.articles.totalCount).toBe(14);
+});
+
+const ids = (levels: number): string => (levels === 0 ? "id" : `articles { author { ${ids(levels - 1)} } }`);
+
+test("lists in lists of little data end at the limit of rows", async () => {
+  const small = await service.gql(`{ user(id: 1) { ${ids(3)} } }`);
+  expect(small.errors).toBeUndefined();
+  expect(small.data.user.articles).toHaveLength(10);
+  const { data, errors } = await service.gql(`{ user(id: 1) { ${ids(4)} } }`);
+  expect(data).toEqual({ user: null });
+  expect(errors).toMatchObject([
+    { message: expect.stringContaining("more than 5000 rows"), extensions: { code: "VALIDATION_ERROR" } },
   ]);
   expect((await service.gql("{ articles { totalCount } }")).data.articles.totalCount).toBe(14);
 });
