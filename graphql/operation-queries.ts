@@ -74,12 +74,14 @@ function refuseTooManyRows(results: readonly Result[], max: number): void {
   let count = 0;
   for (const { rows } of results) {
     count += rows.length;
-    for (const field of rows.flat()) if (field) count += rowsIn(field, max - count);
+    for (const row of rows) {
+      for (const field of row) if (field?.[0] === OPENING_BRACE) count += rowsIn(field, max - count);
+    }
     if (count > max) throw new ApiError(tooManyRows(max));
   }
 }
 
-/** Rows of arrays in a field; stops counting above `max`. */
+/** Rows in a field that is an array; stops counting above `max`. */
 function rowsIn(field: Buffer, max: number): number {
   let count = 0;
   for (let at = field.indexOf(OPENING_BRACE); at !== -1 && count <= max; at = field.indexOf(OPENING_BRACE, at + 1)) {
