@@ -59,6 +59,12 @@ export const tooManyRows = (max: number): Problem => ({
   message: `the answer has more than ${max} rows, those of lists in lists included: ask for less at a time`,
 });
 
+export const notExecuted = (): Problem => ({
+  status: 409,
+  code: "RESOURCE_CONFLICT",
+  message: "not executed, because a field before it has failed",
+});
+
 export const internalError = (): Problem => ({ status: 500, code: "INTERNAL_ERROR", message: "internal error" });
 
 type Row = readonly [sqlstate: string, status: number, code: Code, message: string];

@@ -1,5 +1,13 @@
 import { execute, subscribe } from "postgraphile/grafast";
-import { type DocumentNode, type ExecutionResult, GraphQLError, getOperationAST } from "postgraphile/graphql";
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  isNonNullType,
+  Kind,
+} from "postgraphile/graphql";
 import type { Identity } from "../db/caller.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
@@ -112,9 +120,10 @@ export class Engine {
     return this.#served;
   }
 
-  #args({ document, variables, operationName }: Operation, identity: Identity, signal?: AbortSignal): any {
-    const { database, changes, anonymousRole, limits } = this.#options;
+  #args({ kind, document, variables, operationName }: Operation, identity: Identity, signal?: AbortSignal): any {
+    const { database, changes, anonymousRole, limits, maxRows } = this.#options;
     const { schema, resolvedPreset } = this.#current();
+    const stopsAfterFailure = kind === "mutation" && hasOnlyNonNullFields(schema, document, operationName);
     return {
       schema,
       document,
@@ -125,12 +134,13 @@ export class Engine {
       hideSuggestions: !limits.suggestions,
       contextValue: {
         withPgClient,
-        pgSettings: new OperationQueries(
-          database.forRole(identity.caller.role),
+        pgSettings: new OperationQueries({
+          transactions: database.forRole(identity.caller.role),
           identity,
-          this.#options.maxRows,
+          maxRows,
+          stopsAfterFailure,
           signal,
-        ),
+        }),
         changes,
         anonymous: identity.caller.role === anonymousRole,
       },
@@ -156,6 +166,19 @@ async function build({ database, schema }: EngineOptions): Promise<BuiltSchema> 
     database.readConstraintMessages(),
   ]);
   return built;
+}
+
+/** Whether each field of the mutation makes all of `data` null when it fails. */
+function hasOnlyNonNullFields(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operationName: string | undefined,
+): boolean {
+  const fields = schema.getMutationType()!.getFields();
+  const { selections } = getOperationAST(document, operationName)!.selectionSet;
+  return selections.every(
+    (selection) => selection.kind === Kind.FIELD && isNonNullType(fields[selection.name.value]?.type),
+  );
 }
 
 function noSuchOperation(name: string | undefined): GraphQLError {

@@ -1,6 +1,6 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
 import type { Identity } from "../db/caller.ts";
-import { ApiError, tooManyRows } from "../db/errors.ts";
+import { ApiError, notExecuted, tooManyRows } from "../db/errors.ts";
 import type { Result, Statement, Transactions } from "../db/transaction.ts";
 
 type Waiting = {
@@ -9,32 +9,48 @@ type Waiting = {
   reject(error: unknown): void;
 };
 
+export type OperationQueriesOptions = {
+  readonly transactions: Transactions;
+  readonly identity: Identity;
+  /** Rows that one answer of the database may be made of. */
+  readonly maxRows: number;
+  /** Whether a field of a mutation is not to be executed when one before it has failed. */
+  readonly stopsAfterFailure: boolean;
+  readonly signal?: AbortSignal | undefined;
+};
+
 /**
  * The SQL of one GraphQL operation on its way to the database. What PostGraphile asks for in the same moment, such as
  * a page and its totalCount, is one transaction with one snapshot; a mutation is one by itself.
  */
 export class OperationQueries {
-  readonly #transactions: Transactions;
-  readonly #identity: Identity;
-  readonly #signal: AbortSignal | undefined;
-  readonly #maxRows: number;
+  readonly #options: OperationQueriesOptions;
   #waiting: Waiting[] = [];
+  #failed = false;
 
-  constructor(transactions: Transactions, identity: Identity, maxRows: number, signal?: AbortSignal) {
-    this.#transactions = transactions;
-    this.#identity = identity;
-    this.#maxRows = maxRows;
-    this.#signal = signal;
+  constructor(options: OperationQueriesOptions) {
+    this.#options = options;
   }
 
   async query(query: PgClientQuery): Promise<PgClientResult<any>> {
     // Only reads have names: they may wait for others, and be asked again.
-    if (query.name === undefined) return (await this.#run([query]))[0]!;
+    if (query.name === undefined) return this.#write(query);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ query, resolve, reject });
       // Once all that is ready to run has run: by then every step that can ask has asked.
       if (this.#waiting.length === 1) setImmediate(() => this.#flush());
     });
+  }
+
+  /** One field of a mutation. Where its failure makes all of `data` null, what comes after it is not done: nobody would see. */
+  async #write(query: PgClientQuery): Promise<PgClientResult<any>> {
+    if (this.#failed) throw new ApiError(notExecuted());
+    try {
+      return (await this.#run([query]))[0]!;
+    } catch (error) {
+      this.#failed = this.#options.stopsAfterFailure;
+      throw error;
+    }
   }
 
   async #flush(): Promise<void> {
@@ -52,8 +68,9 @@ export class OperationQueries {
 
   async #run(queries: readonly PgClientQuery[]): Promise<PgClientResult<any>[]> {
     const statements = queries.map(statementOf);
-    const results = await this.#transactions.run(this.#identity, statements, { snapshot: true, signal: this.#signal });
-    refuseTooManyRows(results, this.#maxRows);
+    const { transactions, identity, signal, maxRows } = this.#options;
+    const results = await transactions.run(identity, statements, { snapshot: true, signal });
+    refuseTooManyRows(results, maxRows);
     return results.map(({ rows, rowCount }, i) => ({
       rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,
       rowCount,

@@ -287,17 +287,31 @@ describe("a mutation operation with several fields", () => {
     expect(await sql("select title from articles where id = $1", id)).toEqual([{ title: "After" }]);
   });
 
-  test("a field that fails does not keep the next ones from being executed, although data is null", async () => {
+  test("stops at a field that fails: what comes after it is not executed, since data is null", async () => {
     const id = await article({ author: 1, title: "Before" });
     const query = `mutation ($id: ID!) {
       failed: publishArticle(id: 999999) { id }
-      done: updateArticle(id: $id, input: { title: "After" }) { title }
-      alsoFailed: updateArticle(id: $id, input: { title: "Four" }) { title }
+      notDone: updateArticle(id: $id, input: { title: "After" }) { title }
+      norDeleted: deleteArticle(id: $id)
     }`;
     const answer = await gql(query, { variables: { id }, as: "ada" });
     expect(answer.data).toBeNull();
     expect(answer.errors?.[0]).toMatchObject({ path: ["failed"], extensions: { code: "RESOURCE_NOT_FOUND" } });
-    expect(await sql("select title from articles where id = $1", id)).toEqual([{ title: "After" }]);
+    expect(await sql("select title from articles where id = $1", id)).toEqual([{ title: "Before" }]);
+  });
+
+  test("goes on after a field that may be null, since the others are seen", async () => {
+    await sql(`create function public.break_it() returns int language plpgsql volatile as
+      $$ begin raise exception 'broken'; end $$; grant execute on function public.break_it() to authenticated`);
+    const id = await article({ author: 1, title: "Before" });
+    const query = `mutation ($id: ID!) {
+      breakIt
+      done: updateArticle(id: $id, input: { title: "After" }) { title }
+    }`;
+    await expect
+      .poll(() => gql(query, { variables: { id }, as: "ada" }), { timeout: 5000 })
+      .toMatchObject({ data: { breakIt: null, done: { title: "After" } }, errors: [{ path: ["breakIt"] }] });
+    await sql("drop function public.break_it()");
   });
 });
 
