@@ -85,6 +85,8 @@ export class Batch {
   readonly results: Result[];
   #statements: readonly NamedStatement[];
   #limit: number;
+  /** Whether the limit on the size of an answer does not hold. */
+  #takesAll: boolean;
   #done: ((error: DatabaseError | Error | null) => void) | null;
   #wire: Wire | undefined;
   #undo: (Undo | null)[] = [];
@@ -94,10 +96,12 @@ export class Batch {
   constructor(
     statements: readonly NamedStatement[],
     maxPrepared: number,
+    takesAll: boolean,
     done: (error: DatabaseError | Error | null) => void,
   ) {
     this.#statements = statements;
     this.#limit = maxPrepared;
+    this.#takesAll = takesAll;
     this.#done = done;
     this.results = statements.map(() => ({ rows: [], rowCount: 0 }));
   }
@@ -105,7 +109,7 @@ export class Batch {
   submit(wire: Wire): null {
     this.#wire = wire;
     wire.prepared ??= new PreparedStatements();
-    wire.received = 0;
+    wire.received = this.#takesAll ? Number.NEGATIVE_INFINITY : 0;
     wire.stream.cork();
     try {
       for (const statement of this.#statements) {

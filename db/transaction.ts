@@ -22,11 +22,14 @@ export type TransactionOptions = {
 export type RunOptions = {
   /** All statements see the database as the first one saw it. Costs no further wait. */
   readonly snapshot?: boolean;
+  /** For writes: an answer that is refused for its size would hide that they were made. */
+  readonly takesAll?: boolean;
   /** Ends the transaction: a waiting one never reaches the database, a running one is cancelled there. */
   readonly signal?: AbortSignal | undefined;
 };
 
 const SETTINGS_SQL = `select ${SETTINGS.map((name, i) => `pg_catalog.set_config('${name}', $${i + 1}, true)`).join(", ")}`;
+const CANCEL_MILLISECONDS = 5000;
 const MAX_NAMES_PER_ROLE = 2000;
 /** Longer statements are not kept: what anybody may ask for once would take megabytes on every connection. */
 const MAX_PREPARED_LENGTH = 10_000;
@@ -71,7 +74,7 @@ export class Transactions {
     const cancellation = options.signal && this.#cancelOn(options.signal, client);
     let broken: Error | undefined;
     try {
-      const results = await this.#submitTwice(client, batch);
+      const results = await this.#submitTwice(client, batch, options.takesAll === true);
       const first = snapshot ? 2 : 1;
       return results.slice(first, first + statements.length);
     } catch (error) {
@@ -120,19 +123,23 @@ export class Transactions {
     return name;
   }
 
-  async #submitTwice(client: pg.PoolClient, statements: readonly NamedStatement[]): Promise<Result[]> {
+  async #submitTwice(
+    client: pg.PoolClient,
+    statements: readonly NamedStatement[],
+    takesAll: boolean,
+  ): Promise<Result[]> {
     try {
-      return await this.#submit(client, statements);
+      return await this.#submit(client, statements, takesAll);
     } catch (error) {
       if (!isStalePlan(error as DatabaseError)) throw error;
-      return this.#submit(client, statements);
+      return this.#submit(client, statements, takesAll);
     }
   }
 
-  #submit(client: pg.PoolClient, statements: readonly NamedStatement[]): Promise<Result[]> {
+  #submit(client: pg.PoolClient, statements: readonly NamedStatement[], takesAll: boolean): Promise<Result[]> {
     this.syncs++;
     return new Promise((resolve, reject) => {
-      const batch: Batch = new Batch(statements, this.#options.maxPrepared, (error) => {
+      const batch: Batch = new Batch(statements, this.#options.maxPrepared, takesAll, (error) => {
         if (!error) resolve(batch.results);
         else this.#recover(client, error as DatabaseError, statements[0]).then(() => reject(error));
       });
@@ -204,12 +211,15 @@ function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<vo
       cancel(pid: number, key: number): void;
     };
   };
-  return new Promise((resolve) => {
-    const { connection } = messenger;
+  const { connection } = messenger;
+  // Until this is through the connection that is cancelled waits too.
+  const timer = setTimeout(() => connection.stream.destroy(), CANCEL_MILLISECONDS);
+  const told = new Promise<void>((resolve) => {
     connection.on("connect", () => connection.cancel(processID, secretKey));
     connection.on("error", () => resolve());
     connection.on("end", () => resolve());
     if (messenger.host.startsWith("/")) connection.connect(`${messenger.host}/.s.PGSQL.${messenger.port}`);
     else connection.connect(messenger.port, messenger.host);
   });
+  return told.finally(() => clearTimeout(timer));
 }

@@ -46,7 +46,7 @@ export class OperationQueries {
   async #write(query: PgClientQuery): Promise<PgClientResult<any>> {
     if (this.#failed) throw new ApiError(notExecuted());
     try {
-      return (await this.#run([query]))[0]!;
+      return (await this.#run([query], true))[0]!;
     } catch (error) {
       this.#failed = this.#options.stopsAfterFailure;
       throw error;
@@ -66,11 +66,11 @@ export class OperationQueries {
     }
   }
 
-  async #run(queries: readonly PgClientQuery[]): Promise<PgClientResult<any>[]> {
+  async #run(queries: readonly PgClientQuery[], isWrite = false): Promise<PgClientResult<any>[]> {
     const statements = queries.map(statementOf);
     const { transactions, identity, signal, maxRows } = this.#options;
-    const results = await transactions.run(identity, statements, { snapshot: true, signal });
-    refuseTooManyRows(results, maxRows);
+    const results = await transactions.run(identity, statements, { snapshot: true, takesAll: isWrite, signal });
+    if (!isWrite) refuseTooManyRows(results, maxRows);
     return results.map(({ rows, rowCount }, i) => ({
       rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,
       rowCount,

@@ -38,3 +38,12 @@ test("lists in lists of little data end at the limit of rows", async () => {
   ]);
   expect((await service.gql("{ articles { totalCount } }")).data.articles.totalCount).toBe(14);
 });
+
+test("what a write answers is no reason to refuse it: it has been made", async () => {
+  const mutation =
+    "mutation ($input: CreateArticleInput!) { createArticle(input: $input) { success article { title } } }";
+  const input = { title: "A long article", content: "x".repeat(1_000_000) };
+  const { data, errors } = await service.gql(mutation, { variables: { input }, as: "bob" });
+  expect(errors).toBeUndefined();
+  expect(data.createArticle).toEqual({ success: true, article: { title: "A long article" } });
+});
