@@ -1,7 +1,8 @@
-import type { ClientBase } from "pg";
-import type { ConstraintMessages } from "./errors.ts";
+import type { ConstraintMessages } from "../errors.ts";
 
-const COMMENTS = `
+export type ConstraintCommentRow = { readonly key: string; readonly comment: string };
+
+export const CONSTRAINT_COMMENTS = `
   select n.nspname || '.' || t.relname || '.' || named.name as key, named.comment
   from (
     select conrelid as table_id, conname as name, obj_description(oid, 'pg_constraint') as comment from pg_constraint
@@ -12,14 +13,11 @@ const COMMENTS = `
   ) as named
   join pg_class as t on t.oid = named.table_id
   join pg_namespace as n on n.oid = t.relnamespace
-  where named.comment is not null`;
+  where named.comment is not null
+  order by key`;
 
 /** The comments of constraints and unique indexes, without their smart tags: what a client hears when a value breaks them. */
-export async function readConstraintMessages(client: Pick<ClientBase, "query">): Promise<ConstraintMessages> {
-  const { rows } = await client.query<{ key: string; comment: string }>(COMMENTS);
-  return new Map(
-    rows.map(({ key, comment }) => [key, withoutSmartTags(comment)] as const).filter(([, text]) => text !== ""),
-  );
-}
+export const constraintMessagesOf = (rows: readonly ConstraintCommentRow[]): ConstraintMessages =>
+  new Map(rows.map(({ key, comment }) => [key, withoutSmartTags(comment)] as const).filter(([, text]) => text !== ""));
 
 const withoutSmartTags = (comment: string) => comment.replace(/^@.*$/gm, "").trim();

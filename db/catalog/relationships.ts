@@ -1,0 +1,117 @@
+import type { ColumnPairs, Relationship, TableName } from "./catalog.ts";
+import type { Keys } from "./keys.ts";
+import type { Relations } from "./relations.ts";
+import type { ForeignKeyRow } from "./rows/keys.ts";
+import type { Oid } from "./rows/types.ts";
+import { mapInTurns } from "./turns.ts";
+import type { Views } from "./views.ts";
+
+/** A foreign key as it is seen between two served tables or views. */
+type Reference = {
+  readonly constraint: string;
+  readonly from: Oid;
+  readonly to: Oid;
+  readonly columns: ColumnPairs;
+  /** Whether at most one row refers to each. */
+  readonly isUnique: boolean;
+};
+
+type Adding = { readonly relation: Oid; readonly relationship: Relationship };
+
+export type Relationships = ReadonlyMap<Oid, readonly Relationship[]>;
+
+/** What foreign keys tell: of each table first its own keys, then those that refer to it, then the ways through junctions. */
+export async function findRelationships(
+  foreignKeys: readonly ForeignKeyRow[],
+  relations: Relations,
+  views: Views,
+  keys: Keys,
+): Promise<Relationships> {
+  const references = (await mapInTurns(foreignKeys, (key) => referencesOf(key, relations, views, keys))).flat();
+  const name = (oid: Oid) => relations.nameOf(oid);
+  const found = new Map<Oid, Relationship[]>();
+  for (const { relation, relationship } of [
+    ...references.map((reference) => forward(reference, name)),
+    ...references.map((reference) => backward(reference, name)),
+    ...throughJunctions(references, relations, keys),
+  ]) {
+    const known = found.get(relation);
+    if (known) known.push(relationship);
+    else found.set(relation, [relationship]);
+  }
+  return found;
+}
+
+/** From everywhere its columns are seen to everywhere those that it refers to are. */
+function referencesOf(key: ForeignKeyRow, relations: Relations, views: Views, keys: Keys): Reference[] {
+  const isUnique = keys.isConstrained(key.from, key.columns);
+  const targets = views.appearancesOf(key.to, key.references);
+  return views.appearancesOf(key.from, key.columns).flatMap((source) =>
+    targets.map((target) => ({
+      constraint: key.name,
+      from: source.relation,
+      to: target.relation,
+      columns: pairs(
+        relations.columnNames(source.relation, source.numbers),
+        relations.columnNames(target.relation, target.numbers),
+      ),
+      isUnique,
+    })),
+  );
+}
+
+const forward = ({ constraint, from, to, columns, isUnique }: Reference, name: (oid: Oid) => TableName): Adding => ({
+  relation: from,
+  relationship: {
+    kind: isUnique ? "one-to-one" : "many-to-one",
+    isToOne: true,
+    target: name(to),
+    constraint,
+    columns,
+    isOwner: true,
+  },
+});
+
+const backward = ({ constraint, from, to, columns, isUnique }: Reference, name: (oid: Oid) => TableName): Adding => ({
+  relation: to,
+  relationship: {
+    kind: isUnique ? "one-to-one" : "one-to-many",
+    isToOne: isUnique,
+    target: name(from),
+    constraint,
+    columns: swap(columns),
+    isOwner: false,
+  },
+});
+
+/** A junction is what has two foreign keys within its primary key. */
+function throughJunctions(references: readonly Reference[], relations: Relations, keys: Keys): Adding[] {
+  const byJunction = Map.groupBy(
+    references.filter(({ isUnique }) => !isUnique),
+    ({ from }) => from,
+  );
+  return [...byJunction].flatMap(([junction, all]) => {
+    const key = relations.columnNames(junction, keys.primaryKeyOf(junction));
+    const within = all.filter(({ columns }) => columns.every(([column]) => key.includes(column)));
+    return within.flatMap((source) =>
+      within
+        .filter(({ constraint }) => constraint !== source.constraint)
+        .map((further) => through(source, further, relations)),
+    );
+  });
+}
+
+const through = (source: Reference, further: Reference, relations: Relations): Adding => ({
+  relation: source.to,
+  relationship: {
+    kind: "many-to-many",
+    isToOne: false,
+    target: relations.nameOf(further.to),
+    junction: relations.nameOf(source.from),
+    source: { constraint: source.constraint, columns: swap(source.columns) },
+    further: { constraint: further.constraint, columns: further.columns },
+  },
+});
+
+const pairs = (from: readonly string[], to: readonly string[]): ColumnPairs => from.map((name, i) => [name, to[i]!]);
+const swap = (columns: ColumnPairs): ColumnPairs => columns.map(([from, to]) => [to, from]);

@@ -1,0 +1,106 @@
+import type { Relations } from "./relations.ts";
+import type { ColumnRow } from "./rows/relations.ts";
+import type { Oid } from "./rows/types.ts";
+import type { ColumnPlace, ViewDefinition } from "./view-definition.ts";
+
+/** Where columns of a table are seen, in the same order: in the table itself, or in a view that shows them unchanged. */
+export type Appearance = { readonly relation: Oid; readonly numbers: readonly number[] };
+
+/** Of a view: tables → their columns → the columns of the view that show these. */
+type Shown = ReadonlyMap<Oid, ReadonlyMap<number, readonly number[]>>;
+
+/** The tables behind the columns of views, through any number of views between them. */
+export class Views {
+  readonly #relations: Relations;
+  readonly #definitions: ReadonlyMap<Oid, ViewDefinition>;
+  readonly #shown = new Map<Oid, Shown>();
+  /** Tables → the served views that show columns of them. */
+  readonly #viewsOf = new Map<Oid, Oid[]>();
+
+  constructor(relations: Relations, definitions: readonly ViewDefinition[]) {
+    this.#relations = relations;
+    this.#definitions = new Map(definitions.map((definition) => [definition.view, definition]));
+    for (const { oid } of relations.served) {
+      if (!this.isView(oid)) continue;
+      const shown = this.#readShown(oid);
+      this.#shown.set(oid, shown);
+      for (const table of shown.keys()) this.#viewsOf.set(table, [...(this.#viewsOf.get(table) ?? []), oid]);
+    }
+  }
+
+  isView(relation: Oid): boolean {
+    return this.#definitions.has(relation);
+  }
+
+  /** The tables that columns of a served view come from. */
+  tablesOf(view: Oid): Iterable<Oid> {
+    return this.#shown.get(view)!.keys();
+  }
+
+  /** Every served relation where all these columns are seen; a view that shows one of them twice more than once. */
+  appearancesOf(table: Oid, numbers: readonly number[]): Appearance[] {
+    const itself = this.#relations.get(table)?.isServed ? [{ relation: table, numbers }] : [];
+    const views = (this.#viewsOf.get(table) ?? []).flatMap((view) => this.appearancesIn(view, table, numbers));
+    return [...itself, ...views];
+  }
+
+  appearancesIn(view: Oid, table: Oid, numbers: readonly number[]): Appearance[] {
+    const shown = this.#shown.get(view)?.get(table);
+    const choices = numbers.map((number) => shown?.get(number) ?? []);
+    return combinations(choices).map((chosen) => ({ relation: view, numbers: chosen }));
+  }
+
+  isOverOneTable(view: Oid): boolean {
+    return this.isView(view) && this.onlyTableOf(view) !== null;
+  }
+
+  /** The one table whose rows are those of the view, one for one at most; null when it can't be told. */
+  onlyTableOf(relation: Oid): Oid | null {
+    const definition = this.#definitions.get(relation);
+    if (!definition) return relation;
+    const { relations, keepsNotNull, hasSets } = definition;
+    return relations.length === 1 && keepsNotNull && !hasSets ? this.onlyTableOf(relations[0]!) : null;
+  }
+
+  /** Whether the view makes several rows of one by a set among its columns. */
+  repeatsRows(relation: Oid): boolean {
+    const definition = this.#definitions.get(relation);
+    return definition !== undefined && (definition.hasSets || definition.relations.some((of) => this.repeatsRows(of)));
+  }
+
+  /** The column of a table or view that this column of a view shows unchanged. */
+  originOf({ relation, number }: ColumnPlace): ColumnRow | undefined {
+    const origin = this.#definitions.get(relation)?.origins.get(number);
+    return origin && this.#relations.columnAt(origin);
+  }
+
+  /** The column of a table that is null wherever this one is, and nowhere else; undefined when it can't be told. */
+  sameNullness(column: ColumnRow): ColumnRow | undefined {
+    const definition = this.#definitions.get(column.relation);
+    if (!definition) return column;
+    const origin = definition.keepsNotNull ? this.originOf(column) : undefined;
+    return origin && this.sameNullness(origin);
+  }
+
+  /** Through views of views to the table. */
+  #tableColumn(column: ColumnRow): ColumnRow | undefined {
+    if (!this.isView(column.relation)) return column;
+    const origin = this.originOf(column);
+    return origin && this.#tableColumn(origin);
+  }
+
+  #readShown(view: Oid): Shown {
+    const shown = new Map<Oid, Map<number, number[]>>();
+    for (const column of this.#relations.columnsOf(view)) {
+      const { relation, number } = this.#tableColumn(column) ?? {};
+      if (relation === undefined || number === undefined) continue;
+      const columns = shown.get(relation) ?? new Map<number, number[]>();
+      shown.set(relation, columns.set(number, [...(columns.get(number) ?? []), column.number]));
+    }
+    return shown;
+  }
+}
+
+/** `[[1, 2], [3]]` → `[[1, 3], [2, 3]]` */
+const combinations = (choices: readonly (readonly number[])[]): number[][] =>
+  choices.reduce<number[][]>((rows, choice) => rows.flatMap((row) => choice.map((item) => [...row, item])), [[]]);
