@@ -1,6 +1,21 @@
 import { createPrivateKey } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
+import { parseClaimPath } from "./rest-gateway/principal/claim-path.ts";
+
+/** A wrong setting; the message is one line that says which and what it may be. */
+export class ConfigError extends Error {}
+
+/** Values of these are not repeated in messages. */
+const SECRETS = /(SECRET|PRIVATE_KEY|URL|URI)$/;
+
+/** The value that stands in the environment under `name`, as its type gives it. Throws ConfigError. */
+export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: string): T {
+  const result = type.safeParse(text);
+  if (result.success) return result.data;
+  const shown = SECRETS.test(name) ? "" : ` (is ${JSON.stringify(text)})`;
+  throw new ConfigError(`${name} ${result.error.issues[0]!.message}${shown}`);
+}
 
 // What the value of a setting may be. Each message continues the setting's name: "PORT must be a whole number".
 
@@ -14,7 +29,10 @@ export const integer = (min: number, max: number) =>
 export const oneOf = <const T extends string>(...values: T[]) =>
   z.enum(values, { error: `must be ${values.join(" or ")}` });
 
-export const onOff = oneOf("on", "off").transform((value) => value === "on");
+/** `true` and `false` are understood as well. */
+export const onOff = z
+  .enum(["on", "off", "true", "false"], { error: "must be on or off" })
+  .transform((value) => value === "on" || value === "true");
 
 /** "" is unset. Not a union, whose message would be that of neither. */
 export const orUnset = <T>(type: z.ZodType<T, string>) =>
@@ -33,6 +51,41 @@ export const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ""),
 );
+
+/** Schemas of the system show what nobody granted. */
+export const servedSchemas = list.pipe(
+  z
+    .array(
+      z
+        .string()
+        .refine((name) => !/^(pg_|information_schema$)/.test(name), "must not name a schema of PostgreSQL itself"),
+    )
+    .min(1, "must name a schema"),
+);
+
+/** `none`, which is no name of a role, becomes "". */
+export const anonymousRole = z
+  .string()
+  .min(1)
+  .transform((name) => (name === "none" ? "" : name));
+
+/** `auth.check_request` → `{ schema: "auth", name: "check_request" }`; without a schema it is looked up; "" is null. */
+export const functionName = z
+  .string()
+  .regex(/^([^.]+\.)?[^.]+$|^$/, "must be the name of a function such as auth.check_request")
+  .transform((text): { readonly schema: string | null; readonly name: string } | null => {
+    if (text === "") return null;
+    const [name, schema = null] = text.split(".").reverse() as [string, string?];
+    return { schema, name };
+  });
+
+/** Where a token names its role. */
+export const roleClaim = z.string().transform((text, { addIssue }) => {
+  const path = parseClaimPath(text);
+  if (path !== null) return path;
+  addIssue("must be the name of a claim, or a path such as app.role or .roles[0]");
+  return z.NEVER;
+});
 
 /** An address or a name, without a port. */
 export const host = z

@@ -1,10 +1,13 @@
 import pino, { type Logger } from "pino";
 
-/** Structured lines of JSON; readable text when a person watches. Nothing that is a secret by its name gets in. */
-export function createLog(level: string): Logger {
+/**
+ * Structured lines of JSON; readable text when a person watches. Nothing that is a secret by its name gets in. `base` is
+ * in every line.
+ */
+export function createLog(level: string, base: Readonly<Record<string, unknown>> | null = null): Logger {
   return pino({
     level,
-    base: null,
+    base,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: describeError },

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ConfigError, describeSettings, helpText, readConfig } from "../config.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
@@ -14,6 +14,10 @@ const pem = (type: "rsa" | "ec", modulusLength = 2048) =>
   ).privateKey
     .export({ type: "pkcs8", format: "pem" })
     .toString();
+
+/** The public half of a pair, as identity providers show it. */
+const jwks = (modulusLength = 2048) =>
+  JSON.stringify({ keys: [generateKeyPairSync("rsa", { modulusLength }).publicKey.export({ format: "jwk" })] });
 
 /** The message that the settings are refused with. */
 function refusal(environment: Record<string, string>): string {
@@ -30,6 +34,7 @@ test("without settings the service runs on an embedded database with demo data, 
   expect(readConfig({})).toEqual({
     host: "127.0.0.1",
     port: 3000,
+    workers: 1,
     baseUrl: "",
     databaseUrl: "",
     databaseDirectUrl: "",
@@ -39,6 +44,7 @@ test("without settings the service runs on an embedded database with demo data, 
     jwtSecret: "",
     jwtPrivateKey: "",
     jwtAudience: "",
+    jwtRoleClaim: ["role"],
     schemas: ["public"],
     anonymousRole: "anon",
     poolSize: 10,
@@ -46,11 +52,26 @@ test("without settings the service runs on an embedded database with demo data, 
     statementTimeout: 10_000,
     maxPrepared: 250,
     maxResultBytes: 16_777_216,
+    apiKeyRequired: true,
+    extraSearchPath: ["public", "extensions"],
+    preRequest: null,
+    transactionEnd: "commit",
+    maxTableRows: 1000,
+    safeUpdate: true,
+    aggregates: true,
+    showsPlans: false,
+    maxEmbedDepth: 10,
+    maxConditionDepth: 20,
+    tableBodyLimit: 16_777_216,
+    openApi: "follow-privileges",
+    docs: true,
+    serverTiming: true,
     maxDepth: 15,
     maxComplexity: 1000,
     maxTokens: 20_000,
     maxPageSize: 1000,
     maxRows: 100_000,
+    maxTables: 300,
     timeScalar: "Time",
     internalStatus: 200,
     deleteAnonymous: "error",
@@ -68,13 +89,17 @@ test("without settings the service runs on an embedded database with demo data, 
     logLevel: "info",
     drainTimeout: 10_000,
     embedded: true,
+    appSettings: [],
+    ignored: [],
   });
 });
 
-test("with a database of one's own there are no demo data and no explorer, unless they are asked for", () => {
-  expect(readConfig(OWN)).toMatchObject({ embedded: false, seed: "none", graphiql: false });
-  expect(readConfig({ ...OWN, SEED: "demo", GRAPHIQL: "on" })).toMatchObject({ seed: "demo", graphiql: true });
-  expect(readConfig({ SEED: "none", GRAPHIQL: "off" })).toMatchObject({ seed: "none", graphiql: false });
+test("with a database of one's own there are no demo data, explorer and reference page, unless they are asked for", () => {
+  expect(readConfig(OWN)).toMatchObject({ embedded: false, seed: "none", graphiql: false, docs: false });
+  const all = { SEED: "demo", GRAPHIQL: "on", DOCS: "on" };
+  expect(readConfig({ ...OWN, ...all })).toMatchObject({ seed: "demo", graphiql: true, docs: true });
+  const none = { SEED: "none", GRAPHIQL: "off", DOCS: "false" };
+  expect(readConfig(none)).toMatchObject({ seed: "none", graphiql: false, docs: false });
 });
 
 test("an empty value is an unset one", () => {
@@ -104,6 +129,16 @@ test.each([
     { corsOrigins: ["https://a.example", "http://localhost:5173"] },
   ],
   ["CORS_ORIGINS", ",", { corsOrigins: [] }],
+  ["DB_EXTRA_SEARCH_PATH", "extensions,Back Office", { extraSearchPath: ["extensions", "Back Office"] }],
+  ["DB_MAX_ROWS", "0", { maxTableRows: 0 }],
+  ["DB_TX_END", "rollback-allow-override", { transactionEnd: "rollback-allow-override" }],
+  ["DB_PRE_REQUEST", "auth.check_request", { preRequest: { schema: "auth", name: "check_request" } }],
+  ["DB_PRE_REQUEST", "check_request", { preRequest: { schema: null, name: "check_request" } }],
+  ["DB_AGGREGATES", "off", { aggregates: false }],
+  ["DB_AGGREGATES", "false", { aggregates: false }],
+  ["DB_PLAN", "true", { showsPlans: true }],
+  ["OPENAPI", "off", { openApi: "off" }],
+  ["WORKERS", "4", { workers: 4 }],
   ["TRUST_PROXY", "10.0.0.0/8, ::1, loopback", { trustProxy: ["10.0.0.0/8", "::1", "loopback"] }],
 ])("%s=%s", (name, value, expected) => expect(readConfig({ [name]: value })).toMatchObject(expected));
 
@@ -173,6 +208,25 @@ test.each([
   ["JWT_SECRET", "thirty-one bytes are not enough", "JWT_SECRET must have at least 32 bytes"],
   ["JWT_PRIVATE_KEY", "secret", "JWT_PRIVATE_KEY must be the PEM of an RSA private key of at least 2048 bits"],
   ["DB_SCHEMAS", " , ", 'DB_SCHEMAS must name a schema (is " , ")'],
+  [
+    "DB_SCHEMAS",
+    "public,pg_catalog",
+    'DB_SCHEMAS must not name a schema of PostgreSQL itself (is "public,pg_catalog")',
+  ],
+  ["DB_AGGREGATES", "1", 'DB_AGGREGATES must be on or off (is "1")'],
+  ["API_KEY_REQUIRED", "no", 'API_KEY_REQUIRED must be on or off (is "no")'],
+  ["DB_PRE_REQUEST", "a.b.c", 'DB_PRE_REQUEST must be the name of a function such as auth.check_request (is "a.b.c")'],
+  [
+    "DB_TX_END",
+    "abort",
+    'DB_TX_END must be commit or commit-allow-override or rollback or rollback-allow-override (is "abort")',
+  ],
+  [
+    "JWT_ROLE_CLAIM",
+    "app..role",
+    'JWT_ROLE_CLAIM must be the name of a claim, or a path such as app.role or .roles[0] (is "app..role")',
+  ],
+  ["WORKERS", "0", 'WORKERS must be at least 1 (is "0")'],
   ["GRAPHQL_TIME_SCALAR", "Timestamp", 'GRAPHQL_TIME_SCALAR must be Time or DateTime (is "Timestamp")'],
   ["GRAPHQL_INTERNAL_STATUS", "500", 'GRAPHQL_INTERNAL_STATUS must be 200 or 400 (is "500")'],
   ["GRAPHQL_DELETE_ANONYMOUS", "null", 'GRAPHQL_DELETE_ANONYMOUS must be error or false-result (is "null")'],
@@ -190,6 +244,45 @@ test.each([
   ["TRUST_PROXY", "10.0.0.0/8/8", `${NETWORKS} (is "10.0.0.0/8/8")`],
 ])("%s=%s is refused in one clear line", (name, value, message) => expect(refusal({ [name]: value })).toBe(message));
 
+describe("with MIGRATE=off", () => {
+  const foreign = { DATABASE_URL, MIGRATE: "off" };
+
+  test("JWT_SECRET may be a set of public keys", () => {
+    const set = jwks();
+    expect(readConfig({ ...foreign, JWT_SECRET: set }).jwtSecret).toBe(set);
+  });
+
+  test.each([
+    ["weak RSA keys", jwks(1024), "JWT_SECRET must have at least 2048 bits in each RSA key"],
+    [
+      "a short secret",
+      '{"kty":"oct","k":"c2hvcnQgYXMgaXQgaXM"}',
+      "JWT_SECRET must have at least 32 bytes in each secret",
+    ],
+    ["a broken key", '{"kty":"EC","crv":"P-256","x":"x","y":"y"}', "JWT_SECRET holds a key that is broken"],
+    [
+      "no key of a kind that is known",
+      '{"kty":"OKP","crv":"Ed25519","x":"x"}',
+      "JWT_SECRET holds no key that verifies tokens",
+    ],
+    [
+      "a key to encrypt with",
+      '{"keys":[{"kty":"oct","use":"enc"}]}      ',
+      "JWT_SECRET holds no key that verifies tokens",
+    ],
+  ])("%s is refused", (_what, secret, message) => expect(refusal({ ...foreign, JWT_SECRET: secret })).toBe(message));
+
+  test("no key at all will do where nobody needs one", () => {
+    expect(readConfig({ ...foreign, API_KEY_REQUIRED: "off" }).jwtSecret).toBe("");
+    expect(refusal(foreign)).toBe("JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL");
+  });
+
+  test("callers without a token may be refused, and the role stand anywhere in a token", () => {
+    const settings = { ...foreign, JWT_SECRET: SECRET, DB_ANON_ROLE: "none", JWT_ROLE_CLAIM: ".app.roles[0]" };
+    expect(readConfig(settings)).toMatchObject({ anonymousRole: "", jwtRoleClaim: ["app", "roles", 0] });
+  });
+});
+
 test("a key that is not RSA, or too short, is refused", () => {
   for (const key of [pem("ec"), pem("rsa", 1024)]) {
     expect(refusal({ JWT_PRIVATE_KEY: key })).toBe(
@@ -202,12 +295,19 @@ test.each([
   ["DATABASE_URL without a secret", { DATABASE_URL }, "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL"],
   ["MIGRATE=off without a database", { MIGRATE: "off" }, "MIGRATE=off needs a DATABASE_URL"],
   ["a direct address of nothing", { DATABASE_DIRECT_URL: DATABASE_URL }, "DATABASE_DIRECT_URL needs a DATABASE_URL"],
+  ["no anonymous role in the service's own database", { DB_ANON_ROLE: "none" }, "DB_ANON_ROLE=none needs MIGRATE=off"],
+  ["another claim for the role in our own tokens", { JWT_ROLE_CLAIM: "app.role" }, "JWT_ROLE_CLAIM needs MIGRATE=off"],
+  [
+    "a key that others know as the secret of our own tokens",
+    { JWT_SECRET: jwks() },
+    "JWT_SECRET is a JSON Web Key, which needs MIGRATE=off",
+  ],
   ["demo data in somebody's tables", { ...OWN, MIGRATE: "off", SEED: "demo" }, "SEED=demo needs MIGRATE=on"],
 ])("%s is refused", (_what, environment, message) =>
   expect(refusal(environment as Record<string, string>)).toBe(message),
 );
 
-test.each(["DB_POOL_SIZE", "GRAPHQL_DEPTH", "JWT_SECRETS", "WS_MAX_CONNECTION"])(
+test.each(["DB_POOL_SIZE", "GRAPHQL_DEPTH", "JWT_SECRETS", "REST_LIMIT", "WS_MAX_CONNECTION"])(
   "%s, a slip of the pen, is refused",
   (name) => {
     expect(refusal({ [name]: "1" })).toBe(`${name} is no setting of this service; npm start -- --help lists them`);

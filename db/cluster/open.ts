@@ -16,7 +16,7 @@ export type OpenOptions = {
   readonly secret: string;
   readonly migrate: boolean;
   readonly seed: "demo" | "none";
-  /** The role of callers who are not signed in. */
+  /** The role of callers who are not signed in; "" when nobody may come like that. */
   readonly anonymousRole: string;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
@@ -48,6 +48,12 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
     await cluster?.stop();
     throw error;
   }
+}
+
+/** Resolves when the embedded database ends before it was to stop. */
+export function lossOf({ cluster }: OpenedDatabase, isStopping: () => boolean): Promise<void> {
+  const never = new Promise<void>(() => {});
+  return cluster ? cluster.ended.then(() => (isStopping() ? never : undefined)) : never;
 }
 
 async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDatabase, "cluster">> {
@@ -82,9 +88,10 @@ async function refuseUnservable(client: pg.Client, { anonymousRole, schemas }: O
     [anonymousRole, schemas],
   );
   const { login, member, missing } = rows[0];
+  if (missing !== null) throw new Error(`DB_SCHEMAS names what is no schema: ${missing}`);
+  if (anonymousRole === "") return;
   if (member === null) throw new Error(`the role "${anonymousRole}" of DB_ANON_ROLE does not exist`);
   if (!member) throw new Error(`the login "${login}" may not become "${anonymousRole}": grant it, or set DB_ANON_ROLE`);
-  if (missing !== null) throw new Error(`DB_SCHEMAS names what is no schema: ${missing}`);
 }
 
 async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {

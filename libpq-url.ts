@@ -1,0 +1,61 @@
+type Options = Readonly<Record<string, string>>;
+
+/**
+ * A connection string of libpq, of either kind, as the URL that this service takes: user, password and host in front.
+ *
+ *   libpqUrl("host=/tmp dbname=shop user=web")              // postgres://web@%2Ftmp/shop
+ *   libpqUrl("postgresql://db/shop?user=web&password=p@ss") // postgres://web:p%40ss@db/shop
+ * What it can't say, such as several hosts, stays as it is.
+ * Source: PostgreSQL docs, "Connection Strings".
+ */
+export function libpqUrl(text: string): string {
+  const options = /^postgres(ql)?:\/\//.test(text) ? optionsOfUrl(text) : optionsOfWords(text);
+  return options?.host && !options.host.includes(",") ? writeUrl(options) : text;
+}
+
+const URL_PARTS =
+  /^postgres(?:ql)?:\/\/(?:([^:@/]*)(?::([^@/]*))?@)?(\[[^\]]*\]|[^:/?]*)(?::(\d*))?(?:\/([^?]*))?(?:\?(.*))?$/;
+
+function optionsOfUrl(text: string): Options | null {
+  const [, user, password, host, port, dbname, query] = URL_PARTS.exec(text) ?? [];
+  if (host === undefined) return null;
+  const inFront = Object.entries({ user, password, host: host.replace(/^\[|\]$/g, ""), port, dbname });
+  try {
+    const decoded = inFront.filter(([, value]) => value).map(([name, value]) => [name, decodeURIComponent(value!)]);
+    return { ...Object.fromEntries(decoded), ...Object.fromEntries(new URLSearchParams(query)) };
+  } catch {
+    return null;
+  }
+}
+
+const WORD = /\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))\s*/y;
+
+/** `host=db password='it\'s'` */
+function optionsOfWords(text: string): Options | null {
+  const options: Record<string, string> = {};
+  WORD.lastIndex = 0;
+  while (WORD.lastIndex < text.length) {
+    const word = WORD.exec(text);
+    if (word === null) return null;
+    options[word[1]!] = (word[2] ?? word[3]!).replace(/\\(.)/g, "$1");
+  }
+  return options;
+}
+
+function writeUrl({ user = "", password = "", host = "", port = "", dbname = "", ...others }: Options): string {
+  const name = host.includes(":") ? `[${host}]` : encodeURIComponent(host);
+  const login = [user, password]
+    .filter((part) => part !== "")
+    .map(encodeURIComponent)
+    .join(":");
+  // Without it pg takes `require` for `verify-full`.
+  const query = new URLSearchParams(others.sslmode ? { ...others, uselibpqcompat: "true" } : others).toString();
+  return [
+    "postgres://",
+    login && `${login}@`,
+    name,
+    port && `:${port}`,
+    `/${encodeURIComponent(dbname)}`,
+    query && `?${query}`,
+  ].join("");
+}
