@@ -3,7 +3,8 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler } 
 import type { Logger } from "pino";
 import { ApiError, internalError } from "./db/errors.ts";
 import { ambiguityOf } from "./http/ambiguous.ts";
-import { corsHandler } from "./http/cors.ts";
+import { cors } from "./http/cors.ts";
+import { type Head, setHead } from "./http/head.ts";
 import { type Health, healthHandler, liveHandler, onlyWhenReady } from "./http/health.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { securityHeaders } from "./http/security-headers.ts";
@@ -11,10 +12,16 @@ import { sendProblem } from "./rest-gateway/conventions/problem.ts";
 
 /** The interfaces, mounted once they are ready. */
 export type Routes = {
-  readonly graphql: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly graphql: Handler | null;
+  /** Never rejects. */
+  readonly tables: (request: IncomingMessage, response: ServerResponse, head: Head) => Promise<void>;
   readonly explorer: RequestHandler | null;
+  readonly docs: RequestHandler | null;
   readonly auth: RequestHandler | null;
 };
+
+/** Answers a request without Express. */
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 export type AppOptions = {
   readonly log: Logger;
@@ -25,23 +32,29 @@ export type AppOptions = {
   routes(): Routes | null;
 };
 
-/** `express` serves everything but GraphQL; `listener` is where every HTTP request arrives. */
+/** `express` serves everything but GraphQL and the tables; `listener` is where every HTTP request arrives. */
 export type App = { readonly express: Express; readonly listener: RequestListener };
 
 export function createApp(options: AppOptions): App {
   const app = createExpress(options);
   const arrive = arrival(options);
   const listener: RequestListener = (request, response) =>
-    arrive(request, response, () => {
-      // Express takes as long for a request as all else that GraphQL does about HTTP: its one path goes by it.
-      if (!isGraphQL(request) || options.health.state() !== "ready") return app(request, response);
-      const { graphql } = options.routes()!;
-      graphql(request, response).catch((error) => answerError(options.log, error, response));
+    arrive(request, response, (head) => {
+      const routes = options.health.state() === "ready" ? options.routes() : null;
+      const { url = "" } = request;
+      // Express takes as long for a request as all else that we do about HTTP: the two main roads go by it.
+      if (routes && isUnder("/rest/v1", url)) return void routes.tables(request, response, head);
+      setHead(response, head);
+      if (!routes?.graphql || !isGraphQL(url)) return app(request, response);
+      routes.graphql(request, response).catch((error) => answerError(options.log, error, response));
     });
   return { express: app, listener };
 }
 
-const isGraphQL = ({ url = "" }: IncomingMessage) => url === "/graphql" || url.startsWith("/graphql?");
+const isGraphQL = (url: string) => url === "/graphql" || url.startsWith("/graphql?");
+
+const isUnder = (base: string, url: string) =>
+  url.startsWith(base) && (url.length === base.length || url[base.length] === "/" || url[base.length] === "?");
 
 function createExpress({ log, health, trustProxy, routes }: AppOptions): Express {
   const app = express();
@@ -54,6 +67,7 @@ function createExpress({ log, health, trustProxy, routes }: AppOptions): Express
   app.get("/health", healthHandler(health));
   app.use(onlyWhenReady(health.state));
   app.use(optional(() => routes()!.explorer));
+  app.use(optional(() => routes()!.docs));
   app.use(optional(() => routes()!.auth));
   app.use((_request, response) => sendProblem(response, notFound(), requestIdOn(response)));
   const handleError: ErrorRequestHandler = (error, _request, response, _next) => answerError(log, error, response);
@@ -69,25 +83,27 @@ const optional =
     else next();
   };
 
-type Arrival = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
+type Arrival = (request: IncomingMessage, response: ServerResponse, next: (head: Head) => void) => void;
 
 /** What every request gets: an id, a line in the log, the headers of every answer. */
 function arrival({ log, corsOrigins }: AppOptions): Arrival {
-  const setSecurityHeaders = securityHeaders();
-  const setCorsHeaders = corsHandler(corsOrigins);
+  const { headers: corsHeaders, handle: handleCors } = cors(corsOrigins);
+  const ofEveryAnswer = [...securityHeaders(), ...corsHeaders];
   return (request, response, next) => {
     const requestId = requestIdOf(request);
-    response.setHeader("X-Request-Id", requestId);
+    const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...ofEveryAnswer] };
     const start = performance.now();
     const { url = "/" } = request;
-    response.once("finish", () => logRequest(log, request, url, response, performance.now() - start));
+    response.once("finish", () => logRequest(log, request, url, response, requestId, performance.now() - start));
 
     const ambiguity = ambiguityOf(request);
     if (ambiguity !== null) {
+      setHead(response, head);
       return sendProblem(response, { status: 400, code: "VALIDATION_ERROR", message: ambiguity }, requestId);
     }
-    setSecurityHeaders(response);
-    setCorsHeaders(request, response, next);
+    // A preflight is answered there and then.
+    if (request.method === "OPTIONS") setHead(response, head);
+    handleCors(request, response, () => next(head));
   };
 }
 
@@ -96,13 +112,14 @@ function logRequest(
   { method }: IncomingMessage,
   url: string,
   response: ServerResponse,
+  requestId: string,
   took: number,
 ): void {
   const { statusCode: status } = response;
   const level = levelOf(status);
   if (!log.isLevelEnabled(level)) return;
   const line = {
-    requestId: requestIdOn(response),
+    requestId,
     method,
     path: url.split("?", 1)[0],
     status,

@@ -4,12 +4,15 @@ import type { Tokens } from "./rest-gateway/principal/tokens.ts";
 /** Where everything is, for the person who started the service; keys and accounts on the embedded database only. */
 export function printBanner(config: Config, { url, tokens }: { readonly url: string; readonly tokens: Tokens }): void {
   const rows: [string, string][] = [
-    ["GraphQL", `${url}/graphql`],
-    ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`],
-    ...(config.graphiql ? [["Explorer", `${url}/graphiql`] as [string, string]] : []),
-    ...(config.migrate ? [["Sign in", `POST ${url}/auth/login`] as [string, string]] : []),
+    ["Tables", `${url}/rest/v1/`],
     ["Health", `${url}/health`],
   ];
+  if (config.docs) rows.push(["Reference", `${url}/docs`]);
+  if (config.maxTables > 0) {
+    rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
+    if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
+  }
+  if (config.migrate) rows.push(["Sign in", `POST ${url}/auth/login`]);
   if (config.embedded) {
     rows.push(["Database", 'psql "$(npm run -s db:url)"']);
     rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);

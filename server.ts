@@ -1,37 +1,36 @@
+import cluster from "node:cluster";
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
-import { type AddressInfo, isIPv6 } from "node:net";
-import { join } from "node:path";
 import type { Logger } from "pino";
-import { type App, createApp, type Routes } from "./app.ts";
+import { type App, createApp } from "./app.ts";
 import { printBanner } from "./banner.ts";
 import { type Config, ConfigError, helpText, readConfig } from "./config.ts";
-import { NotificationFeed } from "./db/changes/notifications.ts";
-import { type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
-import { keepSecret } from "./db/cluster/secrets.ts";
-import { Database } from "./db/database.ts";
-import { explorerRouter } from "./graphql/explorer.ts";
-import { createGraphQL, type GraphQLInterface } from "./graphql/index.ts";
+import { lossOf, type OpenedDatabase } from "./db/cluster/open.ts";
 import { allowsOrigin } from "./http/cors.ts";
 import { Drain } from "./http/drain.ts";
 import type { ServiceState } from "./http/health.ts";
-import { requestIdOf } from "./http/request-id.ts";
+import { answerUnreadable } from "./http/unreadable.ts";
 import { UpgradeGate } from "./http/upgrade-gate.ts";
+import { findSharedPort, listen, portOf, urlOf } from "./listen.ts";
 import { createLog } from "./log.ts";
-import { authRouter } from "./rest-gateway/auth/router.ts";
-import { BearerResolver } from "./rest-gateway/principal/bearer.ts";
-import { Tokens } from "./rest-gateway/principal/tokens.ts";
+import { assemble, issuerOf, openConfigured, type Parts } from "./parts.ts";
+import type { Tokens } from "./rest-gateway/principal/tokens.ts";
+import { serveAsWorker, startWorkers } from "./workers.ts";
 
-export type Service = {
+/** What was started, in this process or in others. */
+export type Started = {
   readonly url: string;
   readonly tokens: Tokens;
-  /** Rounds of waiting for the database so far. */
-  databaseWaits(): number;
-  /** What clients hold open over WebSockets. */
-  open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
   /** Lets running requests end, then ends everything. Calling it again waits for the same end. */
   stop(): Promise<void>;
   /** Resolves when the embedded database has ended although nobody stopped it. */
   readonly databaseLost: Promise<void>;
+};
+
+export type Service = Started & {
+  /** Rounds of waiting for the database so far. */
+  databaseWaits(): number;
+  /** What clients hold open over WebSockets. */
+  open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
 };
 
 /** Milliseconds between two pings of a WebSocket. */
@@ -45,8 +44,16 @@ const SERVER_OPTIONS: ServerOptions = {
   keepAliveTimeout: 65_000,
 };
 
+export type StartOptions = {
+  /** Gives the database, when it isn't to be opened. */
+  readonly open?: () => Promise<OpenedDatabase>;
+  /** Whether to listen only when everything else is ready, for others answer in the meantime. */
+  readonly listensLast?: boolean;
+};
+
 /** Starts the service; rejects, with nothing left running, when it can't. */
-export async function startService(config: Config, log: Logger): Promise<Service> {
+export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
+  const { open = () => openConfigured(config, log), listensLast = false } = options;
   let state: ServiceState = "starting";
   let parts: Parts | null = null;
   const app = createApp({
@@ -54,7 +61,7 @@ export async function startService(config: Config, log: Logger): Promise<Service
     health: {
       state: () => state,
       ping: () => parts!.database.ping(),
-      details: () => ({ details: { graphql: parts!.graphql.reload.health } }),
+      details: () => ({ details: { graphql: parts!.graphql?.reload.health ?? { schema: "not served" } } }),
     },
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
@@ -65,13 +72,16 @@ export async function startService(config: Config, log: Logger): Promise<Service
   const shouldUpgradeCallback = ({ headers }: IncomingMessage) =>
     gate !== undefined && headers.upgrade?.toLowerCase() === "websocket";
   const server = createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback }, app.listener);
+  answerUnreadable(server);
   const connections = new Drain(server);
-  await listen(server, config);
-  const url = config.baseUrl || urlOf(server.address() as AddressInfo, config.host);
+  if (!listensLast) await listen(server, config);
+  const url = config.baseUrl || urlOf({ host: config.host, port: config.port || portOf(server) });
 
   try {
-    parts = await assemble(config, log);
+    parts = await assemble(config, log, open, url);
+    if (listensLast) await listen(server, config);
   } catch (error) {
+    await parts?.close();
     server.closeAllConnections();
     server.close();
     throw error;
@@ -98,103 +108,13 @@ export async function startService(config: Config, log: Logger): Promise<Service
       stopped ??= stop();
       return stopped;
     },
-    databaseLost: opened.cluster
-      ? opened.cluster.ended.then(() => (stopped ? new Promise(() => {}) : undefined))
-      : new Promise(() => {}),
+    databaseLost: lossOf(opened, () => stopped !== undefined),
   };
-}
-
-/** Everything behind the server. */
-type Parts = {
-  readonly opened: OpenedDatabase;
-  readonly database: Database;
-  readonly changes: NotificationFeed;
-  readonly graphql: GraphQLInterface;
-  readonly tokens: Tokens;
-  readonly routes: Routes;
-  close(): Promise<void>;
-};
-
-async function assemble(config: Config, log: Logger): Promise<Parts> {
-  const secret = config.jwtSecret || config.jwtPrivateKey || (await keepSecret(join(config.dataDir, "secret")));
-  const tokens = new Tokens({ secret, privateKey: config.jwtPrivateKey, audience: config.jwtAudience });
-  const opened = await openDatabase({ ...config, secret, log: (level, message) => logLine(log, level, message) });
-  let closing = false;
-  const onConnectionError = (error: Error) => {
-    // At the end both sides hang up, in either order.
-    log[closing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
-  };
-  const database = new Database({ ...config, logins: opened.logins, onConnectionError });
-  const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
-  const close = async () => {
-    closing = true;
-    await changes.close();
-    await database.close();
-    await opened.cluster?.stop();
-  };
-  try {
-    await changes.start();
-    const bearer = new BearerResolver(tokens, config.anonymousRole);
-    const graphql = await createGraphQL({
-      database,
-      changes,
-      anonymousRole: config.anonymousRole,
-      schema: config,
-      documents: {
-        depth: config.maxDepth,
-        complexity: config.maxComplexity,
-        tokens: config.maxTokens,
-        brackets: config.jsonDepth,
-        suggestions: config.embedded,
-      },
-      maxRows: config.maxRows,
-      bodySize: config.bodyLimit,
-      jsonDepth: config.jsonDepth,
-      internalStatus: config.internalStatus,
-      maxSubscriptions: config.wsMaxSubscriptions,
-      maxBufferedBytes: config.wsMaxBufferedBytes,
-      callerOf: (authorization) => bearer.resolve(authorization),
-      requestIdOf,
-      onInternalError: (error, requestId) => log.error({ requestId, err: error }, "unhandled error"),
-      reloadLog: {
-        onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and is served anew"),
-        onFailed: (error, isServing) =>
-          log.error(
-            { err: error },
-            isServing
-              ? "the changed schema can not be served: the old one stays"
-              : "the schema can not be built: GraphQL is not served until it is mended",
-          ),
-        onOmission: (omission) => log.warn({ omission }, "a part of the schema is left out because of its name"),
-      },
-    });
-    const limits = { size: config.bodyLimit, depth: config.jsonDepth };
-    const routes: Routes = {
-      graphql: graphql.handler,
-      explorer: config.graphiql ? explorerRouter() : null,
-      auth: config.migrate ? authRouter({ database: database.auth, tokens, limits }) : null,
-    };
-    return {
-      opened,
-      database,
-      changes,
-      graphql,
-      tokens,
-      routes,
-      close: async () => {
-        await graphql.reload.close();
-        await close();
-      },
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
 }
 
 function openGate(app: App, server: Server, config: Config, { graphql }: Parts, log: Logger): UpgradeGate {
   return new UpgradeGate(server, {
-    routes: [graphql.socket],
+    routes: graphql ? [graphql.socket] : [],
     limits: {
       connections: config.wsMaxConnections,
       connectionsPerAddress: config.wsMaxPerAddress,
@@ -207,28 +127,6 @@ function openGate(app: App, server: Server, config: Config, { graphql }: Parts, 
     addressOf: (request: IncomingMessage) => Object.setPrototypeOf(request, app.express.request).ip ?? "",
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
-}
-
-function listen(server: Server, { host, port }: Config): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, host, () => {
-      server.off("error", reject);
-      resolve();
-    });
-  });
-}
-
-/** Every address of the machine is none that a client could use: this machine's own stands for them. */
-function urlOf({ port }: AddressInfo, host: string): string {
-  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
-  return `http://${isIPv6(name) ? `[${name}]` : name}:${port}`;
-}
-
-function logLine(log: Logger, level: string, message: string): void {
-  if (level === "error") log.error(message);
-  else if (level === "warning") log.warn(message);
-  else log.debug(message);
 }
 
 async function main(): Promise<void> {
@@ -244,8 +142,14 @@ async function main(): Promise<void> {
     if (error instanceof ConfigError) return refuse(error.message);
     throw error;
   }
-  const log = createLog(config.logLevel);
-  const starting = startService(config, log);
+  const log = createLog(config.logLevel, cluster.isWorker ? { worker: cluster.worker!.id, pid: process.pid } : null);
+  if (cluster.isWorker) {
+    const listensLast = cluster.worker!.id > config.workers;
+    return serveAsWorker((open) => startService(config, log, { open, listensLast }), log);
+  }
+
+  if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "settings of PostgREST without a meaning here");
+  const starting = config.workers > 1 ? startInProcesses(config, log) : startService(config, log);
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.on(signal, () => {
       log.info({ signal }, "stopping");
@@ -270,6 +174,15 @@ async function main(): Promise<void> {
     log.debug({ err: error }, "why");
     process.exitCode = 1;
   }
+}
+
+/** What `startService` starts, in processes of its own. */
+async function startInProcesses(config: Config, log: Logger): Promise<Started> {
+  const { workers: count, drainTimeout } = config;
+  const tokens = await issuerOf(config);
+  const environment = { PORT: String(await findSharedPort(config)), PGRST_SERVER_PORT: "" };
+  const open = () => openConfigured(config, log);
+  return { tokens, ...(await startWorkers({ count, environment, drainTimeout, open, log })) };
 }
 
 function refuse(message: string): void {

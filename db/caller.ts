@@ -1,3 +1,6 @@
+import type { Statement } from "./batch.ts";
+import type { Setting } from "./catalog/catalog.ts";
+
 /** Who asks: the Postgres role of the request and the verified claims of its token. */
 export type Caller = {
   readonly role: string;
@@ -33,27 +36,47 @@ export function requestHeaders(headers: Readonly<Record<string, unknown>>): stri
   return JSON.stringify(shown);
 }
 
-export type Identity = { readonly caller: Caller; readonly request: RequestContext };
+/** `settings` hold for the one transaction, besides those that every transaction is told. */
+export type Identity = {
+  readonly caller: Caller;
+  readonly request: RequestContext;
+  readonly settings?: readonly Setting[];
+};
 
-/** The names of the settings of a transaction, in the order of `settingsOf`. */
-export const SETTINGS = [
-  "role",
-  "request.jwt.claims",
-  "request.method",
-  "request.path",
-  "request.headers",
-  "statement_timeout",
-] as const;
+/** Settings that every transaction is told; `statement_timeout` in milliseconds, unless the identity's own has one. */
+function settingsOf({ caller, request, settings = [] }: Identity, statementTimeout: number): Setting[] {
+  const isLimited = settings.some(([name]) => name === "statement_timeout");
+  return [
+    // Before the role: it may lack the right to set them.
+    ...settings,
+    ["role", caller.role],
+    ["request.jwt.claims", claimsText(caller)],
+    ["request.method", request.method],
+    ["request.path", request.path],
+    ["request.headers", request.headers],
+    ...(isLimited ? [] : [["statement_timeout", String(statementTimeout)] as const]),
+  ];
+}
+
+const MAX_TEXTS = 1000;
+const statementTexts = new Map<string, string>();
 
 /** What a transaction is told before its first statement; every value is text, so that nothing can fail on the way. */
-export const settingsOf = ({ caller, request }: Identity, statementTimeout: number): string[] => [
-  caller.role,
-  claimsText(caller),
-  request.method,
-  request.path,
-  request.headers,
-  String(statementTimeout),
-];
+export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
+  const settings = settingsOf(identity, statementTimeout);
+  let key = "";
+  for (const [name] of settings) key += `${name},`;
+  let text = statementTexts.get(key);
+  if (text === undefined) {
+    const calls = settings.map(
+      ([name], i) => `pg_catalog.set_config('${name.replaceAll("'", "''")}', $${i + 1}, true)`,
+    );
+    text = `select ${calls.join(", ")}`;
+    if (statementTexts.size >= MAX_TEXTS) statementTexts.clear();
+    statementTexts.set(key, text);
+  }
+  return { text, values: settings.map(([, value]) => value) };
+}
 
 const texts = new WeakMap<Caller, string>();
 

@@ -1,7 +1,6 @@
 import pg from "pg";
 import type { Logins } from "./cluster/provision.ts";
-import { readConstraintMessages } from "./constraint-messages.ts";
-import type { ConstraintMessages } from "./errors.ts";
+import { ApiError, loginRequired } from "./errors.ts";
 import { Transactions } from "./transaction.ts";
 
 export type DatabaseOptions = {
@@ -21,7 +20,6 @@ export class Database {
   /** Ordinary connections, for the catalog and for health. */
   readonly catalog: pg.Pool;
   readonly auth: Transactions;
-  constraintMessages: ConstraintMessages = new Map();
   readonly #data: Transactions;
   readonly #service: Transactions;
 
@@ -50,13 +48,10 @@ export class Database {
     return this.#data.syncs + this.#service.syncs + this.auth.syncs;
   }
 
-  /** The pool whose login may become `role`. */
+  /** The pool whose login may become `role`. "" is nobody, where nobody may do anything: throws ApiError. */
   forRole(role: string): Transactions {
+    if (role === "") throw new ApiError(loginRequired(false));
     return role === "service_role" ? this.#service : this.#data;
-  }
-
-  async readConstraintMessages(): Promise<void> {
-    this.constraintMessages = await readConstraintMessages(this.catalog);
   }
 
   /** Rejects when the database does not answer. */

@@ -5,6 +5,8 @@ export type Problem = {
   readonly message: string;
   readonly details?: string;
   readonly hint?: string;
+  /** What Postgres would call it, for the interface that speaks in its codes. */
+  readonly sqlstate?: string;
 };
 
 export const CODES = [
@@ -33,12 +35,19 @@ export const unstorableText = (): Problem => ({
   status: 400,
   code: "VALIDATION_ERROR",
   message: "text must not contain a NUL character or half of a surrogate pair",
+  sqlstate: "22021",
 });
 
 export const databaseUnavailable = (): Problem => ({
   status: 503,
   code: "INTERNAL_ERROR",
   message: "the database is not available: try again",
+});
+
+export const connectionsBusy = (): Problem => ({
+  status: 504,
+  code: "INTERNAL_ERROR",
+  message: "no connection to the database got free in time: try again",
 });
 
 export const outcomeUnknown = (): Problem => ({
@@ -51,6 +60,7 @@ export const resultTooLarge = (bytes: number): Problem => ({
   status: 400,
   code: "VALIDATION_ERROR",
   message: `the answer of the database is larger than ${bytes} bytes: ask for less at a time`,
+  sqlstate: "54000",
 });
 
 export const tooManyRows = (max: number): Problem => ({

@@ -1,9 +1,9 @@
 import pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import { Batch, type NamedStatement, type Result, type Statement } from "./batch.ts";
-import { type Identity, SETTINGS, settingsOf } from "./caller.ts";
+import { type Identity, settingsStatement } from "./caller.ts";
 import { RawClient } from "./connection.ts";
-import { ApiError, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
+import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
 
 export type { Result, Statement } from "./batch.ts";
 
@@ -22,13 +22,18 @@ export type TransactionOptions = {
 export type RunOptions = {
   /** All statements see the database as the first one saw it. Costs no further wait. */
   readonly snapshot?: boolean;
+  /** Another isolation than read committed. */
+  readonly isolation?: "repeatable read" | "serializable" | null;
+  /** Undoes everything in the end, after the checks that a commit would make. */
+  readonly rollback?: boolean;
+  /** Called when a connection is free for the transaction. */
+  readonly onConnected?: () => void;
   /** For writes: an answer that is refused for its size would hide that they were made. */
   readonly takesAll?: boolean;
   /** Ends the transaction: a waiting one never reaches the database, a running one is cancelled there. */
   readonly signal?: AbortSignal | undefined;
 };
 
-const SETTINGS_SQL = `select ${SETTINGS.map((name, i) => `pg_catalog.set_config('${name}', $${i + 1}, true)`).join(", ")}`;
 const CANCEL_MILLISECONDS = 5000;
 const MAX_NAMES_PER_ROLE = 2000;
 /** Longer statements are not kept: what anybody may ask for once would take megabytes on every connection. */
@@ -64,9 +69,10 @@ export class Transactions {
    * except when the connection is lost while a commit is under way: that outcome is unknown, and not tried again.
    */
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
-    const snapshot = options.snapshot === true && statements.length > 1;
-    const batch = this.#statementsOf(identity, statements, snapshot);
+    const frame = frameOf(statements, options);
+    const batch = this.#statementsOf(identity, statements, frame);
     const client = await this.#connect();
+    options.onConnected?.();
     if (options.signal?.aborted) {
       client.release();
       throw options.signal.reason;
@@ -75,7 +81,7 @@ export class Transactions {
     let broken: Error | undefined;
     try {
       const results = await this.#submitTwice(client, batch, options.takesAll === true);
-      const first = snapshot ? 2 : 1;
+      const first = frame.begin.length + 1;
       return results.slice(first, first + statements.length);
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
@@ -96,17 +102,21 @@ export class Transactions {
     try {
       return await this.#pool.connect();
     } catch (error) {
-      throw new ApiError(databaseUnavailable(), { cause: error });
+      const { totalCount, idleCount, options } = this.#pool;
+      const isBusy = totalCount >= options.max && idleCount === 0;
+      throw new ApiError(isBusy ? connectionsBusy() : databaseUnavailable(), { cause: error });
     }
   }
 
-  #statementsOf(identity: Identity, statements: readonly Statement[], snapshot: boolean): NamedStatement[] {
+  #statementsOf(identity: Identity, statements: readonly Statement[], { begin, end }: Frame): NamedStatement[] {
     const { role } = identity.caller;
-    const settings = { text: SETTINGS_SQL, values: settingsOf(identity, this.#options.statementTimeout) };
+    const settings = settingsStatement(identity, this.#options.statementTimeout);
     for (const { values } of statements) for (const value of values) refuseUnstorable(value);
     for (const value of settings.values) refuseUnstorable(value);
-    const all = snapshot ? [BEGIN_SNAPSHOT, settings, ...statements, COMMIT] : [settings, ...statements];
-    return all.map((statement) => ({ ...statement, name: this.#nameOf(role, statement.text) }));
+    return [...begin, settings, ...statements, ...end].map((statement) => ({
+      ...statement,
+      name: this.#nameOf(role, statement.text),
+    }));
   }
 
   // Row-level policies are part of a plan: one name for two roles would be planned anew at each change of role.
@@ -151,8 +161,8 @@ export class Transactions {
   async #recover(client: pg.PoolClient, error: DatabaseError, first: Statement | undefined): Promise<void> {
     if (isLost(error)) return;
     await untilReady(client);
-    // The error skipped our COMMIT: the connection would stay in the failed transaction.
-    if (first?.text === BEGIN_SNAPSHOT.text) await client.query("rollback").catch(() => {});
+    // The error skipped what would end it: the connection would stay in the failed transaction.
+    if (first?.text.startsWith(BEGIN)) await client.query("rollback").catch(() => {});
   }
 
   #cancelOn(signal: AbortSignal, client: pg.PoolClient): { settle(): Promise<void> } {
@@ -170,8 +180,20 @@ export class Transactions {
   }
 }
 
-const BEGIN_SNAPSHOT: Statement = { text: "begin isolation level repeatable read", values: [] };
-const COMMIT: Statement = { text: "commit", values: [] };
+/** What stands around the statements of a transaction; nothing around the usual one, which is that of the Sync. */
+type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
+
+const BEGIN = "begin isolation level";
+const command = (text: string): Statement => ({ text, values: [] });
+const COMMIT = [command("commit")];
+const ROLLBACK = [command("set constraints all immediate"), command("rollback")];
+const UNFRAMED: Frame = { begin: [], end: [] };
+
+function frameOf(statements: readonly Statement[], { snapshot, isolation, rollback }: RunOptions): Frame {
+  const needed = isolation ?? (snapshot && statements.length > 1 ? "repeatable read" : null);
+  if (needed === null && !rollback) return UNFRAMED;
+  return { begin: [command(`${BEGIN} ${needed ?? "read committed"}`)], end: rollback ? ROLLBACK : COMMIT };
+}
 
 function refuseUnstorable(value: string | null): void {
   if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());

@@ -39,7 +39,13 @@ export type EngineOptions = {
   readonly limits: DocumentLimits;
   /** Rows that one answer may be made of. */
   readonly maxRows: number;
+  /** Tables that a schema is built for: PostGraphile's time for it grows with their square, and nothing else runs meanwhile. */
+  readonly maxTables: number;
+  countTables(): number;
 };
+
+const tooManyTables = (tables: number, max: number) =>
+  new Error(`${tables} tables are more than GRAPHQL_MAX_TABLES allows (${max})`);
 
 const MAX_NAME_IN_MESSAGE = 100;
 
@@ -73,7 +79,9 @@ export class Engine {
    * is served now, the old one stays. What is new and can't be named is left out.
    */
   async rebuild(): Promise<void> {
-    const built = await build(this.#options);
+    const { maxTables, countTables } = this.#options;
+    if (countTables() > maxTables) throw tooManyTables(countTables(), maxTables);
+    const built = await buildSchema({ ...this.#options.schema, catalog: this.#options.database.catalog });
     const missing = built.omissions.filter((omission) => !this.omissions.includes(omission));
     const lost = this.#served && missing.length > 0 ? lostFields(this.#served.schema, built.schema) : [];
     if (lost.length > 0) throw wouldBeLost(lost, missing);
@@ -159,14 +167,6 @@ const noSchema = (): Problem => ({
   code: "INTERNAL_ERROR",
   message: "the GraphQL schema can not be built: the log and /health say why",
 });
-
-async function build({ database, schema }: EngineOptions): Promise<BuiltSchema> {
-  const [built] = await Promise.all([
-    buildSchema({ ...schema, catalog: database.catalog }),
-    database.readConstraintMessages(),
-  ]);
-  return built;
-}
 
 /** Whether each field of the mutation makes all of `data` null when it fails. */
 function hasOnlyNonNullFields(

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
+import type { ConstraintMessages } from "../db/errors.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { graphqlHandler } from "./http.ts";
@@ -15,6 +16,9 @@ export type GraphQLOptions = {
   readonly schema: EngineOptions["schema"];
   readonly documents: EngineOptions["limits"];
   readonly maxRows: number;
+  readonly maxTables: number;
+  countTables(): number;
+  constraintMessages(): ConstraintMessages;
   readonly bodySize: number;
   readonly jsonDepth: number;
   readonly internalStatus: number;
@@ -42,6 +46,8 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     schema: options.schema,
     limits: options.documents,
     maxRows: options.maxRows,
+    maxTables: options.maxTables,
+    countTables: options.countTables,
   });
   const reload = new SchemaReload(engine, options.reloadLog);
   await reload.start();
@@ -50,7 +56,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   const shared = {
     engine,
     anonymousRole,
-    constraintMessages: () => database.constraintMessages,
+    constraintMessages: options.constraintMessages,
     requestIdOf: options.requestIdOf,
     onInternalError: options.onInternalError,
   };

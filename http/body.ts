@@ -30,11 +30,12 @@ function refuseMediaType(request: IncomingMessage): void {
   const type = request.headers["content-type"];
   const isJson = type !== undefined && /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type.trim());
   if (!isJson) throw unsupported("the body must be sent as Content-Type: application/json");
-  if (request.headers["content-encoding"] !== undefined)
-    throw unsupported("the body must be sent without Content-Encoding");
 }
 
-function readBytes(request: IncomingMessage, maxSize: number): Promise<Buffer> {
+/** Throws ApiError: 413 over `maxSize` bytes, 415 for a body that is compressed. */
+export function readBytes(request: IncomingMessage, maxSize: number): Promise<Buffer> {
+  if (request.headers["content-encoding"] !== undefined)
+    return Promise.reject(unsupported("the body must be sent without Content-Encoding"));
   if (Number(request.headers["content-length"] ?? 0) > maxSize) return Promise.reject(tooLarge(maxSize));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

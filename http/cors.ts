@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import cors from "cors";
+import corsLibrary from "cors";
 
 const MAX_AGE_SECONDS = 600;
 
@@ -7,29 +7,53 @@ const MAX_AGE_SECONDS = 600;
 export const allowsOrigin = (allowed: readonly string[]) => (origin: string) =>
   allowed.includes("*") || allowed.includes(origin);
 
-const EXPOSED_HEADERS = ["X-Request-Id", "Retry-After"];
+const EXPOSED_HEADERS = [
+  "X-Request-Id",
+  "Retry-After",
+  "Content-Encoding",
+  "Content-Length",
+  "Content-Location",
+  "Content-Profile",
+  "Content-Range",
+  "Location",
+  "Preference-Applied",
+  "Proxy-Status",
+  "Server-Timing",
+  "Warning",
+];
 
 type CorsHandler = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 
 /** Cross-origin calls from browsers; credentials (cookies) only from origins that are named. */
-export function corsHandler(allowed: readonly string[]): CorsHandler {
+export type Cors = {
+  /** Names and values of the headers of every answer, by turns; those that depend on the request are set by `handle`. */
+  readonly headers: readonly string[];
+  /** Answers preflights; goes on with every other request. */
+  readonly handle: CorsHandler;
+};
+
+export function cors(allowed: readonly string[]): Cors {
   const all = allowed.includes("*");
-  const library = cors({
+  const library = corsLibrary({
     origin: all ? "*" : [...allowed],
     credentials: !all,
     maxAge: MAX_AGE_SECONDS,
     exposedHeaders: EXPOSED_HEADERS,
   }) as CorsHandler;
-  if (!all) return library;
+  if (!all) return { headers: [], handle: skipPlainOptions(library) };
 
-  // Where every origin may call, all answers but those to OPTIONS have the same headers.
-  const headers = new Map([
-    ["Access-Control-Allow-Origin", "*"],
-    ["Access-Control-Expose-Headers", EXPOSED_HEADERS.join(",")],
-  ]);
-  return (request, response, next) => {
-    if (request.method === "OPTIONS") return library(request, response, next);
-    response.setHeaders(headers);
-    next();
-  };
+  // Where every origin may call, all answers but those to preflights have the same headers.
+  const headers = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED_HEADERS.join(",")];
+  const handle: CorsHandler = (request, response, next) =>
+    request.method === "OPTIONS" ? library(request, response, next) : next();
+  return { headers, handle: skipPlainOptions(handle) };
 }
+
+/** The library answers every OPTIONS: one that asks for no method is no preflight, but a question to the resource. */
+const skipPlainOptions =
+  (handle: CorsHandler): CorsHandler =>
+  (request, response, next) => {
+    const isPlain = request.method === "OPTIONS" && request.headers["access-control-request-method"] === undefined;
+    if (isPlain) next();
+    else handle(request, response, next);
+  };

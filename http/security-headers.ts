@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import helmet from "helmet";
 
-/** Helmet's headers. They are the same for every answer, so helmet is asked once, and not for each request. */
-export function securityHeaders(): (response: ServerResponse) => void {
-  const headers = new Map<string, string>();
+/** Helmet's headers, names and values by turns. They are the same for every answer, so helmet is asked once. */
+export function securityHeaders(): readonly string[] {
+  const headers: string[] = [];
   const recorder = {
-    setHeader: (name: string, value: string) => headers.set(name, value),
+    setHeader: (name: string, value: string) => headers.push(name, value),
     removeHeader: () => {},
   };
   helmet()({} as IncomingMessage, recorder as unknown as ServerResponse, () => {});
-  return (response) => void response.setHeaders(headers);
+  return headers;
 }

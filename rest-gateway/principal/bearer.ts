@@ -1,17 +1,22 @@
 import { type Caller, nobody } from "../../db/caller.ts";
-import { type Claims, TokenError, type Tokens } from "./tokens.ts";
+import { TokenError, type Verifier } from "./verified-tokens.ts";
+
+/** `"Bearer eyJ…"` → `"eyJ…"`, a token perhaps; null for another scheme. */
+export function bearerToken(authorization: string): string | null {
+  const scheme = /^Bearer +/i.exec(authorization);
+  return scheme && (authorization.slice(scheme[0].length).trimEnd() || null);
+}
 
 /**
  * `Authorization: Bearer <token>` → who asks. Without a token, or with one that is not good, it is nobody; whether that
  * will do is for each interface to say.
  */
 export class BearerResolver {
-  readonly #tokens: Tokens;
+  readonly #tokens: Verifier;
   readonly #anonymousRole: string;
-  readonly #callers = new WeakMap<Claims, Caller>();
   readonly #nobody: Caller;
 
-  constructor(tokens: Tokens, anonymousRole: string) {
+  constructor(tokens: Verifier, anonymousRole: string) {
     this.#tokens = tokens;
     this.#anonymousRole = anonymousRole;
     this.#nobody = nobody(anonymousRole);
@@ -19,22 +24,13 @@ export class BearerResolver {
 
   resolve(authorization: unknown): Caller {
     if (authorization === undefined || authorization === null || authorization === "") return this.#nobody;
-    const token = typeof authorization === "string" ? /^Bearer +([\w.~+/=-]+) *$/i.exec(authorization)?.[1] : undefined;
-    if (token === undefined) return nobody(this.#anonymousRole, "invalid");
+    const token = typeof authorization === "string" ? bearerToken(authorization) : null;
+    if (token === null) return nobody(this.#anonymousRole, "invalid");
     try {
-      return this.#callerOf(this.#tokens.verify(token));
+      return this.#tokens.verify(token);
     } catch (error) {
       if (error instanceof TokenError) return nobody(this.#anonymousRole, error.reason);
       throw error;
     }
-  }
-
-  #callerOf(claims: Claims): Caller {
-    const known = this.#callers.get(claims);
-    if (known) return known;
-    const role = claims.role === "anon" ? this.#anonymousRole : claims.role;
-    const caller: Caller = { role, claims, expiresAt: claims.exp * 1000, refused: null };
-    this.#callers.set(claims, caller);
-    return caller;
   }
 }

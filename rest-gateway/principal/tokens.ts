@@ -1,15 +1,11 @@
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  createSecretKey,
-  type KeyObject,
-  randomUUID,
-} from "node:crypto";
+import { randomUUID } from "node:crypto";
 import jwt from "jsonwebtoken";
+import type { Caller } from "../../db/caller.ts";
+import { rsaKey, type SigningKey, secretKey } from "./keys.ts";
+import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
 
-/** Claims of a verified token. `permissions` are the application's own words. */
-export type Claims = {
+/** Claims of one of our tokens. `permissions` are the application's own words. */
+type Claims = {
   readonly sub?: string;
   readonly name?: string;
   readonly role: string;
@@ -35,29 +31,13 @@ export type TokenPair = {
   readonly tokenType: "Bearer";
 };
 
-export class TokenError extends Error {
-  readonly reason: "expired" | "invalid";
-  constructor(reason: "expired" | "invalid") {
-    super(`token ${reason}`);
-    this.reason = reason;
-  }
-}
-
 export const ACCESS_SECONDS = 3600;
 export const REFRESH_SECONDS = 7 * 24 * 3600;
 const KEY_SECONDS = 10 * 365 * 24 * 3600;
 const ISSUER = "content-service";
-const MAX_CACHED = 10_000;
 
 /** Roles of API keys; a key stands for nobody in particular. */
 const KEY_ROLES: ReadonlySet<string> = new Set(["anon", "service_role"]);
-
-type Key = {
-  readonly algorithm: "HS256" | "RS256";
-  readonly sign: KeyObject;
-  readonly verify: KeyObject;
-  readonly kid: string;
-};
 
 export type TokenOptions = {
   /** At least 32 bytes. Ignored when there is a private key. */
@@ -66,20 +46,24 @@ export type TokenOptions = {
   readonly privateKey: string;
   /** Audience to give and to ask for, or "". */
   readonly audience: string;
+  /** The Postgres role of those who come with the key for everybody, whose claim says `anon`. */
+  readonly anonymousRole: string;
 };
 
 /**
- * Issues and verifies tokens: the one algorithm of the key, an end, a role, and for users a subject and the type
- * "access". What was verified is remembered until it ends.
+ * Issues our tokens and verifies them: the one algorithm of the key, our name as issuer, an end, a role, and for users a
+ * subject and the type "access".
  */
-export class Tokens {
-  readonly #key: Key;
+export class Tokens implements Verifier {
+  readonly #key: SigningKey;
   readonly #audience: string;
-  readonly #verified = new Map<string, Claims>();
+  readonly #anonymousRole: string;
+  readonly #verified = new VerifiedTokens((token) => this.#check(token));
 
-  constructor({ secret, privateKey, audience }: TokenOptions) {
+  constructor({ secret, privateKey, audience, anonymousRole }: TokenOptions) {
     this.#key = privateKey === "" ? secretKey(secret) : rsaKey(privateKey);
     this.#audience = audience;
+    this.#anonymousRole = anonymousRole;
   }
 
   issuePair(user: TokenUser): TokenPair {
@@ -97,18 +81,14 @@ export class Tokens {
     return this.#sign({ role }, KEY_SECONDS);
   }
 
-  /** Throws TokenError. */
-  verify(token: string): Claims {
-    const known = this.#verified.get(token);
-    if (known) {
-      if (known.exp * 1000 > Date.now()) return known;
-      this.#verified.delete(token);
-      throw new TokenError("expired");
-    }
-    const claims = this.#check(token);
-    if (this.#verified.size >= MAX_CACHED) this.#verified.delete(this.#verified.keys().next().value as string);
-    this.#verified.set(token, claims);
-    return claims;
+  verify(token: string): Caller {
+    return this.#verified.callerOf(token);
+  }
+
+  verifyKey(token: string): Caller {
+    const caller = this.verify(token);
+    if (!KEY_ROLES.has(caller.claims.role as string)) throw new TokenError("invalid");
+    return caller;
   }
 
   /** Public keys for others who verify our tokens; none when they are signed with a secret. */
@@ -130,7 +110,7 @@ export class Tokens {
     });
   }
 
-  #check(token: string): Claims {
+  #check(token: string): Caller {
     let claims: unknown;
     try {
       claims = jwt.verify(token, this.#key.verify, {
@@ -142,7 +122,8 @@ export class Tokens {
       throw new TokenError(error instanceof jwt.TokenExpiredError ? "expired" : "invalid");
     }
     if (!isComplete(claims)) throw new TokenError("invalid");
-    return claims;
+    const role = claims.role === "anon" ? this.#anonymousRole : claims.role;
+    return { role, claims, expiresAt: claims.exp * 1000, refused: null };
   }
 }
 
@@ -154,18 +135,3 @@ function isComplete(claims: unknown): claims is Claims {
   if (KEY_ROLES.has(role)) return type === undefined;
   return type === "access" && typeof sub === "string" && /^[0-9]{1,18}$/.test(sub);
 }
-
-function secretKey(secret: string): Key {
-  const key = createSecretKey(secret, "utf8");
-  return { algorithm: "HS256", sign: key, verify: key, kid: fingerprint(secret) };
-}
-
-function rsaKey(pem: string): Key {
-  const sign = createPrivateKey(pem);
-  const verify = createPublicKey(sign);
-  return { algorithm: "RS256", sign, verify, kid: fingerprint(verify.export({ format: "der", type: "spki" })) };
-}
-
-/** Says which key it was, and nothing about it. */
-const fingerprint = (key: string | Buffer) =>
-  createHash("sha256").update("kid").update(key).digest("base64url").slice(0, 16);

@@ -1,0 +1,51 @@
+import type { IncomingMessage } from "node:http";
+import type { Caller } from "../db/caller.ts";
+import type { Catalog } from "../db/catalog/catalog.ts";
+import { apiDescription } from "./openapi/description.ts";
+import type { Answer } from "./table/answer/answer.ts";
+import { parseAccept } from "./table/parse/media.ts";
+import { descriptionOff, methodNotAllowed } from "./table/problem.ts";
+import { typesOf } from "./types/database.ts";
+
+export type DocumentOptions = {
+  readonly openApi: "follow-privileges" | "ignore-privileges" | "off";
+  /** The address of the service, as clients see it. */
+  readonly baseUrl: string;
+};
+
+const METHODS = ["OPTIONS", "GET", "HEAD"];
+
+/**
+ * What describes the interface itself: OpenAPI at its root, and `types.ts` for TypeScript, unless a table is called so.
+ * Null for every other path.
+ */
+export function documentAt(
+  path: string,
+  { method = "GET", headers }: IncomingMessage,
+  caller: Caller,
+  catalog: Catalog,
+  options: DocumentOptions,
+): Answer | null {
+  if (path !== "" && (path !== "types.ts" || isTable(path, catalog))) return null;
+  if (method === "OPTIONS") return { status: 200, headers: [["Allow", METHODS.join(",")]], body: null };
+  if (!METHODS.includes(method)) throw methodNotAllowed(method, METHODS);
+  if (path === "types.ts") return document("text/plain; charset=utf-8", typesOf(catalog));
+  if (options.openApi === "off") throw descriptionOff();
+  const schema = headers["accept-profile"] ?? catalog.schemas.keys().next().value ?? "";
+  const { contentType, body } = apiDescription(catalog, {
+    schema: String(schema),
+    role: caller.role,
+    baseUrl: options.baseUrl,
+    ignorePrivileges: options.openApi === "ignore-privileges",
+    accept: parseAccept(headers.accept),
+  });
+  return document(contentType, body);
+}
+
+const isTable = (name: string, { schemas }: Catalog) => [...schemas.values()].some(({ tables }) => tables.has(name));
+
+const document = (type: string, text: string): Answer => ({
+  status: 200,
+  headers: [["Content-Type", type]],
+  body: Buffer.from(text),
+});

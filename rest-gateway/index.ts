@@ -1,0 +1,108 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { RequestHandler } from "express";
+import type { Setting } from "../db/catalog/catalog.ts";
+import { LiveCatalog } from "../db/catalog/live.ts";
+import type { Database } from "../db/database.ts";
+import type { Head } from "../http/head.ts";
+import { type AuthOptions, authRouter } from "./auth/router.ts";
+import { docsRouter } from "./docs/page.ts";
+import { type DocumentOptions, documentAt } from "./documents.ts";
+import { TableCallers } from "./principal/table-callers.ts";
+import type { Tokens } from "./principal/tokens.ts";
+import type { Verifier } from "./principal/verified-tokens.ts";
+import { TableInterface } from "./table/index.ts";
+
+/** Settings of the REST interfaces; the names are those of the service's settings. */
+export type RestSettings = {
+  readonly schemas: readonly string[];
+  readonly extraSearchPath: readonly string[];
+  readonly anonymousRole: string;
+  readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
+  readonly transactionEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
+  readonly safeUpdate: boolean;
+  readonly aggregates: boolean;
+  readonly showsPlans: boolean;
+  /** 0 is no limit. */
+  readonly maxTableRows: number;
+  /** 0 is no limit. */
+  readonly maxResultBytes: number;
+  readonly maxEmbedDepth: number;
+  readonly maxConditionDepth: number;
+  readonly tableBodyLimit: number;
+  readonly jsonDepth: number;
+  readonly openApi: DocumentOptions["openApi"];
+  readonly serverTiming: boolean;
+  readonly apiKeyRequired: boolean;
+  readonly appSettings: readonly Setting[];
+};
+
+export type RestOptions = {
+  readonly settings: RestSettings;
+  readonly database: Database;
+  readonly verifier: Verifier;
+  readonly tokens: Tokens;
+  /** Null where nobody signs in. */
+  readonly auth: Omit<AuthOptions, "database" | "tokens"> | null;
+  readonly hasDocs: boolean;
+  /** The address of the service. */
+  readonly baseUrl: string;
+  onInternalError(error: unknown, requestId: string): void;
+  readonly catalogLog: ConstructorParameters<typeof LiveCatalog>[0]["log"];
+};
+
+export type RestInterface = {
+  readonly catalog: LiveCatalog;
+  readonly tables: (request: IncomingMessage, response: ServerResponse, head: Head) => Promise<void>;
+  readonly docs: RequestHandler | null;
+  readonly auth: RequestHandler | null;
+};
+
+/** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
+export async function createRest(options: RestOptions): Promise<RestInterface> {
+  const { settings, database, tokens, verifier, auth, hasDocs, catalogLog: log } = options;
+  const { schemas, extraSearchPath, apiKeyRequired } = settings;
+  const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log });
+  await catalog.start();
+  const tables = tableInterface(options, catalog);
+  return {
+    catalog,
+    tables: (request, response, head) => tables.handle(request, response, head),
+    // Where tokens come from somebody else, keys do too.
+    docs: hasDocs
+      ? docsRouter({ anonKey: apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null })
+      : null,
+    auth: auth && authRouter({ ...auth, database: database.auth, tokens }),
+  };
+}
+
+function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
+  const { settings, database, verifier, baseUrl, onInternalError } = options;
+  const { anonymousRole, apiKeyRequired, openApi, preRequest } = settings;
+  const callers = new TableCallers({ tokens: verifier, apiKeyRequired, anonymousRole });
+  return new TableInterface({
+    database,
+    catalog,
+    anonymousRole,
+    prepare: {
+      maxRows: settings.maxTableRows || null,
+      allowsAggregates: settings.aggregates,
+      allowsPlans: settings.showsPlans,
+      safeUpdate: settings.safeUpdate,
+      maxBytes: settings.maxResultBytes || null,
+      extraSearchPath: settings.extraSearchPath,
+      txEnd: settings.transactionEnd,
+      appSettings: settings.appSettings,
+    },
+    limits: {
+      bodySize: settings.tableBodyLimit,
+      bodyDepth: settings.jsonDepth,
+      embedDepth: settings.maxEmbedDepth,
+      conditionDepth: settings.maxConditionDepth,
+    },
+    preRequest,
+    showsTiming: settings.serverTiming,
+    callerOf: (headers) => callers.resolve(headers),
+    document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
+    onInternalError,
+  });
+}

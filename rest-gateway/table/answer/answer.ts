@@ -1,0 +1,137 @@
+import { writeKey } from "../parse/key.ts";
+import { type CallPlan, isChange, isPut, type Plan, type ReadPlan } from "../plan/plan.ts";
+import type { Prepared } from "../prepare.ts";
+import { notSingular } from "../problem.ts";
+import type { Ran } from "../run.ts";
+import { RESULT } from "../write/result.ts";
+import { appliedPreferences } from "./applied-preferences.ts";
+import { type ContentRange, changedRange, readRange } from "./content-range.ts";
+import { type Header, responseHeaders, responseStatus } from "./response-settings.ts";
+import { warningOf } from "./warning.ts";
+
+/** What is sent; the body is the bytes that Postgres finished. */
+export type Answer = {
+  readonly status: number;
+  readonly headers: readonly Header[];
+  /** Set by a function of the database: they take the place of the service's own. */
+  readonly given?: readonly Header[];
+  readonly body: Buffer | null;
+};
+
+/** The URL of a request, in its two parts. */
+export type Address = { readonly path: string; readonly search: string };
+
+/**
+ * What the row of the statement means as an answer. Throws TableError where it is not
+ * what was asked for.
+ */
+export function answer(prepared: Prepared, ran: Ran, address: Address): Answer {
+  const { plan, profile } = prepared;
+  if (plan.format.explain) return explanation(plan, ran);
+  const row = ran.main.rows[0]!;
+  const text = (column: number) => row[column]?.toString() ?? null;
+  const rows = Number(text(RESULT.rows));
+  const total = text(RESULT.total);
+  const affected = total === null ? rows : Number(total);
+  if (plan.format.isSingular && rows !== 1) throw notSingular(rows);
+
+  const range = isChange(plan) ? changedRange(plan, affected) : rangeOf(plan, rows, ran, total);
+  const body = bodyKind(plan);
+  const location = text(RESULT.location);
+  const applied = appliedPreferences(prepared);
+  const warning = warningOf(plan);
+  const headers: Header[] = [
+    ...(body === "none" ? [] : ([["Content-Type", plan.format.contentType]] as const)),
+    ...(isPut(plan) ? [] : ([["Content-Range", range.header]] as const)),
+    ...(plan.kind === "read" && isShort(address) ? ([["Content-Location", canonical(address)]] as const) : []),
+    ...(profile === null || body === "none" ? [] : ([["Content-Profile", profile]] as const)),
+    ...(location === null ? [] : ([["Location", locationOf(plan, address.path, JSON.parse(location))]] as const)),
+    ...(applied === "" ? [] : ([["Preference-Applied", applied]] as const)),
+    ...(warning === null ? [] : ([["Warning", warning]] as const)),
+  ];
+  const given = text(RESULT.headers);
+  return {
+    status: responseStatus(text(RESULT.status)) ?? statusOf(plan, range, affected, text(RESULT.updated)),
+    headers,
+    ...(given !== null && { given: responseHeaders(given) }),
+    body: body === "sent" ? (row[RESULT.body] ?? EMPTY) : null,
+  };
+}
+
+const EMPTY = Buffer.alloc(0);
+
+/** "only told" are headers alone, as for HEAD. */
+function bodyKind(plan: Plan): "sent" | "only told" | "none" {
+  if (plan.kind === "read") return plan.isBodiless ? "only told" : "sent";
+  if (plan.kind === "call") {
+    if (plan.function.returns.kind === "void") return "none";
+    return plan.isBodiless ? "only told" : "sent";
+  }
+  return plan.representation ? "sent" : "none";
+}
+
+function rangeOf(plan: ReadPlan | CallPlan, rows: number, ran: Ran, counted: string | null): ContentRange {
+  if (plan.kind === "read") return readRange(plan.rows.offset, rows, totalOf(plan.count, counted, ran));
+  const total = counted === null ? null : Number(counted);
+  const offset = plan.rows?.offset ?? 0;
+  // A refusal would hide what the function has written.
+  return readRange(plan.isReadOnly ? offset : Math.min(offset, total ?? offset), rows, total);
+}
+
+/** An estimate counts as far as it is allowed to; beyond that it is what the planner expects. */
+function totalOf(
+  count: Extract<Plan, { kind: "read" }>["count"],
+  counted: string | null,
+  { estimate }: Ran,
+): number | null {
+  if (count === null) return null;
+  const exact = counted === null ? null : Number(counted);
+  if (count.kind === "exact" || (count.kind === "estimated" && exact! <= count.exactUpTo)) return exact;
+  const planned = plannedRows(estimate!.rows[0]![0]!);
+  return exact === null ? planned : Math.max(planned, exact);
+}
+
+/** `[{"Plan": {"Plan Rows": 42, …}}]` → 42 */
+const plannedRows = (explained: Buffer): number => JSON.parse(explained.toString())[0].Plan["Plan Rows"];
+
+function statusOf(plan: Plan, range: ContentRange, affected: number, updated: string | null): number {
+  switch (plan.kind) {
+    case "read":
+      return range.isPartial ? 206 : 200;
+    case "call":
+      if (plan.function.returns.kind === "void") return 204;
+      return range.isPartial ? 206 : 200;
+    case "insert": {
+      const inserted = affected - Number(updated ?? 0);
+      if (plan.key) return plan.representation ? (inserted > 0 ? 201 : 200) : 204;
+      return plan.conflict?.action === "update" && inserted <= 0 ? 200 : 201;
+    }
+    default:
+      return plan.representation ? 200 : 204;
+  }
+}
+
+/** `/rest/v1/users?id=eq.5` */
+function locationOf(plan: Plan, path: string, key: readonly (string | null)[]): string {
+  const columns = plan.kind === "insert" ? plan.locationKey : [];
+  const filters = columns.map(({ name }, i) => {
+    const value = key[i] ?? null;
+    const condition = value === null ? "is.null" : `eq.${encodeURIComponent(value)}`;
+    return `${encodeURIComponent(writeKey(name))}=${condition}`;
+  });
+  return `${path}?${filters.join("&")}`;
+}
+
+/** Clients read 16 kB of headers, and proxies as little as 4 kB, where an address may fill all that we read. */
+const isShort = ({ path, search }: Address) => path.length + search.length <= LONGEST_ADDRESS;
+const LONGEST_ADDRESS = 2000;
+
+/** The same address for the same question: its parameters in order. */
+const canonical = ({ path, search }: Address) =>
+  search === "" ? path : `${path}?${search.split("&").sort().join("&")}`;
+
+/** The plan of the query: lines of text, or one JSON. */
+function explanation({ format }: Plan, { main }: Ran): Answer {
+  const lines = main.rows.map(([line]) => line!.toString());
+  return { status: 200, headers: [["Content-Type", format.contentType]], body: Buffer.from(lines.join("\n")) };
+}

@@ -1,0 +1,172 @@
+import type { DatabaseError } from "pg-protocol";
+import { ApiError, type ConstraintMessages, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
+import { isPut, type Plan } from "../plan/plan.ts";
+import {
+  badRaise,
+  notSingular,
+  putMismatch,
+  TableError,
+  type TableProblem,
+  tooManyAffected,
+  writeAnswerTooLarge,
+} from "../problem.ts";
+import { REFUSED } from "../write/result.ts";
+import { writeHeader } from "./response-settings.ts";
+
+/**
+ * SQLSTATE → status where it is another one than in the table of all interfaces; the longest start counts. What is in
+ * neither is 400: what else a client can cause, and codes that functions make up. Source: PostgREST docs, "Errors".
+ */
+export const STATUSES: readonly (readonly [sqlstate: string, status: number])[] = [
+  ["09", 500],
+  ["0L", 403],
+  ["0P", 403],
+  ["25", 500],
+  ["26", 500],
+  ["28", 403],
+  ["2D", 500],
+  ["38", 500],
+  ["39", 500],
+  ["3B", 500],
+  ["40", 500],
+  ["42703", 400],
+  ["42P17", 500],
+  ["53400", 500],
+  ["55", 500],
+  ["57", 500],
+  ["58", 500],
+  ["F0", 500],
+  ["HV", 500],
+  ["P0", 500],
+  ["PT", 500],
+  ["XX", 500],
+];
+
+const BY_START: ReadonlyMap<string, number> = new Map([
+  ...SQLSTATES.map(([start, status]) => [start, status] as const),
+  ...STATUSES,
+]);
+const BAD_REQUEST = 400;
+const INTERNAL = 500;
+const UNAVAILABLE = 503;
+
+export type ProblemContext = {
+  /** Whether nobody is signed in: what is forbidden then needs a login. */
+  readonly isAnonymous: boolean;
+  /** Null when the request was refused before it was planned. */
+  readonly plan: Plan | null;
+  /** Comments of constraints: how a client may be helped that broke one. */
+  readonly constraintMessages: ConstraintMessages;
+};
+
+/** What failed, as a problem for the client; null when it is none of the client's business. */
+export function problemOf(error: unknown, context: ProblemContext): TableProblem | null {
+  if (error instanceof TableError) return error.problem;
+  if (error instanceof ApiError) return ofService(error);
+  const raised = error as DatabaseError;
+  if (typeof raised?.code !== "string" || raised.severity === undefined) return null;
+  const refused = context.plan && refusedNumber(raised, context.plan);
+  if (refused) return refused.problem;
+  if (raised.code === "PGRST") return ofRaise(raised);
+  const chosen = chosenStatus(raised.code);
+  if (chosen !== null) return inItsWords(raised, chosen, context);
+  const status = statusOf(raised, context.isAnonymous);
+  if (status === INTERNAL) return null;
+  if (status === UNAVAILABLE) return { status, code: raised.code, message: databaseUnavailable().message };
+  return inItsWords(raised, status, context);
+}
+
+function inItsWords(raised: DatabaseError, status: number, { constraintMessages }: ProblemContext): TableProblem {
+  const { code = "", message, detail, schema, table, constraint } = raised;
+  const hint = raised.hint ?? constraintMessages.get(`${schema}.${table}.${constraint}`);
+  const details = isTelling(raised) ? detail : undefined;
+  return { status, code, message, details, ...(hint !== undefined && { hint }) };
+}
+
+/** `raise sqlstate 'PT402'` → 402 */
+function chosenStatus(sqlstate: string): number | null {
+  const status = /^PT([2-5]\d\d)$/.exec(sqlstate)?.[1];
+  return status === undefined ? null : Number(status);
+}
+
+/** What went wrong is in the log, under this id. */
+export const internalProblem = (requestId: string): TableProblem => ({
+  status: INTERNAL,
+  code: "PGRSTX00",
+  message: "internal error",
+  hint: `The log knows more under the request id ${requestId}.`,
+});
+
+function statusOf({ code = "", message }: DatabaseError, isAnonymous: boolean): number {
+  if (code === "42501" && isAnonymous) return 401;
+  // The token is good, and names a role that is none here.
+  if (code === "22023" && /^role ".*" does not exist$/s.test(message)) return 401;
+  for (let length = code.length; length > 0; length--) {
+    const status = BY_START.get(code.slice(0, length));
+    if (status !== undefined) return status;
+  }
+  return BAD_REQUEST;
+}
+
+/** "Failing row contains (…)" would quote columns that the caller may not read. */
+const isTelling = ({ code, detail }: DatabaseError) =>
+  detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
+
+/** Codes of what the service itself refuses, by status. */
+export const SERVICE_CODES: Readonly<Record<number, string>> = {
+  413: "PGRST102",
+  415: "PGRST102",
+  503: "PGRST000",
+  504: "PGRST003",
+};
+
+function ofService({ problem: { status, message, sqlstate } }: ApiError): TableProblem | null {
+  if (status === INTERNAL) return null;
+  return { status, code: sqlstate ?? SERVICE_CODES[status] ?? "22000", message };
+}
+
+/** A number of rows or bytes that undid the statement: Postgres complains that it is none. */
+function refusedNumber({ code, message }: DatabaseError, plan: Plan): TableError | null {
+  if (code !== "22P02") return null;
+  const { format, maxAffected, maxBytes } = plan;
+  const countOf = (prefix: string) => new RegExp(`"${prefix}(\\d+)"`).exec(message)?.[1];
+  if (maxBytes !== null && countOf(REFUSED.bytes)) return writeAnswerTooLarge(maxBytes);
+  if (isPut(plan) && countOf(REFUSED.unmatched)) return putMismatch();
+  const shown = format.isSingular && countOf(REFUSED.shown);
+  const affected = maxAffected !== null && countOf(REFUSED.affected);
+  if (shown) return notSingular(Number(shown));
+  return affected ? tooManyAffected(Number(affected)) : null;
+}
+
+/** `raise sqlstate 'PGRST' using message = '{"code":…}', detail = '{"status":…,"headers":{}}'` */
+function ofRaise({ message, detail }: DatabaseError): TableProblem {
+  const body = objectOf(message);
+  const answer = objectOf(detail);
+  if (typeof body?.code !== "string" || typeof body.message !== "string")
+    return badRaise("Invalid JSON value for MESSAGE").problem;
+  const given = objectOf(answer?.headers);
+  const headers = given && Object.entries(given).map(writeHeader);
+  const { status, status_text: statusText } = answer ?? {};
+  if (!isStatus(status) || !headers?.every((header) => header !== null))
+    return badRaise("Invalid JSON value for DETAIL").problem;
+  return {
+    status,
+    code: body.code,
+    message: body.message,
+    details: body.details,
+    ...(typeof body.hint === "string" && { hint: body.hint }),
+    ...(typeof statusText === "string" && /^[\x20-\x7e]*$/.test(statusText) && { statusText }),
+    headers: Object.fromEntries(headers),
+  };
+}
+
+const isStatus = (value: unknown): value is number => typeof value === "number" && /^[2-5]\d\d$/.test(String(value));
+
+function objectOf(value: unknown): Record<string, unknown> | null {
+  try {
+    const parsed = typeof value === "string" ? JSON.parse(value) : value;
+    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed) ? parsed : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,153 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Caller, type Identity, requestHeaders } from "../../db/caller.ts";
+import type { Catalog } from "../../db/catalog/catalog.ts";
+import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { Database } from "../../db/database.ts";
+import type { Statement } from "../../db/transaction.ts";
+import { readBytes } from "../../http/body.ts";
+import { clientGone } from "../../http/client-gone.ts";
+import type { Head } from "../../http/head.ts";
+import { type Address, type Answer, answer } from "./answer/answer.ts";
+import { internalProblem, problemOf } from "./answer/database-problem.ts";
+import { allowedMethods } from "./answer/options.ts";
+import { cookiesOf } from "./cookies.ts";
+import type { ParseLimits } from "./parse/incoming.ts";
+import { parseRequest } from "./parse/request.ts";
+import type { Plan } from "./plan/plan.ts";
+import { type PrepareOptions, Preparer } from "./prepare.ts";
+import type { TableRequest } from "./request.ts";
+import { run } from "./run.ts";
+import { sendAnswer, sendTableProblem } from "./send.ts";
+import { Stopwatch } from "./stopwatch.ts";
+import { finish, sql } from "./write/sql.ts";
+
+/** Where the table interface lives. */
+export const BASE = "/rest/v1";
+
+export type TableOptions = {
+  readonly database: Pick<Database, "forRole">;
+  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
+  readonly anonymousRole: string;
+  readonly prepare: PrepareOptions;
+  readonly limits: ParseLimits & { /** Bytes of a body. */ readonly bodySize: number };
+  /** A function that is called before each request's statement; null for none. */
+  readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
+  /** Whether the header Server-Timing says where the time went. */
+  readonly showsTiming: boolean;
+  callerOf(headers: IncomingMessage["headers"]): Caller;
+  /** What is at `/rest/v1/` and at other addresses that are no tables; null when there is nothing. */
+  document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/** One request on its way; what is learned of it is kept for the answer to its failure. */
+type Exchange = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly head: Head;
+  readonly address: Address;
+  readonly watch: Stopwatch | null;
+  caller: Caller | null;
+  plan: Plan | null;
+};
+
+/** `/rest/v1`: credential → parse → plan → write → run → answer. */
+export class TableInterface {
+  readonly #options: TableOptions;
+  readonly #preparer: Preparer;
+  readonly #before: Statement | null;
+
+  constructor(options: TableOptions) {
+    this.#options = options;
+    this.#before = options.preRequest && callOf(options.preRequest);
+    this.#preparer = new Preparer(options.prepare);
+  }
+
+  /** Answers every request whose path begins with `BASE`; never rejects. */
+  async handle(request: IncomingMessage, response: ServerResponse, head: Head): Promise<void> {
+    const watch = this.#options.showsTiming ? new Stopwatch() : null;
+    const address = addressOf(request.url!);
+    const exchange: Exchange = { request, response, head, address, watch, caller: null, plan: null };
+    try {
+      const answered = await this.#answer(exchange);
+      watch?.mark("answer");
+      sendAnswer(exchange, answered);
+    } catch (error) {
+      this.#fail(error, exchange);
+    }
+  }
+
+  async #answer(exchange: Exchange): Promise<Answer> {
+    const { limits, catalog } = this.#options;
+    const { request, response, address, watch } = exchange;
+    const { headers } = request;
+    const method = request.method!;
+    const caller = this.#options.callerOf(headers);
+    exchange.caller = caller;
+    const path = address.path.slice(BASE.length + 1);
+    const document = this.#options.document(path, request, caller, catalog.current);
+    if (document) return document;
+
+    const body = HAS_BODY.has(method) ? await readBytes(request, limits.bodySize) : null;
+    const parsed = parseRequest({ method, path, search: address.search, headers, body, limits });
+    if (method === "OPTIONS") return allowedMethods(parsed, catalog.current);
+    watch?.mark("parse");
+    try {
+      return await this.#serve(parsed, caller, exchange);
+    } catch (error) {
+      // The table may have been made, or changed, a moment ago.
+      if (!mayBeStale(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
+      return this.#serve(parsed, caller, exchange);
+    }
+  }
+
+  async #serve(parsed: TableRequest, caller: Caller, exchange: Exchange): Promise<Answer> {
+    const { database, catalog } = this.#options;
+    const { request, response, address, watch } = exchange;
+    const prepared = this.#preparer.prepare(parsed, catalog.current);
+    exchange.plan = prepared.plan;
+    watch?.mark("plan");
+    const ofRole = catalog.current.roles.get(caller.role)?.settings ?? [];
+    const identity: Identity = {
+      caller,
+      request: { method: parsed.method, path: address.path, headers: requestHeaders(request.headers) },
+      settings: [...ofRole, ...prepared.settings, ["request.cookies", cookiesOf(request.headers.cookie)]],
+    };
+    const ran = await run(database.forRole(caller.role), identity, prepared, parsed, {
+      before: this.#before,
+      signal: clientGone(response),
+      onConnected: () => watch?.mark("wait"),
+    });
+    watch?.mark("query");
+    return answer(prepared, ran, address);
+  }
+
+  #fail(error: unknown, { request, response, head, caller, plan }: Exchange): void {
+    if (response.destroyed) return;
+    const isAnonymous = caller === null || caller.role === this.#options.anonymousRole;
+    const { constraintMessages } = this.#options.catalog.current;
+    const problem = problemOf(error, { isAnonymous, plan, constraintMessages });
+    if (!problem) this.#options.onInternalError(error, head.requestId);
+    sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId));
+  }
+}
+
+const HAS_BODY = new Set(["POST", "PATCH", "PUT"]);
+
+function callOf({ schema, name }: NonNullable<TableOptions["preRequest"]>): Statement {
+  const call = schema === null ? sql.identifier(name) : sql.identifier(schema, name);
+  return { text: finish(sql`select ${call}()`).text, values: [] };
+}
+
+function addressOf(url: string): Address {
+  const at = url.indexOf("?");
+  return at < 0 ? { path: url, search: "" } : { path: url.slice(0, at), search: url.slice(at + 1) };
+}
+
+/** Codes of what the catalog, or the database, does not have. */
+const STALE = new Set(["PGRST200", "PGRST202", "PGRST204", "PGRST205", "42P01", "42703", "42704", "42883", "3F000"]);
+
+function mayBeStale(error: unknown): boolean {
+  const { problem, code } = error as { problem?: { code: string }; code?: string };
+  return STALE.has(problem?.code ?? code ?? "");
+}

@@ -1,0 +1,115 @@
+import { isUtf8 } from "node:buffer";
+import { ApiError } from "../../../db/errors.ts";
+import { parseJson } from "../../../http/body.ts";
+import { invalidBody, TableError, unsupportedMediaType } from "../problem.ts";
+import type { Body, Target } from "../request.ts";
+import { readCsv } from "./csv.ts";
+import { parseContentType } from "./media.ts";
+import { eachPair } from "./url-encoded.ts";
+
+export type BodyOptions = {
+  /** Who takes it: functions take more types, and no body for no arguments. */
+  readonly target: Target;
+  readonly contentType: string | undefined;
+  /** Levels of brackets. */
+  readonly maxDepth: number;
+};
+type JsonBody = Extract<Body, { kind: "json" }>;
+type TextType = Extract<Body, { kind: "text" }>["type"];
+
+/** How the bytes of a type become JSON. */
+const JSON_READERS: Readonly<Record<string, (bytes: Buffer, options: BodyOptions) => JsonBody>> = {
+  "application/json": readJson,
+  "application/vnd.pgrst.object+json": readJson,
+  "application/vnd.pgrst.array+json": readJson,
+  "text/csv": (bytes, { target }) => {
+    const { text, columns, rows } = readCsv(textOf(bytes));
+    // The arguments of a function stand in the first line; the names alone give none.
+    const keys = rows === 0 && target.kind === "function" ? [] : [...columns].sort();
+    return { kind: "json", text, isArray: true, keys, rows, isOther: false };
+  },
+  "application/x-www-form-urlencoded": (bytes, { target }) => {
+    const values = readForm(textOf(bytes), target);
+    return describe(JSON.stringify(values), values);
+  },
+};
+
+const TEXT_TYPES: ReadonlySet<string> = new Set([
+  "text/plain",
+  "text/xml",
+  "application/octet-stream",
+] satisfies TextType[]);
+
+/** Reads a body as far as its columns must be known. Throws TableError for types that are not read, and for what can't be. */
+export function parseBody(bytes: Buffer, options: BodyOptions): Body {
+  const { target, contentType = "application/json" } = options;
+  const media = parseContentType(contentType);
+  const type = media?.type ?? "";
+  const charset = media?.parameters.get("charset") ?? "utf-8";
+  if (charset.toLowerCase() !== "utf-8") throw unsupportedMediaType(contentType);
+  if (target.kind === "function" && TEXT_TYPES.has(type)) return readText(bytes, type as TextType);
+  if (!Object.hasOwn(JSON_READERS, type)) throw unsupportedMediaType(contentType);
+  return JSON_READERS[type]!(bytes, options);
+}
+
+function readText(bytes: Buffer, type: TextType): Body {
+  if (type !== "application/octet-stream") textOf(bytes);
+  return { kind: "text", type, bytes };
+}
+
+const NO_ARGUMENTS = Buffer.from("{}");
+
+function readJson(bytes: Buffer, { target, maxDepth }: BodyOptions): JsonBody {
+  const given = bytes.length === 0 && target.kind === "function" ? NO_ARGUMENTS : bytes;
+  try {
+    return describe(given.toString(), parseJson(given, maxDepth));
+  } catch (error) {
+    if (error instanceof ApiError) throw invalidBody("Empty or invalid json", error.message);
+    throw error;
+  }
+}
+
+function describe(text: string, value: unknown): JsonBody {
+  const isArray = Array.isArray(value);
+  const all: readonly unknown[] = isArray ? value : [value];
+  const isOther = !all.every(isObject);
+  const keys = isOther ? null : keysOfAll(all as readonly object[]);
+  return { kind: "json", text, isArray, keys, rows: isOther ? 0 : all.length, isOther };
+}
+
+/** In one order for all requests; null when they differ. */
+function keysOfAll([first, ...others]: readonly object[]): readonly string[] | null {
+  if (first === undefined) return [];
+  const keys = Object.keys(first);
+  const isAlike = (other: object) => {
+    const names = Object.keys(other);
+    return names.length === keys.length && names.every((name, i) => name === keys[i] || Object.hasOwn(first, name));
+  };
+  return others.every(isAlike) ? keys.sort() : null;
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** `a=1&b=x&b=y` → `{ a: "1", b: ["x", "y"] }` for a function, which may be variadic; of a column the last value counts. */
+function readForm(text: string, { kind }: Target): Record<string, string | string[]> {
+  const fields = new Map<string, string[]>();
+  const add = (name: string, value: string | null) => {
+    const values = fields.get(name);
+    if (values) values.push(value ?? "");
+    else fields.set(name, [value ?? ""]);
+  };
+  try {
+    eachPair("form", text, add);
+  } catch (error) {
+    if (error instanceof TableError) throw invalidBody("Empty or invalid form", String(error.problem.details));
+    throw error;
+  }
+  const isOne = (values: readonly string[]) => kind === "table" || values.length === 1;
+  return Object.fromEntries([...fields].map(([name, values]) => [name, isOne(values) ? values.at(-1)! : values]));
+}
+
+function textOf(bytes: Buffer): string {
+  if (!isUtf8(bytes)) throw invalidBody("the body is not valid UTF-8");
+  return bytes.toString();
+}

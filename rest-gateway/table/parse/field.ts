@@ -1,0 +1,86 @@
+import { nameTooLong } from "../problem.ts";
+import type { Field, JsonStep } from "../request.ts";
+import type { Scanner } from "./scanner.ts";
+
+/** Postgres cuts longer names off. */
+const MAX_NAME_BYTES = 63;
+const MAX_INDEX = 2 ** 31 - 1;
+const NO_STEPS: readonly JsonStep[] = [];
+
+/**
+ * A name, quoted or bare. Bare are the characters that Postgres takes without quotes, and spaces and dashes within:
+ * `first name`, `créé-le`, `"a.b"`.
+ */
+export function readName(scanner: Scanner): string {
+  const start = scanner.at;
+  const name = scanner.sees('"') ? scanner.takeQuoted() : trimSpaces(takeDashed(scanner, isNameCode));
+  if (name === null) throw scanner.error('a name with a closing "');
+  if (name !== "") return name;
+  scanner.at = start;
+  throw scanner.error("a name");
+}
+
+export function refuseLongName(name: string): void {
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) throw nameTooLong(name, MAX_NAME_BYTES);
+}
+
+/** `data->address->>city`, `data->0`, `data->-1->"a.b"` */
+export const readField = (scanner: Scanner): Field => ({ name: readName(scanner), path: readPath(scanner) });
+
+export function readPath(scanner: Scanner): readonly JsonStep[] {
+  scanner.skipSpace();
+  if (!scanner.sees("->")) return NO_STEPS;
+  const path: JsonStep[] = [];
+  for (let arrow = takeArrow(scanner); arrow !== null; arrow = takeArrow(scanner))
+    path.push({ arrow, key: readKey(scanner) });
+  return path;
+}
+
+function takeArrow(scanner: Scanner): JsonStep["arrow"] | null {
+  if (scanner.takes("->>")) return "->>";
+  return scanner.takes("->") ? "->" : null;
+}
+
+/** A key, or a place in an array when it is all digits; quoted it is always a key. */
+function readKey(scanner: Scanner): string | number {
+  const start = scanner.at;
+  const isQuoted = scanner.sees('"');
+  const key = isQuoted ? scanner.takeQuoted() : trimSpaces(takeDashed(scanner, isKeyCode));
+  if (key === null) throw scanner.error('a key with a closing "');
+  if (isQuoted) return key;
+  const isIndex = /^-?[0-9]+$/.test(key);
+  if (isIndex && Math.abs(Number(key)) <= MAX_INDEX) return Number(key);
+  if (!isIndex && key !== "" && !key.startsWith("-")) return key;
+  scanner.at = start;
+  throw scanner.error(isIndex ? `an index up to ${MAX_INDEX}, or a key in quotes` : "a key or an index");
+}
+
+/** What is made of the characters that pass, and of dashes that don't begin an arrow. */
+function takeDashed(scanner: Scanner, isPart: (code: number) => boolean): string {
+  const start = scanner.at;
+  scanner.takeWhile(isPart);
+  while (scanner.sees("-") && !scanner.sees("->")) {
+    scanner.at++;
+    scanner.takeWhile(isPart);
+  }
+  return scanner.text.slice(start, scanner.at);
+}
+
+const tableOf = (characters: string) => {
+  const table = new Uint8Array(128);
+  for (const character of characters) table[character.charCodeAt(0)] = 1;
+  return table;
+};
+const NAME_CODES = tableOf("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_$ ");
+const KEY_ENDS = tableOf("(-:.,>)");
+
+export const isNameCode = (code: number) => code >= 128 || NAME_CODES[code] === 1;
+const isKeyCode = (code: number) => code >= 128 || KEY_ENDS[code] === 0;
+
+function trimSpaces(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (text[start] === " ") start++;
+  while (end > start && text[end - 1] === " ") end--;
+  return start === 0 && end === text.length ? text : text.slice(start, end);
+}

@@ -1,0 +1,138 @@
+import { TableError } from "../problem.ts";
+import type { Field, Filter, IsKeyword, Operator } from "../request.ts";
+import { writeArray } from "./array-literal.ts";
+import { isNameCode } from "./field.ts";
+import { Scanner } from "./scanner.ts";
+
+/** A filter without its field: `not.ilike(any).{*sql*}`. `text` is what will stand among the request's values. */
+export type Operation = Omit<Filter, "kind" | "field" | "value"> & { readonly text: string };
+
+/**
+ * What an operator may have in brackets, and what follows its dot.
+ * Source: PostgREST docs, "Tables and Views", Operators.
+ */
+const OPERATORS: ReadonlyMap<string, { readonly name: Operator; readonly kind: OperatorKind }> = operators({
+  quantified: ["eq", "gt", "gte", "lt", "lte", "like", "ilike", "match", "imatch"],
+  plain: ["neq", "isdistinct", "cs", "cd", "ov", "sl", "sr", "nxr", "nxl", "adj"],
+  language: ["fts", "plfts", "phfts", "wfts"],
+  list: ["in"],
+  keyword: ["is"],
+});
+type OperatorKind = "quantified" | "plain" | "language" | "list" | "keyword";
+
+const KEYWORDS: ReadonlySet<string> = new Set(["null", "not_null", "true", "false", "unknown"] satisfies IsKeyword[]);
+
+const OPERATOR = `(?:${[...OPERATORS.keys()].join("|")})[.(]`;
+const BEGINS_LIKE_FILTER = new RegExp(`^(?:not\\.)?${OPERATOR}`);
+const OPERATOR_AND_MORE = new RegExp(OPERATOR, "y");
+
+export function filterOf(field: Field, operation: Operation, value: number): Filter {
+  const { isNegated, operator, quantifier, language, keyword } = operation;
+  return { kind: "filter", field, isNegated, operator, quantifier, language, value, keyword };
+}
+
+/** What follows `column=`. */
+export function parseOperation(text: string): Operation {
+  const scanner = new Scanner("filter", text);
+  const operation = readOperation(scanner, (rest) => rest.takeRest());
+  scanner.expectEnd();
+  return operation;
+}
+
+/** Null when it is no filter, as the arguments of functions are. */
+export function tryOperation(text: string): Operation | null {
+  if (!BEGINS_LIKE_FILTER.test(text)) return null;
+  try {
+    return parseOperation(text);
+  } catch (error) {
+    if (error instanceof TableError) return null;
+    throw error;
+  }
+}
+
+/** `readText` reads the value of operators that take any text. */
+export function readOperation(scanner: Scanner, readText: (scanner: Scanner) => string): Operation {
+  const isNegated = scanner.takes("not.");
+  const { name: operator, kind } = readOperator(scanner);
+  const quantifier = kind === "quantified" ? readQuantifier(scanner) : null;
+  const language = kind === "language" ? readLanguage(scanner) : null;
+  scanner.expect(".");
+  const keyword = kind === "keyword" ? readKeyword(scanner) : null;
+  const text = keyword ?? (kind === "list" ? readList(scanner) : withWildcards(operator, readText(scanner)));
+  return { isNegated, operator, quantifier, language, keyword, text };
+}
+
+/** Whether an operator and what must follow it come at this place. */
+export function seesOperator({ text }: Scanner, at: number): boolean {
+  OPERATOR_AND_MORE.lastIndex = at;
+  return OPERATOR_AND_MORE.test(text);
+}
+
+function readOperator(scanner: Scanner) {
+  const start = scanner.at;
+  const operator = OPERATORS.get(scanner.takeWhile(isSmallLetter));
+  if (operator) return operator;
+  scanner.at = start;
+  throw scanner.error(start === 0 ? '"not" or an operator (eq, gt, ...)' : "an operator (eq, gt, ...)");
+}
+
+function readQuantifier(scanner: Scanner): Filter["quantifier"] {
+  if (scanner.takes("(any)")) return "any";
+  if (scanner.takes("(all)")) return "all";
+  if (scanner.sees("(")) throw scanner.error('"(any)", "(all)" or "."');
+  return null;
+}
+
+function readLanguage(scanner: Scanner): string | null {
+  if (!scanner.takes("(")) return null;
+  const language = scanner.takeWhile(isNameCode).trim();
+  // Digits alone would be the number of one in the catalog of Postgres.
+  if (/^[0-9]*$/.test(language)) throw scanner.error("a text search configuration");
+  scanner.expect(")");
+  return language;
+}
+
+function readKeyword(scanner: Scanner): IsKeyword {
+  const start = scanner.at;
+  const keyword = scanner.takeWhile(isLetter).toLowerCase();
+  if (KEYWORDS.has(keyword)) return keyword as IsKeyword;
+  scanner.at = start;
+  throw scanner.error("null, not_null, true, false or unknown");
+}
+
+/** `(a,"b,c")` → `{"a","b,c"}` */
+function readList(scanner: Scanner): string {
+  scanner.skipSpace();
+  scanner.expect("(");
+  scanner.skipSpace();
+  const elements: string[] = [];
+  if (!scanner.takes(")")) {
+    do elements.push(readElement(scanner));
+    while (scanner.takes(","));
+    scanner.expect(")", '"," or ")"');
+  }
+  scanner.skipSpace();
+  return writeArray(elements);
+}
+
+/** Up to the next comma or bracket; in quotes when these belong to it. Quotes that something else follows are part of it. */
+export function readElement(scanner: Scanner): string {
+  const start = scanner.at;
+  const quoted = scanner.takeQuoted();
+  if (quoted !== null && (scanner.isAtEnd || scanner.sees(",") || scanner.sees(")"))) return quoted;
+  scanner.at = start;
+  return scanner.takeWhile(isNoSeparator);
+}
+
+/** `*` needs no encoding in a URL. */
+const withWildcards = (operator: Operator, text: string) =>
+  operator === "like" || operator === "ilike" ? text.replaceAll("*", "%") : text;
+
+const isSmallLetter = (code: number) => code >= 0x61 && code <= 0x7a;
+const isLetter = (code: number) => isSmallLetter(code | 0x20) || code === 0x5f;
+const isNoSeparator = (code: number) => code !== 0x2c && code !== 0x29;
+
+function operators(kinds: Readonly<Record<OperatorKind, readonly Operator[]>>) {
+  const entries = Object.entries(kinds) as [OperatorKind, readonly Operator[]][];
+  return new Map(entries.flatMap(([kind, names]) => names.map((name) => [name as string, { name, kind }])));
+}

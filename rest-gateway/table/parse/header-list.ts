@@ -1,0 +1,34 @@
+/** `a, b="c, d"` → `["a", "b=\"c, d\""]`: the parts between separators that are outside of quotes, without empty ones. */
+export function splitList(text: string, separator: "," | ";"): string[] {
+  const parts: string[] = [];
+  let start = 0;
+  let isQuoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const sign = text[i];
+    if (sign === '"') isQuoted = !isQuoted;
+    else if (isQuoted && sign === "\\") i++;
+    else if (!isQuoted && sign === separator) {
+      parts.push(text.slice(start, i));
+      start = i + 1;
+    }
+  }
+  parts.push(text.slice(start));
+  return parts.map((part) => part.trim()).filter((part) => part !== "");
+}
+
+/** `Name = "a \"b\""` → `{ name: "name", value: "a \"b\"" }`; null without `=`, or when it is no pair. */
+export function readPair(text: string): { readonly name: string; readonly value: string } | null {
+  const equals = text.indexOf("=");
+  if (equals === -1) return null;
+  const name = text.slice(0, equals).trim().toLowerCase();
+  const value = unquote(text.slice(equals + 1).trim());
+  return TOKEN.test(name) && value !== null ? { name, value } : null;
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+
+function unquote(text: string): string | null {
+  if (!text.startsWith('"')) return text.includes('"') ? null : text;
+  const inner = /^"((?:[^"\\]|\\.)*)"$/.exec(text)?.[1];
+  return inner === undefined ? null : inner.replace(/\\(.)/g, "$1");
+}

@@ -1,0 +1,77 @@
+import type { Field, Logic } from "../request.ts";
+import { readName, readPath } from "./field.ts";
+import { Memo } from "./memo.ts";
+import { Scanner } from "./scanner.ts";
+
+/** What stands before `=` in a query string. `path` names an embedded relation, `"author.articles"`, or is "". */
+export type Key =
+  | { readonly kind: "select" | "columns" | "on_conflict" }
+  | { readonly kind: "order" | "limit" | "offset"; readonly path: string }
+  | {
+      readonly kind: "logic";
+      readonly path: string;
+      readonly operator: Logic["operator"];
+      readonly isNegated: boolean;
+    }
+  | { readonly kind: "filter"; readonly path: string; readonly field: Field };
+
+/** Quoted it is never a reserved word. */
+type Name = { readonly text: string; readonly isQuoted: boolean };
+
+const memo = new Memo<Key>();
+
+/**
+ * Parses the name of a parameter. The last dot in front of an arrow ends the embedded relation:
+ *
+ *   parseKey("author.data->>name")  // a filter of author by data->>name
+ *   parseKey("author.not.or")       // a negated condition on author
+ *   parseKey('"limit"')             // a filter by the column limit
+ */
+export const parseKey = (text: string): Key => memo.of(text, readKey);
+
+const PLAIN_NAME = /^[\p{L}_]([\p{L}\d_$ ]*[\p{L}\d_$])?$/u;
+
+/** What filters by a column: its name, in quotes where it would be read as something else: `id`, `"limit"`, `"a.b"`. */
+export function writeKey(column: string): string {
+  const isPlain = PLAIN_NAME.test(column) && reservedKey(column, []) === null;
+  return isPlain ? column : `"${column.replace(/["\\]/g, "\\$&")}"`;
+}
+
+function readKey(text: string): Key {
+  const scanner = new Scanner("parameter name", text);
+  const names: Name[] = [];
+  do {
+    scanner.skipSpace();
+    names.push({ isQuoted: scanner.sees('"'), text: readName(scanner) });
+  } while (scanner.takes("."));
+  const path = readPath(scanner);
+  scanner.expectEnd('".", "->", "->>" or the end');
+  const last = names.pop()!;
+  const reserved = last.isQuoted || path.length > 0 ? null : reservedKey(last.text, names);
+  return reserved ?? { kind: "filter", path: join(names), field: { name: last.text, path } };
+}
+
+function reservedKey(word: string, path: readonly Name[]): Key | null {
+  switch (word) {
+    case "select":
+    case "columns":
+    case "on_conflict":
+      return path.length === 0 ? { kind: word } : null;
+    case "order":
+    case "limit":
+    case "offset":
+      return { kind: word, path: join(path) };
+    case "and":
+    case "or":
+      return logicKey(word, path);
+    default:
+      return null;
+  }
+}
+
+function logicKey(operator: Logic["operator"], names: readonly Name[]): Key {
+  const path = names.filter(({ text, isQuoted }) => isQuoted || text !== "not");
+  return { kind: "logic", path: join(path), operator, isNegated: path.length < names.length };
+}
+
+const join = (path: readonly Name[]) => path.map(({ text }) => text).join(".");

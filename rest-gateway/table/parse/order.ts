@@ -1,0 +1,49 @@
+import type { Field, OrderTerm } from "../request.ts";
+import { readField } from "./field.ts";
+import { Memo } from "./memo.ts";
+import { Scanner } from "./scanner.ts";
+
+const DIRECTIONS: readonly Suffix<"direction">[] = [
+  { text: ".asc", meaning: "asc" },
+  { text: ".desc", meaning: "desc" },
+];
+const NULLS: readonly Suffix<"nulls">[] = [
+  { text: ".nullsfirst", meaning: "first" },
+  { text: ".nullslast", meaning: "last" },
+];
+type Suffix<Key extends "direction" | "nulls"> = { readonly text: string; readonly meaning: OrderTerm[Key] };
+
+const memo = new Memo<readonly OrderTerm[]>();
+
+/** What follows `order=`: `title,author(name).desc.nullslast,data->>year.asc` */
+export const parseOrder = (text: string): readonly OrderTerm[] => memo.of(text, readOrder);
+
+function readOrder(text: string): OrderTerm[] {
+  const scanner = new Scanner("order", text);
+  const terms: OrderTerm[] = [];
+  do terms.push(readTerm(scanner));
+  while (scanner.takes(","));
+  scanner.expectEnd('".asc", ".desc", ".nullsfirst", ".nullslast", "," or the end');
+  return terms;
+}
+
+function readTerm(scanner: Scanner): OrderTerm {
+  scanner.skipSpace();
+  const first = readField(scanner);
+  const isRelation = first.path.length === 0 && scanner.takes("(");
+  const field = isRelation ? readInner(scanner) : first;
+  const direction = takeSuffix(scanner, DIRECTIONS);
+  const nulls = takeSuffix(scanner, NULLS);
+  scanner.skipSpace();
+  return { relation: isRelation ? first.name : null, field, direction, nulls };
+}
+
+function readInner(scanner: Scanner): Field {
+  scanner.skipSpace();
+  const field = readField(scanner);
+  scanner.expect(")");
+  return field;
+}
+
+const takeSuffix = <Key extends "direction" | "nulls">(scanner: Scanner, suffixes: readonly Suffix<Key>[]) =>
+  suffixes.find(({ text }) => scanner.takes(text))?.meaning ?? null;

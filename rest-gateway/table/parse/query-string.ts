@@ -1,0 +1,142 @@
+import { TableError } from "../problem.ts";
+import type { Condition, OrderTerm, Query, QueryPart } from "../request.ts";
+import { filterOf, type Operation, parseOperation, tryOperation } from "./filter.ts";
+import type { ParseLimits } from "./incoming.ts";
+import { type Key, parseKey } from "./key.ts";
+import { parseLogic } from "./logic.ts";
+import { parseNames } from "./names.ts";
+import { parseOrder } from "./order.ts";
+import { parseRowCount } from "./row-count.ts";
+import { EVERYTHING, parseSelect } from "./select.ts";
+import { eachPair } from "./url-encoded.ts";
+
+export type QueryOptions = {
+  /** Whether pairs that are no filters are arguments of a function. */
+  readonly hasArguments: boolean;
+  readonly limits: ParseLimits;
+};
+
+/** `values` is what the filters and arguments of the query mean by their indexes. */
+export type ReadQuery = { readonly query: Query; readonly values: readonly string[] };
+
+type FilterKey = Extract<Key, { kind: "filter" }>;
+type Writable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
+type OpenPart = Writable<Omit<QueryPart, "conditions">> & { readonly conditions: Condition[] };
+
+const NO_ORDER: readonly OrderTerm[] = [];
+
+/**
+ * Parses what follows `?` in a table URL: `select=id,author(name)&author.order=name&id=in.(1,2)`. Of select, order,
+ * columns and on_conflict the first one counts, of limit and offset the last; conditions add up. What has no `=` is ignored.
+ */
+export function parseQuery(search: string, options: QueryOptions): ReadQuery {
+  const reader = new QueryReader(options);
+  eachPair("query string", search, (name, value) => {
+    if (value !== null) reader.read(name, value);
+  });
+  return reader.end();
+}
+
+class QueryReader {
+  readonly #options: QueryOptions;
+  readonly #parts = new Map<string, OpenPart>();
+  readonly #arguments = new Map<string, number[]>();
+  readonly #values: string[] = [];
+  #select: Query["select"] | null = null;
+  #columns: Query["columns"] = null;
+  #onConflict: Query["onConflict"] = null;
+
+  constructor(options: QueryOptions) {
+    this.#options = options;
+    this.#partAt("");
+  }
+
+  end(): ReadQuery {
+    const query = {
+      select: this.#select ?? EVERYTHING,
+      parts: this.#parts,
+      columns: this.#columns,
+      onConflict: this.#onConflict,
+      arguments: this.#arguments,
+    };
+    return { query, values: this.#values };
+  }
+
+  read(name: string, value: string): void {
+    const key = this.#options.hasArguments ? tryKey(name) : parseKey(name);
+    if (key === null || key.kind === "filter") this.#filterOrArgument(name, key, value);
+    else this.#reserved(key, value);
+  }
+
+  #reserved(key: Exclude<Key, FilterKey>, value: string): void {
+    switch (key.kind) {
+      case "select":
+        this.#select ??= parseSelect(value, this.#options.limits.embedDepth);
+        break;
+      case "columns":
+        this.#columns ??= parseNames("columns", value);
+        break;
+      case "on_conflict":
+        this.#onConflict ??= parseNames("on_conflict", value);
+        break;
+      case "order":
+        this.#order(this.#partAt(key.path), value);
+        break;
+      case "limit":
+      case "offset":
+        this.#partAt(key.path)[key.kind] = parseRowCount(key.kind, value);
+        break;
+      case "logic":
+        this.#logic(key, value);
+    }
+  }
+
+  #order(part: OpenPart, text: string): void {
+    if (part.order === NO_ORDER) part.order = parseOrder(text);
+  }
+
+  #logic({ path, operator, isNegated }: Extract<Key, { kind: "logic" }>, text: string): void {
+    const options = { maxDepth: this.#options.limits.conditionDepth, addValue: this.#addValue };
+    this.#partAt(path).conditions.push(parseLogic(operator, isNegated, text, options));
+  }
+
+  #filterOrArgument(name: string, key: FilterKey | null, value: string): void {
+    const operation = this.#options.hasArguments ? tryOperation(value) : parseOperation(value);
+    if (operation === null) this.#argument(key ? argumentOf(key, name) : name, value);
+    else this.#filter((key ?? parseKey(name)) as FilterKey, operation);
+  }
+
+  #filter({ path, field }: FilterKey, operation: Operation): void {
+    this.#partAt(path).conditions.push(filterOf(field, operation, this.#addValue(operation.text)));
+  }
+
+  #argument(name: string, value: string): void {
+    const index = this.#addValue(value);
+    const indexes = this.#arguments.get(name);
+    if (indexes) indexes.push(index);
+    else this.#arguments.set(name, [index]);
+  }
+
+  readonly #addValue = (text: string): number => this.#values.push(text) - 1;
+
+  #partAt(path: string): OpenPart {
+    const known = this.#parts.get(path);
+    if (known) return known;
+    const part = { conditions: [], order: NO_ORDER, limit: null, offset: 0 };
+    this.#parts.set(path, part);
+    return part;
+  }
+}
+
+/** Null for what is no name of a parameter: an argument may be called anything. */
+function tryKey(name: string): Key | null {
+  try {
+    return parseKey(name);
+  } catch (error) {
+    if (error instanceof TableError) return null;
+    throw error;
+  }
+}
+
+const argumentOf = ({ path, field }: FilterKey, name: string) =>
+  path === "" && field.path.length === 0 ? field.name : name;

@@ -1,0 +1,95 @@
+import { type TableError, unreadable } from "../problem.ts";
+
+const SPACE = 0x20;
+const TAB = 0x09;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Reads a text from left to right and knows where it is, so that errors can name the place. */
+export class Scanner {
+  readonly text: string;
+  at = 0;
+  /** What errors call the text. */
+  readonly #parameter: string;
+
+  constructor(parameter: string, text: string) {
+    this.#parameter = parameter;
+    this.text = text;
+  }
+
+  get isAtEnd(): boolean {
+    return this.at >= this.text.length;
+  }
+
+  /** Whether `sign` comes next. */
+  sees(sign: string): boolean {
+    return this.text.startsWith(sign, this.at);
+  }
+
+  /** Steps over `sign` if it comes next. */
+  takes(sign: string): boolean {
+    if (!this.sees(sign)) return false;
+    this.at += sign.length;
+    return true;
+  }
+
+  expect(sign: string, expected?: string): void {
+    if (!this.takes(sign)) throw this.error(expected ?? JSON.stringify(sign));
+  }
+
+  expectEnd(expected = "the end"): void {
+    if (!this.isAtEnd) throw this.error(expected);
+  }
+
+  /** The characters from here on whose codes pass the test. */
+  takeWhile(isPart: (code: number) => boolean): string {
+    const start = this.at;
+    while (this.at < this.text.length && isPart(this.text.charCodeAt(this.at))) this.at++;
+    return this.text.slice(start, this.at);
+  }
+
+  /** What a sticky pattern finds here. */
+  takeMatch(pattern: RegExp): string | null {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text)?.[0] ?? null;
+    if (found !== null) this.at += found.length;
+    return found;
+  }
+
+  takeRest(): string {
+    const rest = this.text.slice(this.at);
+    this.at = this.text.length;
+    return rest;
+  }
+
+  skipSpace(): void {
+    while (isSpace(this.text.charCodeAt(this.at))) this.at++;
+  }
+
+  /** `"a \"b\" \\"` → `a "b" \`. Null, and nothing is taken, when the next sign is no quote or has no partner. */
+  takeQuoted(): string | null {
+    const { text } = this;
+    if (text.charCodeAt(this.at) !== QUOTE) return null;
+    let value = "";
+    let start = this.at + 1;
+    for (let i = start; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code === QUOTE) {
+        this.at = i + 1;
+        return value + text.slice(start, i);
+      }
+      if (code === BACKSLASH) {
+        value += text.slice(start, i);
+        start = ++i;
+      }
+    }
+    return null;
+  }
+
+  /** The problem of finding something else here. */
+  error(expected: string): TableError {
+    return unreadable(this.#parameter, this.text, this.at, expected);
+  }
+}
+
+const isSpace = (code: number) => code === SPACE || code === TAB;

@@ -1,0 +1,134 @@
+import { tooDeep } from "../problem.ts";
+import type { Aggregate, AggregateName, SelectItem } from "../request.ts";
+import { readName, readPath, refuseLongName } from "./field.ts";
+import { Memo } from "./memo.ts";
+import { Scanner } from "./scanner.ts";
+
+type Embed = Extract<SelectItem, { kind: "embed" }>;
+type Select = {
+  readonly items: readonly SelectItem[];
+  /** Levels of embeds. */
+  readonly depth: number;
+};
+
+export const EVERYTHING: readonly SelectItem[] = [{ kind: "all" }];
+const AGGREGATES: readonly AggregateName[] = ["sum", "avg", "min", "max", "count"];
+const JOINS: ReadonlySet<string> = new Set(["inner", "left"] satisfies Embed["join"][]);
+
+const memo = new Memo<Select>();
+
+/** What follows `select=`: `id,total:amount::int.sum(),author:users!author_id!inner(name),...details(*)` */
+export function parseSelect(text: string, maxDepth: number): readonly SelectItem[] {
+  const { items, depth } = memo.of(text, (own) => new SelectReader(own, maxDepth).read());
+  if (depth > maxDepth) throw tooDeep("select", maxDepth);
+  return items.length === 0 ? EVERYTHING : items;
+}
+
+class SelectReader {
+  readonly #scanner: Scanner;
+  readonly #maxDepth: number;
+  #depth = 0;
+
+  constructor(text: string, maxDepth: number) {
+    this.#scanner = new Scanner("select parameter", text);
+    this.#maxDepth = maxDepth;
+  }
+
+  read(): Select {
+    const items = this.#items(0);
+    this.#scanner.expectEnd('"," or the end');
+    return { items, depth: this.#depth };
+  }
+
+  #items(level: number): SelectItem[] {
+    const scanner = this.#scanner;
+    const items: SelectItem[] = [];
+    scanner.skipSpace();
+    if (scanner.isAtEnd || scanner.sees(")")) return items;
+    do {
+      scanner.skipSpace();
+      items.push(this.#item(level));
+      scanner.skipSpace();
+    } while (scanner.takes(","));
+    return items;
+  }
+
+  #item(level: number): SelectItem {
+    const scanner = this.#scanner;
+    if (scanner.takes("*")) return { kind: "all" };
+    if (scanner.takes("...")) return this.#embed(readName(scanner), null, true, level + 1);
+    const alias = takeAlias(scanner);
+    if (scanner.takes("count()")) {
+      const aggregate: Aggregate = { name: "count", cast: takeCast(scanner) };
+      return { kind: "field", field: null, alias, cast: null, aggregate };
+    }
+    const name = readName(scanner);
+    scanner.skipSpace();
+    if (scanner.sees("(") || scanner.sees("!")) return this.#embed(name, alias, false, level + 1);
+    const field = { name, path: readPath(scanner) };
+    return { kind: "field", field, alias, cast: takeCast(scanner), aggregate: takeAggregate(scanner) };
+  }
+
+  #embed(name: string, alias: string | null, isSpread: boolean, level: number): Embed {
+    const scanner = this.#scanner;
+    if (level > this.#maxDepth) throw tooDeep("select", this.#maxDepth);
+    this.#depth = Math.max(this.#depth, level);
+    const { hint, join } = takeHints(scanner);
+    scanner.expect("(", '"!" or "("');
+    const select = this.#items(level);
+    scanner.expect(")", '"," or ")"');
+    return { kind: "embed", name, alias, hint, join, isSpread, select };
+  }
+}
+
+/** `total:amount`; in `amount::int` there is none. */
+function takeAlias(scanner: Scanner): string | null {
+  const start = scanner.at;
+  const alias = readName(scanner);
+  scanner.skipSpace();
+  if (!scanner.sees("::") && scanner.takes(":")) {
+    refuseLongName(alias);
+    scanner.skipSpace();
+    return alias;
+  }
+  scanner.at = start;
+  return null;
+}
+
+/** `!constraint`, `!inner`, or both in any order. */
+function takeHints(scanner: Scanner): Pick<Embed, "hint" | "join"> {
+  let hint: string | null = null;
+  let join: Embed["join"] = null;
+  while (scanner.sees("!")) {
+    const start = scanner.at++;
+    const isQuoted = scanner.sees('"');
+    const word = readName(scanner);
+    const isJoin = !isQuoted && JOINS.has(word);
+    if ((isJoin ? join : hint) !== null) {
+      scanner.at = start;
+      throw scanner.error('"("');
+    }
+    if (isJoin) join = word as Embed["join"];
+    else hint = word;
+  }
+  return { hint, join };
+}
+
+/** `::numeric`, `::"my schema"."my type"[]`: whether there is such a type is not known here. */
+function takeCast(scanner: Scanner): string | null {
+  if (!scanner.takes("::")) return null;
+  const type = scanner.takeMatch(TYPE)?.trim();
+  if (!type) throw scanner.error("a type");
+  return type;
+}
+
+/** `.sum()`, which may have a cast of its own: `.sum()::text` */
+function takeAggregate(scanner: Scanner): Aggregate | null {
+  const found = scanner.takeMatch(AGGREGATE);
+  return found === null ? null : { name: found.slice(1, -2) as AggregateName, cast: takeCast(scanner) };
+}
+
+const AGGREGATE_TEXT = `\\.(?:${AGGREGATES.join("|")})\\(\\)`;
+const AGGREGATE = new RegExp(AGGREGATE_TEXT, "y");
+/** Words, quoted names, brackets and dots, up to an aggregate. */
+const TYPE = new RegExp(`(?:[\\w$ \\[\\]\\u0080-\\uffff]|"[^"]*"|(?!${AGGREGATE_TEXT})\\.)+`, "y");

@@ -1,0 +1,55 @@
+import type { Body, Condition, Field, MediaType, QueryPart, TableRequest } from "../request.ts";
+
+/** Texts of what requests share: the parsers remember it. */
+const known = new WeakMap<object, string>();
+
+/**
+ * A text that is equal for requests that differ in nothing but values, the text of the body and its number of rows.
+ * All names in it are JSON, which holds no line break: lines and their order can't be forged by names.
+ */
+export function shapeOf(request: Omit<TableRequest, "shape">): string {
+  const { method, target, schema, query, preferences, range, accept, body } = request;
+  let shape = `${method} ${target.kind} ${quote(target.name)} ${quote(schema)}
+${remembered(query.select, JSON.stringify)}
+${remembered(preferences, JSON.stringify)}
+${remembered(accept, shapeOfAccept)}
+${range ? `${range.first}-${range.last}` : ""}
+${body ? shapeOfBody(body) : ""}
+${query.columns && remembered(query.columns, JSON.stringify)}
+${query.onConflict && remembered(query.onConflict, JSON.stringify)}
+${query.arguments.size === 0 ? "" : JSON.stringify([...query.arguments])}`;
+  for (const [path, part] of query.parts) shape += `\n${quote(path)} ${shapeOfPart(part)}`;
+  return shape;
+}
+
+const quote = (name: string | null) => JSON.stringify(name);
+
+function remembered<Shared extends object>(shared: Shared, write: (shared: Shared) => string): string {
+  const text = known.get(shared);
+  if (text !== undefined) return text;
+  const written = write(shared);
+  known.set(shared, written);
+  return written;
+}
+
+const shapeOfAccept = (accept: readonly MediaType[]) =>
+  JSON.stringify(accept.map(({ type, parameters }) => [type, ...parameters]));
+
+const shapeOfBody = (body: Body) =>
+  JSON.stringify(body.kind === "text" ? body.type : [body.isArray, body.isOther, body.keys]);
+
+const shapeOfPart = ({ conditions, order, limit, offset }: QueryPart) =>
+  `${shapeOfConditions(conditions)} ${remembered(order, JSON.stringify)} ${limit} ${offset}`;
+
+const shapeOfConditions = (conditions: readonly Condition[]): string => `(${conditions.map(shapeOfCondition).join()})`;
+
+function shapeOfCondition(condition: Condition): string {
+  const sign = condition.isNegated ? "not." : "";
+  if (condition.kind === "logic") return `${sign}${condition.operator}${shapeOfConditions(condition.conditions)}`;
+  const { field, operator, quantifier, language, keyword, value } = condition;
+  const modifier = quantifier ?? (language === null ? "" : quote(language));
+  return `${sign}${operator}(${modifier}).${keyword ?? ""} ${value} ${shapeOfField(field)}`;
+}
+
+const shapeOfField = ({ name, path }: Field) =>
+  path.length === 0 ? quote(name) : `${quote(name)}${JSON.stringify(path)}`;

@@ -1,0 +1,22 @@
+import { methodNotAllowed, methodNotForFunctions, noSuchPath } from "../problem.ts";
+import type { Method, Target } from "../request.ts";
+import { decodeText } from "./url-encoded.ts";
+
+const METHODS: readonly Method[] = ["OPTIONS", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+const FUNCTION_METHODS: readonly Method[] = ["OPTIONS", "GET", "HEAD", "POST"];
+
+/** `users` → the table users, `rpc/add` → the function add. */
+export function parseTarget(path: string): Target {
+  const segments = path.split("/");
+  const isFunction = segments.length === 2 && segments[0] === "rpc";
+  const name = segments.at(-1)!;
+  if ((segments.length > 1 && !isFunction) || name === "") throw noSuchPath();
+  return { kind: isFunction ? "function" : "table", name: decodeText("path", name) };
+}
+
+export function parseMethod(method: string, { kind }: Target): Method {
+  const known = METHODS.find((each) => each === method);
+  if (!known) throw methodNotAllowed(method, kind === "table" ? METHODS : FUNCTION_METHODS);
+  if (kind === "function" && !FUNCTION_METHODS.includes(known)) throw methodNotForFunctions(method);
+  return known;
+}

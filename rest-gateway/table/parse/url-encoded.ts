@@ -1,0 +1,61 @@
+import { unreadable } from "../problem.ts";
+
+const NO_NUL = "any character but NUL";
+
+/**
+ * The pairs of a query string or a form, in their order; `+` is a space. A `%` that begins no byte stands for itself, so
+ * that `like.50%` works. `value` is null where there is no `=`.
+ */
+export function eachPair(parameter: string, text: string, visit: (name: string, value: string | null) => void): void {
+  const decoded = (piece: string) => decodePiece(parameter, piece);
+  for (let start = 0; start < text.length; ) {
+    const end = indexOrEnd(text, "&", start);
+    const pair = text.slice(start, end);
+    const equals = pair.indexOf("=");
+    if (equals !== -1) visit(decoded(pair.slice(0, equals)), decoded(pair.slice(equals + 1)));
+    else if (pair !== "") visit(decoded(pair), null);
+    start = end + 1;
+  }
+}
+
+/** Throws for a `%` that begins no byte, for bytes that are not UTF-8, and for NUL, which Postgres can't hold. */
+export function decodeText(parameter: string, text: string): string {
+  if (PLAIN.test(text)) return text;
+  const decoded = decodeBytes(parameter, text);
+  const nul = decoded.indexOf("\0");
+  if (nul !== -1) throw unreadable(parameter, decoded, nul, NO_NUL);
+  return decoded;
+}
+
+/** Nothing to decode: what is printable in ASCII, without `%` and `+`. */
+const PLAIN = /^[!-$&-*,-~]*$/;
+const STRAY_PERCENT = /%(?![0-9a-f]{2})/gi;
+const ENCODED = /%(?:[0-9a-f]{2}(?:%[0-9a-f]{2})*)?/gi;
+
+function decodePiece(parameter: string, piece: string): string {
+  if (PLAIN.test(piece)) return piece;
+  return decodeText(parameter, piece.replaceAll("+", " ").replace(STRAY_PERCENT, "%25"));
+}
+
+function decodeBytes(parameter: string, text: string): string {
+  try {
+    if (text.isWellFormed()) return decodeURIComponent(text);
+  } catch {}
+  throw unreadable(parameter, text, placeOfBadBytes(text), "UTF-8, percent-encoded");
+}
+
+function placeOfBadBytes(text: string): number {
+  for (const { 0: bytes, index } of text.matchAll(ENCODED)) {
+    try {
+      decodeURIComponent(bytes);
+    } catch {
+      return index;
+    }
+  }
+  return 0;
+}
+
+function indexOrEnd(text: string, sign: string, from: number): number {
+  const index = text.indexOf(sign, from);
+  return index === -1 ? text.length : index;
+}

@@ -1,0 +1,137 @@
+import { type Catalog, type DatabaseFunction, type FunctionResult, tableOf } from "../../../db/catalog/catalog.ts";
+import { ambiguousFunction, maxAffectedNeedsSet, noSuchColumn, noSuchFunction } from "../problem.ts";
+import type { Body, SelectItem, TableRequest } from "../request.ts";
+import { type CallArguments, type CallPlan, type Count, type Format, type RowSource, VALUE } from "./plan.ts";
+import { type RowOptions, RowPlanner, sourceOf } from "./rows.ts";
+import { similarTo } from "./similar.ts";
+
+export type Call = { readonly function: DatabaseFunction; readonly arguments: CallArguments };
+
+/** The function whose arguments fit: all that are required are given, and none is given that it does not have. */
+export function findCall(request: TableRequest, catalog: Catalog, schema: string): Call {
+  const { name } = request.target;
+  const overloads = catalog.schemas.get(schema)!.functions.get(name) ?? [];
+  const given = givenNames(request);
+  const fitting = given === null ? [] : overloads.filter((each) => fits(each, given));
+  if (fitting.length > 1) throw ambiguousFunction(fitting.map(signatureOf));
+  const [fit] = fitting;
+  if (fit) return { function: fit, arguments: namedArguments(request, fit, given!) };
+
+  const whole = overloads.find((each) => takesWhole(each, request.body));
+  if (whole) return { function: whole, arguments: { kind: "whole", argument: whole.arguments[0]! } };
+  throw unknown(request, catalog, schema, given, overloads);
+}
+
+export function planCall(
+  request: TableRequest,
+  catalog: Catalog,
+  call: Call,
+  count: Count | null,
+  format: Format,
+  options: RowOptions & { readonly maxBytes: number | null },
+): CallPlan {
+  const { method, preferences, query } = request;
+  const { returns } = call.function;
+  const maxAffected = preferences.handling === "strict" ? preferences.maxAffected : null;
+  if (maxAffected !== null && !isSet(returns)) throw maxAffectedNeedsSet();
+  const isReadOnly = method !== "POST" || call.function.volatility !== "volatile";
+  const source = rowSourceOf(returns, catalog);
+  const rows = new RowPlanner(catalog, query, options).plan(source, source.table?.name ?? call.function.name);
+  if (!givesRows(returns)) refuseSelect(query.select, call.function.name);
+  return {
+    kind: "call",
+    schema: call.function.schema,
+    format,
+    preferences,
+    maxAffected,
+    maxBytes: isReadOnly ? null : options.maxBytes,
+    function: call.function,
+    arguments: call.arguments,
+    rows: givesRows(returns) || isSet(returns) ? rows : null,
+    count,
+    isReadOnly,
+    isBodiless: method === "HEAD",
+  };
+}
+
+const isSet = (returns: FunctionResult) => "isSet" in returns && returns.isSet;
+const givesRows = ({ kind }: FunctionResult) => kind === "table" || kind === "composite";
+
+/** What filters and order may speak of: nothing where it is a single value, or not known before the function has run. */
+function rowSourceOf(returns: FunctionResult, catalog: Catalog): RowSource {
+  if (returns.kind === "table") return sourceOf(tableOf(catalog, returns.table)!);
+  if (returns.kind === "composite") return { table: null, columns: returns.columns };
+  const value = returns.kind === "scalar" && returns.isSet ? [{ ...returns, name: VALUE }] : [];
+  return { table: null, columns: new Map(value.map((column) => [column.name, column])) };
+}
+
+/** Values are answered as they are, and not as objects with keys that could be chosen. */
+function refuseSelect(select: readonly SelectItem[], name: string): void {
+  for (const item of select)
+    if (item.kind === "field") throw noSuchColumn(name, item.field?.name ?? item.aggregate?.name ?? VALUE);
+}
+
+/** Null when the body is neither an object nor a list of them: then only a function that takes it as a whole will do. */
+function givenNames({ method, query, body }: TableRequest): ReadonlySet<string> | null {
+  if (method !== "POST") return new Set(query.arguments.keys());
+  if (body?.kind !== "json" || body.isOther) return null;
+  const names = query.columns ?? body.keys;
+  return names && new Set(names);
+}
+
+const fits = ({ arguments: all }: DatabaseFunction, given: ReadonlySet<string>) =>
+  all.every(({ name, isRequired }) => !isRequired || given.has(name)) &&
+  [...given].every((name) => name !== "" && all.some((argument) => argument.name === name));
+
+function namedArguments(
+  { method, query, body }: TableRequest,
+  fit: DatabaseFunction,
+  given: ReadonlySet<string>,
+): CallArguments {
+  const used = fit.arguments.filter(({ name }) => given.has(name));
+  if (method === "POST") return { kind: "body", arguments: used, isArray: body?.kind === "json" && body.isArray };
+  const values = used.map((argument) => ({ argument, values: query.arguments.get(argument.name)! }));
+  return { kind: "named", values };
+}
+
+/** One unnamed argument takes a whole body of its type. */
+function takesWhole({ arguments: all }: DatabaseFunction, body: Body | null): boolean {
+  const [argument, ...others] = all;
+  if (!body || !argument || others.length > 0 || argument.name !== "") return false;
+  const { name, isArray } = argument.shape;
+  return !isArray && wholeTypes(body).includes(name);
+}
+
+const wholeTypes = (body: Body) => WHOLE[body.kind === "json" ? "application/json" : body.type];
+
+const WHOLE: Readonly<Record<"application/json" | Extract<Body, { kind: "text" }>["type"], readonly string[]>> = {
+  "application/json": ["json", "jsonb"],
+  "text/plain": ["text"],
+  "text/xml": ["xml"],
+  "application/octet-stream": ["bytea"],
+};
+
+/** `public.add(a => integer, b => integer)` */
+const signatureOf = ({ schema, name, arguments: all }: DatabaseFunction) =>
+  `${schema}.${name}(${all.map((each) => (each.name === "" ? each.type : `${each.name} => ${each.type}`)).join(", ")})`;
+
+function unknown(
+  { target, body }: TableRequest,
+  catalog: Catalog,
+  schema: string,
+  given: ReadonlySet<string> | null,
+  overloads: readonly DatabaseFunction[],
+) {
+  const name = `${schema}.${target.name}`;
+  const names = [...(given ?? [])].sort().join(", ");
+  const signature = given === null ? name : names === "" ? `${name} without parameters` : `${name}(${names})`;
+  const wanted = [
+    ...(given === null ? [] : [names === "" ? "without parameters" : `with parameters ${names}`]),
+    ...(body === null ? [] : [`with a single unnamed ${wholeTypes(body).join("/")} parameter`]),
+  ];
+  const details = `Searched for the function ${name} ${wanted.join(" or ")}, but no matches were found in the schema cache.`;
+  if (overloads.length > 0)
+    return noSuchFunction(signature, details, `It exists as ${overloads.map(signatureOf).join(" or ")}`);
+  const similar = similarTo(target.name, catalog.schemas.get(schema)!.functions.keys());
+  return noSuchFunction(signature, details, similar && `Perhaps you meant to call the function ${schema}.${similar}`);
+}

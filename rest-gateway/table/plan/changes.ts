@@ -1,0 +1,165 @@
+import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
+import {
+  invalidBody,
+  methodNotForTable,
+  noSuchBodyColumn,
+  noSuchColumn,
+  putFilters,
+  putLimits,
+  unfiltered,
+} from "../problem.ts";
+import type { Body, Filter, TableRequest } from "../request.ts";
+import { planConditions } from "./conditions.ts";
+import type {
+  BodyColumns,
+  ConditionPlan,
+  Conflict,
+  DeletePlan,
+  Format,
+  InsertPlan,
+  KeyValue,
+  RowsPlan,
+  UpdatePlan,
+} from "./plan.ts";
+import { RowPlanner, sourceOf } from "./rows.ts";
+
+export type ChangeOptions = {
+  readonly catalog: Catalog;
+  readonly table: Table;
+  readonly format: Format;
+  readonly allowsAggregates: boolean;
+  /** Refuse to change all rows of a table for want of a filter. */
+  readonly isSafe: boolean;
+  /** Bytes of the answer; null without a limit. */
+  readonly maxBytes: number | null;
+};
+
+export function planInsert(request: TableRequest, options: ChangeOptions): InsertPlan {
+  const { table } = options;
+  if (!table.isInsertable) throw methodNotForTable("POST", methodsOf(table));
+  return {
+    ...changeOf(request, options, rowsOf(request, options)),
+    kind: "insert",
+    body: planBody(request, table),
+    conflict: conflictOf(request, table),
+    key: null,
+    locationKey: request.preferences.return === "headers-only" ? keyColumns(table) : [],
+  };
+}
+
+/** Null where duplicates are refused: nobody said what to do with them, or nothing says what they are. */
+function conflictOf({ preferences: { resolution }, query }: TableRequest, table: Table): Conflict | null {
+  if (resolution === null) return null;
+  const columns = query.onConflict ?? table.primaryKey;
+  for (const column of columns) if (!table.columns.has(column)) throw noSuchColumn(table.name, column);
+  if (columns.length === 0) return null;
+  return { columns, action: resolution === "merge-duplicates" ? "update" : "nothing" };
+}
+
+/** PUT: one row, named by its primary key in the URL and in the body, is inserted or replaced. */
+export function planPut(request: TableRequest, options: ChangeOptions): InsertPlan {
+  const { table } = options;
+  if (!table.isInsertable || !table.isUpdatable) throw methodNotForTable("PUT", methodsOf(table));
+  const part = request.query.parts.get("");
+  if (part && (part.limit !== null || part.offset > 0)) throw putLimits();
+  const key = keyOf(request, table);
+  const body = planBody(request, table);
+  for (const { column } of key)
+    if (!body.columns.includes(column)) throw invalidBody(`the body lacks '${column.name}'`);
+  const conflict: Conflict = { columns: table.primaryKey, action: "update" };
+  const change = changeOf(request, options, rowsOf(request, options));
+  return { ...change, kind: "insert", body, conflict, key, locationKey: [] };
+}
+
+export function planUpdate(request: TableRequest, options: ChangeOptions): UpdatePlan {
+  const { table } = options;
+  if (!table.isUpdatable) throw methodNotForTable("PATCH", methodsOf(table));
+  const rows = rowsOf(request, options);
+  const body = planBody(request, table);
+  const conditions = conditionsOf(request, options, rows, "UPDATE");
+  return { ...changeOf(request, options, rows), kind: "update", maxAffected: mostOf(request), body, conditions };
+}
+
+export function planDelete(request: TableRequest, options: ChangeOptions): DeletePlan {
+  if (!options.table.isDeletable) throw methodNotForTable("DELETE", methodsOf(options.table));
+  const rows = rowsOf(request, options);
+  const conditions = conditionsOf(request, options, rows, "DELETE");
+  return { ...changeOf(request, options, rows), kind: "delete", maxAffected: mostOf(request), conditions };
+}
+
+/** The methods that this table has, for the header Allow. */
+export function methodsOf(table: Table): string[] {
+  const { isInsertable, isUpdatable, isDeletable, primaryKey } = table;
+  return [
+    "OPTIONS",
+    "GET",
+    "HEAD",
+    ...(isInsertable ? ["POST"] : []),
+    ...(isInsertable && isUpdatable && primaryKey.length > 0 ? ["PUT"] : []),
+    ...(isUpdatable ? ["PATCH"] : []),
+    ...(isDeletable ? ["DELETE"] : []),
+  ];
+}
+
+function changeOf({ preferences }: TableRequest, { table, format, maxBytes }: ChangeOptions, rows: RowsPlan) {
+  const representation = preferences.return === "representation" ? rows : null;
+  return { table, format, preferences, schema: table.schema, maxAffected: null, maxBytes, representation };
+}
+
+const mostOf = ({ preferences }: TableRequest) => (preferences.handling === "strict" ? preferences.maxAffected : null);
+
+/**
+ * All changed rows: the filters of the request say which rows are changed, not which are shown. When none are shown the
+ * columns in `select` do not matter, and its relations still do: filters may speak of them.
+ */
+function rowsOf({ query, preferences }: TableRequest, options: ChangeOptions): RowsPlan {
+  const { table, catalog, allowsAggregates } = options;
+  const isShown = preferences.return === "representation";
+  const order = isShown ? (query.parts.get("")?.order ?? []) : [];
+  const parts = new Map(query.parts).set("", { conditions: [], order, limit: null, offset: 0 });
+  const select = isShown ? query.select : query.select.filter(({ kind }) => kind === "embed");
+  const planner = new RowPlanner(catalog, { ...query, parts, select }, { maxRows: null, allowsAggregates });
+  return planner.plan(sourceOf(table), table.name);
+}
+
+function conditionsOf(
+  request: TableRequest,
+  { table, catalog, isSafe }: ChangeOptions,
+  { embeds }: RowsPlan,
+  command: "UPDATE" | "DELETE",
+): ConditionPlan[] {
+  const conditions = request.query.parts.get("")?.conditions ?? [];
+  if (conditions.length === 0 && isSafe) throw unfiltered(command);
+  return planConditions(conditions, { catalog, source: sourceOf(table), name: table.name, embeds });
+}
+
+function planBody({ body, query, preferences }: TableRequest, table: Table): BodyColumns {
+  const { keys, isArray } = jsonOf(body);
+  const names = query.columns ?? keys;
+  if (names === null) throw invalidBody("All object keys must match");
+  const columns = names.map((name) => {
+    const column = table.columns.get(name);
+    if (!column) throw noSuchBodyColumn(table.name, name);
+    return column;
+  });
+  return { columns, isArray, fillsDefaults: preferences.missing === "default" };
+}
+
+export function jsonOf(body: Body | null): Extract<Body, { kind: "json" }> {
+  if (body?.kind !== "json" || body.isOther) throw invalidBody("Empty or invalid json");
+  return body;
+}
+
+function keyOf(request: TableRequest, table: Table): KeyValue[] {
+  const conditions = request.query.parts.get("")?.conditions ?? [];
+  const filters = conditions.filter((condition): condition is Filter => condition.kind === "filter");
+  const isPlain = ({ operator, isNegated, quantifier, field }: Filter) =>
+    operator === "eq" && !isNegated && quantifier === null && field.path.length === 0;
+  const names = new Set(filters.map(({ field }) => field.name));
+  const isWhole = table.primaryKey.every((name) => names.has(name)) && filters.length === table.primaryKey.length;
+  const isKey = names.size > 0 && isWhole && filters.length === conditions.length && filters.every(isPlain);
+  if (!isKey) throw putFilters(methodsOf(table));
+  return filters.map(({ field, value }) => ({ column: table.columns.get(field.name)!, value }));
+}
+
+const keyColumns = (table: Table): Column[] => table.primaryKey.map((name) => table.columns.get(name)!);

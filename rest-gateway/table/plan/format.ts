@@ -1,0 +1,150 @@
+import type { Catalog, FunctionResult, MediaHandler, TableName } from "../../../db/catalog/catalog.ts";
+import { parseContentType } from "../parse/media.ts";
+import { notAcceptable } from "../problem.ts";
+import type { MediaType } from "../request.ts";
+import type { ExplainPlan, Format } from "./plan.ts";
+
+const PGRST = "application/vnd.pgrst.";
+const CHARSET = "; charset=utf-8";
+const EXPLAIN_OPTIONS: ReadonlySet<string> = new Set(["analyze", "verbose", "settings", "buffers", "wal"]);
+
+export type FormatOptions = {
+  readonly catalog: Catalog;
+  /** Whether plans of queries may be seen. */
+  readonly allowsPlans: boolean;
+  /** What a function gives; null for tables. */
+  readonly result: FunctionResult | null;
+  /** Whose rows are answered; null for those of no table. */
+  readonly table: TableName | null;
+  /** Whether they are answered as they are, with all their columns and no others. */
+  readonly isWhole: boolean;
+};
+
+/** The first media type of Accept that can be had. */
+export function planFormat(accept: readonly MediaType[], options: FormatOptions): Format {
+  for (const wanted of accept) {
+    const format = formatOf(wanted, options);
+    if (format) return format;
+  }
+  throw notAcceptable(accept.map(({ type }) => type));
+}
+
+function formatOf(wanted: MediaType, options: FormatOptions): Format | null {
+  if (wanted.type === `${PGRST}plan+json` || wanted.type === `${PGRST}plan+text` || wanted.type === `${PGRST}plan`)
+    return options.allowsPlans ? explained(wanted, options) : null;
+  const { result } = options;
+  // Without a body there is nothing that could be of another type.
+  if (result?.kind === "void") return format("scalar", "application/json");
+  const raw = result?.kind === "scalar" && !result.isSet ? rawFormat(wanted.type, result) : null;
+  return raw ?? handledFormat(wanted.type, options) ?? tableFormat(wanted, options);
+}
+
+/** What the database has an aggregate for, our own types but those of PostgREST included. One for the table goes first. */
+function handledFormat(wanted: string, { catalog, result, table, isWhole }: FormatOptions): Format | null {
+  if (wanted.startsWith(PGRST) || result?.kind === "scalar" || result?.kind === "record") return null;
+  const isOfTable = ({ table: own }: MediaHandler) =>
+    isWhole && own !== null && own.schema === table?.schema && own.name === table.name;
+  const handlers = catalog.mediaHandlers;
+  const handler =
+    handlers.find((each) => isOfTable(each) && each.mediaType === ANYTHING) ??
+    handlers.find((each) => isOfTable(each) && each.mediaType === wanted) ??
+    handlers.find((each) => each.table === null && each.mediaType === wanted);
+  if (!handler) return null;
+  const type = handler.mediaType === ANYTHING ? OCTETS : handler.mediaType;
+  return { ...raw(type), kind: "aggregate", handler };
+}
+
+function tableFormat({ type, parameters }: MediaType, { catalog, result }: FormatOptions): Format | null {
+  const stripsNulls = parameters.get("nulls") === "stripped";
+  const isScalar = result?.kind === "scalar" || result?.kind === "record";
+  const isOneRow = result !== null && "isSet" in result && !result.isSet;
+  const isValue = result?.kind === "record" || (isScalar && isOneRow);
+  const array = isScalar ? "scalar" : isOneRow ? "object" : "array";
+  switch (type) {
+    case "*/*":
+    case "application/*":
+    case "application/json":
+      return format(array, "application/json");
+    case `${PGRST}array`:
+    case `${PGRST}array+json`:
+      return format(array, stripsNulls ? `${PGRST}array+json` : "application/json", stripsNulls);
+    case `${PGRST}object`:
+    case `${PGRST}object+json`:
+      return format(isValue ? "scalar" : "object", `${PGRST}object+json`, stripsNulls);
+    case "text/csv":
+    case "text/*":
+      return result?.kind === "record" ? null : format("csv", "text/csv");
+    case "application/geo+json":
+      return catalog.postgis === null || isScalar ? null : format("geojson", "application/geo+json");
+    default:
+      return null;
+  }
+}
+
+const format = (kind: Format["kind"], type: string, stripsNulls = false): Format => ({
+  kind,
+  isSingular: type === `${PGRST}object+json`,
+  stripsNulls,
+  contentType: `${type}${stripsNulls ? ";nulls=stripped" : ""}${CHARSET}`,
+  handler: null,
+  explain: null,
+});
+
+/** What types give their value as it is, and not as JSON. */
+const RAW_TYPES: Readonly<Record<string, string>> = {
+  bytea: "application/octet-stream",
+  text: "text/plain",
+  xml: "text/xml",
+};
+
+const ANYTHING = "*/*";
+const OCTETS = "application/octet-stream";
+
+/**
+ * A function's single value as it is: a domain that is named like a media type says what it holds; text, xml and bytea
+ * are given raw where that is asked for by name. Who takes anything gets JSON, unless the domain is named so.
+ */
+function rawFormat(wanted: string, { shape }: Extract<FunctionResult, { kind: "scalar" }>): Format | null {
+  const domain = mediaTypeOf(shape.domain);
+  if (domain === ANYTHING) return raw(OCTETS);
+  const type = domain ?? (shape.isArray ? undefined : RAW_TYPES[shape.name]);
+  return type !== undefined && (wanted === type || wanted === rangeOf(type)) ? raw(type) : null;
+}
+
+/** `image/png` → `image/*` */
+const rangeOf = (type: string) => `${type.slice(0, type.indexOf("/"))}/*`;
+
+/** Types of which it is known that they are text. */
+const TEXTS: ReadonlySet<string> = new Set(["text/plain", "text/xml", "text/csv", "application/json"]);
+
+const raw = (type: string): Format => ({
+  kind: "raw",
+  isSingular: false,
+  stripsNulls: false,
+  contentType: TEXTS.has(type) ? `${type}${CHARSET}` : type,
+  handler: null,
+  explain: null,
+});
+
+/** `"public"."image/png"` → `image/png`; null for a domain with another name. */
+function mediaTypeOf(domain: string | null): string | null {
+  const name = domain === null ? undefined : /"([^"/]+\/[^"/]+)"$/.exec(domain)?.[1];
+  return name ?? null;
+}
+
+/** The plan of the query that would answer with the media type in `for`; null when there is no such answer. */
+function explained({ type, parameters }: MediaType, options: FormatOptions): Format | null {
+  const wanted = parseContentType(parameters.get("for") ?? "application/json");
+  const answered = wanted && formatOf(wanted, { ...options, allowsPlans: false });
+  if (!answered) return null;
+  const isJson = type.endsWith("+json");
+  const asked = (parameters.get("options") ?? "").split("|").filter((option) => EXPLAIN_OPTIONS.has(option));
+  const explain: ExplainPlan = { isJson, options: [...new Set(asked)].sort() };
+  const inner = answered.contentType.replace(CHARSET, "");
+  const shown = [`for="${inner}"`, ...(explain.options.length > 0 ? [`options=${explain.options.join("|")}`] : [])];
+  return {
+    ...answered,
+    explain,
+    contentType: `${PGRST}plan+${isJson ? "json" : "text"}; ${shown.join("; ")}${CHARSET}`,
+  };
+}

@@ -1,0 +1,120 @@
+import { type Catalog, type Relationship, type Table, tableOf } from "../../../db/catalog/catalog.ts";
+import { ambiguousRelationship, noRelationship } from "../problem.ts";
+import { similarTo } from "./similar.ts";
+
+/** What `select` says of a relation: `authors!author_id(…)`. */
+export type Wanted = {
+  /** A related table or view, a foreign key's name or column, or a function that gives related rows. */
+  readonly name: string;
+  /** Tells several ways apart: a foreign key, its column, a junction. */
+  readonly hint: string | null;
+};
+
+/** The one way from a table to a relation. A function hides keys that lead to what has its name. */
+export function findRelationship(catalog: Catalog, source: Table, { name, hint }: Wanted): Relationship {
+  const computed = source.relationships.find(
+    (each) => each.kind === "computed" && each.function.name === name && (hint === null || hint === name),
+  );
+  if (computed) return computed;
+
+  const found = source.relationships.filter((each) =>
+    hint === null
+      ? isTarget(each, source, name) || (isKey(each, source, name) && !leadsToView(catalog, each))
+      : isTarget(each, source, name, hint),
+  );
+  const best = preferOwnSchema(found, source);
+  if (best.length === 1) return best[0]!;
+  if (best.length === 0) throw notRelated(source, name, hint);
+  throw ambiguous(source, name, best);
+}
+
+/**
+ * A key from a table to itself is two ways: by the table's name come the rows that refer to this one, by the key or its
+ * column the one that this row refers to. A junction between rows of one table needs a hint.
+ */
+function isTarget(each: Relationship, source: Table, name: string, hint: string | null = null): boolean {
+  if (each.kind === "computed" || each.target.name !== name) return false;
+  if (each.kind === "many-to-many") return hint === null ? !isSelf(each, source) : isHint(each, hint);
+  return !(each.isOwner && isSelf(each, source)) && (hint === null || isHint(each, hint));
+}
+
+function isKey(each: Relationship, source: Table, name: string): boolean {
+  if (!("constraint" in each)) return false;
+  if (each.isOwner) return each.constraint === name || hasColumn(each, name, 0);
+  return each.constraint === name && !isSelf(each, source);
+}
+
+const isSelf = ({ target }: Relationship, source: Table) =>
+  target.name === source.name && target.schema === source.schema;
+
+function isHint(each: Exclude<Relationship, { kind: "computed" }>, hint: string): boolean {
+  if (each.kind === "many-to-many") return each.junction.name === hint || each.further.constraint === hint;
+  return each.constraint === hint || hasColumn(each, hint, 0) || hasColumn(each, hint, 1);
+}
+
+/** Whether the key is this one column, here (0) or at the target (1). */
+const hasColumn = ({ columns }: Extract<Relationship, { columns: unknown }>, name: string, side: 0 | 1) =>
+  columns.length === 1 && columns[0]![side] === name;
+
+/** Views show the keys of their tables: the key itself is the one between tables. */
+const leadsToView = (catalog: Catalog, { target }: Relationship) =>
+  tableOf(catalog, target)?.kind.endsWith("view") ?? false;
+
+function preferOwnSchema(found: readonly Relationship[], source: Table): readonly Relationship[] {
+  const own = found.filter(({ target }) => target.schema === source.schema);
+  return own.length > 0 ? own : found;
+}
+
+function notRelated(source: Table, name: string, hint: string | null) {
+  const wanted = hint === null ? "" : ` using the hint '${hint}'`;
+  const details =
+    `Searched for a foreign key relationship between '${source.name}' and '${name}'${wanted} in the schema ` +
+    `'${source.schema}', but no matches were found.`;
+  const similar = similarTo(name, new Set(source.relationships.map(({ target }) => target.name)));
+  return noRelationship(source.name, name, details, similar && `Perhaps you meant '${similar}' instead of '${name}'.`);
+}
+
+function ambiguous(source: Table, name: string, found: readonly Relationship[]) {
+  const details = found.map((each) => ({
+    cardinality: each.kind,
+    embedding: `${source.name} with ${each.target.name}`,
+    relationship: describe(source, each),
+  }));
+  const ways = found.map((each) => `'${each.target.name}!${hintFor(each, found)}'`).join(", ");
+  const hint = `Try changing '${name}' to one of the following: ${ways}. Find the desired relationship in the 'details' key.`;
+  return ambiguousRelationship(source.name, name, details, hint);
+}
+
+/** A junction's name will do, unless it leads to the same table twice. */
+function hintFor(each: Relationship, all: readonly Relationship[]): string {
+  if (each.kind === "computed") return each.function.name;
+  if (each.kind !== "many-to-many") return each.constraint;
+  const same = all.filter((other) => other.kind === "many-to-many" && other.junction.name === each.junction.name);
+  return same.length > 1 ? each.further.constraint : each.junction.name;
+}
+
+function describe(source: Table, each: Relationship): string {
+  const columns = (name: string, list: readonly string[]) => `${name}(${list.join(", ")})`;
+  if (each.kind === "computed") return each.function.name;
+  if (each.kind === "many-to-many") {
+    const { junction, source: near, further } = each;
+    const here = columns(
+      near.constraint,
+      near.columns.map(([, column]) => column),
+    );
+    const there = columns(
+      further.constraint,
+      further.columns.map(([column]) => column),
+    );
+    return `${junction.name} using ${here} and ${there}`;
+  }
+  const here = columns(
+    source.name,
+    each.columns.map(([column]) => column),
+  );
+  const there = columns(
+    each.target.name,
+    each.columns.map(([, column]) => column),
+  );
+  return `${each.constraint} using ${here} and ${there}`;
+}

@@ -1,0 +1,109 @@
+import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
+import { invalidRange, noSuchSchema, noSuchTable } from "../problem.ts";
+import type { QueryPart, Range, TableRequest } from "../request.ts";
+import { findCall, planCall } from "./call.ts";
+import { planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
+import { planFormat } from "./format.ts";
+import type { Count, Plan, ReadPlan } from "./plan.ts";
+import { RowPlanner, sourceOf } from "./rows.ts";
+import { similarTo } from "./similar.ts";
+
+export type PlanOptions = {
+  /** Rows that a list may have at most; null without a limit. */
+  readonly maxRows: number | null;
+  readonly allowsAggregates: boolean;
+  readonly allowsPlans: boolean;
+  /** Refuse PATCH and DELETE without a filter. */
+  readonly safeUpdate: boolean;
+  /** What a write may be answered with; null without a limit. */
+  readonly maxBytes: number | null;
+};
+
+/** Looks up a request in the catalog. Throws TableError for names that it does not have, and for what does not go together. */
+export function planRequest(given: TableRequest, catalog: Catalog, options: PlanOptions): Plan {
+  const request = withRange(given);
+  const schema = schemaOf(request, catalog);
+  const { allowsPlans, allowsAggregates, maxBytes } = options;
+  const isWhole = request.query.select.every(({ kind }) => kind === "all");
+  if (request.target.kind === "function") {
+    const call = findCall(request, catalog, schema.name);
+    const { returns } = call.function;
+    const ofTable = returns.kind === "table" ? returns.table : null;
+    const format = planFormat(request.accept, { catalog, allowsPlans, isWhole, result: returns, table: ofTable });
+    return planCall(request, catalog, call, countOf(request, options), format, options);
+  }
+  const table = findTable(schema, request.target.name);
+  const format = planFormat(request.accept, { catalog, allowsPlans, isWhole, result: null, table });
+  const change = { catalog, table, format, allowsAggregates, isSafe: options.safeUpdate, maxBytes };
+  switch (request.method) {
+    case "POST":
+      return planInsert(request, change);
+    case "PUT":
+      return planPut(request, change);
+    case "PATCH":
+      return planUpdate(request, change);
+    case "DELETE":
+      return planDelete(request, change);
+    default:
+      return planRead(request, catalog, table, format, options);
+  }
+}
+
+function planRead(
+  request: TableRequest,
+  catalog: Catalog,
+  table: Table,
+  format: ReadPlan["format"],
+  options: PlanOptions,
+): ReadPlan {
+  return {
+    kind: "read",
+    schema: table.schema,
+    format,
+    preferences: request.preferences,
+    maxAffected: null,
+    maxBytes: null,
+    table,
+    rows: new RowPlanner(catalog, request.query, options).plan(sourceOf(table), table.name),
+    count: countOf(request, options),
+    isBodiless: request.method === "HEAD",
+  };
+}
+
+/** The schema that the profile names, or the default one. */
+export function schemaOf({ schema }: TableRequest, { schemas }: Catalog): Schema {
+  const found = schema === null ? schemas.values().next().value : schemas.get(schema);
+  if (!found) throw noSuchSchema(schema ?? "", [...schemas.keys()]);
+  return found;
+}
+
+export function findTable(schema: Schema, name: string): Table {
+  const table = schema.tables.get(name);
+  if (table) return table;
+  const similar = similarTo(name, schema.tables.keys());
+  throw noSuchTable(schema.name, name, similar && `Perhaps you meant the table '${schema.name}.${similar}'`);
+}
+
+function countOf({ preferences }: TableRequest, { maxRows }: PlanOptions): Count | null {
+  const { count } = preferences;
+  if (count !== "estimated") return count === null ? null : { kind: count };
+  return maxRows === null ? { kind: "exact" } : { kind: "estimated", exactUpTo: maxRows };
+}
+
+/** Rows are those that are both in the header Range and in limit and offset. */
+function withRange(request: TableRequest): TableRequest {
+  if (!request.range) return request;
+  const own: QueryPart = request.query.parts.get("") ?? { conditions: [], order: [], limit: null, offset: 0 };
+  const parts = new Map(request.query.parts).set("", { ...own, ...intersection(own, request.range) });
+  return { ...request, query: { ...request.query, parts } };
+}
+
+function intersection({ limit, offset }: QueryPart, { first, last }: Range): Pick<QueryPart, "limit" | "offset"> {
+  const start = Math.max(offset, first);
+  const ends = [limit === null ? null : offset + limit, last === null ? null : last + 1].filter((end) => end !== null);
+  if (ends.length === 0) return { limit: null, offset: start };
+  const end = Math.min(...ends);
+  if (end < start || (end === start && limit !== 0))
+    throw invalidRange("There are no rows both in the Range header and in limit and offset.");
+  return { limit: end - start, offset: start };
+}

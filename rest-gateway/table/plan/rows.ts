@@ -1,0 +1,161 @@
+import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
+import { tableOf } from "../../../db/catalog/catalog.ts";
+import { aggregatesOff, noRelationship, spreadNeedsToOne } from "../problem.ts";
+import type { Query, SelectItem } from "../request.ts";
+import { planConditions } from "./conditions.ts";
+import { castOf, hasField, planField } from "./fields.ts";
+import { planOrder } from "./order.ts";
+import { Parts } from "./parts.ts";
+import type { EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "./plan.ts";
+import { findRelationship } from "./relationships.ts";
+
+export type RowOptions = {
+  /** No list is longer; null without a limit. */
+  readonly maxRows: number | null;
+  readonly allowsAggregates: boolean;
+};
+
+type Field = Extract<SelectItem, { kind: "field" }>;
+type Embed = Extract<SelectItem, { kind: "embed" }>;
+
+/** Rows that are selected from: those that were asked for, or those of a relation. */
+type Level = {
+  readonly source: RowSource;
+  /** What errors call them. */
+  readonly name: string;
+  /** What parameters call them. */
+  readonly paths: readonly string[];
+  readonly select: readonly SelectItem[];
+  /** Relations with an alias that parameters may call by their own name. */
+  readonly knownByName: ReadonlySet<Embed>;
+};
+
+/** Looks up `select` and what belongs to it, from the rows themselves down to the innermost embedded ones. */
+export class RowPlanner {
+  readonly #catalog: Catalog;
+  readonly #select: readonly SelectItem[];
+  readonly #parts: Parts;
+  readonly #options: RowOptions;
+
+  constructor(catalog: Catalog, { select, parts }: Query, options: RowOptions) {
+    this.#catalog = catalog;
+    this.#select = select;
+    this.#parts = new Parts(parts);
+    this.#options = options;
+  }
+
+  /** `name` is what errors call the rows. Throws when the request speaks of relations that it does not embed. */
+  plan(source: RowSource, name: string): RowsPlan {
+    const rows = this.#rows(levelOf(source, name, this.#select, [""]));
+    this.#parts.refuseUnused();
+    return rows;
+  }
+
+  #rows(level: Level): RowsPlan {
+    const { source, name, select } = level;
+    const part = this.#parts.take(level.paths);
+    const embeds: EmbedPlan[] = [];
+    const outputs: Output[] = [];
+    for (const item of select) {
+      if (item.kind === "all") outputs.push({ kind: "all" });
+      else if (item.kind === "field") outputs.push(this.#field(item, level));
+      else {
+        const embed = this.#embed(item, level);
+        embeds.push(embed);
+        if (embed.isShown) outputs.push({ kind: "embed", embed });
+      }
+    }
+    const conditions = planConditions(part.conditions, { catalog: this.#catalog, source, name, embeds });
+    return {
+      source,
+      // An empty select is everything; one that only filters by relations is nothing.
+      outputs: select.length === 0 ? [{ kind: "all" }] : outputs,
+      embeds,
+      conditions,
+      order: part.order.map((term) => planOrder(term, { source, name, outputs, embeds })),
+      limit: atMost(part.limit, this.#options.maxRows),
+      offset: part.offset,
+      isGrouped: outputs.some(isAggregated),
+    };
+  }
+
+  #field({ field, cast, aggregate, alias }: Field, { source, name }: Level): Output {
+    // `select=count` is the old spelling of `count()`.
+    const isOldCount = field?.name === "count" && !hasField(source, "count");
+    const value: ValuePlan = {
+      field: field === null || isOldCount ? null : planField(source, name, field),
+      cast: this.#cast(cast),
+      aggregate: isOldCount
+        ? { name: "count", cast: null }
+        : aggregate && { ...aggregate, cast: this.#cast(aggregate.cast) },
+    };
+    if (value.aggregate && !this.#options.allowsAggregates) throw aggregatesOff();
+    return { kind: "field", value, alias: alias ?? keyOf(value) };
+  }
+
+  #cast(type: string | null): string | null {
+    return type === null ? null : castOf(this.#catalog, type);
+  }
+
+  #embed(item: Embed, { source, name, paths, knownByName }: Level): EmbedPlan {
+    if (!source.table) throw noRelationship(name, item.name, `'${name}' is no table or view`, null);
+    const relationship = findRelationship(this.#catalog, source.table, item);
+    const target = this.#targetOf(source.table, item.name, relationship.target);
+    const key = item.alias ?? item.name;
+    const own = this.#parts.below(paths, key);
+    const older = knownByName.has(item) ? this.#parts.below(paths, item.name) : [];
+    const rows = this.#rows(levelOf(sourceOf(target), target.name, item.select, [...own, ...older]));
+    if (item.isSpread && !relationship.isToOne && rows.isGrouped)
+      throw spreadNeedsToOne("Aggregates are not implemented for one-to-many or many-to-many spreads.");
+    return {
+      name: key,
+      olderName: older.length > 0 ? item.name : null,
+      relationship,
+      target,
+      rows,
+      isInner: item.join === "inner",
+      isSpread: item.isSpread,
+      isShown: item.select.length > 0,
+    };
+  }
+
+  #targetOf(source: Table, name: string, target: { readonly schema: string; readonly name: string }): Table {
+    const table = tableOf(this.#catalog, target);
+    if (!table) throw noRelationship(source.name, name, `'${target.name}' is in no schema that is served`, null);
+    return table;
+  }
+}
+
+export const sourceOf = (table: Table): RowSource => ({ table, columns: table.columns });
+
+function levelOf(source: RowSource, name: string, select: readonly SelectItem[], paths: readonly string[]): Level {
+  return { source, name, select, paths, knownByName: findKnownByName(select) };
+}
+
+/**
+ * Parameters call a relation by its alias. Its own name is the older spelling, and is still understood of the first that
+ * has it, unless another one has it as its key.
+ */
+function findKnownByName(select: readonly SelectItem[]): ReadonlySet<Embed> {
+  const embeds = select.filter((item) => item.kind === "embed");
+  const keys = new Set(embeds.map(({ name, alias }) => alias ?? name));
+  const first = new Map(embeds.toReversed().map((embed) => [embed.name, embed]));
+  return new Set([...first.values()].filter(({ name }) => !keys.has(name)));
+}
+
+/** `select=data->a->>b` is answered as `b`, `views.sum()` as `sum`. */
+function keyOf({ field, aggregate }: ValuePlan): string {
+  if (aggregate) return aggregate.name;
+  const keys = field!.path.map(({ key }) => key).filter((key) => typeof key === "string");
+  const { origin } = field!;
+  // The key "" is one, but no name.
+  return keys.findLast((key) => key !== "") ?? (origin.kind === "column" ? origin.column.name : origin.computed.name);
+}
+
+const isAggregated = (output: Output): boolean => {
+  if (output.kind === "field") return output.value.aggregate !== null;
+  return output.kind === "embed" && output.embed.isSpread && output.embed.rows.isGrouped;
+};
+
+export const atMost = (limit: number | null, max: number | null): number | null =>
+  limit === null ? max : max === null ? limit : Math.min(limit, max);

@@ -1,0 +1,184 @@
+/** What a client of the table interface is told; the names of the body's fields are PostgREST's. */
+export type TableProblem = {
+  readonly status: number;
+  /** `PGRST` and three digits, or the SQLSTATE of Postgres. */
+  readonly code: string;
+  readonly message: string;
+  readonly details?: unknown;
+  readonly hint?: string;
+  /** In place of the usual words after the status: `419 Page Expired`. */
+  readonly statusText?: string;
+  /** Headers of the answer besides the usual ones. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** A problem on its way to the edge of the table interface. */
+export class TableError extends Error {
+  readonly problem: TableProblem;
+  constructor(problem: TableProblem, options?: ErrorOptions) {
+    super(problem.message, options);
+    this.problem = problem;
+  }
+}
+
+const error = (status: number, code: string, message: string, more: Partial<TableProblem> = {}) =>
+  new TableError({ status, code, message, ...more });
+
+// What can't be read.
+
+/** `at` is the position in `text`, from 0. */
+export const unreadable = (parameter: string, text: string, at: number, expected: string) =>
+  error(400, "PGRST100", `failed to parse ${parameter} (${text})`, {
+    details: `at character ${at + 1}: expected ${expected}, found ${at < text.length ? JSON.stringify(text[at]) : "the end"}`,
+  });
+export const nameTooLong = (name: string, max: number) =>
+  error(400, "PGRST100", `the name "${name.slice(0, 20)}…" is longer than ${max} bytes`);
+export const tooDeep = (what: string, max: number) =>
+  error(400, "PGRST100", `${what} is nested in more than ${max} levels`, { hint: "Ask in several requests." });
+export const invalidBody = (message: string, details?: string) =>
+  error(400, "PGRST102", message, details === undefined ? {} : { details });
+export const unsupportedMediaType = (type: string) =>
+  error(415, "PGRST102", `Content-Type not acceptable: ${type}`, {
+    hint: "Use application/json, text/csv or application/x-www-form-urlencoded.",
+  });
+export const invalidPreferences = (values: readonly string[]) =>
+  error(400, "PGRST122", "Invalid preferences given with handling=strict", {
+    details: `Invalid preferences: ${values.join(", ")}`,
+  });
+/** `total` when it is known how many rows there are. */
+export const invalidRange = (details: string, total: number | null = null) =>
+  error(416, "PGRST103", "Requested range not satisfiable", {
+    details,
+    ...(total !== null && { headers: { "Content-Range": `*/${total}` } }),
+  });
+
+// Addresses and methods.
+
+export const noSuchPath = () => error(404, "PGRST125", "Invalid path specified in request URL");
+export const descriptionOff = () => error(404, "PGRST126", "The description of the interface is switched off");
+export const methodNotAllowed = (method: string, allow: readonly string[]) =>
+  error(405, "PGRST117", `Unsupported HTTP method: ${method}`, { headers: { Allow: allow.join(",") } });
+export const methodNotForFunctions = (method: string) =>
+  error(405, "PGRST101", `Cannot use the ${method} method on RPC`, { headers: { Allow: "OPTIONS,GET,HEAD,POST" } });
+export const methodNotForTable = (method: string, allow: readonly string[]) =>
+  error(405, "PGRST117", `${method} is not possible here`, { headers: { Allow: allow.join(",") } });
+export const noSuchSchema = (name: string, schemas: readonly string[]) =>
+  error(406, "PGRST106", `Invalid schema: ${name}`, {
+    hint: `Only the following schemas are exposed: ${schemas.join(", ")}`,
+  });
+export const notAcceptable = (types: readonly string[]) =>
+  error(406, "PGRST107", `None of these media types are available: ${types.join(", ")}`);
+
+// Names that the catalog does not have.
+
+export const noSuchTable = (schema: string, name: string, hint: string | null) =>
+  error(404, "PGRST205", `Could not find the table '${schema}.${name}' in the schema cache`, hintOf(hint));
+export const noSuchFunction = (signature: string, details: string, hint: string | null) =>
+  error(404, "PGRST202", `Could not find the function ${signature} in the schema cache`, { details, ...hintOf(hint) });
+export const ambiguousFunction = (signatures: readonly string[]) =>
+  error(300, "PGRST203", `Could not choose the best candidate function between: ${signatures.join(", ")}`, {
+    hint: "Try renaming the parameters or the function itself in the database so function overloading can be resolved",
+  });
+export const noSuchColumn = (table: string, column: string, hint: string | null = null) =>
+  error(400, "42703", `column ${table}.${column} does not exist`, hintOf(hint));
+export const noSuchBodyColumn = (table: string, column: string) =>
+  error(400, "PGRST204", `Could not find the '${column}' column of '${table}' in the schema cache`);
+export const noSuchType = (name: string) => error(400, "42704", `type "${name}" does not exist`);
+export const noSuchLanguage = (name: string) =>
+  error(400, "42704", `text search configuration "${name}" does not exist`);
+export const noRelationship = (source: string, target: string, details: string, hint: string | null) =>
+  error(400, "PGRST200", `Could not find a relationship between '${source}' and '${target}' in the schema cache`, {
+    details,
+    ...hintOf(hint),
+  });
+export const ambiguousRelationship = (source: string, target: string, details: unknown, hint: string) =>
+  error(
+    300,
+    "PGRST201",
+    `Could not embed because more than one relationship was found for '${source}' and '${target}'`,
+    {
+      details,
+      hint,
+    },
+  );
+export const notEmbedded = (name: string) =>
+  error(400, "PGRST108", `'${name}' is not an embedded resource in this request`, {
+    hint: `Verify that '${name}' is included in the 'select' query parameter.`,
+  });
+
+// What does not go together.
+
+export const spreadNeedsToOne = (message: string) =>
+  error(400, "PGRST127", "Feature not implemented", { details: message });
+export const orderNeedsToOne = (source: string, target: string) =>
+  error(400, "PGRST118", `A related order on '${target}' is not possible`, {
+    details: `'${source}' and '${target}' do not form a many-to-one or one-to-one relationship`,
+  });
+export const embedFilterNeedsNull = (name: string) =>
+  error(400, "PGRST120", `Bad operator on the '${name}' embedded resource`, {
+    details: "Only is null or not is null filters are allowed on embedded resources",
+  });
+export const aggregatesOff = () => error(400, "PGRST123", "Use of aggregate functions is not allowed");
+export const badAggregate = (message: string) => error(400, "PGRST100", message);
+export const putFilters = (allow: readonly string[]) =>
+  error(405, "PGRST105", "Filters must include all and only primary key columns with 'eq' operators", {
+    headers: { Allow: allow.join(",") },
+  });
+export const putLimits = () => error(400, "PGRST114", "limit/offset querystring parameters are not allowed for PUT");
+export const putMismatch = () => error(400, "PGRST115", "Payload values do not match URL in primary key column(s)");
+export const unfiltered = (command: "UPDATE" | "DELETE") =>
+  error(400, "21000", `${command} requires a WHERE clause`, {
+    hint: "Name the rows by a filter, such as ?id=eq.1; a filter that is always true, such as ?id=not.is.null, takes all.",
+  });
+export const maxAffectedNeedsSet = () =>
+  error(
+    400,
+    "PGRST128",
+    "Function must return SETOF or TABLE when max-affected preference is used with handling=strict",
+  );
+
+// What the rows turned out to be.
+
+export const notSingular = (count: number) =>
+  error(406, "PGRST116", "Cannot coerce the result to a single JSON object", {
+    details: `The result contains ${count} rows`,
+  });
+export const tooManyAffected = (count: number) =>
+  error(400, "PGRST124", "Query result exceeds max-affected preference constraint", {
+    details: `The query affects ${count} rows`,
+  });
+export const writeAnswerTooLarge = (max: number) =>
+  error(400, "54000", `the answer is larger than ${max} bytes: nothing was written`, {
+    hint: "Ask for fewer columns by select, or for none by Prefer: return=minimal.",
+  });
+export const badResponseHeaders = () =>
+  error(
+    500,
+    "PGRST111",
+    "response.headers guc must be a JSON array composed of objects with a single key and a string value",
+  );
+export const badResponseStatus = () => error(500, "PGRST112", "response.status guc must be a valid status code");
+export const badRaise = (details: string) =>
+  error(500, "PGRST121", "Could not parse JSON in the \"RAISE SQLSTATE 'PGRST'\" error", {
+    details,
+    hint: "MESSAGE must be a JSON object with obligatory keys: 'code', 'message' and optional keys: 'details', 'hint'. DETAIL must be a JSON object with obligatory keys: 'status', 'headers' and optional key: 'status_text'.",
+  });
+
+// Who asks.
+
+export const noApiKey = () =>
+  error(401, "PGRST302", "No API key found in request", { hint: "Send the anon key in the header apikey." });
+export const badApiKey = () =>
+  error(401, "PGRST301", "Invalid API key", { hint: "Send a valid key in the header apikey." });
+export const anonymousOff = () =>
+  error(401, "PGRST302", "Anonymous access is disabled", { hint: "Send a token: Authorization: Bearer." });
+export const badToken = () => error(401, "PGRST301", "the access token is not valid: sign in again");
+export const expiredToken = () => error(401, "PGRST303", "JWT expired");
+export const disagreeingCredentials = () =>
+  error(401, "PGRST301", "apikey and Authorization stand for two different callers");
+export const serviceKeyInBrowser = () =>
+  error(403, "42501", "the service key must not be used in a browser", {
+    hint: "It bypasses row-level security and every visitor can read it there: use the anon key, and revoke this one.",
+  });
+
+const hintOf = (hint: string | null) => (hint === null ? {} : { hint });

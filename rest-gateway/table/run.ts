@@ -1,0 +1,56 @@
+import type { Identity } from "../../db/caller.ts";
+import type { Result, Statement, Transactions } from "../../db/transaction.ts";
+import { writeArray } from "./parse/array-literal.ts";
+import { isReadOnly } from "./plan/plan.ts";
+import { isolationOf, type Prepared } from "./prepare.ts";
+import type { TableRequest } from "./request.ts";
+import type { Parameter, Written } from "./write/sql.ts";
+
+export type RunOptions = {
+  /** A statement that runs before the request's own; null for none. */
+  readonly before: Statement | null;
+  readonly signal: AbortSignal;
+  readonly onConnected: () => void;
+};
+
+/** What Postgres gave: the rows of the one statement, and of the one that estimates. */
+export type Ran = { readonly main: Result; readonly estimate: Result | null };
+
+/** One transaction in one round trip. */
+export async function run(
+  transactions: Transactions,
+  identity: Identity,
+  { plan, query, isolation: ofFunction, isRolledBack }: Prepared,
+  request: TableRequest,
+  { before, signal, onConnected }: RunOptions,
+): Promise<Ran> {
+  const statements = [statementOf(query.main, request)];
+  if (query.estimate) statements.push(statementOf(query.estimate, request));
+  if (before) statements.unshift(before);
+  const takesAll = !isReadOnly(plan);
+  const isolation = ofFunction ?? isolationOf(identity.settings ?? []);
+  const options = { isolation, rollback: isRolledBack, takesAll, signal, onConnected };
+  const results = await transactions.run(identity, statements, options);
+  const first = before ? 1 : 0;
+  return { main: results[first]!, estimate: results[first + 1] ?? null };
+}
+
+const statementOf = ({ text, parameters }: Written, request: TableRequest): Statement => ({
+  text,
+  values: parameters.map((parameter) => textOf(parameter, request)),
+  binary: true,
+});
+
+function textOf(parameter: Parameter, { values, body }: TableRequest): string {
+  switch (parameter.kind) {
+    case "value":
+      return values[parameter.index]!;
+    case "values":
+      return writeArray(parameter.indexes.map((index) => values[index]!));
+    case "constant":
+      return parameter.text;
+    case "body":
+      if (body!.kind === "json") return body!.text;
+      return body!.type === "application/octet-stream" ? `\\x${body!.bytes.toString("hex")}` : body!.bytes.toString();
+  }
+}

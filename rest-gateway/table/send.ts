@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Head } from "../../http/head.ts";
+import type { Answer } from "./answer/answer.ts";
+import type { Header } from "./answer/response-settings.ts";
+import type { TableProblem } from "./problem.ts";
+import type { Stopwatch } from "./stopwatch.ts";
+
+const JSON_TYPE = "application/json; charset=utf-8";
+/** What an answer depends on besides its address. */
+const VARY = "Accept, Prefer, Range, Authorization, apikey, Accept-Profile";
+
+/** Where an answer goes. */
+export type Destination = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly head: Head;
+  readonly watch?: Stopwatch | null;
+};
+
+/** Sends an answer as it is: the body is not looked at. */
+export function sendAnswer({ request, response, head, watch }: Destination, sent: Answer): void {
+  const { status, headers, given, body } = sent;
+  const isBodiless = hasNoBody(request, status);
+  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response)];
+  for (const [name, value] of headers) all.push(name, value);
+  if (watch) all.push("Server-Timing", watch.text);
+  if (!isBodiless) all.push("Content-Length", String(body?.length ?? 0));
+  response.writeHead(status, given ? replaced(all, given) : all);
+  response.end(isBodiless ? undefined : (body ?? undefined));
+}
+
+const hasNoBody = ({ method }: IncomingMessage, status: number) => method === "HEAD" || status === 204;
+
+/** What a function has set takes the place of our headers of the same name. */
+function replaced(all: readonly string[], given: readonly Header[]): string[] {
+  const names = new Set(given.map(([name]) => name.toLowerCase()));
+  const kept = all.filter((_, i) => !names.has(all[i - (i % 2)]!.toLowerCase()));
+  return [...kept, ...given.flat()];
+}
+
+/** CORS has set it already where it asks for the origin. */
+function varyOf(response: ServerResponse): string {
+  const present = response.getHeader("Vary");
+  return present === undefined ? VARY : `${String(present)}, ${VARY}`;
+}
+
+/** `{"code":"PGRST116","message":…,"details":…,"hint":…}` */
+export function sendTableProblem({ request, response, head }: Destination, problem: TableProblem): void {
+  const { status, statusText, code, message, details = null, hint = null, headers = {} } = problem;
+  const isBodiless = hasNoBody(request, status);
+  const body = Buffer.from(JSON.stringify({ code, message, details, hint }));
+  const all = [
+    ...head.headers,
+    ...["Content-Type", JSON_TYPE, "Cache-Control", "no-store"],
+    ...["Proxy-Status", `content-service; error=${tokenOf(code)}`],
+    ...(status === 401 ? ["WWW-Authenticate", "Bearer"] : []),
+    ...(status === 503 ? ["Retry-After", RETRY_SECONDS] : []),
+    ...(isBodiless ? [] : ["Content-Length", String(body.length)]),
+  ];
+  if (statusText !== undefined) response.statusMessage = statusText;
+  response.writeHead(status, replaced(all, Object.entries(headers)));
+  response.end(isBodiless ? undefined : body);
+  // What was not read of the body would stand in the way of the next request.
+  if (!request.complete) request.resume();
+}
+
+const RETRY_SECONDS = "5";
+
+/** Codes that functions raise may hold anything; in a header they may not. */
+const tokenOf = (code: string) => code.replace(/[^\w!#$%&'*+.^`|~-]/g, "_");

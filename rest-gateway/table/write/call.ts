@@ -1,0 +1,114 @@
+import type { FunctionArgument } from "../../../db/catalog/catalog.ts";
+import { type CallArguments, type CallPlan, type Format, type RowsPlan, VALUE } from "../plan/plan.ts";
+import { Aliases, type From } from "./from.ts";
+import { stripped, writeBody, writeCsv, writeGuardedCount, writeResult } from "./result.ts";
+import { writeRows, writeWhere } from "./rows.ts";
+import { type Sql, sql } from "./sql.ts";
+import type { Scope } from "./values.ts";
+
+/** A call: its name and arguments, and what stands before it in FROM. */
+type Called = { readonly call: Sql; readonly arguments: Sql | null };
+
+export function writeCall(plan: CallPlan, postgis: string | null): Sql {
+  const called = writeCalled(plan);
+  if (plan.rows) return writeSet(plan, plan.rows, called, postgis);
+  return plan.function.returns.kind === "void" ? writeVoid(plan, called) : writeValue(plan, called);
+}
+
+/** Rows, or values: everything that can be asked of a table can be asked of them. */
+function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: string | null): Sql {
+  const aliases = new Aliases();
+  const scope = aliases.scope();
+  const item = sql`${itemOf(plan, called)} as ${scope.alias}`;
+  const isSet = "isSet" in plan.function.returns && plan.function.returns.isSet;
+  const counted = isCounted(plan);
+  const from: From = {
+    // A function that may write must not run twice, for the page and for the total.
+    item: counted ? sql`called as ${scope.alias}` : item,
+    scope: counted ? { ...scope, row: rowOf(rows, scope) } : scope,
+    join: isSet ? null : sql`not (${scope.row} is null)`,
+  };
+  const all = sql`select from ${from.item}${writeWhere(rows, from, aliases)}`;
+  const result = writeResult(plan, {
+    body: plan.isBodiless ? sql`null::json` : writeSetBody(plan.format, rows, postgis),
+    rows: writeGuardedCount(plan),
+    total: counted ? sql`(select count(*)::text from (${all}) as c)` : null,
+    from: sql` from (${writeRows(rows, from, aliases)}) as r`,
+  });
+  return counted ? sql`with called as materialized (select ${scope.alias}.* from ${item}) ${result}` : result;
+}
+
+const isCounted = ({ count }: CallPlan) => count !== null && count.kind !== "planned";
+
+/** Values are called in the select list, where Postgres stops at LIMIT, and which needs no columns for a `record`. */
+function itemOf({ function: { returns } }: CallPlan, called: Called): Sql {
+  return returns.kind === "scalar" || returns.kind === "record" ? sql`(${selected(called)})` : inFrom(called);
+}
+
+/** What comes out of a `with` has no type of its own any more. */
+const rowOf = ({ source: { table } }: RowsPlan, { alias, row }: Scope): Sql =>
+  table ? sql`row(${alias}.*)::${sql.identifier(table.schema, table.name)}` : row;
+
+function writeSetBody(format: Format, rows: RowsPlan, postgis: string | null): Sql {
+  if (format.kind !== "scalar") return writeBody(format, rows, postgis);
+  const list = sql`pg_catalog.json_agg(r.${NAME})`;
+  return stripped(format, format.isSingular ? sql`${list} -> 0` : sql`coalesce(${list}, '[]'::json)`);
+}
+
+/** HEAD has its value made too: Postgres would not run a function of which nothing is wanted. */
+function writeValue(plan: CallPlan, called: Called): Sql {
+  return writeResult(plan, {
+    body: writeValueBody(plan),
+    rows: ONE,
+    total: isCounted(plan) ? ONE : null,
+    from: sql` from (${selected(called)}) as r`,
+  });
+}
+
+function writeValueBody({ format, function: { returns } }: CallPlan): Sql {
+  if (format.kind === "csv") return writeCsv([VALUE]);
+  if (format.kind === "raw" && "shape" in returns)
+    return sql`r.${NAME}::${returns.shape.name === "bytea" ? sql`bytea` : sql`text`}`;
+  return stripped(format, sql`coalesce(pg_catalog.to_json(r.${NAME}), 'null'::json)`);
+}
+
+function writeVoid(plan: CallPlan, called: Called): Sql {
+  const from = sql` from ${inFrom(called)} as r`;
+  return writeResult(plan, { body: sql`null::json`, rows: ONE, total: isCounted(plan) ? ONE : null, from });
+}
+
+const ONE = sql`'1'`;
+const NAME = sql.identifier(VALUE);
+
+const selected = ({ call, arguments: given }: Called): Sql =>
+  given ? sql`select ${call} as ${NAME} from ${given}` : sql`select ${call} as ${NAME}`;
+
+const inFrom = ({ call, arguments: given }: Called): Sql => (given ? sql`${given}, lateral ${call}` : call);
+
+function writeCalled({ function: { schema, name }, arguments: given }: CallPlan): Called {
+  const [list, before] = writeArguments(given);
+  return { call: sql`${sql.identifier(schema, name)}(${list})`, arguments: before };
+}
+
+const BODY = sql.parameter({ kind: "body" });
+
+function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
+  if (given.kind === "whole") return [sql`${BODY}::${sql.trusted(given.argument.type)}`, null];
+  if (given.kind === "named") {
+    const values = given.values.map(({ argument, values }) => {
+      const parameter = argument.isVariadic
+        ? sql.parameter({ kind: "values", indexes: values })
+        : sql.parameter({ kind: "value", index: values.at(-1)! });
+      return writeArgument(argument, sql`${parameter}::${sql.trusted(argument.type)}`);
+    });
+    return [sql.join(values, ", "), null];
+  }
+  if (given.arguments.length === 0) return [sql.empty, null];
+  const definitions = given.arguments.map(({ name, type }) => sql`${sql.identifier(name)} ${sql.trusted(type)}`);
+  const list = given.arguments.map((argument) => writeArgument(argument, sql`a.${sql.identifier(argument.name)}`));
+  const object = given.isArray ? sql`${BODY}::json -> 0` : sql`${BODY}::json`;
+  return [sql.join(list, ", "), sql`json_to_record(${object}) as a(${sql.join(definitions, ", ")})`];
+}
+
+const writeArgument = ({ name, isVariadic }: FunctionArgument, value: Sql): Sql =>
+  sql`${isVariadic ? sql`variadic ` : sql.empty}${sql.identifier(name)} => ${value}`;

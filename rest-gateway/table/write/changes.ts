@@ -1,0 +1,154 @@
+import type { Column } from "../../../db/catalog/catalog.ts";
+import type { ChangePlan, Conflict, InsertPlan, KeyValue, RowsPlan, UpdatePlan } from "../plan/plan.ts";
+import { BODY, writeBodyRows, writeBodyValue } from "./body-rows.ts";
+import { writeConditions } from "./conditions.ts";
+import { Aliases, tableAs } from "./from.ts";
+import { UPDATED_SETTING, writeBody, writeGuardedCount, writeResult } from "./result.ts";
+import { writeExists, writeRows } from "./rows.ts";
+import { type Sql, sql } from "./sql.ts";
+import type { Scope } from "./values.ts";
+
+/** `with changed as (insert … returning …) select …`: one statement writes and answers. */
+export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
+  const aliases = new Aliases();
+  const scope = aliases.scope();
+  const returned = writeReturned(plan, scope);
+  const change = changesNothing(plan)
+    ? sql`select ${returned} from ${tableAs(plan.table, scope)} where false`
+    : sql`${writeCommand(plan, scope, aliases)} returning ${returned}`;
+  const { representation, table } = plan;
+  const shown: Scope = {
+    alias: scope.alias,
+    row: sql`row(${scope.alias}.*)::${sql.identifier(table.schema, table.name)}`,
+  };
+  const from = { item: sql`changed as ${scope.alias}`, scope: shown, join: null };
+  const rows = representation
+    ? writeRows(representation, from, aliases)
+    : sql`select ${scope.alias}.* from ${from.item}`;
+  const key = plan.kind === "insert" ? plan.locationKey : [];
+  const affected = showsOtherRows(representation) ? sql`(select count(*) from changed)` : null;
+  const result = writeResult(plan, {
+    body: representation ? writeBody(plan.format, representation, postgis) : sql`null::json`,
+    rows: writeGuardedCount(plan, affected),
+    total: affected && sql`${affected}::text`,
+    ...(key.length > 0 && { location: writeKey(key) }),
+    countsUpdates: plan.kind === "insert" && plan.conflict?.action === "update",
+    from: sql` from (${rows}) as r`,
+  });
+  return sql`with changed as (${change}) ${result}`;
+}
+
+/** Whether the answer may have more or fewer rows than were changed. */
+const showsOtherRows = (rows: RowsPlan | null) =>
+  rows !== null && (rows.isGrouped || rows.embeds.some(({ isInner }) => isInner));
+
+/** `PATCH` with an empty object. */
+const changesNothing = (plan: ChangePlan) => plan.kind === "update" && plan.body.columns.length === 0;
+
+function writeCommand(plan: ChangePlan, scope: Scope, aliases: Aliases): Sql {
+  if (plan.kind === "insert") return writeInsert(plan, scope);
+  const target = tableAs(plan.table, scope);
+  const conditions = writeConditions(plan.conditions, scope, ({ embed }) => writeExists(embed, scope, aliases));
+  const where = conditions ? sql` where ${conditions}` : sql.empty;
+  if (plan.kind === "delete") return sql`delete from ${target}${where}`;
+  return sql`update ${target} set ${writeAssignments(plan)}${where}`;
+}
+
+/** The values are those of the first object of the body. */
+function writeAssignments({ body, table }: UpdatePlan): Sql {
+  const names = body.columns.map(({ name }) => sql.identifier(name));
+  const values = body.columns.map((column, i) => sql`${writeBodyValue(column, body, table)} as ${names[i]!}`);
+  const first = body.isArray ? sql` limit 1` : sql.empty;
+  const source = sql`(select ${sql.join(values, ", ")} from ${writeBodyRows(body)}${first}) as b`;
+  return sql`${sql.join(
+    names.map((name) => sql`${name} = b.${name}`),
+    ", ",
+  )} from ${source}`;
+}
+
+function writeInsert({ table, body, conflict, key }: InsertPlan, scope: Scope): Sql {
+  const target = tableAs(table, scope);
+  const { columns } = body;
+  const onConflict = writeConflict(conflict, columns);
+  if (columns.length === 0) {
+    const rows = body.isArray ? sql`select from json_array_elements(${BODY}::json)` : sql`default values`;
+    return sql`insert into ${target} ${rows}${onConflict}`;
+  }
+  const names = sql.join(
+    columns.map(({ name }) => sql.identifier(name)),
+    ", ",
+  );
+  const values = sql.join(
+    columns.map((column) => writeBodyValue(column, body, table)),
+    ", ",
+  );
+  // The row of a PUT must be the one that the URL names; any other leaves nothing to insert.
+  const same = key?.map((each) => sql`${writeBodyValue(each.column, body, table)} = ${writeKeyValue(each)}`);
+  const where = same ? sql` where ${sql.join(same, " and ")}` : sql.empty;
+  return sql`insert into ${target} (${names}) select ${values} from ${writeBodyRows(body)}${where}${onConflict}`;
+}
+
+function writeKeyValue({ column, value }: KeyValue): Sql {
+  const text = sql.parameter({ kind: "value", index: value });
+  return column.casts?.fromText ? sql`${sql.trusted(column.casts.fromText)}(${text}::text)` : text;
+}
+
+function writeConflict(conflict: Conflict | null, columns: readonly Column[]): Sql {
+  if (!conflict) return sql.empty;
+  const target = sql`(${sql.join(
+    conflict.columns.map((name) => sql.identifier(name)),
+    ", ",
+  )})`;
+  if (conflict.action === "nothing" || columns.length === 0) return sql` on conflict ${target} do nothing`;
+  const assignments = columns.map(({ name }) => sql`${sql.identifier(name)} = excluded.${sql.identifier(name)}`);
+  return sql` on conflict ${target} do update set ${sql.join(assignments, ", ")} where ${COUNT_UPDATE}`;
+}
+
+/** Always true: counts the row on the way. */
+const COUNT_UPDATE = sql.trusted(
+  `set_config('${UPDATED_SETTING}', (coalesce(nullif(current_setting('${UPDATED_SETTING}', true), ''), '0')::int + 1)::text, true) <> ''`,
+);
+
+/** The key's values as texts that filters take, for the header Location: of one row, since it can't lead to several. */
+function writeKey(key: readonly Column[]): Sql {
+  const texts = key.map(({ name, casts }) => {
+    const value = sql`r.${sql.identifier(name)}`;
+    return casts?.toJson ? sql`${sql.trusted(casts.toJson)}(${value}) #>> '{}'` : sql`${value}::text`;
+  });
+  return sql`case when count(*) = 1 then pg_catalog.json_agg(json_build_array(${sql.join(texts, ", ")})) -> 0 end`;
+}
+
+/** Only what the answer is made of: the caller needs the right to read it. */
+function writeReturned(plan: ChangePlan, { alias }: Scope): Sql {
+  const key = plan.kind === "insert" ? plan.locationKey.map(({ name }) => name) : [];
+  const needed = plan.representation ? columnsOf(plan.representation) : [];
+  if (needed === "all") return sql`${alias}.*`;
+  const names = [...new Set([...needed, ...key])];
+  if (names.length === 0) return sql`1 as one`;
+  return sql.join(
+    names.map((name) => sql`${alias}.${sql.identifier(name)}`),
+    ", ",
+  );
+}
+
+/** The columns that rows are made of: their own, those that lead to relations, those that they are ordered by. */
+function columnsOf(rows: RowsPlan): readonly string[] | "all" {
+  const { outputs, embeds, order } = rows;
+  const fields = [
+    ...outputs.flatMap((output) => (output.kind === "field" && output.value.field ? [output.value.field] : [])),
+    ...order.flatMap(({ key }) => (key.kind === "field" ? [key.field] : [])),
+  ];
+  const needsRow =
+    outputs.some(({ kind }) => kind === "all") ||
+    fields.some(({ origin }) => origin.kind === "computed") ||
+    embeds.some(({ relationship }) => relationship.kind === "computed");
+  if (needsRow) return "all";
+  const own = fields.flatMap(({ origin }) => (origin.kind === "column" ? [origin.column.name] : []));
+  return [...own, ...embeds.flatMap(({ relationship }) => keysOf(relationship))];
+}
+
+function keysOf(relationship: RowsPlan["embeds"][number]["relationship"]): string[] {
+  if (relationship.kind === "computed") return [];
+  const pairs = relationship.kind === "many-to-many" ? relationship.source.columns : relationship.columns;
+  return pairs.map(([column]) => column);
+}

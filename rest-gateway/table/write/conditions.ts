@@ -1,0 +1,109 @@
+import type { ConditionPlan, FieldPlan } from "../plan/plan.ts";
+import type { IsKeyword, Operator } from "../request.ts";
+import { type Sql, sql } from "./sql.ts";
+import { type Scope, writeField } from "./values.ts";
+
+type Compare = Extract<ConditionPlan, { kind: "compare" }>;
+
+/** Operators of a URL and the SQL they stand for. */
+const OPERATORS: Readonly<Record<Exclude<Operator, "is" | "in" | TextSearch>, Sql>> = {
+  eq: sql`=`,
+  neq: sql`<>`,
+  gt: sql`>`,
+  gte: sql`>=`,
+  lt: sql`<`,
+  lte: sql`<=`,
+  like: sql`like`,
+  ilike: sql`ilike`,
+  match: sql`~`,
+  imatch: sql`~*`,
+  isdistinct: sql`is distinct from`,
+  cs: sql`@>`,
+  cd: sql`<@`,
+  ov: sql`&&`,
+  sl: sql`<<`,
+  sr: sql`>>`,
+  nxr: sql`&<`,
+  nxl: sql`&>`,
+  adj: sql`-|-`,
+};
+
+type TextSearch = "fts" | "plfts" | "phfts" | "wfts";
+
+const TEXT_SEARCH: Readonly<Record<TextSearch, Sql>> = {
+  fts: sql`to_tsquery`,
+  plfts: sql`plainto_tsquery`,
+  phfts: sql`phraseto_tsquery`,
+  wfts: sql`websearch_to_tsquery`,
+};
+
+const KEYWORDS: Readonly<Record<IsKeyword, Sql>> = {
+  null: sql`is null`,
+  not_null: sql`is not null`,
+  true: sql`is true`,
+  false: sql`is false`,
+  unknown: sql`is unknown`,
+};
+
+/** How an embedded relation's existence is written: by whoever knows how relations are joined. */
+export type WriteExists = (condition: Extract<ConditionPlan, { kind: "exists" }>) => Sql;
+
+/** Conditions that must all hold; null for none. */
+export function writeConditions(conditions: readonly ConditionPlan[], scope: Scope, exists: WriteExists): Sql | null {
+  if (conditions.length === 0) return null;
+  return sql.join(
+    conditions.map((condition) => writeCondition(condition, scope, exists)),
+    " and ",
+  );
+}
+
+function writeCondition(condition: ConditionPlan, scope: Scope, exists: WriteExists): Sql {
+  switch (condition.kind) {
+    case "logic": {
+      const inner = condition.conditions.map((each) => writeCondition(each, scope, exists));
+      return negated(condition.isNegated, sql`(${sql.join(inner, condition.operator === "and" ? " and " : " or ")})`);
+    }
+    case "exists":
+      return negated(condition.isNegated, exists(condition));
+    case "is":
+      return negated(condition.isNegated, sql`${writeField(condition.field, scope)} ${KEYWORDS[condition.keyword]}`);
+    case "compare":
+      return negated(condition.isNegated, writeComparison(condition, scope));
+  }
+}
+
+const negated = (isNegated: boolean, condition: Sql): Sql => (isNegated ? sql`not (${condition})` : condition);
+
+function writeComparison(condition: Compare, scope: Scope): Sql {
+  const { operator, quantifier, field } = condition;
+  const value = writeOperand(condition);
+  const left = writeField(field, scope);
+  if (isTextSearch(operator)) return writeTextSearch(condition, operator, left, value);
+  if (operator === "in") return sql`${left} = any (${value})`;
+  if (quantifier === null) return sql`${left} ${OPERATORS[operator]} ${value}`;
+  return sql`${left} ${OPERATORS[operator]} ${quantifier === "any" ? sql`any` : sql`all`} (${value})`;
+}
+
+/** The value goes in without a type: Postgres gives it the column's. */
+function writeOperand({ field, value, operator, quantifier }: Compare): Sql {
+  const operand = sql.parameter({ kind: "value", index: value });
+  const { origin, path } = field;
+  const fromText = origin.kind === "column" && path.length === 0 ? origin.column.casts?.fromText : null;
+  if (!fromText) return operand;
+  const convert = sql.trusted(fromText);
+  if (operator !== "in" && quantifier === null) return sql`${convert}(${operand}::text)`;
+  return sql`array(select ${convert}(each) from unnest(${operand}::text[]) as each)`;
+}
+
+const isTextSearch = (operator: Operator): operator is TextSearch => operator in TEXT_SEARCH;
+
+function writeTextSearch({ language, field }: Compare, operator: TextSearch, left: Sql, value: Sql): Sql {
+  const configuration = language === null ? sql.empty : sql`${sql.constant(language)}::regconfig, `;
+  const vector = isVector(field) ? left : sql`pg_catalog.to_tsvector(${configuration}${left})`;
+  return sql`${vector} @@ ${TEXT_SEARCH[operator]}(${configuration}${value})`;
+}
+
+function isVector({ origin, path }: FieldPlan): boolean {
+  const { shape } = origin.kind === "column" ? origin.column : origin.computed;
+  return path.length === 0 && shape.name === "tsvector" && !shape.isArray;
+}

@@ -1,0 +1,50 @@
+import type { Count, ReadPlan, RowsPlan } from "../plan/plan.ts";
+import { Aliases, type From, tableAs } from "./from.ts";
+import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
+import { writeLimit, writeRows, writeWhere } from "./rows.ts";
+import { type Sql, sql } from "./sql.ts";
+
+export function writeRead(plan: ReadPlan, postgis: string | null): Sql {
+  const aliases = new Aliases();
+  const rows = writeRows(plan.rows, fromTable(plan, aliases), aliases);
+  return writeResult(plan, {
+    body: plan.isBodiless ? sql`null::json` : writeBody(plan.format, plan.rows, postgis),
+    rows: writeGuardedCount(plan),
+    total: writeTotal(plan.count, plan.rows, () => {
+      const counted = new Aliases();
+      return { from: fromTable(plan, counted), aliases: counted };
+    }),
+    from: sql` from (${rows}) as r`,
+  });
+}
+
+/** What is explained where a planned number of rows will do; null where it will not. */
+export function writeEstimate(plan: ReadPlan): Sql | null {
+  if (plan.count === null || plan.count.kind === "exact") return null;
+  const aliases = new Aliases();
+  return sql`explain (format json) ${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;
+}
+
+/** The number of all rows, by a query beside that of the page. */
+export function writeTotal(
+  count: Count | null,
+  rows: RowsPlan,
+  start: () => { readonly from: From; readonly aliases: Aliases },
+): Sql | null {
+  if (count === null || count.kind === "planned") return null;
+  const { from, aliases } = start();
+  const all = writeAllRows(rows, from, aliases);
+  // One more than what is counted exactly: then the planned number is taken.
+  const limited = count.kind === "estimated" ? sql`${all}${writeLimit(count.exactUpTo + 1, 0)}` : all;
+  return sql`(select count(*)::text from (${limited}) as c)`;
+}
+
+function writeAllRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
+  if (!rows.isGrouped) return sql`select from ${from.item}${writeWhere(rows, from, aliases)}`;
+  return writeRows({ ...rows, order: [], limit: null, offset: 0 }, from, aliases);
+}
+
+function fromTable({ table }: ReadPlan, aliases: Aliases): From {
+  const scope = aliases.scope();
+  return { item: tableAs(table, scope), scope, join: null };
+}

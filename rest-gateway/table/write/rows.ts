@@ -1,0 +1,190 @@
+import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan/plan.ts";
+import { writeConditions } from "./conditions.ts";
+import { type Aliases, type From, fromRelation } from "./from.ts";
+import { type Sql, sql } from "./sql.ts";
+import { type Scope, writeAggregate, writeField, writeValue } from "./values.ts";
+
+/** An entry of the select list. */
+type Shown = {
+  /** Null for `t.*`. */
+  readonly name: string | null;
+  /** Null for `count()`, which counts rows. */
+  readonly value: Sql | null;
+  readonly aggregate: ValuePlan["aggregate"];
+  readonly isJson: boolean;
+};
+
+/** A select list, and the joins that it needs. */
+type Selected = { readonly shown: readonly Shown[]; readonly joins: readonly Sql[] };
+
+/**
+ * `select … from … where … group by … order by … limit …`. Embedded rows are subqueries of the select list: Postgres runs
+ * them after LIMIT, for the rows that are answered alone.
+ */
+export function writeRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
+  const { shown, joins } = writeSelected(rows, from, aliases, rows.isGrouped);
+  const list = shown.map((each) => named(rows.isGrouped ? writeGrouped(each) : writePlain(each), each.name));
+  const groups = rows.isGrouped ? shown.flatMap(({ aggregate }, i) => (aggregate ? [] : [sql.integer(i + 1)])) : [];
+  const groupBy = groups.length > 0 ? sql` group by ${sql.join(groups, ", ")}` : sql.empty;
+  return writeSelect(list, joins, rows, from, aliases, groupBy);
+}
+
+function writeSelect(
+  list: readonly Sql[],
+  joins: readonly Sql[],
+  rows: RowsPlan,
+  from: From,
+  aliases: Aliases,
+  groupBy = sql.empty,
+): Sql {
+  const source = sql`${from.item}${sql.join(joins, "")}${writeWhere(rows, from, aliases)}${groupBy}`;
+  const end = sql`${writeOrder(rows.order, from.scope, aliases)}${writeLimit(rows.limit, rows.offset)}`;
+  return sql`select ${sql.join(list, ", ")} from ${source}${end}`;
+}
+
+const named = (value: Sql, name: string | null): Sql =>
+  name === null ? value : sql`${value} as ${sql.identifier(name)}`;
+
+const writePlain = ({ value }: Shown): Sql => value ?? sql`1`;
+
+/** Of a group: an aggregate, or what the group has in common. json has no equality, jsonb has one. */
+function writeGrouped(shown: Shown): Sql {
+  if (shown.aggregate) return writeAggregate(shown.value, shown.aggregate);
+  return shown.isJson ? sql`pg_catalog.to_jsonb(${writePlain(shown)})` : writePlain(shown);
+}
+
+/** ` where …`, or nothing. */
+export function writeWhere(rows: RowsPlan, from: From, aliases: Aliases): Sql {
+  const own = writeConditions(rows.conditions, from.scope, ({ embed }) => writeExists(embed, from.scope, aliases));
+  const inner = rows.embeds.filter(({ isInner }) => isInner).map((embed) => writeExists(embed, from.scope, aliases));
+  const all = [from.join, own, ...inner].filter((condition) => condition !== null);
+  return all.length === 0 ? sql.empty : sql` where ${sql.join(all, " and ")}`;
+}
+
+export function writeExists(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
+  const from = fromRelation(embed, outer, aliases);
+  const { limit, offset } = embed.rows;
+  // Any other limit leaves one, if there is one.
+  const limited = writeLimit(limit === 0 ? 0 : null, offset);
+  return sql`exists (select from ${from.item}${writeWhere(embed.rows, from, aliases)}${limited})`;
+}
+
+export function writeLimit(limit: number | null, offset: number): Sql {
+  // Literals: with a parameter Postgres would plan anew at each execution.
+  const limited = limit === null ? sql.empty : sql` limit ${sql.integer(limit)}`;
+  return offset === 0 ? limited : sql`${limited} offset ${sql.integer(offset)}`;
+}
+
+/** The names of what the rows show, in order. */
+export const namesOf = (rows: RowsPlan): string[] =>
+  rows.outputs.flatMap((output) => namesOfOutput(output, rows.source));
+
+function namesOfOutput(output: Output, { columns }: RowSource): string[] {
+  if (output.kind === "all") return [...columns!.keys()];
+  if (output.kind === "field") return [output.alias];
+  return output.embed.isSpread ? namesOf(output.embed.rows) : [output.embed.name];
+}
+
+/** `isListed`: every column by itself, and no `t.*`. */
+function writeSelected(rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): Selected {
+  const all = rows.outputs.map((output) => writeOutput(output, rows, from, aliases, isListed));
+  return { shown: all.flatMap(({ shown }) => shown), joins: all.flatMap(({ joins }) => joins) };
+}
+
+function writeOutput(output: Output, rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): Selected {
+  if (output.kind === "all") return { shown: writeAll(rows.source, from.scope, isListed), joins: [] };
+  if (output.kind === "field") return { shown: [writeOwn(output.alias, output.value, from.scope)], joins: [] };
+  const { embed } = output;
+  if (embed.isSpread) return writeSpread(embed, from.scope, aliases);
+  const value = writeEmbed(embed, from.scope, aliases);
+  return { shown: [{ name: embed.name, value, aggregate: null, isJson: true }], joins: [] };
+}
+
+const writeOwn = (name: string, value: ValuePlan, scope: Scope): Shown => ({
+  name,
+  value: writeValue(value, scope),
+  aggregate: value.aggregate,
+  isJson: isJson(value),
+});
+
+function isJson({ field, cast }: ValuePlan): boolean {
+  if (field === null || cast !== null) return false;
+  const { shape } = field.origin.kind === "column" ? field.origin.column : field.origin.computed;
+  return shape.name === "json" && !shape.isArray && field.path.at(-1)?.arrow !== "->>";
+}
+
+/** `t.*`, unless one of the columns is shown in another form. */
+function writeAll({ columns }: RowSource, scope: Scope, isListed: boolean): Shown[] {
+  const all = [...columns!.values()];
+  if (!isListed && !all.some(({ casts }) => casts?.toJson))
+    return [{ name: null, value: sql`${scope.alias}.*`, aggregate: null, isJson: false }];
+  return all.map((column) => {
+    const field = { origin: { kind: "column", column }, path: [] } as const;
+    return writeOwn(column.name, { field, cast: null, aggregate: null }, scope);
+  });
+}
+
+/** One row as an object, or null; many as an array. */
+function writeEmbed(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
+  const rows = writeRows(limited(embed), fromRelation(embed, outer, aliases), aliases);
+  const value = embed.relationship.isToOne
+    ? sql`pg_catalog.row_to_json(e.*)`
+    : sql`coalesce(pg_catalog.json_agg(e.*), '[]'::json)`;
+  return sql`(select ${value} from (${rows}) as e)`;
+}
+
+/** To-one relations need no limit, where a key of a table says that there is one row at most. */
+function limited({ rows, relationship, target }: EmbedPlan): RowsPlan {
+  if (!relationship.isToOne || rows.limit === 0) return rows;
+  // A key that a view inherits says nothing of how often its rows appear there.
+  const isSure = relationship.kind !== "computed" && (target.kind === "table" || target.kind === "partitioned table");
+  return { ...rows, limit: isSure ? null : 1 };
+}
+
+/**
+ * The columns of the relation among those of the rows: one value each, or one array each where there are many rows. What
+ * is aggregated in them is aggregated over the rows that they are spread in.
+ */
+function writeSpread(embed: EmbedPlan, outer: Scope, aliases: Aliases): Selected {
+  const { alias } = aliases.scope();
+  const from = fromRelation(embed, outer, aliases);
+  const { shown, joins } = writeSelected(embed.rows, from, aliases, true);
+  if (shown.length === 0) return { shown, joins: [] };
+
+  const list = shown.map((each) => named(writePlain(each), each.name));
+  const rows = writeSelect(list, joins, limited(embed), from, aliases);
+  // By place: two of them may have one name.
+  const places = shown.map((_, i) => sql.identifier(`s${i + 1}`));
+  const { isToOne } = embed.relationship;
+  const source = isToOne ? rows : writeArrays(places, rows);
+  return {
+    joins: [sql` left join lateral (${source}) as ${alias}(${sql.join(places, ", ")}) on true`],
+    shown: shown.map((each, i) => ({
+      ...each,
+      value: sql`${alias}.${places[i]!}`,
+      isJson: each.isJson || !isToOne,
+    })),
+  };
+}
+
+function writeArrays(places: readonly Sql[], rows: Sql): Sql {
+  const lists = places.map((place) => sql`coalesce(pg_catalog.json_agg(e.${place}), '[]'::json)`);
+  return sql`select ${sql.join(lists, ", ")} from (${rows}) as e(${sql.join(places, ", ")})`;
+}
+
+function writeOrder(order: readonly OrderPlan[], scope: Scope, aliases: Aliases): Sql {
+  if (order.length === 0) return sql.empty;
+  const terms = order.map(({ key, direction, nulls }) => {
+    const value = writeOrderKey(key, scope, aliases);
+    const directed = direction === null ? value : sql`${value} ${direction === "asc" ? sql`asc` : sql`desc`}`;
+    return nulls === null ? directed : sql`${directed} ${nulls === "first" ? sql`nulls first` : sql`nulls last`}`;
+  });
+  return sql` order by ${sql.join(terms, ", ")}`;
+}
+
+function writeOrderKey(key: OrderPlan["key"], scope: Scope, aliases: Aliases): Sql {
+  if (key.kind === "output") return sql.identifier(key.name);
+  if (key.kind === "field") return writeField(key.field, scope);
+  const from = fromRelation(key.embed, scope, aliases);
+  return sql`(select ${writeField(key.field, from.scope)} from ${from.item}${writeWhere(key.embed.rows, from, aliases)} limit 1)`;
+}
