@@ -1,0 +1,58 @@
+import type { Catalog } from "../../db/catalog/catalog.ts";
+import { notAcceptable } from "../table/problem.ts";
+import type { MediaType } from "../table/request.ts";
+import { type DescriptionOptions, openApi } from "./openapi.ts";
+import { swagger } from "./swagger.ts";
+
+export type DescriptionRequest = DescriptionOptions & {
+  /** The most wanted first. */
+  readonly accept: readonly MediaType[];
+};
+
+export type Description = { readonly contentType: string; readonly body: string };
+
+/**
+ * The answer to `GET /rest/v1/`: OpenAPI 3.1, or 2.0 for `Accept: application/openapi+json;version=2`. Throws PGRST107 when
+ * no media type fits, PGRST106 when the schema is not served.
+ */
+export function apiDescription(catalog: Catalog, { accept, ...options }: DescriptionRequest): Description {
+  for (const wanted of accept) {
+    const form = formOf(wanted);
+    if (form !== undefined)
+      return { contentType: `${form.contentType}; charset=utf-8`, body: bodyOf(catalog, form, options) };
+  }
+  throw notAcceptable(accept.map(({ type }) => type));
+}
+
+const WRITERS = { "3.1": openApi, "2.0": swagger } as const;
+type Form = { readonly version: keyof typeof WRITERS; readonly contentType: string };
+
+const JSON_FORM: Form = { version: "3.1", contentType: "application/json" };
+const OPENAPI_FORM: Form = { version: "3.1", contentType: "application/openapi+json" };
+const SWAGGER_FORM: Form = { version: "2.0", contentType: "application/openapi+json;version=2" };
+
+/** By media type and the version that is asked for. */
+const FORMS: ReadonlyMap<string, Form> = new Map([
+  ["*/*;", JSON_FORM],
+  ["application/*;", JSON_FORM],
+  ["application/json;", JSON_FORM],
+  ["application/openapi+json;", OPENAPI_FORM],
+  ["application/openapi+json;3", OPENAPI_FORM],
+  ["application/openapi+json;3.1", OPENAPI_FORM],
+  ["application/openapi+json;2", SWAGGER_FORM],
+  ["application/openapi+json;2.0", SWAGGER_FORM],
+]);
+
+const formOf = ({ type, parameters }: MediaType) => FORMS.get(`${type};${parameters.get("version") ?? ""}`);
+
+/** A catalog never changes, and takes what was written of it along when it is replaced. */
+const written = new WeakMap<Catalog, Map<string, string>>();
+
+function bodyOf(catalog: Catalog, { version }: Form, options: DescriptionOptions): string {
+  const bodies = written.get(catalog) ?? new Map<string, string>();
+  written.set(catalog, bodies);
+  const key = JSON.stringify([version, options.schema, options.role, options.baseUrl, options.ignorePrivileges]);
+  const body = bodies.get(key) ?? JSON.stringify(WRITERS[version](catalog, options));
+  bodies.set(key, body);
+  return body;
+}

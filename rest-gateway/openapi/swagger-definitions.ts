@@ -1,0 +1,71 @@
+import type { Column, FunctionArgument, TypeShape } from "../../db/catalog/catalog.ts";
+import { describeColumn } from "./column-description.ts";
+import { plainText } from "./comment.ts";
+import { defaultValue } from "./default-value.ts";
+import { schemaOf, sqlNameOf } from "./json-schema.ts";
+import type { Offer, OfferedTable } from "./offer.ts";
+
+/** A type as PostgREST tells it: the name of SQL is its format. JSON has no type, since it may be anything. */
+export function swaggerType(shape: TypeShape): { type?: string; items?: object; format: string } {
+  const format = sqlNameOf(shape);
+  if (shape.isArray) return { type: "array", items: typeOf({ ...shape, isArray: false }), format };
+  return { ...typeOf(shape), format };
+}
+
+/** Rows and GeoJSON are text, since Postgres reads them from text as well. */
+function typeOf(shape: TypeShape): { type?: string } {
+  const { type } = schemaOf(shape);
+  if (type === undefined && shape.category !== "pseudo") return {};
+  return { type: type === "boolean" || type === "integer" || type === "number" ? type : "string" };
+}
+
+/** `definitions.articles`: the columns that the role may read or write. */
+export function swaggerDefinition(offer: Offer, { table, ...offered }: OfferedTable): object {
+  const used = new Set([...offered.readable, ...offered.insertable, ...offered.updatable]);
+  const columns = [...table.columns.values()].filter((column) => used.has(column));
+  const required = columns.filter(({ isNullable }) => !isNullable).map(({ name }) => name);
+  const description = plainText(table.comment);
+  return {
+    type: "object",
+    ...(description && { description }),
+    ...(required.length > 0 && { required }),
+    properties: Object.fromEntries(
+      columns.map((column) => [column.name, property(column, describeColumn(offer, table, column))]),
+    ),
+  };
+}
+
+function property(column: Column, description: string): object {
+  const { shape, maxLength } = column;
+  const standard = swaggerDefault(column);
+  return {
+    ...swaggerType(shape),
+    ...(description && { description }),
+    ...(standard !== undefined && { default: standard }),
+    ...(shape.category === "enum" && !shape.isArray && { enum: shape.labels }),
+    ...(maxLength !== null && { maxLength }),
+  };
+}
+
+/** A default of text that Postgres works out is told as it is written: `now()`. */
+function swaggerDefault({ defaultExpression, shape }: Column): unknown {
+  const { type } = swaggerType(shape);
+  if (type === "array" || defaultExpression === null) return undefined;
+  if (type !== "string") return defaultValue(defaultExpression, schemaOf(shape));
+  return defaultValue(defaultExpression, { type }) ?? defaultExpression;
+}
+
+/** The body of a call. Version 2.0 has no alternatives: the arguments of overloads stand in one object. */
+export function swaggerArguments(comment: string | null, given: readonly FunctionArgument[]): object {
+  const description = plainText(comment);
+  const named = given.filter(({ name }) => name !== "");
+  const required = named.filter(({ isRequired }) => isRequired).map(({ name }) => name);
+  return {
+    type: "object",
+    ...(description && { description }),
+    ...(required.length > 0 && { required }),
+    ...(named.length > 0 && {
+      properties: Object.fromEntries(named.map(({ name, shape }) => [name, swaggerType(shape)])),
+    }),
+  };
+}

@@ -1,0 +1,140 @@
+import type { Operation, PathItem, Response } from "./document.ts";
+import { filterReferences, keyParameter } from "./filters.ts";
+import { INSERT, type NamedOffer, refer, UPDATE } from "./names.ts";
+import type { OfferedTable } from "./offer.ts";
+import { profileParameters, RESERVED, shared } from "./parameters.ts";
+import { errors, headers, rowsContent } from "./responses.ts";
+import { describeTable } from "./table-description.ts";
+
+/** `/articles`, with the methods that the role may use. */
+export function tablePath(offer: NamedOffer, offered: OfferedTable): [string, PathItem] {
+  const item = {
+    ...(offered.isReadable && { get: readOperation(offer, offered) }),
+    ...(offered.isInsertable && { post: insertOperation(offer, offered) }),
+    ...(isReplaceable(offered) && { put: replaceOperation(offer, offered) }),
+    ...(offered.isUpdatable && { patch: updateOperation(offer, offered) }),
+    ...(offered.isDeletable && { delete: deleteOperation(offer, offered) }),
+  };
+  return [`/${encodeURIComponent(offered.table.name)}`, item];
+}
+
+type Parts = Pick<Operation, "parameters" | "responses"> & Partial<Operation>;
+
+function operation(offer: NamedOffer, offered: OfferedTable, verb: string, phrase: string, parts: Parts): Operation {
+  const { table } = offered;
+  const description = describeTable(offer, offered);
+  return {
+    operationId: `${verb}_${offer.tableKey(table)}`,
+    tags: [table.name],
+    summary: `${phrase} ${table.name}`,
+    ...(description && { description }),
+    ...parts,
+  };
+}
+
+function readOperation(offer: NamedOffer, offered: OfferedTable): Operation {
+  const rows = { ...headers("contentRange", "preferenceApplied"), content: returned(offer, offered) };
+  return operation(offer, offered, "read", "Read", {
+    parameters: [
+      ...filterReferences(offer, offered),
+      ...shared("select", "order", "limit", "offset", "and", "or", "range", "rangeUnit", "preferRead"),
+      ...profileParameters(offer, "Accept-Profile"),
+    ],
+    responses: {
+      200: { description: "The rows.", ...rows },
+      206: { description: "Some of the rows that there are, when they were counted.", ...rows },
+      ...errors(400, 401, 403, 404, 406, 416),
+    },
+  });
+}
+
+function insertOperation(offer: NamedOffer, offered: OfferedTable): Operation {
+  const row = refer("schemas", offer.tableKey(offered.table) + INSERT);
+  return operation(offer, offered, "insert", "Insert into", {
+    parameters: [
+      ...shared("select", "columns", "onConflict", "preferInsert"),
+      ...profileParameters(offer, "Content-Profile"),
+    ],
+    requestBody: {
+      required: true,
+      content: {
+        "application/json": { schema: { anyOf: [row, { type: "array", items: row }] } },
+        "application/x-www-form-urlencoded": { schema: row },
+        "text/csv": { schema: { type: "string" } },
+      },
+    },
+    responses: {
+      200: written(offer, offered, "All rows were there already; returned when they are asked for."),
+      201: {
+        ...written(offer, offered, "Inserted; returned when they are asked for."),
+        ...headers("location", "preferenceApplied"),
+      },
+      ...errors(400, 401, 403, 404, 406, 409),
+    },
+  });
+}
+
+function replaceOperation(offer: NamedOffer, offered: OfferedTable): Operation {
+  const row = refer("schemas", offer.tableKey(offered.table) + INSERT);
+  return operation(offer, offered, "replace", "Replace one of", {
+    parameters: [
+      ...offered.table.primaryKey.map(keyParameter),
+      ...shared("select", "columns", "preferReplace"),
+      ...profileParameters(offer, "Content-Profile"),
+    ],
+    requestBody: { required: true, content: { "application/json": { schema: row } } },
+    responses: {
+      200: written(offer, offered, "Replaced, and returned."),
+      201: written(offer, offered, "Inserted, for it was not there, and returned."),
+      204: { description: "Written." },
+      ...errors(400, 401, 403, 404, 405, 409),
+    },
+  });
+}
+
+function updateOperation(offer: NamedOffer, offered: OfferedTable): Operation {
+  const row = refer("schemas", offer.tableKey(offered.table) + UPDATE);
+  return operation(offer, offered, "update", "Update", {
+    parameters: [
+      ...filterReferences(offer, offered),
+      ...shared("and", "or", "select", "columns", "preferUpdate"),
+      ...profileParameters(offer, "Content-Profile"),
+    ],
+    requestBody: { required: true, content: { "application/json": { schema: row } } },
+    responses: {
+      200: written(offer, offered, "The updated rows, when they are asked for."),
+      204: { description: "Updated.", ...headers("contentRange", "preferenceApplied") },
+      ...errors(400, 401, 403, 404, 406, 409),
+    },
+  });
+}
+
+const deleteOperation = (offer: NamedOffer, offered: OfferedTable): Operation =>
+  operation(offer, offered, "delete", "Delete from", {
+    parameters: [
+      ...filterReferences(offer, offered),
+      ...shared("and", "or", "select", "preferDelete"),
+      ...profileParameters(offer, "Content-Profile"),
+    ],
+    responses: {
+      200: written(offer, offered, "The deleted rows, when they are asked for."),
+      204: { description: "Deleted.", ...headers("contentRange", "preferenceApplied") },
+      ...errors(400, 401, 403, 404, 406, 409),
+    },
+  });
+
+/** A row is replaced by all of its primary key, which must be named in the URL and given in the body. */
+function isReplaceable({ table, isUpdatable, insertable }: OfferedTable): boolean {
+  const given = new Set(insertable.map(({ name }) => name));
+  const { primaryKey } = table;
+  return isUpdatable && primaryKey.length > 0 && primaryKey.every((name) => given.has(name) && !RESERVED.has(name));
+}
+
+const returned = (offer: NamedOffer, { table }: OfferedTable) => rowsContent(refer("schemas", offer.tableKey(table)));
+
+/** The answer of a write: who may not read the rows is told nothing of them. */
+const written = (offer: NamedOffer, offered: OfferedTable, description: string): Response => ({
+  description,
+  ...headers("preferenceApplied"),
+  ...(offered.isReadable && { content: returned(offer, offered) }),
+});
