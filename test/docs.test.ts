@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
 import { describeSettings } from "../config.ts";
+import { describePostgrest } from "../config-postgrest.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
+import { internalProblem, SERVICE_CODES, STATUSES } from "../rest-gateway/table/answer/database-problem.ts";
 
 /** The cells of each row of the tables below a heading, without the marks of code; heading rows are left out. */
 function tableRows(file: string, heading = ""): string[][] {
@@ -26,6 +28,10 @@ test("docs/configuration.md lists exactly the settings, with their defaults and 
   expect(tableRows("docs/configuration.md", "## All settings")).toEqual(settings);
 });
 
+test("docs/configuration.md lists the names of PostgREST that are understood", () => {
+  expect(tableRows("docs/configuration.md", "## Moving from PostgREST")).toEqual(describePostgrest());
+});
+
 test("docs/errors.md lists every code", () => {
   expect(tableRows("docs/errors.md", "## Codes").map(([code]) => code)).toEqual([...CODES]);
 });
@@ -40,6 +46,24 @@ test("docs/errors.md gives each code the status that the service answers with", 
 test("docs/errors.md lists what becomes of each SQLSTATE", () => {
   const rows = SQLSTATES.map(([sqlstate, status, code, message]) => [sqlstate, String(status), code, message]);
   expect(tableRows("docs/errors.md", "## What becomes of an error of PostgreSQL")).toEqual(rows);
+});
+
+test("docs/errors.md lists every code of the table interface with its statuses", () => {
+  const source = readFileSync("rest-gateway/table/problem.ts", "utf8");
+  const ours = [
+    ...[...source.matchAll(/\berror\(\s*(\d{3}),\s*"(PGRST\d+)"/g)].map(([, status, code]) => `${code} ${status}`),
+    ...Object.entries(SERVICE_CODES).map(([status, code]) => `${code} ${status}`),
+    `${internalProblem("").code} ${internalProblem("").status}`,
+  ];
+  const documented = tableRows("docs/errors.md", "### Codes of the table interface").flatMap(([code, statuses]) =>
+    statuses!.split(", ").map((status) => `${code} ${status}`),
+  );
+  expect(documented.sort()).toEqual([...new Set(ours)].sort());
+});
+
+test("docs/errors.md lists the SQLSTATEs whose status is another one in the table interface", () => {
+  const rows = STATUSES.map(([sqlstate, status]) => [sqlstate, String(status)]);
+  expect(tableRows("docs/errors.md", "### SQLSTATEs of the table interface")).toEqual(rows);
 });
 
 test("docs/errors.md lists every code and status that a WebSocket is refused or closed with", () => {

@@ -23,24 +23,25 @@ afterAll(async () => {
 
 type Block = { readonly language: string; readonly code: string };
 
-async function readBlocks(): Promise<Block[]> {
-  const text = await readFile("README.md", "utf8");
+async function readBlocks(file: string): Promise<Block[]> {
+  const text = await readFile(file, "utf8");
   const blocks = [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)];
   return blocks.map(([, language, code]) => ({
     language: language!,
     code: code!
       .replaceAll(ADDRESS, service.url)
+      .replace(/^ANON_KEY=….*$/m, `ANON_KEY=${service.service.tokens.issueKey("anon")}`)
       .replaceAll(ADDRESS.replace("http", "ws"), service.url.replace("http", "ws")),
   }));
 }
 
 test("the first two commands are how to start and how to test", async () => {
-  const [start, tests] = await readBlocks();
+  const [start, tests] = await readBlocks("README.md");
   expect([start!.code.trim(), tests!.code.trim()]).toEqual(["npm ci && npm start", "npm ci && npm test"]);
 });
 
 test("the five minutes of the README run as they stand", { timeout: 30_000 }, async () => {
-  const [, , ...blocks] = await readBlocks();
+  const [, , ...blocks] = await readBlocks("README.md");
   // Later blocks use what the first one defines.
   const prelude = blocks[0]!.code;
   let listener: Promise<{ stdout: string }> | undefined;
@@ -61,7 +62,28 @@ test("the five minutes of the README run as they stand", { timeout: 30_000 }, as
   expect(everything).toContain('"me":{"id":"1","name":"Ada Lovelace"');
   expect(everything).toContain('"success":true');
   expect(everything).toContain('"status":"PUBLISHED"');
+  expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
   expect(everything).toContain('"note":"read again"');
   expect(everything).toContain('"bookmarks":[{"note":"read again"}]');
   expect((await listener)!.stdout).toContain("Well woven.");
+});
+
+test("the examples of docs/tables.md run as they stand", { timeout: 30_000 }, async () => {
+  const [prelude, ...blocks] = await readBlocks("docs/tables.md");
+  const anonKey = service.service.tokens.issueKey("anon");
+  let everything = "";
+  for (const { language, code } of blocks) {
+    if (language === "sql") await service.database.owner.query(code);
+    if (language === "sh") everything += (await run("bash", ["-euc", prelude!.code + code])).stdout;
+    if (language === "js") {
+      const file = join(folder, "query.mjs");
+      await writeFile(file, code);
+      everything += (await run(process.execPath, [file], { env: { ...process.env, ANON_KEY: anonKey } })).stdout;
+    }
+  }
+  expect(everything).not.toContain('{"code"');
+  expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
+  expect(everything).toContain("Content-Range: 0-1/");
+  expect(everything).toContain('"title":"Punched cards and looms"');
+  expect(everything).toContain("418 I'm a Teapot");
 });

@@ -66,6 +66,8 @@ describe("npm start", () => {
 
     const { url } = command;
     expect(Object.fromEntries(command.banner)).toEqual({
+      Tables: `${url}/rest/v1/`,
+      Reference: `${url}/docs`,
       GraphQL: `${url}/graphql`,
       Subscriptions: `${url.replace("http", "ws")}/graphql`,
       Explorer: `${url}/graphiql`,
@@ -76,7 +78,7 @@ describe("npm start", () => {
       "service key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       "Demo accounts": "ada, bob, admin (carol is disabled), password Correct-Horse-7!",
     });
-    for (const path of ["/health", "/live", "/graphiql"]) expect((await fetch(url + path)).status).toBe(200);
+    for (const path of ["/health", "/live", "/graphiql", "/docs"]) expect((await fetch(url + path)).status).toBe(200);
     const create =
       'mutation { createArticle(input: { title: "Kept over a restart", content: "Some text." }) { success } }';
     expect((await command.gql(create, { token: await command.login() })).data).toEqual({

@@ -24,7 +24,7 @@ const dba = async (sql: string) => (await service.database.owner.query(sql)).row
 const NOT_SERVED = "the changed schema can not be served: the old one stays";
 
 /** Twice what is promised, since the machine of the tests is busy. */
-const SOON = { timeout: 2000, interval: 20 };
+const SOON = { timeout: 5000, interval: 20 };
 
 /** The fields of a type, with their types: `{ id: "ID!", note: "String" }`; null when there is no such type. */
 async function fieldsOf(type: string): Promise<Record<string, string> | null> {

@@ -16,10 +16,17 @@ export type StartOptions = {
   readonly as?: { uid: number; gid: number };
 };
 
-/** `npm start`, as an operator types it: in a group of its own, as a terminal gives it, with nothing but these settings. */
-export function npmStart({ dataDir, settings = {}, args = [], as }: StartOptions): Command {
+/** `npm start`, as an operator types it. */
+export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
+  npm(args.length > 0 ? ["start", "--silent", "--", ...args] : ["start"], options);
+
+/** `npm run -s types`; its output is whole once `exited()` has resolved. */
+export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
+  npm(["run", "--silent", "types", "--", ...args], options);
+
+/** In a group of its own, as a terminal gives it, with nothing but these settings. */
+function npm(command: readonly string[], { dataDir, settings = {}, as }: StartOptions): Command {
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
-  const command = args.length > 0 ? ["start", "--silent", "--", ...args] : ["start"];
   const child = spawn("npm", command, {
     cwd: PROJECT,
     detached: true,

@@ -1,0 +1,223 @@
+import { describe, expect, test } from "vitest";
+import { useLibrary } from "./library.ts";
+
+/** Tables may have a column of that name. */
+const TALLIES = `
+  create table library.tallies (id int primary key, count int);
+  insert into library.tallies values (1, 7), (2, 8);
+  grant select on library.tallies to anon;`;
+
+const { rows, failure } = useLibrary({}, TALLIES);
+
+test.each([
+  ["count()", { count: 5 }],
+  ["count", { count: 5 }],
+  ["n:count()", { n: 5 }],
+  ["pages.count()", { count: 4 }],
+  ["pages.sum()", { sum: 996 }],
+  ["pages.avg()", { avg: 249 }],
+  ["pages.min(),most:pages.max()", { min: 66, most: 400 }],
+  ["title.min()", { min: "Around the World, in Eighty Days" }],
+  ["total:price.sum()", { total: 40.49 }],
+  ["price::int.sum()", { sum: 41 }],
+  ["price.sum()::int", { sum: 40 }],
+  ["total:price::int.sum()::text", { total: "41" }],
+  ["pages::text.max()", { max: "66" }],
+  ["facts->print->>year::int.max()", { max: 1872 }],
+  ["facts->sizes->0::int.sum()", { sum: 50 }],
+  ["long_title.max()", { max: "Twenty Thousand Leagues (400)" }],
+])("books?select=%s is one row: %j", async (select, row) => {
+  expect(await rows(`books?select=${select}`)).toEqual([row]);
+});
+
+test("a column called count is the column, with brackets it is the number of rows", async () => {
+  expect(await rows("tallies?select=count&order=id")).toEqual([{ count: 7 }, { count: 8 }]);
+  expect(await rows("tallies?select=count()")).toEqual([{ count: 2 }]);
+  expect(await rows("tallies?select=count.sum()")).toEqual([{ sum: 15 }]);
+});
+
+test("filters come before the aggregates", async () => {
+  expect(await rows("books?select=count(),pages.sum()&shelf=eq.fiction&pages=not.is.null")).toEqual([
+    { count: 3, sum: 930 },
+  ]);
+  expect(await rows("books?select=count(),pages.sum()&id=eq.99")).toEqual([{ count: 0, sum: null }]);
+});
+
+describe("everything else in select is a group", () => {
+  test.each<[string, object[]]>([
+    [
+      "shelf,count()",
+      [
+        { shelf: "fiction", count: 4 },
+        { shelf: "science", count: 1 },
+      ],
+    ],
+    [
+      "kind:shelf,pages.sum()",
+      [
+        { kind: "fiction", sum: 930 },
+        { kind: "science", sum: 66 },
+      ],
+    ],
+    [
+      "facts->print->>city,count()",
+      [
+        { city: "London", count: 1 },
+        { city: "Paris", count: 2 },
+        { city: null, count: 2 },
+      ],
+    ],
+    [
+      "notes,count()",
+      [
+        { notes: null, count: 3 },
+        { notes: { seen: false }, count: 1 },
+        { notes: { seen: true }, count: 1 },
+      ],
+    ],
+    [
+      "covers(colour),count()",
+      [
+        { covers: { colour: "black" }, count: 1 },
+        { covers: { colour: "blue" }, count: 1 },
+        { covers: { colour: "green" }, count: 1 },
+        { covers: null, count: 2 },
+      ],
+    ],
+    [
+      "genres(name),count()",
+      [
+        { genres: [], count: 1 },
+        { genres: [{ name: "Adventure" }], count: 1 },
+        { genres: [{ name: "Essay" }], count: 1 },
+        { genres: [{ name: "Novel" }, { name: "Adventure" }], count: 1 },
+        { genres: [{ name: "Novel" }], count: 1 },
+      ],
+    ],
+  ])("%s", async (select, groups) => {
+    const found = await rows(`books?select=${select}`);
+    expect(found).toHaveLength(groups.length);
+    expect(found).toEqual(expect.arrayContaining(groups));
+  });
+
+  test("all columns too, of any type", async () => {
+    expect(await rows("books?select=*,count()&id=eq.1")).toEqual([
+      expect.objectContaining({ id: 1, notes: { seen: true }, count: 1 }),
+    ]);
+  });
+});
+
+describe("within relations", () => {
+  test("each row of the outside has aggregates of its own", async () => {
+    expect(await rows("authors?select=name,books!author_id(count(),pages.sum())&order=id")).toEqual([
+      { name: "Ada Byron", books: [{ count: 1, sum: 66 }] },
+      { name: "Jules Verne", books: [{ count: 2, sum: 650 }] },
+      { name: "Mary Shelley", books: [{ count: 2, sum: 280 }] },
+      { name: "Anonymous", books: [{ count: 0, sum: null }] },
+    ]);
+  });
+
+  test("the old spelling of count", async () => {
+    expect(await rows("authors?select=name,books!author_id(count)&id=eq.2")).toEqual([
+      { name: "Jules Verne", books: [{ count: 2 }] },
+    ]);
+  });
+
+  test("groups, filters and order", async () => {
+    expect(
+      await rows("genres?select=name,books(shelf,pages.max())&books.pages=gt.100&books.order=max.desc&order=id"),
+    ).toEqual([
+      { name: "Novel", books: [{ shelf: "fiction", max: 400 }] },
+      { name: "Adventure", books: [{ shelf: "fiction", max: 400 }] },
+      { name: "Essay", books: [] },
+    ]);
+  });
+});
+
+describe("in a relation that is spread they are of the rows outside", () => {
+  test.each<[string, object[]]>([
+    [
+      "shelf,...covers(colour.count())",
+      [
+        { shelf: "fiction", count: 2 },
+        { shelf: "science", count: 1 },
+      ],
+    ],
+    [
+      "shelf,...covers(n:count())",
+      [
+        { shelf: "fiction", n: 2 },
+        { shelf: "science", n: 1 },
+      ],
+    ],
+    [
+      "...authors!author_id(name),pages.sum()",
+      [
+        { name: "Ada Byron", sum: 66 },
+        { name: "Jules Verne", sum: 650 },
+        { name: "Mary Shelley", sum: 280 },
+      ],
+    ],
+    [
+      "shelf,...authors!author_id(first:born.min(),last:born.max()::text)",
+      [
+        { shelf: "fiction", first: "1797-08-30", last: "1828-02-08" },
+        { shelf: "science", first: "1815-12-10", last: "1815-12-10" },
+      ],
+    ],
+    [
+      "shelf,...authors!author_id(...countries(code.count()))",
+      [
+        { shelf: "fiction", count: 4 },
+        { shelf: "science", count: 1 },
+      ],
+    ],
+    [
+      "...authors!author_id(...countries(code,n:code.count()))",
+      [
+        { code: "FR", n: 2 },
+        { code: "GB", n: 3 },
+      ],
+    ],
+    [
+      "...authors!author_id(countries(name)),count()",
+      [
+        { countries: { name: "France" }, count: 2 },
+        { countries: { name: "United Kingdom" }, count: 3 },
+      ],
+    ],
+  ])("%s", async (select, groups) => {
+    const found = await rows(`books?select=${select}`);
+    expect(found).toHaveLength(groups.length);
+    expect(found).toEqual(expect.arrayContaining(groups));
+  });
+
+  test("not in one that has many rows", async () => {
+    expect(await failure("authors?select=name,...books!author_id(count())")).toEqual([400, "PGRST127"]);
+    expect(await failure("authors?select=name,...books!author_id(title,...covers(colour.max()))")).toEqual([
+      400,
+      "PGRST127",
+    ]);
+  });
+});
+
+test("what is neither a group nor an aggregate can't order the groups", async () => {
+  expect(await failure("books?select=shelf,count()&order=id")).toEqual([400, "42803"]);
+});
+
+test("a type that has no sum: 404, as for any function that does not exist", async () => {
+  expect(await failure("books?select=title.sum()")).toEqual([404, "42883"]);
+});
+
+describe("where they are switched off", () => {
+  const { rows, failure } = useLibrary({ DB_AGGREGATES: "off" });
+
+  test.each(["count()", "count", "shelf,pages.sum()", "authors!author_id(id.max())", "...authors!author_id(id.max())"])(
+    "books?select=%s is refused",
+    async (select) => expect(await failure(`books?select=${select}`)).toEqual([400, "PGRST123"]),
+  );
+
+  test("everything else is served", async () => {
+    expect(await rows("books?select=id&id=eq.1")).toEqual([{ id: 1 }]);
+  });
+});

@@ -1,0 +1,237 @@
+import { createHmac } from "node:crypto";
+import http from "node:http";
+import jwt from "jsonwebtoken";
+import pino from "pino";
+import { describe, expect, test } from "vitest";
+import { useRest } from "../support/rest-client.ts";
+import { JWT_SECRET } from "../support/service.ts";
+
+const DDL = `
+  create schema doors;
+  create function doors.who() returns json language sql stable
+    return json_build_object('role', current_user, 'sub', current_setting('request.jwt.claims')::json -> 'sub', 'login', session_user);
+  create table doors.secrets (owner bigint, word text);
+  alter table doors.secrets enable row level security;
+  create policy "their own" on doors.secrets using (owner = auth.uid());
+  insert into doors.secrets values (1, 'of ada'), (2, 'of bob');
+  create function doors.break() returns int language plpgsql as $$ begin raise assert_failure; end $$;
+  grant usage on schema doors to anon, authenticated, service_role;
+  grant all on doors.secrets to anon, authenticated, service_role;
+  grant execute on all functions in schema doors to anon, authenticated, service_role;`;
+
+const lines: string[] = [];
+const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+const guarded = useRest({ DB_SCHEMAS: "doors" }, DDL, log);
+const open = useRest({ DB_SCHEMAS: "doors", API_KEY_REQUIRED: "off" }, DDL);
+
+const sign = (claims: object, options: jwt.SignOptions = {}) =>
+  jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60, ...options });
+const USER = { role: "authenticated", type: "access", sub: "1" };
+const ANON = sign({ role: "anon" });
+const SERVICE = sign({ role: "service_role" });
+const ADA = sign(USER);
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const signedAs = (header: object, claims: object) => {
+  const text = `${encode(header)}.${encode(claims)}`;
+  return `${text}.${createHmac("sha256", JWT_SECRET).update(text).digest("base64url")}`;
+};
+
+/** All tokens that are sent here. */
+const TOKENS = {
+  anon: ANON,
+  service: SERVICE,
+  ada: ADA,
+  bob: sign({ ...USER, sub: "2" }),
+  expired: sign(USER, { expiresIn: -1 }),
+  "an expired key": sign({ role: "anon" }, { expiresIn: -1 }),
+  "a refresh token": sign({ type: "refresh", sub: "1" }),
+  "somebody else's": jwt.sign(USER, `${JWT_SECRET}!`, { issuer: "content-service", expiresIn: 60 }),
+  "a tampered one": ADA.replace(
+    /\.[^.]+\./,
+    `.${encode({ ...USER, role: "admin", iss: "content-service", exp: 4e9 })}.`,
+  ),
+  "one without a signature": jwt.sign({ ...USER, iss: "content-service", exp: 4e9 }, "", { algorithm: "none" }),
+  "one cut short": ADA.slice(0, -5),
+  "one of another algorithm": sign(USER, { algorithm: "HS512" }),
+  "one whose header says none": signedAs({ alg: "none", typ: "JWT" }, { ...USER, iss: "content-service", exp: 4e9 }),
+  "one without an end": jwt.sign(USER, JWT_SECRET, { issuer: "content-service" }),
+  "one of another issuer": jwt.sign(USER, JWT_SECRET, { issuer: "elsewhere", expiresIn: 60 }),
+  "one for a role that is no name": sign({ ...USER, role: "authenticated; drop table x" }),
+  garbage: "garbage",
+} as const;
+type Token = keyof typeof TOKENS;
+
+type Sent = { readonly apikey?: Token; readonly bearer?: Token; readonly origin?: string };
+
+async function ask({ apikey, bearer, origin }: Sent, path = "rpc/who", service = guarded.service()) {
+  const headers = {
+    ...(apikey && { apikey: TOKENS[apikey] }),
+    ...(bearer && { authorization: `Bearer ${TOKENS[bearer]}` }),
+    ...(origin && { origin }),
+  };
+  const response = await fetch(`${service.url}/rest/v1/${path}`, { headers });
+  return { status: response.status, headers: response.headers, json: (await response.json()) as any };
+}
+
+const BAD_KEY = { code: "PGRST301", message: "Invalid API key", hint: "Send a valid key in the header apikey." };
+const NO_KEY = {
+  code: "PGRST302",
+  message: "No API key found in request",
+  hint: "Send the anon key in the header apikey.",
+};
+const BAD_TOKEN = { code: "PGRST301", message: "the access token is not valid: sign in again", hint: null };
+const EXPIRED = { code: "PGRST303", message: "JWT expired", hint: null };
+const DISAGREE = { code: "PGRST301", message: "apikey and Authorization stand for two different callers", hint: null };
+
+describe("who asks", () => {
+  test.each<[Sent, role: string, sub: string | null]>([
+    [{ apikey: "anon" }, "anon", null],
+    [{ apikey: "anon", bearer: "anon" }, "anon", null],
+    [{ apikey: "anon", bearer: "ada" }, "authenticated", "1"],
+    [{ apikey: "anon", bearer: "bob", origin: "https://app.example" }, "authenticated", "2"],
+    [{ apikey: "service" }, "service_role", null],
+    [{ apikey: "service", bearer: "service" }, "service_role", null],
+    [{ apikey: "anon", bearer: "service" }, "service_role", null],
+  ])("%j is %s", async (sent, role, sub) => {
+    const { status, json } = await ask(sent);
+    expect([status, json]).toMatchObject([200, { role, sub }]);
+  });
+
+  test.each<[Sent, refusal: object]>([
+    [{}, NO_KEY],
+    [{ bearer: "ada" }, NO_KEY],
+    [{ bearer: "service" }, NO_KEY],
+    [{ apikey: "ada" }, BAD_KEY],
+    [{ apikey: "garbage", bearer: "ada" }, BAD_KEY],
+    [{ apikey: "an expired key" }, BAD_KEY],
+    [{ apikey: "a refresh token" }, BAD_KEY],
+    [{ apikey: "anon", bearer: "expired" }, EXPIRED],
+    [{ apikey: "anon", bearer: "a refresh token" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "somebody else's" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a tampered one" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one without a signature" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one cut short" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one of another algorithm" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one whose header says none" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one without an end" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one of another issuer" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one for a role that is no name" }, BAD_TOKEN],
+    [{ apikey: "service", bearer: "ada" }, DISAGREE],
+    [{ apikey: "service", bearer: "anon" }, DISAGREE],
+  ])("%j is refused: 401", async (sent, refusal) => {
+    const { status, json, headers } = await ask(sent);
+    expect([status, json]).toEqual([401, { details: null, ...refusal }]);
+    expect(headers.get("www-authenticate")).toBe("Bearer");
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test.each<Sent>([
+    { apikey: "service", origin: "https://app.example" },
+    { apikey: "anon", bearer: "service", origin: "null" },
+  ])("%j: the service key is not for browsers, 403", async (sent) => {
+    const { status, json } = await ask(sent);
+    expect([status, json.code, json.message]).toEqual([403, "42501", "the service key must not be used in a browser"]);
+  });
+
+  test.each(["Basic YWRhOng=", "Bearer", "Token x", "Bearer a b", "Digest x"])(
+    "Authorization: %s is refused",
+    async (authorization) => {
+      const { status, json } = await guarded.rest("rpc/who", { headers: { authorization } });
+      expect([status, json.code]).toEqual([401, "PGRST301"]);
+    },
+  );
+
+  test("the scheme is read in any case", async () => {
+    const headers = { authorization: `bEARER ${ADA}` };
+    expect(await guarded.rows("rpc/who", { headers })).toMatchObject({ sub: "1" });
+  });
+
+  test.each([
+    ["two keys", ["apikey", ANON, "apikey", SERVICE]],
+    ["the same key twice", ["apikey", ANON, "apikey", ANON]],
+  ])("%s in one request are refused", async (_what, headers) => {
+    expect(await raw(headers)).toEqual([401, "PGRST301"]);
+  });
+
+  test("of two Authorization headers none counts", async () => {
+    const [status] = await raw(["apikey", ANON, "authorization", `Bearer ${ADA}`, "authorization", `Bearer ${ANON}`]);
+    expect(status).toBe(400);
+  });
+
+  test("in the address no key counts", async () => {
+    expect((await ask({}, `rpc/who?apikey=${ANON}`)).json.code).toBe("PGRST302");
+  });
+});
+
+describe("what they may", () => {
+  test.each<[Sent, words: string[]]>([
+    [{ apikey: "anon" }, []],
+    [{ apikey: "anon", bearer: "ada" }, ["of ada"]],
+    [{ apikey: "anon", bearer: "bob" }, ["of bob"]],
+    [{ apikey: "service" }, ["of ada", "of bob"]],
+  ])("%j sees %j", async (sent, words) => {
+    const { json } = await ask(sent, "secrets?select=word&order=word");
+    expect(json.map(({ word }: { word: string }) => word)).toEqual(words);
+  });
+
+  test("the service key has a login of its own, which nobody else gets", async () => {
+    const { name } = guarded.service().database;
+    expect((await ask({ apikey: "service" })).json.login).toBe(`${name}_service`);
+    expect((await ask({ apikey: "anon", bearer: "ada" })).json.login).toBe(`${name}_data`);
+  });
+});
+
+describe("API_KEY_REQUIRED=off", () => {
+  test.each<[Sent, role: string]>([
+    [{}, "anon"],
+    [{ apikey: "anon" }, "anon"],
+    [{ bearer: "ada" }, "authenticated"],
+    [{ bearer: "service" }, "service_role"],
+  ])("%j is %s", async (sent, role) => {
+    expect((await ask(sent, "rpc/who", open.service())).json.role).toBe(role);
+  });
+
+  test.each<[Sent, status: number, code: string]>([
+    [{ apikey: "garbage" }, 401, "PGRST301"],
+    [{ bearer: "expired" }, 401, "PGRST303"],
+    [{ bearer: "a tampered one" }, 401, "PGRST301"],
+    [{ bearer: "service", origin: "https://app.example" }, 403, "42501"],
+  ])("%j is refused all the same: %i %s", async (sent, status, code) => {
+    const answer = await ask(sent, "rpc/who", open.service());
+    expect([answer.status, answer.json.code]).toEqual([status, code]);
+  });
+});
+
+test("a token that ends while it is remembered is refused from then on", async () => {
+  const token = sign(USER, { expiresIn: 1 });
+  const headers = { authorization: `Bearer ${token}` };
+  expect(await guarded.rows("rpc/who", { headers })).toMatchObject({ sub: "1" });
+  await expect.poll(() => guarded.failure("rpc/who", { headers }), { timeout: 5000 }).toEqual([401, "PGRST303"]);
+});
+
+test("no key or token comes into the log, whatever fails", async () => {
+  for (const bearer of Object.keys(TOKENS) as Token[]) await ask({ apikey: "anon", bearer }, "rpc/break");
+  await ask({ apikey: "service", bearer: "service" }, `rpc/break?apikey=${SERVICE}`);
+  await ask({ apikey: "service" }, `nothing?authorization=${ADA}`);
+  const written = lines.join("");
+  expect(written).toContain("unhandled error");
+  const secrets = Object.values(TOKENS).filter((token) => token !== "garbage");
+  for (const secret of [...secrets, JWT_SECRET]) expect(written.includes(secret.split(".")[1] ?? secret)).toBe(false);
+});
+
+/** Headers as they are given, those of one name by themselves; status and code of the answer. */
+function raw(headers: readonly string[]): Promise<[number, string]> {
+  return new Promise((resolve, reject) => {
+    const { url } = guarded.service();
+    const host = new URL(url).host;
+    const request = http.request(
+      `${url}/rest/v1/rpc/who`,
+      { headers: ["host", host, ...headers] as never },
+      async (response) => {
+        const chunks = await response.toArray();
+        resolve([response.statusCode!, JSON.parse(Buffer.concat(chunks).toString()).code ?? ""]);
+      },
+    );
+    request.on("error", reject).end();
+  });
+}

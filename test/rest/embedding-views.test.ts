@@ -1,0 +1,142 @@
+import { describe, expect, test } from "vitest";
+import { useLibrary } from "./library.ts";
+
+/** A function that takes the place of the key from authors to countries, and ones in another schema. */
+const FUNCTIONS = `
+  create function library.countries(library.authors) returns setof library.countries stable rows 1 language sql
+  begin atomic; select c.* from library.countries c where c.code = coalesce($1.country_code, 'US'); end;
+  grant execute on function library.countries to anon;
+  create materialized view library.fat_books as select id, title, author_id from library.books where pages > 260;
+  grant select on library.fat_books to anon;`;
+
+const { rows, failure } = useLibrary({}, FUNCTIONS);
+
+describe("a view has the keys of its tables", () => {
+  test("to one row", async () => {
+    expect(await rows("novels?select=id,authors(name)&id=eq.4")).toEqual([
+      { id: 4, authors: { name: "Mary Shelley" } },
+    ]);
+    expect(await rows("novels?select=id,covers(colour)&order=id&id=lt.4")).toEqual([
+      { id: 2, covers: { colour: "blue" } },
+      { id: 3, covers: null },
+    ]);
+  });
+
+  test("from many rows", async () => {
+    expect(await rows("authors?select=name,novels(title)&id=in.(1,3)&order=id&novels.order=id")).toEqual([
+      { name: "Ada Byron", novels: [] },
+      { name: "Mary Shelley", novels: [{ title: "Frankenstein" }, { title: "The Last Man" }] },
+    ]);
+  });
+
+  test("through junctions", async () => {
+    expect(await rows("novels?select=id,genres(name)&id=eq.2&genres.order=id")).toEqual([
+      { id: 2, genres: [{ name: "Novel" }, { name: "Adventure" }] },
+    ]);
+    expect(await rows("genres?select=name,novels(id)&id=eq.2&novels.order=id")).toEqual([
+      { name: "Adventure", novels: [{ id: 2 }, { id: 3 }] },
+    ]);
+  });
+
+  test("from one view to another", async () => {
+    expect(await rows("writers?select=name,novels(id)&id=eq.2&novels.order=id")).toEqual([
+      { name: "Jules Verne", novels: [{ id: 2 }, { id: 3 }] },
+    ]);
+    expect(await rows("novels?select=id,writers(name)&id=eq.5")).toEqual([
+      { id: 5, writers: { name: "Mary Shelley" } },
+    ]);
+  });
+
+  test("under the names that a view of a view gives its columns", async () => {
+    expect(await rows("short_novels?select=name,authors(name)&order=id")).toEqual([
+      { name: "Around the World, in Eighty Days", authors: { name: "Jules Verne" } },
+      { name: "Frankenstein", authors: { name: "Mary Shelley" } },
+    ]);
+    expect(await rows("writers?select=name,short_novels(name)&id=eq.3")).toEqual([
+      { name: "Mary Shelley", short_novels: [{ name: "Frankenstein" }] },
+    ]);
+  });
+
+  test("materialized or not", async () => {
+    expect(await rows("fat_books?select=id,authors(name)&order=id")).toEqual([
+      { id: 2, authors: { name: "Jules Verne" } },
+      { id: 4, authors: { name: "Mary Shelley" } },
+    ]);
+  });
+
+  test("but a key and its column name the table, whatever views there are", async () => {
+    expect(await rows("books?select=id,author_id(born)&id=eq.1")).toEqual([
+      { id: 1, author_id: { born: "1815-12-10" } },
+    ]);
+    expect(await rows("books?select=id,books_author_id_fkey(born)&id=eq.1")).toEqual([
+      { id: 1, books_author_id_fkey: { born: "1815-12-10" } },
+    ]);
+  });
+
+  test("several of them as a table has several", async () => {
+    expect(await failure("writers?select=name,books(title)")).toEqual([300, "PGRST201"]);
+    expect(await rows("writers?select=name,books!translator_id(id)&id=eq.1&books.order=id")).toEqual([
+      { name: "Ada Byron", books: [{ id: 2 }, { id: 3 }] },
+    ]);
+  });
+});
+
+describe("a function from a row to rows is a relation", () => {
+  test("to many", async () => {
+    expect(await rows("authors?select=name,fellow_books(id)&order=id&id=gt.2")).toEqual([
+      { name: "Mary Shelley", fellow_books: [{ id: 4 }, { id: 5 }] },
+      { name: "Anonymous", fellow_books: [] },
+    ]);
+  });
+
+  test("to one, where it says ROWS 1", async () => {
+    expect(await rows("authors?select=name,first_book(id)&order=id&id=gt.2")).toEqual([
+      { name: "Mary Shelley", first_book: { id: 4 } },
+      { name: "Anonymous", first_book: null },
+    ]);
+  });
+
+  test("with relations, filters, order and limit of its own", async () => {
+    expect(
+      await rows(
+        "authors?select=name,works:fellow_books(id,covers(colour))&id=eq.2&works.id=gt.1&works.order=id.desc&works.limit=1",
+      ),
+    ).toEqual([{ name: "Jules Verne", works: [{ id: 3, covers: null }] }]);
+  });
+
+  test("that leaves rows out, and is asked whether there is one", async () => {
+    expect(await rows("authors?select=id,fellow_books!inner()&fellow_books.shelf=eq.science")).toEqual([{ id: 1 }]);
+    expect(await rows("authors?select=id,first_book()&first_book=is.null")).toEqual([{ id: 4 }]);
+  });
+
+  test("that orders rows", async () => {
+    expect(await rows("authors?select=id,first_book(title)&order=first_book(title).nullsfirst&id=neq.3")).toEqual([
+      { id: 4, first_book: null },
+      { id: 1, first_book: { title: "Notes on the Engine" } },
+      { id: 2, first_book: { title: "Twenty Thousand Leagues" } },
+    ]);
+  });
+
+  test("in place of a key to a table of its name", async () => {
+    expect(await rows("authors?select=name,countries(code)&id=in.(1,4)&order=id")).toEqual([
+      { name: "Ada Byron", countries: { code: "GB" } },
+      { name: "Anonymous", countries: { code: "US" } },
+    ]);
+  });
+
+  test("from the rows of another relation", async () => {
+    expect(await rows("books?select=id,authors!author_id(first_book(id))&id=eq.5")).toEqual([
+      { id: 5, authors: { first_book: { id: 4 } } },
+    ]);
+  });
+
+  test("not where the row is of another table", async () => {
+    expect(await failure("writers?select=name,fellow_books(id)")).toEqual([400, "PGRST200"]);
+  });
+});
+
+test("the rows of a function have the relations of their table", async () => {
+  expect(await rows("rpc/books_by?writer=2&select=id,covers(colour),genres(name),author_id(name)&id=eq.3")).toEqual([
+    { id: 3, covers: null, genres: [{ name: "Adventure" }], author_id: { name: "Jules Verne" } },
+  ]);
+});

@@ -1,0 +1,277 @@
+import { describe, expect, test } from "vitest";
+import { useLibrary } from "./library.ts";
+
+/** Two ways from films to people through one table, and people who know each other. */
+const CREDITS = `
+  set search_path = library;
+  create table people (id int primary key, name text not null);
+  create table films (id int primary key, name text not null);
+  create table credits (
+    film_id int references films on delete cascade,
+    actor_id int constraint credits_actor references people on delete cascade,
+    writer_id int constraint credits_writer references people on delete cascade,
+    primary key (film_id, actor_id, writer_id)
+  );
+  create table friends (
+    one_id int constraint friends_one references people on delete cascade,
+    other_id int constraint friends_other references people on delete cascade,
+    primary key (one_id, other_id)
+  );
+  insert into people values (1, 'Ann'), (2, 'Ben'), (3, 'Cid');
+  insert into films values (1, 'Film');
+  insert into credits values (1, 1, 2), (1, 3, 2);
+  insert into friends values (1, 2), (1, 3);
+  grant select on people, films, credits, friends to anon;
+  reset search_path;`;
+
+const { rows, rest, failure } = useLibrary({}, CREDITS);
+
+describe("a key to one row", () => {
+  test("is an object", async () => {
+    expect(await rows("loans?select=id,books(title)&id=eq.1")).toEqual([
+      { id: 1, books: { title: "Notes on the Engine" } },
+    ]);
+  });
+
+  test("is null where there is none", async () => {
+    expect(await rows("loans?select=id,staff(name)&order=id")).toEqual([
+      { id: 1, staff: { name: "Clerk" } },
+      { id: 2, staff: { name: "Clerk" } },
+      { id: 3, staff: { name: "Porter" } },
+      { id: 4, staff: null },
+    ]);
+  });
+
+  test("that is unique leads back to one row too", async () => {
+    expect(await rows("covers?select=colour,books(title)&book_id=eq.2")).toEqual([
+      { colour: "blue", books: { title: "Twenty Thousand Leagues" } },
+    ]);
+    expect(await rows("books?select=id,covers(colour)&id=in.(2,3)&order=id")).toEqual([
+      { id: 2, covers: { colour: "blue" } },
+      { id: 3, covers: null },
+    ]);
+  });
+});
+
+describe("a key from many rows", () => {
+  test("is an array, an empty one where there are none", async () => {
+    expect(await rows("books?select=id,editions(number,year)&id=in.(1,2)&order=id&editions.order=number")).toEqual([
+      { id: 1, editions: [] },
+      {
+        id: 2,
+        editions: [
+          { number: 1, year: 1870 },
+          { number: 2, year: 1871 },
+        ],
+      },
+    ]);
+  });
+
+  test("of two columns", async () => {
+    expect(await rows("copies?select=id,editions(year)&order=id")).toEqual([
+      { id: 1, editions: { year: 1870 } },
+      { id: 2, editions: { year: 1870 } },
+      { id: 3, editions: { year: 1871 } },
+      { id: 4, editions: { year: 1818 } },
+    ]);
+    expect(await rows("editions?select=year,copies(id)&order=year&copies.order=id")).toEqual([
+      { year: 1818, copies: [{ id: 4 }] },
+      { year: 1870, copies: [{ id: 1 }, { id: 2 }] },
+      { year: 1871, copies: [{ id: 3 }] },
+    ]);
+  });
+});
+
+describe("a junction", () => {
+  test("is stepped over, both ways", async () => {
+    expect(await rows("books?select=id,genres(name)&id=in.(2,5)&order=id&genres.order=name")).toEqual([
+      { id: 2, genres: [{ name: "Adventure" }, { name: "Novel" }] },
+      { id: 5, genres: [] },
+    ]);
+    expect(await rows("genres?select=name,books(id)&order=name&books.order=id")).toEqual([
+      { name: "Adventure", books: [{ id: 2 }, { id: 3 }] },
+      { name: "Essay", books: [{ id: 1 }] },
+      { name: "Novel", books: [{ id: 2 }, { id: 4 }] },
+    ]);
+  });
+
+  test("has columns of its own, where it is named", async () => {
+    expect(await rows("books?select=id,book_genres(weight,genres(name))&id=eq.4")).toEqual([
+      { id: 4, book_genres: [{ weight: 7, genres: { name: "Novel" } }] },
+    ]);
+  });
+});
+
+test("relations of relations of relations", async () => {
+  expect(
+    await rows(
+      "countries?select=name,authors(name,books!author_id(title,covers(colour)))&code=eq.FR&authors.books.order=id",
+    ),
+  ).toEqual([
+    {
+      name: "France",
+      authors: [
+        {
+          name: "Jules Verne",
+          books: [
+            { title: "Twenty Thousand Leagues", covers: { colour: "blue" } },
+            { title: "Around the World, in Eighty Days", covers: null },
+          ],
+        },
+      ],
+    },
+  ]);
+});
+
+test("partitioned tables", async () => {
+  expect(await rows("books?select=id,loans(id,day)&id=in.(1,2)&order=id&loans.order=id")).toEqual([
+    { id: 1, loans: [{ id: 1, day: "2023-05-01" }] },
+    {
+      id: 2,
+      loans: [
+        { id: 2, day: "2024-05-02" },
+        { id: 3, day: "2024-05-03" },
+      ],
+    },
+  ]);
+});
+
+describe("a table that refers to itself", () => {
+  test("by its name the rows that refer to this one", async () => {
+    expect(await rows("staff?select=name,staff(name)&id=in.(1,4)&order=id&staff.order=id")).toEqual([
+      { name: "Head", staff: [{ name: "Clerk" }, { name: "Porter" }] },
+      { name: "Trainee", staff: [] },
+    ]);
+    expect(await rows("staff?select=name,reports:staff!boss_id(name)&id=eq.2")).toEqual([
+      { name: "Clerk", reports: [{ name: "Trainee" }] },
+    ]);
+  });
+
+  test.each(["boss_id", "staff_boss_id_fkey"])("by %s the row that this one refers to", async (key) => {
+    expect(await rows(`staff?select=name,boss:${key}(name)&id=in.(1,2)&order=id`)).toEqual([
+      { name: "Head", boss: null },
+      { name: "Clerk", boss: { name: "Head" } },
+    ]);
+  });
+
+  test("both at once, on several levels", async () => {
+    expect(await rows("staff?select=name,boss:boss_id(name,boss:boss_id(name)),staff(name)&id=eq.4")).toEqual([
+      { name: "Trainee", boss: { name: "Clerk", boss: { name: "Head" } }, staff: [] },
+    ]);
+  });
+});
+
+describe("of several ways one is named", () => {
+  test.each([
+    ["by the key", "authors!books_translator_id_fkey", "authors"],
+    ["by its column", "authors!translator_id", "authors"],
+    ["by the key in place of the table", "books_translator_id_fkey", "books_translator_id_fkey"],
+    ["by its column in place of the table", "translator_id", "translator_id"],
+  ])("%s", async (_, relation, key) => {
+    expect(await rows(`books?select=id,${relation}(name)&id=eq.2`)).toEqual([{ id: 2, [key]: { name: "Ada Byron" } }]);
+  });
+
+  test("and of several the way back", async () => {
+    expect(
+      await rows(
+        "authors?select=wrote:books!author_id(id),translated:books!books_translator_id_fkey(id)&id=eq.1&translated.order=id",
+      ),
+    ).toEqual([{ wrote: [{ id: 1 }], translated: [{ id: 2 }, { id: 3 }] }]);
+  });
+
+  test("by the junction", async () => {
+    expect(await rows("books?select=id,genres!book_genres(name)&id=eq.1")).toEqual([
+      { id: 1, genres: [{ name: "Essay" }] },
+    ]);
+  });
+
+  test("by the key of a junction that leads there twice", async () => {
+    expect(
+      await rows("films?select=actors:people!credits_actor(name),writers:people!credits_writer(name)&actors.order=id"),
+    ).toEqual([{ actors: [{ name: "Ann" }, { name: "Cid" }], writers: [{ name: "Ben" }, { name: "Ben" }] }]);
+  });
+
+  test("by the key of a junction from a table to itself", async () => {
+    expect(await rows("people?select=name,people!friends_other(name)&id=eq.1&people.order=id")).toEqual([
+      { name: "Ann", people: [{ name: "Ben" }, { name: "Cid" }] },
+    ]);
+    expect(await rows("people?select=name,people!friends_one(name)&id=eq.2")).toEqual([
+      { name: "Ben", people: [{ name: "Ann" }] },
+    ]);
+  });
+
+  test("together with a join and an alias, in any order", async () => {
+    for (const hints of ["!translator_id!inner", "!inner!translator_id"])
+      expect(await rows(`books?select=id,by:authors${hints}(name)&order=id`)).toEqual([
+        { id: 2, by: { name: "Ada Byron" } },
+        { id: 3, by: { name: "Ada Byron" } },
+      ]);
+  });
+});
+
+describe("several ways and no hint", () => {
+  test("are told: 300", async () => {
+    const { status, json } = await rest("books?select=id,authors(name)");
+    expect(status).toBe(300);
+    expect(json).toEqual({
+      code: "PGRST201",
+      message: "Could not embed because more than one relationship was found for 'books' and 'authors'",
+      details: [
+        {
+          cardinality: "many-to-one",
+          embedding: "books with authors",
+          relationship: "books_author_id_fkey using books(author_id) and authors(id)",
+        },
+        {
+          cardinality: "many-to-one",
+          embedding: "books with authors",
+          relationship: "books_translator_id_fkey using books(translator_id) and authors(id)",
+        },
+      ],
+      hint: "Try changing 'authors' to one of the following: 'authors!books_author_id_fkey', 'authors!books_translator_id_fkey'. Find the desired relationship in the 'details' key.",
+    });
+  });
+
+  test("through junctions too", async () => {
+    const { status, json } = await rest("films?select=people(name)");
+    expect(status).toBe(300);
+    expect(json.details[0]).toEqual({
+      cardinality: "many-to-many",
+      embedding: "films with people",
+      relationship: "credits using credits_film_id_fkey(film_id) and credits_actor(actor_id)",
+    });
+    expect(json.hint).toContain("'people!credits_actor', 'people!credits_writer'");
+  });
+});
+
+describe("no way", () => {
+  test("is told, with what might have been meant: 400", async () => {
+    expect((await rest("books?select=id,genre(name)")).json).toEqual({
+      code: "PGRST200",
+      message: "Could not find a relationship between 'books' and 'genre' in the schema cache",
+      details:
+        "Searched for a foreign key relationship between 'books' and 'genre' in the schema 'library', but no matches were found.",
+      hint: "Perhaps you meant 'genres' instead of 'genre'.",
+    });
+    expect((await rest("books?select=id,authors!nobody(name)")).json.details).toBe(
+      "Searched for a foreign key relationship between 'books' and 'authors' using the hint 'nobody' in the schema 'library', but no matches were found.",
+    );
+  });
+
+  test.each([
+    "books?select=countries(name)", // two steps
+    "copies?select=books(title)", // not by this key
+    "books?select=loans_2024(id)", // a partition stands for nothing of its own
+    "shelves?select=books(title)", // no key in it
+    "people?select=people(name)", // only by a hint
+    "books?select=nothing(id)",
+  ])("%s", async (path) => expect(await failure(path)).toEqual([400, "PGRST200"]));
+});
+
+test.each([
+  ["books?select=covers(", "PGRST100"],
+  ["books?select=covers(colour", "PGRST100"],
+  ["books?select=covers!(colour)", "PGRST100"],
+  ["books?select=covers!inner!left(colour)", "PGRST100"],
+  ["books?select=covers(nope)", "42703"],
+])("%s is refused with %s", async (path, code) => expect(await failure(path)).toEqual([400, code]));

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { useLibrary } from "./library.ts";
+
+/** Tables so small are read from end to end, unless that is forbidden. */
+const INDEXES = `
+  create index books_isbn on library.books ((facts ->> 'isbn'));
+  create index books_words on library.books using gin (to_tsvector('english', title));
+  do $$ begin
+    execute format('alter role anon in database %I set enable_seqscan = off', current_database());
+  end $$;`;
+
+const { rest } = useLibrary({ DB_PLAN: "on" }, INDEXES);
+
+/** A node of EXPLAIN's JSON. */
+type Node = { readonly Plans?: readonly Node[]; readonly [field: string]: unknown };
+
+const withBelow = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(withBelow)];
+
+/** Every node of the plan that a request had. */
+async function nodesOf(path: string, prefer = ""): Promise<Node[]> {
+  const accept = "application/vnd.pgrst.plan+json; options=analyze|verbose";
+  const { status, json, text } = await rest(path, { headers: { accept }, prefer });
+  if (status !== 200) throw new Error(text);
+  return withBelow(json[0].Plan);
+}
+
+/** How often a table was read. */
+const readsOf = (nodes: readonly Node[], table: string) =>
+  nodes.filter((node) => node["Relation Name"] === table).reduce((sum, node) => sum + Number(node["Actual Loops"]), 0);
+
+const kindsOf = (nodes: readonly Node[]) => nodes.map((node) => `${node["Join Type"] ?? ""} ${node["Node Type"]}`);
+
+describe("relations are read for the rows that are answered alone", () => {
+  test("when another column than theirs orders the rows", async () => {
+    const nodes = await nodesOf("books?select=id,covers(colour)&order=pages&limit=2");
+    expect(readsOf(nodes, "covers")).toBe(2);
+    const [above] = nodes.filter((node) => node.Plans?.some((each) => each["Parent Relationship"] === "SubPlan"));
+    const below = withBelow(above!).map((node) => node["Node Type"]);
+    expect(below).toContain("Sort");
+  });
+
+  test("lists of them too", async () => {
+    const nodes = await nodesOf("authors?select=name,books!author_id(title)&order=born&limit=2");
+    expect(readsOf(nodes, "books")).toBe(2);
+  });
+
+  test("on every level", async () => {
+    // Mary Shelley, who is the eldest, and one of her two books.
+    const nodes = await nodesOf(
+      "authors?select=name,books!author_id(title,covers(colour))&order=born&limit=1&books.order=price&books.limit=1",
+    );
+    expect([readsOf(nodes, "authors"), readsOf(nodes, "books"), readsOf(nodes, "covers")]).toEqual([1, 1, 1]);
+  });
+
+  test("and not to count", async () => {
+    const nodes = await nodesOf("books?select=id,covers(colour)&order=pages&limit=1", "count=exact");
+    expect([readsOf(nodes, "books"), readsOf(nodes, "covers")]).toEqual([2, 1]);
+  });
+});
+
+describe("relations that only filter are joins", () => {
+  test("!inner of those that match", async () => {
+    expect(kindsOf(await nodesOf("books?select=id,covers!inner()"))).toContainEqual(
+      expect.stringMatching(/^Semi|^Inner/),
+    );
+  });
+
+  test("is.null of those that don't", async () => {
+    expect(kindsOf(await nodesOf("books?select=id,covers()&covers=is.null"))).toContainEqual(
+      expect.stringMatching(/^Anti/),
+    );
+  });
+});
+
+test.each([
+  ["books?id=eq.2", "books_pkey"],
+  ["books?id=in.(2,3)", "books_pkey"],
+  ["books?facts->>isbn=eq.B-2", "books_isbn"],
+  ["books?title=fts(english).engines", "books_words"],
+  ["authors?name=eq.Anonymous", "authors_name_key"],
+])("%s finds by the index %s", async (path, index) => {
+  const nodes = await nodesOf(path);
+  expect(nodes.map((node) => node["Index Name"])).toContain(index);
+});
+
+test("functions of a row are part of the query, where they are no more than one", async () => {
+  const nodes = await nodesOf("authors?select=fellow_books(title)&limit=1");
+  expect(nodes.map((node) => node["Node Type"])).not.toContain("Function Scan");
+});

@@ -1,0 +1,125 @@
+import { describe, expect, test } from "vitest";
+import { parse, problemOf } from "./parse.ts";
+
+describe("Prefer", () => {
+  const preferencesOf = (prefer: string) => parse("t", { headers: { prefer } }).preferences;
+  const none = {
+    resolution: null,
+    missing: null,
+    return: null,
+    count: null,
+    tx: null,
+    handling: null,
+    timezone: null,
+    maxAffected: null,
+    invalid: [],
+  };
+
+  test.each([
+    ["", {}],
+    ["return=minimal", { return: "minimal" }],
+    ["return=headers-only", { return: "headers-only" }],
+    [
+      "resolution=merge-duplicates, return=representation",
+      { resolution: "merge-duplicates", return: "representation" },
+    ],
+    ["resolution=ignore-duplicates,missing=default", { resolution: "ignore-duplicates", missing: "default" }],
+    ["missing=null;q=1, count=planned", { missing: "null", count: "planned" }],
+    ["count=exact,tx=rollback,handling=lenient", { count: "exact", tx: "rollback", handling: "lenient" }],
+    ["tx=commit , count = estimated", { tx: "commit", count: "estimated" }],
+    ['timezone="America/New, York", max-affected=10', { timezone: "America/New, York", maxAffected: 10 }],
+    ['Return="minimal", MAX-AFFECTED=0', { return: "minimal", maxAffected: 0 }],
+    ["count=exact, count=planned", { count: "exact" }],
+    ["count=all, count=exact", { count: "exact", invalid: ["count=all"] }],
+    [
+      "respond-async, return=Minimal, max-affected=-1, timezone=, wait=10",
+      {
+        invalid: ["respond-async", "return=Minimal", "max-affected=-1", "timezone=", "wait=10"],
+      },
+    ],
+    ['return="minimal, count=exact', { invalid: ['return="minimal, count=exact'] }],
+    ["constructor=x, invalid=y", { invalid: ["constructor=x", "invalid=y"] }],
+    [", ,handling=strict,", { handling: "strict" }],
+  ] as [string, object][])("%s", (text, preferences) => {
+    expect(preferencesOf(text)).toEqual({ ...none, ...preferences });
+  });
+
+  test("handling=strict refuses what is no preference", () => {
+    expect(problemOf(() => preferencesOf("handling=strict, a=b, count=all"))).toMatchObject({
+      status: 400,
+      code: "PGRST122",
+      details: "Invalid preferences: a=b, count=all",
+    });
+  });
+
+  test("without the header there are none", () => {
+    expect(parse("t").preferences).toEqual(none);
+  });
+});
+
+describe("Accept", () => {
+  const acceptOf = (accept: string) =>
+    parse("t", { headers: { accept } }).accept.map(({ type, parameters }) =>
+      [type, ...[...parameters].map(([name, value]) => `${name}=${value}`)].join(";"),
+    );
+
+  test.each([
+    ["application/json", ["application/json"]],
+    ["Text/CSV", ["text/csv"]],
+    ["text/csv, application/json", ["text/csv", "application/json"]],
+    ["text/csv;q=0.5, application/json", ["application/json", "text/csv"]],
+    ["a/a;q=0.1,b/b;q=0.9,c/c;q=1.000,d/d;q=0", ["c/c", "b/b", "a/a"]],
+    ["*/*, text/*, text/csv", ["text/csv", "text/*", "*/*"]], // the more precise ones first
+    ["application/vnd.pgrst.object+json;nulls=stripped", ["application/vnd.pgrst.object+json;nulls=stripped"]],
+    [
+      'application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers;',
+      ["application/vnd.pgrst.plan+json;for=text/csv;options=analyze|buffers"],
+    ],
+    ['a/b; Z="x, \\"y\\"; z"; a=;q=0.3', ['a/b;a=;z=x, "y"; z']],
+    ['nonsense, text/csv, a/b;c, d/e;q=2, f/g;h="', ["text/csv"]],
+    ["", ["*/*"]],
+    ["nonsense", ["*/*"]],
+    ["text/csv;q=0", ["*/*"]],
+  ])("%s", (text, types) => {
+    expect(acceptOf(text)).toEqual(types);
+  });
+
+  test("without the header it is anything", () => {
+    expect(parse("t").accept).toEqual([{ type: "*/*", parameters: new Map() }]);
+  });
+});
+
+describe("Range", () => {
+  const rangeOf = (range: string, more: Readonly<Record<string, string>> = {}, method = "GET") =>
+    parse("t", { method, headers: { range, ...more } }).range;
+
+  test.each([
+    ["0-9", { first: 0, last: 9 }],
+    ["5-5", { first: 5, last: 5 }],
+    ["10-", { first: 10, last: null }],
+    ["items=0-9", { first: 0, last: 9 }],
+    ["0-99999999999999999999", { first: 0, last: 999_999_999_999_999 }],
+    ["bytes=0-9", null],
+    ["0-9,20-29", null],
+    ["-5", null],
+    ["a-b", null],
+    ["1.5-2", null],
+    ["", null],
+  ])("%s", (text, range) => {
+    expect(rangeOf(text)).toEqual(range);
+  });
+
+  test("it counts items", () => {
+    expect(rangeOf("0-9", { "range-unit": "items" })).toEqual({ first: 0, last: 9 });
+    expect(rangeOf("0-9", { "range-unit": "bytes" })).toBeNull();
+  });
+
+  test("a last one before the first can't be", () => {
+    expect(problemOf(() => rangeOf("9-8"))).toMatchObject({ status: 416, code: "PGRST103" });
+  });
+
+  test("GET alone has it", () => {
+    for (const method of ["HEAD", "DELETE"]) expect(rangeOf("0-9", {}, method)).toBeNull();
+    expect(parse("t").range).toBeNull();
+  });
+});

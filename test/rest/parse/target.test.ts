@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { parse, problemOf } from "./parse.ts";
+
+test.each([
+  ["users", { kind: "table", name: "users" }],
+  ["rpc", { kind: "table", name: "rpc" }],
+  ["rpc/add", { kind: "function", name: "add" }],
+  ["f%C3%BC%20nf%2Fb", { kind: "table", name: "fü nf/b" }],
+  ["rpc/a%22b", { kind: "function", name: 'a"b' }],
+  ["a+b", { kind: "table", name: "a+b" }], // a space in the query string alone
+])("%s is a target", (path, target) => {
+  expect(parse(path).target).toEqual(target);
+});
+
+test.each(["", "users/", "users/1", "rpc/", "rpc/add/1", "/users"])("there is nothing at %j", (path) => {
+  expect(problemOf(() => parse(path))).toMatchObject({ status: 404, code: "PGRST125" });
+});
+
+test.each([
+  ["a%zz", 2], // no hexadecimal digits
+  ["abc%ff", 4], // no UTF-8
+  ["%ED%A0%80", 1], // a surrogate
+  ["a%00", 2],
+])("%s is refused at its place", (path, character) => {
+  const details = expect.stringMatching(new RegExp(`^at character ${character}: expected `));
+  expect(problemOf(() => parse(path))).toMatchObject({ status: 400, code: "PGRST100", details });
+});
+
+test("every method of a table is known", () => {
+  for (const method of ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"])
+    expect(parse("users", { method, body: "{}" }).method).toBe(method);
+});
+
+test("other methods are refused with those that there are", () => {
+  expect(problemOf(() => parse("users", { method: "TRACE" }))).toMatchObject({
+    status: 405,
+    code: "PGRST117",
+    headers: { Allow: "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE" },
+  });
+});
+
+test.each(["PUT", "PATCH", "DELETE"])("%s is not for functions", (method) => {
+  expect(problemOf(() => parse("rpc/add", { method }))).toMatchObject({ status: 405, code: "PGRST101" });
+});
+
+test("the profile of a request is in the header of its kind", () => {
+  const headers = { "accept-profile": "a", "content-profile": "b" };
+  for (const method of ["GET", "HEAD", "OPTIONS"]) expect(parse("users", { method, headers }).schema).toBe("a");
+  for (const method of ["POST", "PATCH", "PUT", "DELETE"])
+    expect(parse("users", { method, headers, body: "{}" }).schema).toBe("b");
+  expect(parse("users").schema).toBeNull();
+});
+
+test("a profile is UTF-8, of which Node makes one character a byte", () => {
+  expect(parse("users", { headers: { "accept-profile": "schÃ¼tz" } }).schema).toBe("schütz");
+});
+
+test("OPTIONS asks about the target alone", () => {
+  const headers = { prefer: "handling=strict, nonsense", accept: "text/csv", range: "9-1" };
+  const asked = parse("users?select=((&limit=-1", { method: "OPTIONS", headers });
+  expect(asked).toMatchObject({ method: "OPTIONS", target: { name: "users" }, body: null, range: null });
+});

@@ -1,0 +1,85 @@
+import { type Asked, get, head, options, patch, post, put, remove } from "./asked.ts";
+
+const profile = (name: string) => ({ headers: { "accept-profile": name } });
+const written = (name: string) => ({ headers: { "content-profile": name } });
+
+/** Who asks, for which schema, and what can be done. */
+export const SURROUNDINGS: readonly Asked[] = [
+  // Callers.
+  get("/diaries"),
+  get("/diaries?order=id", { as: "ada" }),
+  get("/diaries?order=id", { as: "bob" }),
+  get("/diaries?id=eq.2", { as: "ada" }),
+  post("/diaries", { id: 9, note: "new" }, { as: "ada", prefer: "return=representation" }),
+  post("/diaries", { id: 9, owner: "2", note: "not mine" }, { as: "ada" }),
+  post("/diaries", { id: 9, note: "new" }),
+  patch("/diaries?id=eq.2", { note: "not mine" }, { as: "ada", prefer: "return=representation" }),
+  patch("/diaries?id=eq.1", { owner: "2" }, { as: "ada" }),
+  remove("/diaries?id=gt.0&order=id", { as: "ada", prefer: "return=representation" }),
+  get("/staff"),
+  get("/staff", { as: "ada" }),
+  get("/members?select=id,name&order=id"),
+  get("/members"),
+  get("/members?select=password"),
+  get("/members?password=eq.secret&select=id"),
+  post("/members?select=id,name", { id: 3, name: "New" }, { prefer: "return=representation" }),
+  post("/members", { id: 3, name: "New" }, { prefer: "return=representation" }),
+  post("/members", { id: 3, name: "New" }),
+  post("/members", { id: 3, password: "x" }),
+  patch("/members?id=eq.1", { name: "New" }),
+  patch("/members?id=eq.1", { password: "x" }),
+  remove("/members?id=eq.1"),
+  get("/films?select=id&limit=1&order=id", { as: "expired" }),
+  get("/films?select=id&limit=1&order=id", { as: "forged" }),
+  get("/films?select=id&limit=1&order=id", { as: "a role that is none" }),
+  get("/films?select=id&limit=1&order=id", { headers: { authorization: "Basic YTpi" } }),
+  get("/films?select=id&limit=1&order=id", { headers: { authorization: "Bearer" } }),
+  get("/rpc/who", { as: "bob", headers: { "x-custom": "ü" } }),
+  post("/members", { id: 1, name: "Again" }, { prefer: "resolution=merge-duplicates" }),
+  post("/members?columns=name", { id: 1, name: "Again" }, { prefer: "resolution=merge-duplicates" }),
+  put("/diaries?id=eq.1", { id: 1, owner: "1", note: "mine" }, { as: "ada", prefer: "return=representation" }),
+  put("/diaries?id=eq.2", { id: 2, owner: "1", note: "mine" }, { as: "ada", prefer: "return=representation" }),
+  post("/diaries", { id: 2, owner: "1" }, { as: "ada", prefer: "resolution=merge-duplicates" }),
+
+  // What runs before.
+  get("/films?select=id&id=eq.1", { headers: { "x-forbidden": "yes" } }),
+  get("/films?select=id&id=eq.1", { as: "ada", headers: { "x-forbidden": "yes" } }),
+  post("/tags", { name: "x" }, { headers: { "x-forbidden": "yes" } }),
+  get("/films?select=premiered&id=eq.1", { headers: { "x-tokyo": "yes" } }),
+  post("/rpc/send_headers", {}, { headers: { "x-tokyo": "yes" } }),
+
+  // Schemas.
+  get("/films?order=id", profile("archive")),
+  get("/films?select=id&order=id&limit=1", profile("cinema")),
+  get("/boxes", profile("archive")),
+  get("/boxes"),
+  get("/people", profile("archive")),
+  get("/films", profile("vault")),
+  get("/films", profile("nowhere")),
+  get("/films?select=id&order=id", written("archive")),
+  head("/films", profile("archive")),
+  post("/boxes", { id: 1, label: "x" }, { ...written("archive"), prefer: "return=representation" }),
+  post("/boxes", { id: 1, label: "x" }, { ...profile("archive"), prefer: "return=representation" }),
+  post("/boxes", { id: 1, label: "x" }, written("vault")),
+  patch("/films?id=eq.1", { title: "x" }, { ...written("archive"), prefer: "return=representation" }),
+  remove("/films?id=eq.1", { ...written("archive"), prefer: "return=representation" }),
+
+  // What can be done.
+  ...[
+    "/films",
+    "/nothing_but",
+    "/directors",
+    "/titles",
+    "/film_years",
+    "/announcements",
+    "/colour_films",
+    "/visits",
+    "/counters",
+    "/nowhere",
+    "/rpc/add_them",
+    "/rpc/rename_film",
+    "/rpc/all_films",
+    "/rpc/nowhere",
+  ].map((path) => options(path)),
+  options("/boxes", profile("archive")),
+];
