@@ -3,7 +3,7 @@ import pg from "pg";
 import { migrate } from "../db/cluster/migrate.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
 import { startScratchCluster } from "../db/cluster/scratch.ts";
-import { ARTICLES, COMMENTS, USERS } from "./operations.ts";
+import { SECRET } from "./credentials.ts";
 
 /** The database that is measured: a throw-away cluster with the migrated schema and its data, policies on. */
 export type BenchDatabase = AsyncDisposable & {
@@ -17,25 +17,30 @@ export type BenchDatabase = AsyncDisposable & {
   readonly version: string;
   /** Waits until nobody is at work: no statement is running, no autovacuum either. */
   settle(): Promise<void>;
-  /** Takes away what mutations wrote. */
+  /** Takes away what was written since it was made. */
   removeWritten(): Promise<void>;
 };
 
+export const USERS = 10_000;
+export const ARTICLES = 100_000;
+export const COMMENTS = 300_000;
+
 const NAME = "bench";
 
-/** `secret` is the one of the service, which derives the same passwords of the logins from it. */
-export async function createDatabase(secret: string): Promise<BenchDatabase> {
+/** With what one bench needs besides, as SQL. */
+export async function createDatabase(more = ""): Promise<BenchDatabase> {
   await using stack = new AsyncDisposableStack();
   const cluster = await startScratchCluster();
   stack.defer(() => cluster.remove());
   await withClient(cluster.url("postgres"), (client) => client.query(`create database ${NAME}`));
   const ownerUrl = cluster.url(NAME);
   await migrate(ownerUrl, () => {});
-  const { data: dataUrl } = await provisionLogins(ownerUrl, ownerUrl, secret);
+  const { data: dataUrl } = await provisionLogins(ownerUrl, ownerUrl, SECRET);
 
   const owner = new pg.Client({ connectionString: ownerUrl, application_name: "bench" });
   await owner.connect();
   stack.defer(() => owner.end());
+  await owner.query(more);
   await fill(owner);
   const { rows } = await owner.query<{ server_version: string }>("show server_version");
   const all = stack.move();
@@ -86,9 +91,10 @@ async function fill(owner: pg.Client): Promise<void> {
 
 async function removeWritten(owner: pg.Client): Promise<void> {
   await owner.query("set session_replication_role = replica");
+  await owner.query("delete from public.comments where id > $1", [COMMENTS]);
   await owner.query("delete from public.articles where id > $1", [ARTICLES]);
   await owner.query("reset session_replication_role");
-  await owner.query("vacuum public.articles");
+  await owner.query("vacuum public.comments, public.articles");
 }
 
 const AT_WORK = `

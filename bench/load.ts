@@ -2,12 +2,16 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
+import type { HttpRequest } from "./case.ts";
+import { AnswerReader, bytesOf, type HttpAnswer } from "./http-messages.ts";
 
 export type LoadOptions = {
-  readonly url: string;
-  readonly token: string;
+  /** What the paths of the requests follow. */
+  readonly address: string;
   /** Sent in turn. */
-  readonly bodies: readonly string[];
+  readonly requests: readonly HttpRequest[];
+  /** Texts that a good answer does not hold. */
+  readonly refused: readonly string[];
   readonly connections: number;
   readonly seconds: number;
 };
@@ -15,16 +19,16 @@ export type LoadOptions = {
 export type LoadResult = {
   readonly requests: number;
   readonly requestsPerSecond: number;
-  /** Milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
+  /** Milliseconds, without those in the background; null where they are not known. */
+  readonly p50: number | null;
+  readonly p99: number | null;
 };
 
 /** What the worker reports. */
 type Outcome = LoadResult & {
-  /** What was not the answer one measures: a status other than 200, `errors` or null in the body. */
+  /** Answers that were not good. */
   readonly failures: number;
-  /** The first answer that was not good. */
+  /** The first of them. */
   readonly failure: string | null;
 };
 
@@ -39,72 +43,75 @@ export async function applyLoad(options: LoadOptions, signal?: AbortSignal): Pro
   if (answer === null) throw new Error("the load tool has ended without a result");
   const { failures, failure, ...result } = answer as Outcome;
   if (failures === 0) return result;
-  throw new Error(`${failures} of ${result.requests} answers of ${options.url} were not good: ${failure}`);
+  throw new Error(`${failures} of ${result.requests} answers of ${options.address} were not good: ${failure}`);
 }
+
+/** A request as it goes over the wire. */
+type Shot = { readonly bytes: Buffer; readonly isBackground: boolean };
 
 /**
  * Keeps `connections` busy for `seconds`, each asking again as soon as it was answered. On bare sockets with requests
  * that are bytes already: a load tool that takes as much of the cores as the server does would hide differences.
  */
-async function generate({ url, token, bodies, connections, seconds }: LoadOptions): Promise<Outcome> {
-  const requests = bodies.map((body) => requestOf(new URL(url), token, body));
+async function generate({ address, requests, refused, connections, seconds }: LoadOptions): Promise<Outcome> {
+  const shots = requests.map((request) => ({
+    bytes: bytesOf(request, address),
+    isBackground: request.isBackground === true,
+  }));
   const times: number[] = [];
   const failures: string[] = [];
   const start = performance.now();
   const end = start + seconds * 1000;
-  let next = 0;
-  const ask = () => (performance.now() < end ? requests[next++ % requests.length]! : null);
-  const hear = (milliseconds: number, failure: string | null) => {
-    times.push(milliseconds);
-    if (failure !== null) failures.push(failure);
+  let [asked, answered] = [0, 0];
+  const ask = () => (performance.now() < end ? shots[asked++ % shots.length]! : null);
+  const hear = (milliseconds: number, { isBackground }: Shot, answer: HttpAnswer) => {
+    answered++;
+    if (!isBackground) times.push(milliseconds);
+    if (!isGood(answer, refused)) failures.push(`${answer.status} ${answer.body.slice(0, 500)}`);
   };
-  await Promise.all(Array.from({ length: connections }, () => converse(new URL(url), ask, hear)));
+  const keep = refused.length > 0 ? SEARCHED_BYTES : SHOWN_BYTES;
+  const target = new URL(address);
+  await Promise.all(Array.from({ length: connections }, () => converse(target, keep, ask, hear)));
   const took = performance.now() - start;
   times.sort((a, b) => a - b);
   return {
-    requests: times.length,
-    requestsPerSecond: (times.length / took) * 1000,
-    p50: times[Math.floor(times.length * 0.5)] ?? Number.NaN,
-    p99: times[Math.floor(times.length * 0.99)] ?? Number.NaN,
+    requests: answered,
+    requestsPerSecond: (answered / took) * 1000,
+    p50: times[Math.floor(times.length * 0.5)] ?? null,
+    p99: times[Math.floor(times.length * 0.99)] ?? null,
     failures: failures.length,
     failure: failures[0] ?? null,
   };
 }
 
-function requestOf({ host, pathname }: URL, token: string, body: string): Buffer {
-  const head = [
-    `POST ${pathname} HTTP/1.1`,
-    `Host: ${host}`,
-    "Content-Type: application/json",
-    "Accept: application/json",
-    `Authorization: Bearer ${token}`,
-    `Content-Length: ${Buffer.byteLength(body)}`,
-  ];
-  return Buffer.from(`${head.join("\r\n")}\r\n\r\n${body}`);
-}
+/** What is kept of a body in which `refused` is looked for, and of another, which only its failure shows. */
+const SEARCHED_BYTES = 1_000_000;
+const SHOWN_BYTES = 500;
 
-type Ask = () => Buffer | null;
-type Hear = (milliseconds: number, failure: string | null) => void;
+const isGood = ({ status, body }: HttpAnswer, refused: readonly string[]) =>
+  status >= 200 && status < 300 && !refused.some((text) => body.includes(text));
+
+type Ask = () => Shot | null;
+type Hear = (milliseconds: number, shot: Shot, answer: HttpAnswer) => void;
 
 /** One connection, from its first request until `ask` has no more; rejects when the server hangs up before. */
-function converse({ hostname, port }: URL, ask: Ask, hear: Hear): Promise<void> {
+function converse({ hostname, port }: URL, keep: number, ask: Ask, hear: Hear): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const reader = new AnswerReader(keep);
+    let shot: Shot | null = null;
     let asked = 0;
-    let received: Buffer = Buffer.alloc(0);
     const proceed = () => {
-      const request = ask();
-      if (request === null) return leave(socket, resolve);
+      shot = ask();
+      if (shot === null) return leave(socket, resolve);
       asked = performance.now();
-      socket.write(request);
+      socket.write(shot.bytes);
     };
     socket.on("connect", proceed);
     socket.on("data", (chunk: Buffer) => {
-      received = received.length === 0 ? chunk : Buffer.concat([received, chunk]);
-      const answer = answerIn(received);
+      const answer = reader.read(chunk);
       if (answer === null) return;
-      received = Buffer.alloc(0);
-      hear(performance.now() - asked, isGood(answer) ? null : answer.slice(0, 500));
+      hear(performance.now() - asked, shot!, answer);
       proceed();
     });
     socket.on("error", reject);
@@ -117,21 +124,6 @@ function leave(socket: Socket, resolve: () => void): void {
   socket.destroy();
   resolve();
 }
-
-/** The status line and the body, once the whole answer is there. */
-function answerIn(bytes: Buffer): string | null {
-  const end = bytes.indexOf("\r\n\r\n");
-  if (end === -1) return null;
-  const head = bytes.toString("latin1", 0, end);
-  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
-  if (length === undefined) throw new Error(`an answer without Content-Length: ${head}`);
-  if (bytes.length < end + 4 + Number(length)) return null;
-  return `${head.slice(0, head.indexOf("\r\n"))}\n${bytes.toString("utf8", end + 4)}`;
-}
-
-/** No operation of the bench answers null anywhere. */
-const isGood = (answer: string) =>
-  answer.startsWith('HTTP/1.1 200 OK\n{"data":') && !answer.includes('"errors"') && !answer.includes(":null");
 
 if (import.meta.main) {
   process.once("message", async (options) => {

@@ -1,30 +1,46 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 /** What Linux counts CPU time in: USER_HZ is 100 on every platform that Node runs on. */
 const MICROSECONDS_PER_TICK = 10_000;
 
-type Stat = { readonly parent: number; readonly own: number; readonly reaped: number };
+type Stat = { readonly pid: number; readonly parent: number; readonly own: number; readonly reaped: number };
 
-/** Microseconds of CPU that the process has used so far, all its threads together. */
-export const cpuOf = (pid: number): number => (readStat(pid)?.own ?? Number.NaN) * MICROSECONDS_PER_TICK;
-
-/** The same of a postmaster and its backends, also those that have ended. */
-export function cpuOfFamily(pid: number): number {
+/** Microseconds of CPU that a process and its children have used so far, also those that have ended. */
+export function cpuOf(pid: number): number {
   const parent = readStat(pid);
   if (!parent) return Number.NaN;
-  const children = readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map((name) => readStat(Number(name)))
-    .filter((stat) => stat?.parent === pid);
-  const ticks = children.reduce((sum, child) => sum + child!.own, parent.own + parent.reaped);
+  const ticks = childrenOf(pid).reduce((sum, child) => sum + child.own, parent.own + parent.reaped);
   return ticks * MICROSECONDS_PER_TICK;
 }
 
-/** Resident memory in MB. */
-export function memoryOf(pid: number): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  return Number(kilobytes) / 1000;
+/** Resident memory in MB, of a process and its children. */
+export const memoryOf = (pid: number): number => sumOfStatus(pid, "VmRSS");
+
+/** The most that it has been since `forgetPeak`. */
+export const peakOf = (pid: number): number => sumOfStatus(pid, "VmHWM");
+
+/** Source: proc_pid_clear_refs(5): 5 sets the peak to what is resident now. */
+export function forgetPeak(pid: number): void {
+  for (const member of familyOf(pid)) writeFileSync(`/proc/${member}/clear_refs`, "5");
 }
+
+/** A process and its children. */
+export const familyOf = (pid: number): number[] => [pid, ...childrenOf(pid).map((child) => child.pid)];
+
+function sumOfStatus(pid: number, field: string): number {
+  const kilobytes = familyOf(pid).map((member) => {
+    const text = readFileSync(`/proc/${member}/status`, "utf8");
+    return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1]);
+  });
+  return kilobytes.reduce((sum, each) => sum + each, 0) / 1000;
+}
+
+const childrenOf = (pid: number): Stat[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => readStat(Number(name)))
+    .filter((stat) => stat !== null)
+    .filter(({ parent }) => parent === pid);
 
 /** Source: proc_pid_stat(5). Fields 4, 14 and 15, 16 and 17; field 2, the name, may hold spaces and brackets. */
 function readStat(pid: number): Stat | null {
@@ -34,7 +50,7 @@ function readStat(pid: number): Stat | null {
       .slice(text.lastIndexOf(")") + 2)
       .split(" ")
       .map(Number);
-    return { parent: fields[1]!, own: fields[11]! + fields[12]!, reaped: fields[13]! + fields[14]! };
+    return { pid, parent: fields[1]!, own: fields[11]! + fields[12]!, reaped: fields[13]! + fields[14]! };
   } catch {
     return null;
   }

@@ -1,18 +1,22 @@
 import { parseArgs } from "node:util";
-import { type BenchOptions, benchGraphql } from "./graphql.ts";
-import { OPERATIONS, type Operation } from "./operations.ts";
-import { reportGraphql, writeSection } from "./report.ts";
+import type { Bench } from "./bench.ts";
+import { GRAPHQL } from "./graphql/bench.ts";
+import { REST } from "./rest/bench.ts";
+import type { BenchOptions } from "./rounds.ts";
+import { writeSection } from "./section.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
+const BENCHES = [GRAPHQL, REST];
 
-const HELP = `npm run bench -- graphql [options]
+const helpOf = ({ name, about, cases }: Bench) =>
+  `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;
 
-Measures our server, stock PostGraphile and a hand-written server on one throw-away database, in turn.
+const HELP = `${BENCHES.map(helpOf).join("\n")}
 Prints the result and writes it to bench/results.md. Needs Linux, for CPU time and memory from /proc.
 
   --rounds N            how often each number is measured, default 3
   --seconds S           how long each time, default 3
-  --operations a,b      of ${OPERATIONS.map(({ name }) => name).join(", ")}; default all
+  --cases a,b           some of the cases, default all
   --connections a,b     connections of the load, default 1,16,64
   --help                this text
 `;
@@ -24,11 +28,11 @@ async function main(): Promise<void> {
   const interruption = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => interruption.abort());
   try {
-    const options = readArguments(process.argv.slice(2), interruption.signal);
-    if (options === null) return void process.stdout.write(HELP);
-    const command = `npm run bench -- ${process.argv.slice(2).join(" ")}`;
-    const report = reportGraphql(await benchGraphql(options), options, command);
-    writeSection(RESULTS, "graphql", report);
+    const args = process.argv.slice(2);
+    const asked = readArguments(args, interruption.signal);
+    if (asked === null) return void process.stdout.write(HELP);
+    const report = await asked.bench.run(asked.options, `npm run bench -- ${args.join(" ")}`);
+    writeSection(RESULTS, asked.bench.name, report);
     process.stdout.write(`\n${report}\n`);
   } catch (error) {
     if (interruption.signal.aborted) return fail("interrupted; everything is stopped", 130);
@@ -42,19 +46,25 @@ function fail(message: string, exitCode: number): void {
   process.exitCode = exitCode;
 }
 
+type Asked = { readonly bench: Bench; readonly options: BenchOptions };
+
 /** Null asks for help. Throws UsageError. */
-function readArguments(args: readonly string[], signal: AbortSignal): BenchOptions | null {
+function readArguments(args: readonly string[], signal: AbortSignal): Asked | null {
   const { values, positionals } = parse(args);
   if (values.help) return null;
-  if (positionals.length !== 1 || positionals[0] !== "graphql") throw new UsageError("name one bench: graphql");
-  return {
+  const bench = BENCHES.find(({ name }) => name === positionals[0]);
+  if (!bench || positionals.length !== 1) {
+    throw new UsageError(`name one bench: ${BENCHES.map(({ name }) => name).join(" or ")}`);
+  }
+  const options: BenchOptions = {
     rounds: positive("--rounds", values.rounds),
     seconds: positive("--seconds", values.seconds),
-    operations: values.operations ? values.operations.split(",").map(operationOf) : OPERATIONS,
+    cases: values.cases?.split(",").map((name) => caseOf(bench, name)) ?? null,
     connections: values.connections.split(",").map((text) => positive("--connections", text)),
     signal,
     progress: (line) => process.stderr.write(`${new Date().toISOString().slice(11, 19)}  ${line}\n`),
   };
+  return { bench, options };
 }
 
 function parse(args: readonly string[]) {
@@ -65,7 +75,7 @@ function parse(args: readonly string[]) {
       options: {
         rounds: { type: "string", default: "3" },
         seconds: { type: "string", default: "3" },
-        operations: { type: "string" },
+        cases: { type: "string" },
         connections: { type: "string", default: "1,16,64" },
         help: { type: "boolean", short: "h", default: false },
       },
@@ -80,10 +90,9 @@ function positive(name: string, text: string): number {
   throw new UsageError(`${name} takes whole numbers from 1 on, not "${text}"`);
 }
 
-function operationOf(name: string): Operation {
-  const operation = OPERATIONS.find((each) => each.name === name);
-  if (operation) return operation;
-  throw new UsageError(`there is no operation "${name}"`);
+function caseOf({ name, cases }: Bench, asked: string): string {
+  if (cases.includes(asked)) return asked;
+  throw new UsageError(`the bench ${name} has no case "${asked}"`);
 }
 
 await main();

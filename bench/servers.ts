@@ -1,33 +1,68 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { findFreePort } from "../db/cluster/embedded.ts";
 import manifest from "../package.json" with { type: "json" };
-import type { ServerSettings } from "./servers/settings.ts";
+import { SECRET } from "./credentials.ts";
+import { cpuOf, familyOf, memoryOf } from "./process-usage.ts";
 
-export type Contestant = {
-  readonly name: "ours" | "stock" | "hand-written";
+/** A server that can be started. */
+export type Program = {
+  readonly name: string;
   readonly about: string;
-  /** Arguments of node. */
-  args(database: ServerDatabase): string[];
+  /** The path of its interface: `/rest/v1`. */
+  readonly base: string;
+  command(database: ServerDatabase, port: number): Command;
+};
+
+export type Command = {
+  readonly file: string;
+  readonly args: readonly string[];
   /** All that the process finds in its environment: what is set in the caller's shell must not change the result. */
-  environment(database: ServerDatabase): Record<string, string>;
+  readonly environment: Readonly<Record<string, string>>;
 };
 
 /** Where a server finds the database; the port may be a proxy's. */
 export type ServerDatabase = { readonly ownerUrl: string; readonly dataUrl: string };
 
 export type RunningServer = AsyncDisposable & {
-  readonly contestant: Contestant;
-  /** The address of GraphQL. */
-  readonly url: string;
+  readonly name: string;
+  /** What the paths of requests follow. */
+  readonly address: string;
   readonly pid: number;
+  /** MB that were resident when it was ready. */
+  readonly idleMemory: number;
+  /** Stands still until `resume`: one that only listens to the database must not take from those who are measured. */
+  pause(): void;
+  /** Resolves when it has done what it missed. */
+  resume(): Promise<void>;
+  /** The last of what it has printed. */
+  lastWords(): string;
 };
 
-export const SECRET = "a secret of the bench, long enough for HS256";
+/** Connections to the database that each server may have. */
 export const POOL_SIZE = 10;
-const START_MILLISECONDS = 60_000;
 
-const fileOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+export const fileOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+/** The service as `npm start` runs it. */
+export const ourCommand = (
+  { ownerUrl }: ServerDatabase,
+  port: number,
+  settings: Readonly<Record<string, string>> = {},
+): Command => ({
+  file: process.execPath,
+  args: [...flagsOf(manifest.scripts.start), fileOf("../server.ts")],
+  environment: {
+    ...assignmentsOf(manifest.scripts.start),
+    DATABASE_URL: ownerUrl,
+    DB_POOL: String(POOL_SIZE),
+    JWT_SECRET: SECRET,
+    PORT: String(port),
+    ...settings,
+  },
+});
 
 /** `GRAPHILE_ENV=production node server.ts` → `{ GRAPHILE_ENV: "production" }` */
 const assignmentsOf = (command: string): Record<string, string> =>
@@ -36,83 +71,106 @@ const assignmentsOf = (command: string): Record<string, string> =>
 /** `node --max-semi-space-size=16 server.ts` → `["--max-semi-space-size=16"]` */
 const flagsOf = (command: string): string[] => command.match(/--[\w=-]+/g) ?? [];
 
-const peer = (name: Contestant["name"], about: string, path: string): Contestant => ({
-  name,
-  about,
-  args: ({ dataUrl }) => {
-    const settings: ServerSettings = { databaseUrl: dataUrl, poolSize: POOL_SIZE, secret: SECRET };
-    return [fileOf(path), JSON.stringify(settings)];
-  },
-  environment: () => ({ GRAPHILE_ENV: "production", NODE_ENV: "production" }),
-});
-
-export const CONTESTANTS: readonly Contestant[] = [
-  {
-    name: "ours",
-    about: "server.ts as `npm start` runs it",
-    args: () => [...flagsOf(manifest.scripts.start), fileOf("../server.ts")],
-    environment: ({ ownerUrl }) => ({
-      ...assignmentsOf(manifest.scripts.start),
-      DATABASE_URL: ownerUrl,
-      DB_POOL: String(POOL_SIZE),
-      JWT_SECRET: SECRET,
-      PORT: "0",
-    }),
-  },
-  peer(
-    "stock",
-    "PostGraphile 5 with its own adaptor and server on Express, our contract plugins",
-    "servers/stock-postgraphile.ts",
-  ),
-  peer(
-    "hand-written",
-    "node:http, graphql-js and node-pg, one statement for each operation",
-    "servers/hand-written.ts",
-  ),
-];
-
-/** Starts a server as a process of its own; resolves when it has said its address. */
-export async function startServer(contestant: Contestant, database: ServerDatabase): Promise<RunningServer> {
-  const env = contestant.environment(database);
-  const child = spawn(process.execPath, contestant.args(database), { env, stdio: ["ignore", "pipe", "inherit"] });
+/** Starts a server as a process of its own; resolves when it is ready. */
+export async function startServer(program: Program, database: ServerDatabase): Promise<RunningServer> {
+  const port = await findFreePort();
+  const { file, args, environment } = program.command(database, port);
+  const child = spawn(file, args, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
   const stop = () => end(child);
+  process.once("exit", () => signal(child, "SIGKILL"));
+  const lastWords = hearPrinted(child);
   try {
-    const url = await announcedUrl(child, contestant.name);
-    return { contestant, url, pid: child.pid!, [Symbol.asyncDispose]: stop };
+    await untilReady(child, `http://127.0.0.1:${port}/`);
+    await resume(child);
   } catch (error) {
     await stop();
-    throw error;
+    throw new Error(`the server "${program.name}" does not start: ${lastWords()}`, { cause: error });
+  }
+  return {
+    name: program.name,
+    address: `http://127.0.0.1:${port}${program.base}`,
+    pid: child.pid!,
+    idleMemory: memoryOf(child.pid!),
+    pause: () => signal(child, "SIGSTOP"),
+    resume: () =>
+      resume(child).catch((error) => {
+        throw new Error(`the server "${program.name}" ${error.message}: ${lastWords()}`);
+      }),
+    lastWords,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+function hearPrinted(child: ChildProcess): () => string {
+  let printed = "";
+  for (const stream of [child.stdout!, child.stderr!]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      printed = (printed + text).slice(-10_000);
+    });
+  }
+  return () => printed;
+}
+
+const START_MILLISECONDS = 60_000;
+const NOT_READY = 503;
+
+/** Asks until the answer is another than 503, whatever it is; throws when the server ends, or takes too long. */
+async function untilReady(child: ChildProcess, url: string): Promise<void> {
+  await once(child, "spawn");
+  const deadline = Date.now() + START_MILLISECONDS;
+  while ((await statusOf(url)) === NOT_READY) {
+    if (hasEnded(child)) throw new Error("it has ended");
+    if (Date.now() > deadline) throw new Error("it takes too long");
+    await setTimeout(50);
   }
 }
 
-/** Takes the address from what the server prints; throws when it ends before it has said one. */
-function announcedUrl(child: ChildProcess, name: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let printed = "";
-    const fail = (what: string) => reject(new Error(`the server "${name}" ${what}: ${printed}`));
-    const timer = setTimeout(() => fail("does not start"), START_MILLISECONDS);
-    child.stdout!.setEncoding("utf8").on("data", (chunk: string) => {
-      printed = (printed + chunk).slice(-10_000);
-      const url = /http:\/\/\S+\/graphql\b/.exec(printed)?.[0];
-      if (url) {
-        clearTimeout(timer);
-        resolve(url);
-      }
-    });
-    child.once("exit", () => {
-      clearTimeout(timer);
-      fail("has ended");
-    });
-  });
+/** One that does not listen is not ready. */
+const statusOf = (url: string): Promise<number> =>
+  fetch(url).then(
+    async (response) => {
+      await response.arrayBuffer();
+      return response.status;
+    },
+    () => NOT_READY,
+  );
+
+const REST_MILLISECONDS = 100;
+const PATIENCE_MILLISECONDS = 60_000;
+
+/** Lets it go on, and waits until it has done what it missed: then it takes less than a tenth of a core. */
+async function resume(child: ChildProcess): Promise<void> {
+  signal(child, "SIGCONT");
+  const deadline = Date.now() + PATIENCE_MILLISECONDS;
+  for (;;) {
+    const before = cpuOf(child.pid!);
+    await setTimeout(REST_MILLISECONDS);
+    if (cpuOf(child.pid!) - before <= REST_MILLISECONDS * 100) return;
+    if (hasEnded(child)) throw new Error("has ended");
+    if (Date.now() > deadline) throw new Error("does not come to rest");
+  }
 }
+
+/** Sends a signal to the server and its workers. */
+function signal(child: ChildProcess, name: NodeJS.Signals): void {
+  if (child.pid === undefined || hasEnded(child)) return;
+  for (const pid of familyOf(child.pid)) process.kill(pid, name);
+}
+
+const hasEnded = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
 
 const STOP_MILLISECONDS = 15_000;
 
 async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  if (child.pid === undefined || hasEnded(child)) return;
   const ended = once(child, "exit");
+  signal(child, "SIGCONT");
   child.kill("SIGTERM");
-  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MILLISECONDS);
+  const late = new AbortController();
+  setTimeout(STOP_MILLISECONDS, null, late).then(
+    () => signal(child, "SIGKILL"),
+    () => {},
+  );
   await ended;
-  clearTimeout(timer);
+  late.abort();
 }

@@ -1,66 +1,45 @@
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { ask } from "./agreement.ts";
+import type { Case } from "./case.ts";
+import type { BenchDatabase } from "./database.ts";
+import { startProxy } from "./proxy.ts";
+import type { BenchOptions } from "./rounds.ts";
+import { type Program, startServer } from "./servers.ts";
 
-/** A proxy in front of Postgres that counts how often clients wait for it. */
-export type CountingProxy = AsyncDisposable & {
-  readonly port: number;
-  /** Groups of messages so far that end in Sync, or are a simple Query: each is a wait, though some run side by side. */
-  waits(): number;
-};
+/** How often one request of a case waits for Postgres, when nothing is new to the server. */
+export type Waits = { readonly case: string; readonly server: string; readonly waits: number };
 
-export async function startCountingProxy(port: number): Promise<CountingProxy> {
-  let waits = 0;
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const database = connect(port, "127.0.0.1");
-    const count = waitCounter();
-    for (const [from, to] of [
-      [client, database],
-      [database, client],
-    ] as const) {
-      sockets.add(from);
-      from.setNoDelay();
-      from.pipe(to);
-      from.on("error", () => to.destroy());
-      from.on("close", () => {
-        sockets.delete(from);
-        to.destroy();
-      });
-    }
-    client.on("data", (chunk) => {
-      waits += count(chunk);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    port: (server.address() as AddressInfo).port,
-    waits: () => waits,
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
+const COUNTED_REQUESTS = 10;
+
+/** Starts each server once, behind a proxy that counts, and asks. */
+export async function countWaits(
+  programs: readonly Program[],
+  database: BenchDatabase,
+  cases: readonly Case[],
+  { signal, progress }: BenchOptions,
+): Promise<Waits[]> {
+  const waits: Waits[] = [];
+  for (const program of programs) {
+    signal.throwIfAborted();
+    progress(`counting the waits of ${program.name}`);
+    waits.push(...(await countWaitsOf(program, database, cases)));
+    await database.removeWritten();
+  }
+  return waits;
 }
 
-const SYNC = 0x53; // "S"
-const QUERY = 0x51; // "Q"
-
-/**
- * Counts Sync and Query in what one client sends, however it is cut into chunks.
- * Source: PostgreSQL docs, "Message Formats": type and length, but the first message has no type.
- */
-function waitCounter(): (chunk: Buffer) => number {
-  let rest: Buffer = Buffer.alloc(0);
-  let typeBytes = 0;
-  return (chunk) => {
-    rest = Buffer.concat([rest, chunk]);
-    let found = 0;
-    while (rest.length >= typeBytes + 4) {
-      const end = typeBytes + rest.readUInt32BE(typeBytes);
-      if (rest.length < end) break;
-      if (typeBytes === 1 && (rest[0] === SYNC || rest[0] === QUERY)) found++;
-      rest = rest.subarray(end);
-      typeBytes = 1;
-    }
-    return found;
-  };
+async function countWaitsOf(program: Program, database: BenchDatabase, cases: readonly Case[]): Promise<Waits[]> {
+  let waits = 0;
+  await using proxy = await startProxy(database, () => ({ type }) => {
+    // Sync, or a simple Query. Each is a wait, though some run side by side.
+    if (type === "S" || type === "Q") waits++;
+  });
+  await using server = await startServer(program, proxy.database);
+  const counted: Waits[] = [];
+  for (const each of cases) {
+    for (let n = 0; n < COUNTED_REQUESTS; n++) await ask(server, each, n);
+    const before = waits;
+    for (let n = 0; n < COUNTED_REQUESTS; n++) await ask(server, each, n);
+    counted.push({ case: each.name, server: program.name, waits: (waits - before) / COUNTED_REQUESTS });
+  }
+  return counted;
 }

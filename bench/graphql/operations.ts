@@ -1,5 +1,9 @@
+import type { Case } from "../case.ts";
+import { bearer } from "../credentials.ts";
+import { ARTICLES } from "../database.ts";
+
 /** One GraphQL operation that is measured. */
-export type Operation = {
+type Operation = {
   readonly name: string;
   readonly about: string;
   readonly query: string;
@@ -8,11 +12,7 @@ export type Operation = {
   variables(n: number): Readonly<Record<string, unknown>>;
 };
 
-export const USERS = 10_000;
-export const ARTICLES = 100_000;
-export const COMMENTS = 300_000;
-
-export const OPERATIONS: readonly Operation[] = [
+const OPERATIONS: readonly Operation[] = [
   {
     name: "articleById",
     about: "one article and its author",
@@ -62,9 +62,20 @@ export const OPERATIONS: readonly Operation[] = [
 
 const BODIES = 64;
 
-/** The bodies that a load sends in turn. */
-export const bodiesOf = (operation: Operation): string[] =>
-  Array.from({ length: BODIES }, (_, n) => bodyOf(operation, n));
-
-export const bodyOf = ({ query, variables }: Operation, n: number): string =>
-  JSON.stringify({ query, variables: variables(n) });
+export const CASES: readonly Case[] = OPERATIONS.map(({ name, about, query, isMutation, variables }) => ({
+  name,
+  about,
+  writes: isMutation,
+  ownFields: isMutation ? ["id"] : [],
+  // No operation of the bench answers null anywhere.
+  refused: ['"errors"', ":null"],
+  requests: () => {
+    const headers = { Accept: "application/json", Authorization: bearer() };
+    return Array.from({ length: BODIES }, (_, n) => ({
+      method: "POST",
+      path: "/graphql",
+      headers,
+      body: JSON.stringify({ query, variables: variables(n) }),
+    }));
+  },
+}));

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { buildSchema, type DocumentNode, execute, type GraphQLResolveInfo, parse, validate } from "graphql";
 import pg from "pg";
@@ -7,7 +6,7 @@ import { type NamedStatement, STATEMENTS } from "./hand-written-sql.ts";
 import { bearerVerifier, readSettings, type TokenCaller } from "./settings.ts";
 
 // What one would write without a framework: graphql-js, a statement for each need, a transaction around it.
-const { databaseUrl, poolSize, secret } = readSettings();
+const { databaseUrl, poolSize, secret, port } = readSettings();
 const verify = bearerVerifier(secret);
 const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
 
@@ -108,6 +107,4 @@ const server = createServer(async (request, response) => {
     response.writeHead(500).end((error as Error).message);
   }
 });
-server.listen(0, "127.0.0.1", () => {
-  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
-});
+server.listen(port, "127.0.0.1");

@@ -1,14 +1,13 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import express from "express";
 import { postgraphile } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { grafserv } from "postgraphile/grafserv/express/v4";
-import { contractPreset } from "../../plugins/index.ts";
+import { contractPreset } from "../../../plugins/index.ts";
 import { bearerVerifier, readSettings } from "./settings.ts";
 
 // PostGraphile as its documentation sets it up: its own adaptor, its own server on Express. The schema is the contract's.
-const { databaseUrl, poolSize, secret } = readSettings();
+const { databaseUrl, poolSize, secret, port } = readSettings();
 const verify = bearerVerifier(secret);
 
 const instance = postgraphile({
@@ -32,6 +31,4 @@ const app = express();
 const server = createServer(app);
 await instance.createServ(grafserv).addTo(app, server);
 await instance.getSchema();
-server.listen(0, "127.0.0.1", () => {
-  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`);
-});
+server.listen(port, "127.0.0.1");

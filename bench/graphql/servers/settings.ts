@@ -2,7 +2,12 @@ import { createSecretKey } from "node:crypto";
 import jwt from "jsonwebtoken";
 
 /** What a server of the bench is told, as JSON in its first argument. */
-export type ServerSettings = { readonly databaseUrl: string; readonly poolSize: number; readonly secret: string };
+export type ServerSettings = {
+  readonly databaseUrl: string;
+  readonly poolSize: number;
+  readonly secret: string;
+  readonly port: number;
+};
 
 export const readSettings = (): ServerSettings => JSON.parse(process.argv[2]!);
 

@@ -1,0 +1,131 @@
+import type { HttpRequest } from "./case.ts";
+
+/** `address` is what the request's path follows: `http://127.0.0.1:3000/rest/v1`. */
+export function bytesOf({ method, path, headers, body }: HttpRequest, address: string): Buffer {
+  const { host, pathname, search } = new URL(address + path);
+  const lines = [`${method} ${pathname}${search} HTTP/1.1`, `Host: ${host}`];
+  for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`);
+  if (body !== null) lines.push("Content-Type: application/json", `Content-Length: ${Buffer.byteLength(body)}`);
+  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n${body ?? ""}`);
+}
+
+/** `body` is as much of it as is kept. */
+export type HttpAnswer = { readonly status: number; readonly body: string };
+
+const HEAD_END = "\r\n\r\n";
+const NOTHING = Buffer.alloc(0);
+
+/** Reads the answers of one connection, on which each request waits for the answer before it. */
+export class AnswerReader {
+  readonly #keep: number;
+  #head: Buffer = NOTHING;
+  #status = 0;
+  #body: Body | null = null;
+
+  /** `keep` is how many bytes of a body are kept: a load tool that collected megabytes would measure itself. */
+  constructor(keep: number) {
+    this.#keep = keep;
+  }
+
+  /** The answer that ends with these bytes; null while there is more to come. */
+  read(bytes: Buffer): HttpAnswer | null {
+    const rest = this.#body === null ? this.#readHead(bytes) : bytes;
+    if (rest === null || !this.#body!.take(rest)) return null;
+    const answer = { status: this.#status, body: this.#body!.text };
+    this.#body = null;
+    return answer;
+  }
+
+  /** What comes behind the head; null when the head is not whole yet. */
+  #readHead(bytes: Buffer): Buffer | null {
+    const received = this.#head.length === 0 ? bytes : Buffer.concat([this.#head, bytes]);
+    const end = received.indexOf(HEAD_END);
+    this.#head = end === -1 ? received : NOTHING;
+    if (end === -1) return null;
+    const head = received.toString("latin1", 0, end);
+    this.#status = Number(head.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length));
+    this.#body = bodyAfter(head, this.#status, this.#keep);
+    return received.subarray(end + HEAD_END.length);
+  }
+}
+
+function bodyAfter(head: string, status: number, keep: number): Body {
+  if (/\r\ntransfer-encoding: *chunked/i.test(head)) return new ChunkedBody(keep);
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+  if (length !== undefined) return new MeasuredBody(Number(length), keep);
+  if (status === 204) return new MeasuredBody(0, keep);
+  throw new Error(`an answer that does not say where it ends: ${head}`);
+}
+
+abstract class Body {
+  #kept: Buffer[] = [];
+  #room: number;
+
+  constructor(keep: number) {
+    this.#room = keep;
+  }
+
+  /** Whether the body ends with these bytes. */
+  abstract take(bytes: Buffer): boolean;
+
+  get text(): string {
+    return Buffer.concat(this.#kept).toString();
+  }
+
+  protected keep(bytes: Buffer): void {
+    if (this.#room === 0) return;
+    const part = bytes.subarray(0, this.#room);
+    this.#room -= part.length;
+    this.#kept.push(part);
+  }
+}
+
+class MeasuredBody extends Body {
+  #missing: number;
+
+  constructor(length: number, keep: number) {
+    super(keep);
+    this.#missing = length;
+  }
+
+  take(bytes: Buffer): boolean {
+    this.keep(bytes);
+    this.#missing -= bytes.length;
+    return this.#missing === 0;
+  }
+}
+
+const LINE_END = 2;
+
+/** Chunks without trailers. Source: RFC 9112, 7.1. */
+class ChunkedBody extends Body {
+  /** As much as there is of the line that says how long the next chunk is. */
+  #sizeLine = "";
+  /** Bytes of the chunk and of its line end that are missing. */
+  #missing = 0;
+  #isLast = false;
+
+  take(bytes: Buffer): boolean {
+    let rest = bytes;
+    while (rest.length > 0) rest = this.#missing > 0 ? this.#takeData(rest) : this.#takeSize(rest);
+    return this.#isLast && this.#missing === 0;
+  }
+
+  #takeData(bytes: Buffer): Buffer {
+    const part = bytes.subarray(0, this.#missing);
+    this.keep(part.subarray(0, Math.max(0, this.#missing - LINE_END)));
+    this.#missing -= part.length;
+    return bytes.subarray(part.length);
+  }
+
+  #takeSize(bytes: Buffer): Buffer {
+    const end = bytes.indexOf("\n");
+    this.#sizeLine += bytes.toString("latin1", 0, end === -1 ? bytes.length : end);
+    if (end === -1) return NOTHING;
+    const size = Number.parseInt(this.#sizeLine, 16);
+    this.#sizeLine = "";
+    this.#isLast = size === 0;
+    this.#missing = size + LINE_END;
+    return bytes.subarray(end + 1);
+  }
+}

@@ -1,0 +1,83 @@
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import type { BenchDatabase } from "./database.ts";
+import type { ServerDatabase } from "./servers.ts";
+
+/** A proxy in front of Postgres that hears what clients say. */
+export type DatabaseProxy = AsyncDisposable & { readonly database: ServerDatabase };
+
+/** `startHearing` is called for each connection, and what it gives with each message of the client. */
+export async function startProxy(
+  { port, ownerUrl, dataUrl }: BenchDatabase,
+  startHearing: () => (message: Message) => void,
+): Promise<DatabaseProxy> {
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const database = connect(port, "127.0.0.1");
+    join(client, database, sockets);
+    const hear = startHearing();
+    const messagesIn = messageReader();
+    client.on("data", (chunk) => {
+      for (const message of messagesIn(chunk)) hear(message);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const own = (server.address() as AddressInfo).port;
+  return {
+    database: { ownerUrl: withPort(ownerUrl, own), dataUrl: withPort(dataUrl, own) },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function join(client: Socket, database: Socket, sockets: Set<Socket>): void {
+  for (const [from, to] of [
+    [client, database],
+    [database, client],
+  ] as const) {
+    sockets.add(from);
+    from.setNoDelay();
+    from.pipe(to);
+    from.on("error", () => to.destroy());
+    from.on("close", () => {
+      sockets.delete(from);
+      to.destroy();
+    });
+  }
+}
+
+function withPort(url: string, port: number): string {
+  const changed = new URL(url);
+  changed.port = String(port);
+  return changed.href;
+}
+
+/** `type` is its letter: `P` is Parse; "" where there is none. */
+export type Message = { readonly type: string; readonly content: Buffer };
+
+const LENGTH_BYTES = 4;
+/** Asks for TLS, or GSSAPI; what comes next is the first message once more. */
+const ENCRYPTION_REQUESTS = [80877103, 80877104];
+
+/**
+ * Takes the messages out of what one client sends, however it is cut into chunks.
+ * Source: PostgreSQL docs, "Message Formats": type and length, but the first message has no type.
+ */
+function messageReader(): (chunk: Buffer) => Message[] {
+  let rest: Buffer = Buffer.alloc(0);
+  let typeBytes = 0;
+  return (chunk) => {
+    rest = Buffer.concat([rest, chunk]);
+    const messages: Message[] = [];
+    while (rest.length >= typeBytes + LENGTH_BYTES) {
+      const end = typeBytes + rest.readUInt32BE(typeBytes);
+      if (rest.length < end) break;
+      const content = rest.subarray(typeBytes + LENGTH_BYTES, end);
+      messages.push({ type: rest.toString("latin1", 0, typeBytes), content });
+      rest = rest.subarray(end);
+      if (typeBytes === 1 || !ENCRYPTION_REQUESTS.includes(content.readUInt32BE())) typeBytes = 1;
+    }
+    return messages;
+  };
+}

@@ -1,0 +1,95 @@
+import { assertAgreement } from "../agreement.ts";
+import { type Bench, chosenOf } from "../bench.ts";
+import { type BenchDatabase, createDatabase } from "../database.ts";
+import { type BenchOptions, type Contestant, contestantOf, runRounds, type Series } from "../rounds.ts";
+import { type RunningServer, startServer } from "../servers.ts";
+import { countWaits, type Waits } from "../waits.ts";
+import { CASES, FUNCTIONS, type RestCase } from "./cases.ts";
+import { exportStatements } from "./exported.ts";
+import { BUSY_CONNECTIONS } from "./goals.ts";
+import { CREATE_LOGIN, findPgbench, MODES, pgbenchContestant } from "./pgbench.ts";
+import { OURS, OURS_TWICE, POSTGREST } from "./programs.ts";
+import { reportRest } from "./report.ts";
+
+export type Measurements = {
+  readonly cases: readonly RestCase[];
+  readonly databaseVersion: string;
+  readonly series: readonly Series[];
+  /** Ours in one process and in two. */
+  readonly workers: readonly Series[];
+  readonly waits: readonly Waits[];
+  /** MB by server, when it was ready. */
+  readonly idleMemory: ReadonlyMap<string, number>;
+  /** Whether pgbench took part. */
+  readonly hasPgbench: boolean;
+};
+
+export const REST: Bench = {
+  name: "rest",
+  about:
+    "Measures the table interface beside PostgREST 12.0.2, and beside pgbench with the statements that ours sends, on one throw-away\n" +
+    "  database, in turn. pgbench is that of the machine; without it, it is left out.",
+  cases: CASES.map(({ name }) => name),
+  run: async (options, command) => reportRest(await measureAll(options), options, command),
+};
+
+/** Where the server's own work is most of it: more processes may help. */
+const SMALL = new Set(["row", "list", "embed", "rpc"]);
+
+async function measureAll(options: BenchOptions): Promise<Measurements> {
+  const cases = chosenOf(CASES, options);
+  const { connections } = options;
+  options.progress("making the database");
+  await using database = await createDatabase(FUNCTIONS + CREATE_LOGIN);
+  const waits = await countWaits([OURS, POSTGREST], database, cases, options);
+  const tools = await pgbenchContestants(database, cases, options);
+
+  await using stack = new AsyncDisposableStack();
+  const ours = stack.use(await startServer(OURS, database));
+  const postgrest = stack.use(await startServer(POSTGREST, database));
+  for (const each of cases) await assertAgreement([ours, postgrest], each);
+  const contestants = [contestantOf(ours), contestantOf(postgrest), ...tools];
+  const series = await runRounds({ contestants, cases, connections, database }, options);
+
+  return {
+    cases,
+    databaseVersion: database.version,
+    series,
+    workers: await compareWorkers(ours, database, cases, options),
+    waits,
+    idleMemory: new Map([ours, postgrest].map((server) => [server.name, server.idleMemory])),
+    hasPgbench: tools.length > 0,
+  };
+}
+
+/** Last, for Postgres has no connections for everybody at once. */
+async function compareWorkers(
+  ours: RunningServer,
+  database: BenchDatabase,
+  all: readonly RestCase[],
+  options: BenchOptions,
+): Promise<Series[]> {
+  const cases = all.filter(({ name }) => SMALL.has(name));
+  const connections = options.connections.filter((count) => count >= BUSY_CONNECTIONS);
+  if (cases.length === 0 || connections.length === 0) return [];
+  await using twice = await startServer(OURS_TWICE, database);
+  return await runRounds({ contestants: [ours, twice].map(contestantOf), cases, connections, database }, options);
+}
+
+/** None where there is no pgbench. */
+async function pgbenchContestants(
+  database: BenchDatabase,
+  cases: readonly RestCase[],
+  { signal, progress }: BenchOptions,
+): Promise<Contestant[]> {
+  signal.throwIfAborted();
+  const file = findPgbench();
+  if (file === null) {
+    progress("there is no pgbench on this machine, so it is left out (Debian has it in postgresql-contrib)");
+    return [];
+  }
+  progress("writing down what ours sends to Postgres");
+  const oneStatement = cases.filter(({ isOneStatement }) => isOneStatement);
+  const exported = await exportStatements(OURS, database, oneStatement);
+  return MODES.map((mode) => pgbenchContestant(file, mode, database, exported));
+}

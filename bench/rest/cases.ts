@@ -1,0 +1,159 @@
+import type { Case, HttpRequest } from "../case.ts";
+import { ANON_KEY, bearer } from "../credentials.ts";
+import { ARTICLES, USERS } from "../database.ts";
+
+/** What the cases need besides the tables. */
+export const FUNCTIONS = `
+  create function public.add_them(a integer, b integer) returns integer
+  language sql immutable parallel safe
+  return a + b;
+
+  create function public.slow() returns integer
+  language sql volatile set search_path = ''
+  begin atomic
+    select pg_catalog.pg_sleep(0.1);
+    select 1;
+  end;
+
+  grant execute on function public.add_them(integer, integer), public.slow() to anon, authenticated;`;
+
+/** A case whose requests differ in a number, from 1 to `keys`. */
+export type RestCase = Case & {
+  readonly keys: number;
+  /** The request with this number. */
+  request(key: number): HttpRequest;
+  /** Whether all requests are one statement, as one caller: then pgbench can run it too. */
+  readonly isOneStatement: boolean;
+};
+
+type Definition = {
+  readonly name: string;
+  readonly about: string;
+  readonly method: HttpRequest["method"];
+  path(key: number): string;
+  readonly body?: unknown;
+  readonly keys?: number;
+  readonly writes?: boolean;
+  /** What the n-th request is instead. */
+  instead?(request: HttpRequest, n: number): HttpRequest;
+};
+
+const row = (id: number) => `/articles?id=eq.${id}`;
+const embed = (author: number, order: string) =>
+  "/articles?select=id,title,author:users(id,name),comments(id,content,author_id)" +
+  `&status=eq.PUBLISHED&author_id=gte.${author}&order=${order}.desc&comments.order=created_at.desc&limit=20`;
+/** At least half of the authors have a greater id. */
+const LEAST_AUTHORS = USERS / 2;
+
+const BULK_ROWS = 1000;
+export const MANY_ROWS = 10_000;
+const SLOW_SHARE = 100;
+
+const DEFINITIONS: readonly Definition[] = [
+  { name: "row", about: "an article by its key", method: "GET", path: row, keys: ARTICLES },
+  {
+    name: "list",
+    about: "the 20 newest published articles",
+    method: "GET",
+    path: () => "/articles?select=id,title,status,created_at&status=eq.PUBLISHED&order=created_at.desc&limit=20",
+  },
+  {
+    name: "embed",
+    about: "the 20 newest by about half of the authors or more, each with its author and its comments",
+    method: "GET",
+    path: (author) => embed(author, "created_at"),
+    keys: LEAST_AUTHORS,
+  },
+  {
+    name: "embed-unindexed",
+    about: "the same, ordered by title, which has no index",
+    method: "GET",
+    path: (author) => embed(author, "title"),
+    keys: LEAST_AUTHORS,
+  },
+  {
+    name: "insert",
+    about: "a comment is written and returned",
+    method: "POST",
+    path: () => "/comments",
+    body: { article_id: 1, content: "What is written while the bench runs is taken away again." },
+    writes: true,
+  },
+  {
+    name: "bulk",
+    about: `${BULK_ROWS} comments are written and returned`,
+    method: "POST",
+    path: () => "/comments",
+    body: Array.from({ length: BULK_ROWS }, (_, n) => ({ article_id: 1 + n, content: `Comment ${n} of many` })),
+    writes: true,
+  },
+  {
+    name: "rpc",
+    about: "a function that adds two numbers",
+    method: "POST",
+    path: () => "/rpc/add_them",
+    body: { a: 1, b: 2 },
+  },
+  {
+    name: "many",
+    about: `${MANY_ROWS} articles, 4 MB`,
+    method: "GET",
+    path: () => `/articles?order=id&limit=${MANY_ROWS}`,
+  },
+  {
+    name: "row-two-roles",
+    about: "an article by its key, as anon and as authenticated in turn",
+    method: "GET",
+    path: row,
+    keys: ARTICLES,
+    instead: (request, n) => (n % 2 === 0 ? request : { ...request, headers: ANONYMOUS }),
+  },
+  {
+    name: "row-beside-slow",
+    about:
+      "an article by its key, while 1 % of the requests call a function that takes 100 ms; p50 and p99 are the others'",
+    method: "GET",
+    path: row,
+    keys: ARTICLES,
+    instead: (request, n) => (n % SLOW_SHARE === 0 ? { ...request, ...SLOW } : request),
+  },
+];
+
+const ANONYMOUS = { Accept: "application/json", apikey: ANON_KEY };
+const SLOW = { method: "POST", path: "/rpc/slow", body: "{}", isBackground: true } as const;
+
+const MAX_REQUESTS = 1000;
+/** Prime to all numbers of keys: none comes twice before all have come. */
+const STEP = 7919;
+
+export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
+  const { name, about, keys = 1, writes = false, instead = (request) => request } = definition;
+  return {
+    name,
+    about,
+    writes,
+    ownFields: writes ? ["id", "created_at"] : [],
+    refused: [],
+    keys,
+    isOneStatement: definition.instead === undefined,
+    request: (key) => requestOf(definition, key, headersOf(writes)),
+    requests: () => {
+      const headers = headersOf(writes);
+      const nth = (n: number) => instead(requestOf(definition, 1 + ((n * STEP) % keys), headers), n);
+      return Array.from({ length: Math.min(keys, MAX_REQUESTS) }, (_, n) => nth(n));
+    },
+  };
+});
+
+const headersOf = (writes: boolean) => ({
+  ...ANONYMOUS,
+  Authorization: bearer(),
+  ...(writes && { Prefer: "return=representation" }),
+});
+
+const requestOf = ({ method, path, body }: Definition, key: number, headers: HttpRequest["headers"]): HttpRequest => ({
+  method,
+  path: path(key),
+  headers,
+  body: body === undefined ? null : JSON.stringify(body),
+});

@@ -1,0 +1,74 @@
+import { type Figure, NUMBERS, numbersTable, ratiosTo, spread, WAITS, waitsTable } from "../figures.ts";
+import { list, table } from "../markdown.ts";
+import type { BenchOptions, Series } from "../rounds.ts";
+import { caveats, heading } from "../section.ts";
+import type { Measurements } from "./bench.ts";
+import { goalsTable } from "./goals.ts";
+import { MODES } from "./pgbench.ts";
+import { OURS, OURS_TWICE, POSTGREST } from "./programs.ts";
+
+/** What the run says, as Markdown that is readable as it is. */
+export function reportRest(measured: Measurements, options: BenchOptions, command: string): string {
+  const { cases, series, workers, waits, idleMemory, hasPgbench, databaseVersion } = measured;
+  const idle = [OURS, POSTGREST].map(({ name }) => idleMemory.get(name)!.toFixed(0));
+  return [
+    heading("Table interface", command, databaseVersion),
+    list([OURS, POSTGREST, ...(hasPgbench ? MODES : [])]),
+    list(cases),
+    `${caveats(options)} ${OWN_CAVEATS}${hasPgbench ? "" : " There was no pgbench on this machine."}`,
+    "### Goals",
+    "Of one process of ours; a goal is reached by the median of the rounds.",
+    goalsTable(measured),
+    "### Ours to theirs",
+    "Medians of the rounds' ratios (least–most). Requests per second: above 1 ours is faster. p99 and CPU of the server's " +
+      "processes for each request: below 1 ours is quicker and lighter.",
+    ratioTable(series),
+    ...(workers.length > 0 ? [`### ${OURS_TWICE.name}, to one process`, workersTable(workers)] : []),
+    "### Waits and idle memory",
+    `${WAITS} Memory: resident MB when the server was ready.`,
+    waitsTable(waits, [["idle memory, MB", ...idle]]),
+    "### All numbers",
+    NUMBERS,
+    numbersTable([...series, ...workers.filter(({ contestant }) => contestant === OURS_TWICE.name)]),
+  ].join("\n\n");
+}
+
+const OWN_CAVEATS =
+  "All contestants are asked for the same bytes, with the anon key and, unless the case says otherwise, with one user's token; " +
+  "before the first round their answers were equal JSON, but for ids and times of what is written. All speak TCP with " +
+  "Postgres. pgbench has as many connections to Postgres as the load has, no HTTP and no token.";
+
+type Ratio = readonly [head: string, rival: string, figure: Figure];
+
+const RATIOS: readonly Ratio[] = [
+  ["requests/s to PostgREST", POSTGREST.name, "requestsPerSecond"],
+  ["p50 to PostgREST", POSTGREST.name, "p50"],
+  ["p99 to PostgREST", POSTGREST.name, "p99"],
+  ["CPU to PostgREST", POSTGREST.name, "serverCpu"],
+  ...MODES.map(({ name }): Ratio => [`requests/s to ${name}`, name, "requestsPerSecond"]),
+];
+
+const ratioTable = (series: readonly Series[]) => ratios(OURS.name, RATIOS, series);
+
+const workersTable = (series: readonly Series[]) =>
+  ratios(
+    OURS_TWICE.name,
+    [
+      ["requests/s", OURS.name, "requestsPerSecond"],
+      ["p99", OURS.name, "p99"],
+      ["memory", OURS.name, "memory"],
+    ],
+    series,
+  );
+
+/** One contestant to its rivals, case by case. */
+function ratios(name: string, columns: readonly Ratio[], series: readonly Series[]): string {
+  const rows = series
+    .filter(({ contestant }) => contestant === name)
+    .map((mine) => [
+      mine.case,
+      String(mine.connections),
+      ...columns.map(([, rival, figure]) => spread(ratiosTo(rival, mine, series, figure), 2)),
+    ]);
+  return table(["case", "connections", ...columns.map(([head]) => head)], rows);
+}
