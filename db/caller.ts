@@ -17,6 +17,8 @@ export type RequestContext = {
   readonly path: string;
   /** JSON object of the headers, names in lower case, without credentials. */
   readonly headers: string;
+  /** JSON object of the cookies, without credentials. */
+  readonly cookies: string;
 };
 
 export const nobody = (anonymousRole: string, refused: Caller["refused"] = null): Caller => ({
@@ -36,47 +38,81 @@ export function requestHeaders(headers: Readonly<Record<string, unknown>>): stri
   return JSON.stringify(shown);
 }
 
-/** `settings` hold for the one transaction, besides those that every transaction is told. */
+/** The session's cookie is a credential: functions don't need it. */
+const CREDENTIAL_COOKIES = new Set(["SESSION"]);
+
+/** `a=1; b=%20` → `{"a":"1","b":"%20"}`; of a name that comes twice the first counts. */
+export function requestCookies(header: string | undefined): string {
+  if (!header) return "{}";
+  const cookies: Record<string, string> = Object.create(null);
+  for (const pair of header.split(";")) {
+    const at = pair.indexOf("=");
+    const name = pair.slice(0, Math.max(0, at)).trim();
+    if (name === "" || CREDENTIAL_COOKIES.has(name) || name in cookies) continue;
+    const value = pair.slice(at + 1).trim();
+    cookies[name] = value.startsWith('"') && value.endsWith('"') && value.length > 1 ? value.slice(1, -1) : value;
+  }
+  return JSON.stringify(cookies);
+}
+
 export type Identity = {
   readonly caller: Caller;
   readonly request: RequestContext;
-  readonly settings?: readonly Setting[];
+  readonly settings?: TransactionSettings;
 };
 
-/** Settings that every transaction is told; `statement_timeout` in milliseconds, unless the identity's own has one. */
-function settingsOf({ caller, request, settings = [] }: Identity, statementTimeout: number): Setting[] {
-  const isLimited = settings.some(([name]) => name === "statement_timeout");
-  return [
-    // Before the role: it may lack the right to set them.
-    ...settings,
-    ["role", caller.role],
-    ["request.jwt.claims", claimsText(caller)],
-    ["request.method", request.method],
-    ["request.path", request.path],
-    ["request.headers", request.headers],
-    ...(isLimited ? [] : [["statement_timeout", String(statementTimeout)] as const]),
-  ];
-}
+/** Settings of one transaction, besides those that every transaction is told. */
+export type TransactionSettings = {
+  /** Of the catalog and of the service: they stand in the statement, which is kept for this very list. */
+  readonly fixed: readonly Setting[];
+  /** Of the request. */
+  readonly given: readonly Setting[];
+};
 
-const MAX_TEXTS = 1000;
-const statementTexts = new Map<string, string>();
+const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
 
 /** What a transaction is told before its first statement; every value is text, so that nothing can fail on the way. */
 export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
-  const settings = settingsOf(identity, statementTimeout);
-  let key = "";
-  for (const [name] of settings) key += `${name},`;
-  let text = statementTexts.get(key);
-  if (text === undefined) {
-    const calls = settings.map(
-      ([name], i) => `pg_catalog.set_config('${name.replaceAll("'", "''")}', $${i + 1}, true)`,
-    );
-    text = `select ${calls.join(", ")}`;
-    if (statementTexts.size >= MAX_TEXTS) statementTexts.clear();
-    statementTexts.set(key, text);
-  }
-  return { text, values: settings.map(([, value]) => value) };
+  const { caller, request, settings = NO_SETTINGS } = identity;
+  const { given } = settings;
+  const values = [caller.role, claimsText(caller), request.method, request.path, request.headers, request.cookies];
+  for (const [, value] of given) values.push(value);
+  return { text: settingsText(settings, statementTimeout), values };
 }
+
+/** The names of the values, in their order; what the request itself has given comes behind them. */
+const NAMES = ["role", "request.jwt.claims", "request.method", "request.path", "request.headers", "request.cookies"];
+
+const settingsTexts = new WeakMap<readonly Setting[], Map<string, string>>();
+
+function settingsText({ fixed, given }: TransactionSettings, statementTimeout: number): string {
+  let key = String(statementTimeout);
+  for (const [name] of given) key += `,${name}`;
+  const texts = settingsTexts.get(fixed) ?? new Map<string, string>();
+  settingsTexts.set(fixed, texts);
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = writeSettings(fixed, [...NAMES, ...given.map(([name]) => name)], statementTimeout);
+    texts.set(key, text);
+  }
+  return text;
+}
+
+/** `statementTimeout` in milliseconds, unless the fixed ones have one. Those come before the role, which may lack the right. */
+function writeSettings(fixed: readonly Setting[], names: readonly string[], statementTimeout: number): string {
+  const isLimited = fixed.some(([name]) => name === "statement_timeout");
+  const limit: readonly Setting[] = isLimited ? [] : [["statement_timeout", String(statementTimeout)]];
+  const literals = [...fixed, ...limit].map(([name, value]) => `${literal(name)}, ${literal(value)}`);
+  const parameters = names.map((name, i) => `${literal(name)}, $${i + 1}`);
+  const calls = [...literals, ...parameters].map((pair) => `pg_catalog.set_config(${pair}, true)`);
+  return `select ${calls.join(", ")}`;
+}
+
+/** Backslashes are plain whatever standard_conforming_strings says. */
+const literal = (text: string) => {
+  const quoted = `'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
+  return text.includes("\\") ? ` E${quoted}` : quoted;
+};
 
 const texts = new WeakMap<Caller, string>();
 

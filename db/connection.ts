@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
@@ -18,49 +19,84 @@ class RawConnection extends pg.Connection {
   /** Bytes that one batch may be answered with; its batch sets `received` back. */
   maxResultBytes = Number.POSITIVE_INFINITY;
   received = 0;
+  #stream: Duplex | null = null;
+  readonly #others = new EventEmitter();
+  /** A message, or its first bytes that tell its length, of which `#have` bytes have come. */
+  #partial: Buffer | null = null;
+  #have = 0;
 
   attachListeners(stream: Duplex): void {
-    const others = new EventEmitter();
-    protocol.parse(others as never, (message) => {
+    this.#stream = stream;
+    protocol.parse(this.#others as never, (message) => {
       this.emit(message.name === "error" ? "errorMessage" : message.name, message);
     });
+    stream.on("data", (chunk: Buffer) => this.receive(chunk));
+  }
 
-    // A message may come in many chunks: they are collected until `need` bytes are there and joined once.
-    let chunks: Buffer[] = [];
-    let have = 0;
-    let need = HEADER;
-    stream.on("data", (chunk: Buffer) => {
-      this.received += chunk.length;
-      if (this.received > this.maxResultBytes) return this.#refuse(stream);
-      chunks.push(chunk);
-      have += chunk.length;
-      if (have < need) return;
+  /** Takes what has come; the chunk's bytes may be overwritten afterwards. */
+  receive(chunk: Buffer): void {
+    if (!this.#stream) return;
+    this.received += chunk.length;
+    if (this.received > this.maxResultBytes) this.#refuse();
+    let at = this.#partial ? this.#complete(chunk) : 0;
+    while (this.#stream && chunk.length - at >= HEADER) {
+      const length = lengthOf(chunk, at);
+      if (chunk.length - at < length) break;
+      this.#take(chunk.subarray(at, at + length), true);
+      at += length;
+    }
+    if (this.#stream && at < chunk.length) this.#keep(chunk, at);
+  }
 
-      const bytes = chunks.length === 1 ? chunk : Buffer.concat(chunks, have);
-      let at = 0;
-      need = HEADER;
-      while (have - at >= HEADER) {
-        const length = 1 + bytes.readUInt32BE(at + 1);
-        if (have - at < length) {
-          need = length;
-          break;
-        }
-        if (bytes[at] === DATA_ROW) this.emit("dataRow", { name: "dataRow", fields: fieldsOf(bytes, at + HEADER) });
-        else others.emit("data", bytes.subarray(at, at + length));
-        at += length;
-      }
-      chunks = at < have ? [bytes.subarray(at)] : [];
-      have -= at;
-    });
+  /** Adds to the message that has come in part; returns how many bytes of the chunk belonged to it. */
+  #complete(chunk: Buffer): number {
+    let at = 0;
+    while (this.#partial && at < chunk.length) {
+      const copied = chunk.copy(this.#partial, this.#have, at);
+      at += copied;
+      this.#have += copied;
+      if (this.#have < this.#partial.length) break;
+      const message = this.#partial;
+      const length = lengthOf(message, 0);
+      this.#partial = null;
+      if (message.length === length) this.#take(message, false);
+      else this.#begin(message, 0, length);
+    }
+    return at;
+  }
+
+  #keep(chunk: Buffer, at: number): void {
+    const isLengthKnown = chunk.length - at >= HEADER;
+    this.#begin(chunk, at, isLengthKnown ? lengthOf(chunk, at) : HEADER);
+  }
+
+  #begin(bytes: Buffer, at: number, length: number): void {
+    const missing = length - (bytes.length - at);
+    if (this.received + missing > this.maxResultBytes) {
+      this.#refuse();
+      return;
+    }
+    this.#partial = Buffer.allocUnsafe(length);
+    this.#have = bytes.copy(this.#partial, 0, at);
+  }
+
+  /** A whole message. Rows are kept by whoever gets them. */
+  #take(message: Buffer, isBorrowed: boolean): void {
+    if (message[0] !== DATA_ROW) return void this.#others.emit("data", message);
+    this.emit("dataRow", { name: "dataRow", fields: fieldsOf(isBorrowed ? Buffer.from(message) : message, HEADER) });
   }
 
   /** The rest would have to be read to use the connection again: it is given up. */
-  #refuse(stream: Duplex): void {
-    stream.removeAllListeners("data");
+  #refuse(): void {
+    const stream = this.#stream;
+    this.#stream = null;
+    this.#partial = null;
     this.emit("error", new ApiError(resultTooLarge(this.maxResultBytes)));
-    stream.destroy();
+    stream?.destroy();
   }
 }
+
+const lengthOf = (bytes: Buffer, at: number) => 1 + bytes.readUInt32BE(at + 1);
 
 function fieldsOf(bytes: Buffer, start: number): RawRow {
   const fields: RawRow = new Array(bytes.readInt16BE(start));
@@ -80,6 +116,9 @@ function fieldsOf(bytes: Buffer, start: number): RawRow {
 
 export type RawClientConfig = pg.ClientConfig & { readonly maxResultBytes?: number };
 
+/** Bytes that a socket reads at once, always into the same memory. */
+const READ_BYTES = 65_536;
+
 /** `pg.Client` on a raw connection; rows of ordinary queries are Buffers too, so it serves `transaction.ts` only. */
 export class RawClient extends pg.Client {
   constructor(config: RawClientConfig = {}) {
@@ -87,8 +126,21 @@ export class RawClient extends pg.Client {
     // Not before: what is asked of TLS may stand in the connection string, which pg.Client reads.
     const client = this as unknown as { ssl: unknown; sslNegotiation: string; connection: pg.Connection };
     const { ssl, sslNegotiation } = client;
-    const connection = new RawConnection({ ...config, ssl, sslNegotiation } as pg.ConnectionConfig);
+    // TLS reads by other means.
+    const stream = ssl
+      ? undefined
+      : () => readingInto(Buffer.allocUnsafeSlow(READ_BYTES), (chunk) => connection.receive(chunk));
+    const connection = new RawConnection({ ...config, ssl, sslNegotiation, stream } as pg.ConnectionConfig);
     if (config.maxResultBytes) connection.maxResultBytes = config.maxResultBytes;
     client.connection = connection;
   }
+}
+
+/** A socket that makes no new buffer for everything that comes, of which large results make hundreds. */
+function readingInto(buffer: Buffer, receive: (chunk: Buffer) => void): Socket {
+  const callback = (length: number) => {
+    receive(buffer.subarray(0, length));
+    return true;
+  };
+  return new Socket({ onread: { buffer, callback } });
 }

@@ -19,6 +19,14 @@ export type TransactionOptions = {
   readonly onConnectionError: (error: Error) => void;
 };
 
+/** What is used here of an AbortSignal, so that something lighter may take its place. */
+export type CancelSignal = {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  addEventListener(type: "abort", listener: () => void): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+};
+
 export type RunOptions = {
   /** All statements see the database as the first one saw it. Costs no further wait. */
   readonly snapshot?: boolean;
@@ -31,7 +39,7 @@ export type RunOptions = {
   /** For writes: an answer that is refused for its size would hide that they were made. */
   readonly takesAll?: boolean;
   /** Ends the transaction: a waiting one never reaches the database, a running one is cancelled there. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
 };
 
 const CANCEL_MILLISECONDS = 5000;
@@ -73,11 +81,16 @@ export class Transactions {
     const batch = this.#statementsOf(identity, statements, frame);
     const client = await this.#connect();
     options.onConnected?.();
-    if (options.signal?.aborted) {
+    const { signal } = options;
+    if (signal?.aborted) {
       client.release();
-      throw options.signal.reason;
+      throw signal.reason;
     }
-    const cancellation = options.signal && this.#cancelOn(options.signal, client);
+    let cancelled: Promise<void> | undefined;
+    const cancel = () => {
+      cancelled = cancelRequest(this.#options.pool, client);
+    };
+    signal?.addEventListener("abort", cancel);
     let broken: Error | undefined;
     try {
       const results = await this.#submitTwice(client, batch, options.takesAll === true);
@@ -85,11 +98,12 @@ export class Transactions {
       return results.slice(first, first + statements.length);
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
-      if (options.signal?.aborted) throw options.signal.reason;
+      if (signal?.aborted) throw signal.reason;
       throw isOfSocket(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
     } finally {
       // A cancel request hits whatever the connection runs: it is given back when none is under way any more.
-      await cancellation?.settle();
+      signal?.removeEventListener("abort", cancel);
+      if (cancelled) await cancelled;
       client.release(broken);
     }
   }
@@ -163,20 +177,6 @@ export class Transactions {
     await untilReady(client);
     // The error skipped what would end it: the connection would stay in the failed transaction.
     if (first?.text.startsWith(BEGIN)) await client.query("rollback").catch(() => {});
-  }
-
-  #cancelOn(signal: AbortSignal, client: pg.PoolClient): { settle(): Promise<void> } {
-    let request: Promise<void> | undefined;
-    const cancel = () => {
-      request = cancelRequest(this.#options.pool, client);
-    };
-    signal.addEventListener("abort", cancel, { once: true });
-    return {
-      async settle() {
-        signal.removeEventListener("abort", cancel);
-        await request;
-      },
-    };
   }
 }
 

@@ -12,6 +12,7 @@ import type { Identity } from "../db/caller.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type Problem } from "../db/errors.ts";
+import type { CancelSignal } from "../db/transaction.ts";
 import { type DocumentLimits, Documents } from "./document.ts";
 import { lostFields } from "./lost-fields.ts";
 import { refuseNulls } from "./null-variables.ts";
@@ -106,7 +107,7 @@ export class Engine {
   }
 
   /** Runs a query or mutation; `data` comes as JSON text. */
-  execute(operation: Operation, identity: Identity, signal?: AbortSignal): Promise<ExecutionResult> {
+  execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
     return Promise.resolve(
       execute({ ...this.#args(operation, identity, signal), outputDataAsString: true }) as ExecutionResult,
     );
@@ -116,7 +117,7 @@ export class Engine {
   start(
     operation: Operation,
     identity: Identity,
-    signal: AbortSignal,
+    signal: CancelSignal,
   ): Promise<ExecutionResult | AsyncGenerator<ExecutionResult>> {
     const run = operation.kind === "subscription" ? subscribe : execute;
     const args = this.#args(operation, identity, signal);
@@ -128,7 +129,7 @@ export class Engine {
     return this.#served;
   }
 
-  #args({ kind, document, variables, operationName }: Operation, identity: Identity, signal?: AbortSignal): any {
+  #args({ kind, document, variables, operationName }: Operation, identity: Identity, signal?: CancelSignal): any {
     const { database, changes, anonymousRole, limits, maxRows } = this.#options;
     const { schema, resolvedPreset } = this.#current();
     const stopsAfterFailure = kind === "mutation" && hasOnlyNonNullFields(schema, document, operationName);

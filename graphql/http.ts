@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller } from "../db/caller.ts";
-import { requestHeaders } from "../db/caller.ts";
+import { requestCookies, requestHeaders } from "../db/caller.ts";
 import { ApiError, type ConstraintMessages, internalError, type Problem } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
-import { clientGone } from "../http/client-gone.ts";
+import { ClientGone } from "../http/client-gone.ts";
 import type { Engine, GraphQLRequest } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
 
@@ -90,9 +90,14 @@ async function run(
 
   const identity = {
     caller,
-    request: { method: request.method!, path: "/graphql", headers: requestHeaders(request.headers) },
+    request: {
+      method: request.method!,
+      path: "/graphql",
+      headers: requestHeaders(request.headers),
+      cookies: requestCookies(request.headers.cookie),
+    },
   };
-  const gone = clientGone(response);
+  const gone = new ClientGone(response);
   const result = await engine.execute(operation, identity, gone);
   // Nobody reads the answer: that its queries were cancelled is nothing to report.
   if (gone.aborted) return { status: 200, body: "" };

@@ -1,7 +1,7 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
 import type { Identity } from "../db/caller.ts";
 import { ApiError, notExecuted, tooManyRows } from "../db/errors.ts";
-import type { Result, Statement, Transactions } from "../db/transaction.ts";
+import type { CancelSignal, Result, Statement, Transactions } from "../db/transaction.ts";
 
 type Waiting = {
   readonly query: PgClientQuery;
@@ -16,7 +16,7 @@ export type OperationQueriesOptions = {
   readonly maxRows: number;
   /** Whether a field of a mutation is not to be executed when one before it has failed. */
   readonly stopsAfterFailure: boolean;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: CancelSignal | undefined;
 };
 
 /**

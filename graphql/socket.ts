@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import { type Caller, requestHeaders } from "../db/caller.ts";
+import { type Caller, requestCookies, requestHeaders } from "../db/caller.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
@@ -127,7 +127,9 @@ function prepare(engine: Engine, { query, variables, operationName }: SubscribeP
 
 async function start(engine: Engine, args: unknown) {
   const { operation, extra } = args as { operation: Operation; extra: Session };
-  const request = { method: "GET", path: "/graphql", headers: requestHeaders(extra.request.headers) };
+  const { headers } = extra.request;
+  const context = { headers: requestHeaders(headers), cookies: requestCookies(headers.cookie) };
+  const request = { method: "GET", path: "/graphql", ...context };
   const result = await engine.start(operation, { caller: extra.caller, request }, extra.gone);
   return Symbol.asyncIterator in result ? visibleEvents(result) : (result as ExecutionResult);
 }

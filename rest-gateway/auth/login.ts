@@ -61,7 +61,7 @@ async function keepRefreshToken(database: Transactions, userId: string, token: s
 }
 
 /** The gateway itself: the login role of its pool, which "none" leaves as it is. */
-const GATEWAY: Identity = { caller: nobody("none"), request: { method: "", path: "", headers: "{}" } };
+const GATEWAY: Identity = { caller: nobody("none"), request: { method: "", path: "", headers: "{}", cookies: "{}" } };
 
 const missingCredentials = () =>
   new ApiError({ status: 400, code: "VALIDATION_ERROR", message: "username and password are required" });

@@ -1,16 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Caller, type Identity, requestHeaders } from "../../db/caller.ts";
-import type { Catalog } from "../../db/catalog/catalog.ts";
+import { type Caller, type Identity, requestCookies, requestHeaders } from "../../db/caller.ts";
+import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
-import { clientGone } from "../../http/client-gone.ts";
+import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
 import { type Address, type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
 import { allowedMethods } from "./answer/options.ts";
-import { cookiesOf } from "./cookies.ts";
 import type { ParseLimits } from "./parse/incoming.ts";
 import { parseRequest } from "./parse/request.ts";
 import type { Plan } from "./plan/plan.ts";
@@ -107,15 +106,23 @@ export class TableInterface {
     const prepared = this.#preparer.prepare(parsed, catalog.current);
     exchange.plan = prepared.plan;
     watch?.mark("plan");
-    const ofRole = catalog.current.roles.get(caller.role)?.settings ?? [];
+    const ofRole = catalog.current.roles.get(caller.role)?.settings ?? NO_SETTINGS;
     const identity: Identity = {
       caller,
-      request: { method: parsed.method, path: address.path, headers: requestHeaders(request.headers) },
-      settings: [...ofRole, ...prepared.settings, ["request.cookies", cookiesOf(request.headers.cookie)]],
+      request: {
+        method: parsed.method,
+        path: address.path,
+        headers: requestHeaders(request.headers),
+        cookies: requestCookies(request.headers.cookie),
+      },
+      settings: {
+        fixed: prepared.settingsFor(ofRole),
+        given: prepared.timezone === null ? [] : [["timezone", prepared.timezone]],
+      },
     };
     const ran = await run(database.forRole(caller.role), identity, prepared, parsed, {
       before: this.#before,
-      signal: clientGone(response),
+      signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),
     });
     watch?.mark("query");
@@ -132,6 +139,7 @@ export class TableInterface {
   }
 }
 
+const NO_SETTINGS: readonly Setting[] = [];
 const HAS_BODY = new Set(["POST", "PATCH", "PUT"]);
 
 function callOf({ schema, name }: NonNullable<TableOptions["preRequest"]>): Statement {

@@ -10,8 +10,10 @@ import { type Query, writeQuery } from "./write/query.ts";
 export type Prepared = {
   readonly plan: Plan;
   readonly query: Query;
-  /** Settings of its transaction that do not depend on the caller. */
-  readonly settings: readonly Setting[];
+  /** Settings of its transaction for a role that has these of its own: the same list each time. */
+  readonly settingsFor: (ofRole: readonly Setting[]) => readonly Setting[];
+  /** The zone of its timestamps, as the client wrote it; null for the usual one. */
+  readonly timezone: string | null;
   readonly isolation: "repeatable read" | "serializable" | null;
   /** Undone in the end. */
   readonly isRolledBack: boolean;
@@ -56,7 +58,8 @@ export function prepare(request: TableRequest, catalog: Catalog, options: Prepar
   return {
     plan,
     query: writeQuery(plan, catalog.postgis),
-    settings: settingsOf(plan, options),
+    settingsFor: settingsFor(settingsOf(plan, options)),
+    timezone: plan.preferences.timezone,
     isolation: isolationOf(plan.kind === "call" ? plan.function.settings : []),
     ...endOf(plan, options),
     profile: catalog.schemas.size > 1 ? writeProfile(plan.schema) : null,
@@ -66,25 +69,26 @@ export function prepare(request: TableRequest, catalog: Catalog, options: Prepar
 /** Named in `set` of a function or role: belongs to the transaction's beginning, and not to its settings. */
 const ISOLATION = "default_transaction_isolation";
 
-/** What a function has set for its session, and not for its transaction alone, is not said to those who come after it. */
-const NO_RESPONSE: readonly Setting[] = [
-  ["response.status", ""],
-  ["response.headers", ""],
-];
+function settingsFor(own: readonly Setting[]): Prepared["settingsFor"] {
+  const lists = new WeakMap<readonly Setting[], readonly Setting[]>();
+  return (ofRole) => {
+    if (ofRole.length === 0) return own;
+    const list = lists.get(ofRole) ?? [...ofRole, ...own];
+    lists.set(ofRole, list);
+    return list;
+  };
+}
 
 function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions): Setting[] {
   const path = [plan.schema, ...extraSearchPath].map((name) => `"${name.replaceAll('"', '""')}"`).join(", ");
-  const { timezone } = plan.preferences;
   return [
     ["search_path", path],
     ["transaction_read_only", isReadOnly(plan) ? "on" : "off"],
     // A function may have set them for more than its own transaction.
     ["response.headers", ""],
     ["response.status", ""],
-    ...(timezone === null ? [] : [["timezone", timezone] as const]),
     ...(plan.kind === "call" ? plan.function.settings.filter(([name]) => name !== ISOLATION) : []),
     ...appSettings,
-    ...NO_RESPONSE,
   ];
 }
 

@@ -1,5 +1,5 @@
 import type { Identity } from "../../db/caller.ts";
-import type { Result, Statement, Transactions } from "../../db/transaction.ts";
+import type { CancelSignal, Result, Statement, Transactions } from "../../db/transaction.ts";
 import { writeArray } from "./parse/array-literal.ts";
 import { isReadOnly } from "./plan/plan.ts";
 import { isolationOf, type Prepared } from "./prepare.ts";
@@ -9,7 +9,7 @@ import type { Parameter, Written } from "./write/sql.ts";
 export type RunOptions = {
   /** A statement that runs before the request's own; null for none. */
   readonly before: Statement | null;
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
   readonly onConnected: () => void;
 };
 
@@ -28,7 +28,7 @@ export async function run(
   if (query.estimate) statements.push(statementOf(query.estimate, request));
   if (before) statements.unshift(before);
   const takesAll = !isReadOnly(plan);
-  const isolation = ofFunction ?? isolationOf(identity.settings ?? []);
+  const isolation = ofFunction ?? isolationOf(identity.settings?.fixed ?? []);
   const options = { isolation, rollback: isRolledBack, takesAll, signal, onConnected };
   const results = await transactions.run(identity, statements, options);
   const first = before ? 1 : 0;

@@ -25,22 +25,29 @@ async function triesDuring(body: () => Promise<unknown>): Promise<number> {
   return (await count()) - before;
 }
 
-const NAMES = ["request.jwt.claims", "request.method", "request.path", "request.headers", "statement_timeout"];
+const NAMES = [
+  "request.jwt.claims",
+  "request.method",
+  "request.path",
+  "request.headers",
+  "request.cookies",
+  "statement_timeout",
+];
 const SETTINGS = `select current_user, ${NAMES.map((name) => `current_setting('${name}', true)`)}`;
 
 test("the settings act on the statements and are gone with the transaction", async () => {
   const db = database().open({ statementTimeout: 1234 });
   const identity: Identity = {
     caller: { role: "authenticated", claims: { sub: "1", name: "Ada ✓" }, expiresAt: null, refused: null },
-    request: { method: "POST", path: "/rest/v1/users", headers: '{"accept":"text/plain"}' },
+    request: { method: "POST", path: "/rest/v1/users", headers: '{"accept":"text/plain"}', cookies: '{"a":"1"}' },
   };
   // `commit` ends the transaction before the last statement, which finds the connection as it is left.
   const [during, , after] = await db.run(identity, [SETTINGS, "commit", SETTINGS]);
   const claims = '{"sub":"1","name":"Ada ✓","role":"authenticated"}';
   const headers = '{"accept":"text/plain"}';
-  expect(during).toEqual([["authenticated", claims, "POST", "/rest/v1/users", headers, "1234ms"]]);
+  expect(during).toEqual([["authenticated", claims, "POST", "/rest/v1/users", headers, '{"a":"1"}', "1234ms"]]);
   const login = new URL(database().logins.data).username;
-  expect(after).toEqual([[login, "", "", "", "", "0"]]);
+  expect(after).toEqual([[login, "", "", "", "", "", "0"]]);
 });
 
 test("the role is the caller's, whatever role his claims name", async () => {

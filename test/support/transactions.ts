@@ -13,7 +13,7 @@ type Options = Partial<Omit<TransactionOptions, "pool">> & { pool?: pg.PoolConfi
 /** What callers of each kind look like to `Transactions`. */
 export function identityOf(role: string, id?: number): Identity {
   const caller = { role, claims: id === undefined ? {} : { sub: String(id) }, expiresAt: null, refused: null };
-  return { caller, request: { method: "GET", path: "/", headers: "{}" } };
+  return { caller, request: { method: "GET", path: "/", headers: "{}", cookies: "{}" } };
 }
 
 export const anon = identityOf("anon");
