@@ -128,7 +128,7 @@ const LONGEST_ADDRESS = 2000;
 
 /** The same address for the same question: its parameters in order. */
 const canonical = ({ path, search }: Address) =>
-  search === "" ? path : `${path}?${search.split("&").sort().join("&")}`;
+  search === "" ? path : `${path}?${search.includes("&") ? search.split("&").sort().join("&") : search}`;
 
 /** The plan of the query: lines of text, or one JSON. */
 function explanation({ format }: Plan, { main }: Ran): Answer {
