@@ -52,7 +52,9 @@ export async function assemble(
   const verifier = verifierOf(config, tokens);
   const opened = await open();
   let closing = false;
-  const onConnectionError = (error: Error) => {
+  const onConnectionError = (error: Error & { client?: unknown }) => {
+    // pg-pool hangs the whole client on it, with the key that cancels its queries.
+    delete error.client;
     // At the end both sides hang up, in either order.
     log[closing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
   };
