@@ -13,7 +13,6 @@ import { sendProblem } from "./rest-gateway/conventions/problem.ts";
 /** The interfaces, mounted once they are ready. */
 export type Routes = {
   readonly graphql: Handler | null;
-  /** Never rejects. */
   readonly tables: (request: IncomingMessage, response: ServerResponse, head: Head) => Promise<void>;
   readonly explorer: RequestHandler | null;
   readonly docs: RequestHandler | null;
@@ -43,10 +42,11 @@ export function createApp(options: AppOptions): App {
       const routes = options.health.state() === "ready" ? options.routes() : null;
       const { url = "" } = request;
       // Express takes as long for a request as all else that we do about HTTP: the two main roads go by it.
-      if (routes && isUnder("/rest/v1", url)) return void routes.tables(request, response, head);
+      const fail = (error: unknown) => answerError(options.log, error, response, head.requestId);
+      if (routes && isUnder("/rest/v1", url)) return void routes.tables(request, response, head).catch(fail);
       setHead(response, head);
       if (!routes?.graphql || !isGraphQL(url)) return app(request, response);
-      routes.graphql(request, response).catch((error) => answerError(options.log, error, response));
+      routes.graphql(request, response).catch(fail);
     });
   return { express: app, listener };
 }
@@ -70,7 +70,8 @@ function createExpress({ log, health, trustProxy, routes }: AppOptions): Express
   app.use(optional(() => routes()!.docs));
   app.use(optional(() => routes()!.auth));
   app.use((_request, response) => sendProblem(response, notFound(), requestIdOn(response)));
-  const handleError: ErrorRequestHandler = (error, _request, response, _next) => answerError(log, error, response);
+  const handleError: ErrorRequestHandler = (error, _request, response, _next) =>
+    answerError(log, error, response, requestIdOn(response));
   app.use(handleError);
   return app;
 }
@@ -136,8 +137,7 @@ function levelOf(status: number): "error" | "info" | "debug" {
 
 const requestIdOn = (response: ServerResponse) => String(response.getHeader("X-Request-Id"));
 
-function answerError(log: Logger, error: unknown, response: ServerResponse): void {
-  const requestId = requestIdOn(response);
+function answerError(log: Logger, error: unknown, response: ServerResponse, requestId: string): void {
   const problem = error instanceof ApiError ? error.problem : internalError();
   if (!(error instanceof ApiError)) log.error({ requestId, err: error }, "unhandled error");
   if (response.headersSent) response.destroy();

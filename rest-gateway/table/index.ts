@@ -62,7 +62,7 @@ export class TableInterface {
     this.#preparer = new Preparer(options.prepare);
   }
 
-  /** Answers every request whose path begins with `BASE`; never rejects. */
+  /** Answers every request whose path begins with `BASE`, those that fail too. */
   async handle(request: IncomingMessage, response: ServerResponse, head: Head): Promise<void> {
     const watch = this.#options.showsTiming ? new Stopwatch() : null;
     const address = addressOf(request.url!);

@@ -84,8 +84,6 @@ export const noSuchColumn = (table: string, column: string, hint: string | null 
 export const noSuchBodyColumn = (table: string, column: string) =>
   error(400, "PGRST204", `Could not find the '${column}' column of '${table}' in the schema cache`);
 export const noSuchType = (name: string) => error(400, "42704", `type "${name}" does not exist`);
-export const noSuchLanguage = (name: string) =>
-  error(400, "42704", `text search configuration "${name}" does not exist`);
 export const noRelationship = (source: string, target: string, details: string, hint: string | null) =>
   error(400, "PGRST200", `Could not find a relationship between '${source}' and '${target}' in the schema cache`, {
     details,
@@ -119,7 +117,6 @@ export const embedFilterNeedsNull = (name: string) =>
     details: "Only is null or not is null filters are allowed on embedded resources",
   });
 export const aggregatesOff = () => error(400, "PGRST123", "Use of aggregate functions is not allowed");
-export const badAggregate = (message: string) => error(400, "PGRST100", message);
 export const putFilters = (allow: readonly string[]) =>
   error(405, "PGRST105", "Filters must include all and only primary key columns with 'eq' operators", {
     headers: { Allow: allow.join(",") },

@@ -1,29 +1,18 @@
-import { existsSync } from "node:fs";
-import { type Browser, chromium } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-const CHROMIUM = "/usr/bin/chromium";
-const FLAGS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const QUERY = "query Newest { articles(first: 2) { totalCount edges { node { title author { name } } } } }";
 
-const installed = existsSync(CHROMIUM);
-if (!installed) console.warn(`skipped: the explorer in a browser, because ${CHROMIUM} is not installed`);
+const installed = hasBrowser("the explorer");
 
 let service: TestService;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
   service = await startTestService({ GRAPHIQL: "on" });
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  browser = await launchBrowser();
 });
 afterAll(async () => {
   await browser?.close();

@@ -5,7 +5,6 @@ import type {
   FunctionArgument,
   MediaHandler,
   Relationship,
-  Setting,
   Table,
 } from "../../../db/catalog/catalog.ts";
 import type { AggregateName, IsKeyword, JsonStep, Operator, Preferences } from "../request.ts";
@@ -203,11 +202,3 @@ export type Format = {
 };
 
 export type ExplainPlan = { readonly isJson: boolean; readonly options: readonly string[] };
-
-/** Settings of the transaction besides those of every request. */
-export type TransactionPlan = {
-  readonly isReadOnly: boolean;
-  readonly settings: readonly Setting[];
-  readonly isolation: "repeatable read" | "serializable" | null;
-  readonly endsWith: "commit" | "rollback";
-};
