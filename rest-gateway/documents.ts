@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { apiDescription } from "./openapi/description.ts";
+import { parseAccept } from "./parse/media.ts";
 import type { Answer } from "./table/answer/answer.ts";
-import { parseAccept } from "./table/parse/media.ts";
 import { descriptionOff, methodNotAllowed } from "./table/problem.ts";
 import { typesOf } from "./types/database.ts";
 

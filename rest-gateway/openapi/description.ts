@@ -1,6 +1,6 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
+import type { MediaType } from "../parse/media.ts";
 import { notAcceptable } from "../table/problem.ts";
-import type { MediaType } from "../table/request.ts";
 import { type DescriptionOptions, openApi } from "./openapi.ts";
 import { swagger } from "./swagger.ts";
 

@@ -7,6 +7,7 @@ import type { Statement } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
+import { finish, sql } from "../sql.ts";
 import { type Address, type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
 import { allowedMethods } from "./answer/options.ts";
@@ -18,7 +19,6 @@ import type { TableRequest } from "./request.ts";
 import { run } from "./run.ts";
 import { sendAnswer, sendTableProblem } from "./send.ts";
 import { Stopwatch } from "./stopwatch.ts";
-import { finish, sql } from "./write/sql.ts";
 
 /** Where the table interface lives. */
 export const BASE = "/rest/v1";

@@ -1,9 +1,9 @@
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
+import { Shapes } from "../shapes.ts";
 import { writeProfile } from "./parse/profile.ts";
 import { isReadOnly, type Plan } from "./plan/plan.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import type { TableRequest } from "./request.ts";
-import { Shapes } from "./shapes.ts";
 import { type Query, writeQuery } from "./write/query.ts";
 
 /** All that is known of a request before its values: the same for every request of its shape. */

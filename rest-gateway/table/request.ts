@@ -1,3 +1,5 @@
+import type { MediaType } from "../parse/media.ts";
+
 /**
  * A request of the table interface, read but not yet looked up: names are what the client wrote. Values of filters stand
  * in `values` and are named by their index, so that requests of one shape share a plan.
@@ -156,13 +158,6 @@ export type Preferences = {
   readonly maxAffected: number | null;
   /** Values that no preference has, as they were written. */
   readonly invalid: readonly string[];
-};
-
-/** `application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers` */
-export type MediaType = {
-  readonly type: string;
-  /** Names in lower case, in the order of their names. */
-  readonly parameters: ReadonlyMap<string, string>;
 };
 
 /** The body, read as far as its columns must be known; its text goes to Postgres as it is. */

@@ -1,10 +1,10 @@
 import type { Identity } from "../../db/caller.ts";
 import type { CancelSignal, Result, Statement, Transactions } from "../../db/transaction.ts";
+import type { Parameter, Written } from "../sql.ts";
 import { writeArray } from "./parse/array-literal.ts";
 import { isReadOnly } from "./plan/plan.ts";
 import { isolationOf, type Prepared } from "./prepare.ts";
 import type { TableRequest } from "./request.ts";
-import type { Parameter, Written } from "./write/sql.ts";
 
 export type RunOptions = {
   /** A statement that runs before the request's own; null for none. */

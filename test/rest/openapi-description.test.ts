@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { apiDescription } from "../../rest-gateway/openapi/description.ts";
-import { parseAccept } from "../../rest-gateway/table/parse/media.ts";
+import { parseAccept } from "../../rest-gateway/parse/media.ts";
 import { useCatalog } from "../support/catalog.ts";
 
 const database = useCatalog("", { schemas: ["public"] });

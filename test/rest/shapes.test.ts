@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Shapes } from "../../rest-gateway/table/shapes.ts";
+import { Shapes } from "../../rest-gateway/shapes.ts";
 
 /** What is made of a shape, which is as long as it says. */
 const shapes = () => new Shapes<{ length: number }>(({ length }) => length);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Catalog } from "../../db/catalog/catalog.ts";
+import type { Parameter, Written } from "../../rest-gateway/sql.ts";
 import { type PrepareOptions, prepare } from "../../rest-gateway/table/prepare.ts";
 import type { TableRequest } from "../../rest-gateway/table/request.ts";
-import type { Parameter, Written } from "../../rest-gateway/table/write/sql.ts";
 import { useCatalog } from "../support/catalog.ts";
 import { LIBRARY } from "./library.ts";
 import { parse } from "./parse/parse.ts";

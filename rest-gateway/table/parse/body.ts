@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import { ApiError } from "../../../db/errors.ts";
 import { parseJson } from "../../../http/body.ts";
+import { parseContentType } from "../../parse/media.ts";
 import { invalidBody, TableError, unsupportedMediaType } from "../problem.ts";
 import type { Body, Target } from "../request.ts";
 import { readCsv } from "./csv.ts";
-import { parseContentType } from "./media.ts";
 import { eachPair } from "./url-encoded.ts";
 
 export type BodyOptions = {

@@ -1,6 +1,6 @@
+import { Memo } from "../../parse/memo.ts";
 import type { Field, Logic } from "../request.ts";
 import { readName, readPath } from "./field.ts";
-import { Memo } from "./memo.ts";
 import { Scanner } from "./scanner.ts";
 
 /** What stands before `=` in a query string. `path` names an embedded relation, `"author.articles"`, or is "". */

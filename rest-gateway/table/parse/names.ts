@@ -1,5 +1,5 @@
+import { Memo } from "../../parse/memo.ts";
 import { readName } from "./field.ts";
-import { Memo } from "./memo.ts";
 import { Scanner } from "./scanner.ts";
 
 const memos = { columns: new Memo<readonly string[]>(), on_conflict: new Memo<readonly string[]>() };

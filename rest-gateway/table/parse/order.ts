@@ -1,6 +1,6 @@
+import { Memo } from "../../parse/memo.ts";
 import type { Field, OrderTerm } from "../request.ts";
 import { readField } from "./field.ts";
-import { Memo } from "./memo.ts";
 import { Scanner } from "./scanner.ts";
 
 const DIRECTIONS: readonly Suffix<"direction">[] = [

@@ -1,7 +1,7 @@
+import { readPair, splitList } from "../../parse/header-list.ts";
+import { Memo } from "../../parse/memo.ts";
 import { invalidPreferences } from "../problem.ts";
 import type { Preferences } from "../request.ts";
-import { readPair, splitList } from "./header-list.ts";
-import { Memo } from "./memo.ts";
 import { MAX_DIGITS } from "./row-count.ts";
 
 type Value = string | number;

@@ -1,7 +1,7 @@
+import { parseAccept } from "../../parse/media.ts";
 import type { Body, Method, TableRequest, Target } from "../request.ts";
 import { parseBody } from "./body.ts";
 import type { Incoming } from "./incoming.ts";
-import { parseAccept } from "./media.ts";
 import { parsePreferences } from "./prefer.ts";
 import { parseProfile } from "./profile.ts";
 import { parseQuery } from "./query-string.ts";

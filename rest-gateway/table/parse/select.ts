@@ -1,7 +1,7 @@
+import { Memo } from "../../parse/memo.ts";
 import { tooDeep } from "../problem.ts";
 import type { Aggregate, AggregateName, SelectItem } from "../request.ts";
 import { readName, readPath, refuseLongName } from "./field.ts";
-import { Memo } from "./memo.ts";
 import { Scanner } from "./scanner.ts";
 
 type Embed = Extract<SelectItem, { kind: "embed" }>;

@@ -1,4 +1,5 @@
-import type { Body, Condition, Field, MediaType, QueryPart, TableRequest } from "../request.ts";
+import type { MediaType } from "../../parse/media.ts";
+import type { Body, Condition, Field, QueryPart, TableRequest } from "../request.ts";
 
 /** Texts of what requests share: the parsers remember it. */
 const known = new WeakMap<object, string>();

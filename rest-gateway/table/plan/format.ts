@@ -1,7 +1,7 @@
 import type { Catalog, FunctionResult, MediaHandler, TableName } from "../../../db/catalog/catalog.ts";
-import { parseContentType } from "../parse/media.ts";
+import type { MediaType } from "../../parse/media.ts";
+import { parseContentType } from "../../parse/media.ts";
 import { notAcceptable } from "../problem.ts";
-import type { MediaType } from "../request.ts";
 import type { ExplainPlan, Format } from "./plan.ts";
 
 const PGRST = "application/vnd.pgrst.";

@@ -1,6 +1,6 @@
 import type { Column, Table } from "../../../db/catalog/catalog.ts";
+import { quoteIdentifier, type Sql, sql } from "../../sql.ts";
 import type { BodyColumns } from "../plan/plan.ts";
-import { quoteIdentifier, type Sql, sql } from "./sql.ts";
 
 /** The body of a request, as JSON. */
 export const BODY = sql.parameter({ kind: "body" });

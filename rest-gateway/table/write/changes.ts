@@ -1,11 +1,11 @@
 import type { Column } from "../../../db/catalog/catalog.ts";
+import { type Sql, sql } from "../../sql.ts";
 import type { ChangePlan, Conflict, InsertPlan, KeyValue, RowsPlan, UpdatePlan } from "../plan/plan.ts";
 import { BODY, writeBodyRows, writeBodyValue } from "./body-rows.ts";
 import { writeConditions } from "./conditions.ts";
 import { Aliases, tableAs } from "./from.ts";
 import { UPDATED_SETTING, writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeExists, writeRows } from "./rows.ts";
-import { type Sql, sql } from "./sql.ts";
 import type { Scope } from "./values.ts";
 
 /** `with changed as (insert … returning …) select …`: one statement writes and answers. */

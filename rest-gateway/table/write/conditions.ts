@@ -1,6 +1,6 @@
+import { type Sql, sql } from "../../sql.ts";
 import type { ConditionPlan, FieldPlan } from "../plan/plan.ts";
 import type { IsKeyword, Operator } from "../request.ts";
-import { type Sql, sql } from "./sql.ts";
 import { type Scope, writeField } from "./values.ts";
 
 type Compare = Extract<ConditionPlan, { kind: "compare" }>;

@@ -1,8 +1,8 @@
+import { finish, type Sql, sql, type Written } from "../../sql.ts";
 import type { Plan } from "../plan/plan.ts";
 import { writeCall } from "./call.ts";
 import { writeChange } from "./changes.ts";
 import { writeEstimate, writeRead } from "./read.ts";
-import { finish, type Sql, sql, type Written } from "./sql.ts";
 
 /** The SQL of a plan: one statement that gives the finished body, in the columns of `RESULT`. */
 export type Query = {

@@ -1,8 +1,8 @@
+import { type Sql, sql } from "../../sql.ts";
 import type { Count, ReadPlan, RowsPlan } from "../plan/plan.ts";
 import { Aliases, type From, tableAs } from "./from.ts";
 import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeLimit, writeRows, writeWhere } from "./rows.ts";
-import { type Sql, sql } from "./sql.ts";
 
 export function writeRead(plan: ReadPlan, postgis: string | null): Sql {
   const aliases = new Aliases();

@@ -1,7 +1,7 @@
 import type { MediaHandler } from "../../../db/catalog/catalog.ts";
+import { type Sql, sql } from "../../sql.ts";
 import { type Format, isPut, type Plan, type RowsPlan } from "../plan/plan.ts";
 import { namesOf } from "./rows.ts";
-import { type Sql, sql } from "./sql.ts";
 
 /**
  * The columns of the one row that a statement gives, in order. All are json, text or bytea, whose bytes are the same in

@@ -1,6 +1,6 @@
+import { type Sql, sql } from "../../sql.ts";
 import type { FieldPlan, ValuePlan } from "../plan/plan.ts";
 import type { JsonStep } from "../request.ts";
-import { type Sql, sql } from "./sql.ts";
 
 /** Rows under a name in SQL. */
 export type Scope = {

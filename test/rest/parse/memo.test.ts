@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Memo } from "../../../rest-gateway/table/parse/memo.ts";
+import { Memo } from "../../../rest-gateway/parse/memo.ts";
 
 const make = (text: string) => ({ text });
 

@@ -1,6 +1,12 @@
-import type { MediaType } from "../request.ts";
 import { readPair, splitList } from "./header-list.ts";
 import { Memo } from "./memo.ts";
+
+/** `application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers` */
+export type MediaType = {
+  readonly type: string;
+  /** Names in lower case, in the order of their names. */
+  readonly parameters: ReadonlyMap<string, string>;
+};
 
 type Wanted = MediaType & { readonly quality: number; readonly precision: number };
 
