@@ -1,17 +1,96 @@
 import type { ServerResponse } from "node:http";
-import type { Problem } from "../../db/errors.ts";
+import type { Code, Problem } from "../../db/errors.ts";
 
-/** Sends a problem in the envelope of the general REST convention. */
-export function sendProblem(
-  response: ServerResponse,
-  { status, code, message, details, hint }: Problem,
-  requestId: string,
-): void {
-  const timestamp = new Date().toISOString();
-  const error = { code, message, details: details ?? undefined, hint, requestId, timestamp };
-  if (status === 401) response.setHeader("WWW-Authenticate", "Bearer");
-  if (status === 503) response.setHeader("Retry-After", "5");
-  response.statusCode = status;
-  response.setHeader("Content-Type", "application/json; charset=utf-8");
-  response.end(JSON.stringify({ error }));
+/** What is wrong with one field of the input; `tags[0]` names an element, `[3].email` a field of the fourth record. */
+export type Fault = { readonly field: string; readonly message: string };
+
+/** Codes of the REST endpoints, besides those that every interface has. */
+export const REST_CODES = [
+  "USER_NOT_FOUND",
+  "INVALID_ID",
+  "INVALID_JSON",
+  "MISSING_FIELD",
+  "BAD_REQUEST",
+  "UNSUPPORTED_VERSION",
+  "PRECONDITION_FAILED",
+  "TOKEN_EXPIRED",
+  "INVALID_TOKEN",
+  "VERIFICATION_FAILED",
+] as const;
+
+export type RestCode = Code | (typeof REST_CODES)[number];
+
+/** A problem in the vocabulary of the REST convention. */
+export type RestProblem = {
+  readonly status: number;
+  readonly code: RestCode;
+  readonly message: string;
+  readonly hint?: string;
+  readonly faults?: readonly Fault[];
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Members of the body beside `error`. */
+  readonly members?: Readonly<Record<string, unknown>>;
+};
+
+/** A problem of a REST endpoint on its way to the edge. */
+export class RestError extends Error {
+  readonly problem: RestProblem;
+  constructor(problem: RestProblem, options?: ErrorOptions) {
+    super(problem.message, options);
+    this.problem = problem;
+  }
 }
+
+/** How an error is told: as the general convention does, as `{detail: {code, message}}`, or as `{error, message, field}`. */
+export type ErrorDialect = "nested" | "detail" | "flat";
+
+/** Where the codes are explained. */
+export const DOCUMENTATION = "/docs/errors";
+
+/** Seconds after which those who were turned away by a service that starts, stops or has no database may come again. */
+export const RETRY_SECONDS = "5";
+
+/** `{"error":{"code":"USER_NOT_FOUND","message":"no such user","requestId":…,"timestamp":…,"documentation":…},"timestamp":…,"status":404}` */
+export function problemBody(problem: RestProblem, requestId: string, dialect: ErrorDialect = "nested"): string {
+  const { status, code, message, hint, faults = [], members } = problem;
+  if (dialect === "detail") return JSON.stringify({ detail: { code, message }, ...members });
+  if (dialect === "flat")
+    return JSON.stringify({ error: code, message, field: faults[0]?.field ?? null, ...members });
+
+  const timestamp = new Date().toISOString();
+  const told = faults.length > 0 ? { details: faults, fields: fieldsOf(faults) } : null;
+  const error = { code, message, hint, ...told, requestId, timestamp, documentation: DOCUMENTATION };
+  // 422 lists its faults beside the error too: the convention's own form.
+  const errors = status === 422 ? { errors: faults } : null;
+  return JSON.stringify({ error, ...errors, ...members, timestamp, status });
+}
+
+/** The first message of each field. */
+const fieldsOf = (faults: readonly Fault[]) =>
+  Object.fromEntries(faults.toReversed().map(({ field, message }) => [field, message]));
+
+/** Headers that go with a problem, names and values by turns. */
+export function problemHeaders({ status, headers = {} }: RestProblem): string[] {
+  return [
+    ...["Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"],
+    ...(status === 401 ? ["WWW-Authenticate", "Bearer"] : []),
+    ...(status === 503 ? ["Retry-After", RETRY_SECONDS] : []),
+    ...Object.entries(headers).flat(),
+  ];
+}
+
+/** Sends a problem in the envelope of the general REST convention; the head of the answer has been set. */
+export function sendProblem(response: ServerResponse, problem: RestProblem, requestId: string): void {
+  const headers = problemHeaders(problem);
+  for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
+  response.statusCode = problem.status;
+  response.end(problemBody(problem, requestId));
+}
+
+/** What every interface may raise, for those who speak the REST convention. */
+export const restProblemOf = ({ status, code, message, hint }: Problem): RestProblem => ({
+  status,
+  code,
+  message,
+  ...(hint !== undefined && { hint }),
+});
