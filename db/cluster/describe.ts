@@ -3,7 +3,7 @@ import type { ClientBase } from "pg";
 /**
  * What matters about a database, one sorted line for each object: `column public.users.age: 4 integer, …`. A function
  * or a comment may span several lines of text. Two databases with the same description serve the same.
- * Left out: system schemas, graphile-migrate's own tables, members of extensions, data, and login roles.
+ * Left out: system schemas, the own tables of graphile-migrate and graphile-worker, members of extensions, data, and login roles.
  * Empties the connection's search_path, so that every name is written with its schema.
  */
 export async function describeDatabase(client: ClientBase): Promise<string[]> {
@@ -34,7 +34,7 @@ const ROLES = `(select rolname, oid from pg_roles where not rolcanlogin and roln
 
 /** Whose schema is ours; `oid` is the object's, in the catalog `catalog`. */
 const isOurs = (namespace: string, catalog: string, oid: string) => `
-  ${namespace}::regnamespace::text !~ '^(pg_.*|information_schema|graphile_migrate)$'
+  ${namespace}::regnamespace::text !~ '^(pg_.*|information_schema|graphile_migrate|graphile_worker)$'
   and not exists (
     select from pg_depend as member
     where member.classid = '${catalog}'::regclass and member.objid = ${oid} and member.deptype = 'e')`;
@@ -206,7 +206,7 @@ const QUERIES: Readonly<Record<string, string>> = {
       and not exists (
         select from pg_depend as member
         where member.classid = d.classid and member.objid = d.objid and member.deptype = 'e')
-      and coalesce(o.schema, '') <> 'graphile_migrate'`,
+      and coalesce(o.schema, '') not in ('graphile_migrate', 'graphile_worker')`,
 
   // Below 16384 are the objects that initdb makes, each with a comment of its own; public is the one we comment on.
   "comment on": `
@@ -215,7 +215,7 @@ const QUERIES: Readonly<Record<string, string>> = {
       pg_identify_object(d.classoid, d.objoid, d.objsubid) as o,
       pg_identify_object_as_address(d.classoid, d.objoid, d.objsubid) as address
     where (d.objoid >= 16384 or d.objoid = 'public'::regnamespace)
-      and address.object_names[1] !~ '^graphile_migrate(\\.|$)'
+      and address.object_names[1] !~ '^graphile_(migrate|worker)(\\.|$)'
       and not exists (
         select from pg_depend as member
         where member.classid = d.classoid and member.objid = d.objoid and member.deptype = 'e')`,

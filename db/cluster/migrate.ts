@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { Logger } from "@graphile/logger";
 import { commit, compile, migrate as runMigrations, type Settings } from "graphile-migrate";
 import { clearAllPools } from "graphile-migrate/dist/pgReal.js";
+import { migrateQueue } from "./queue.ts";
 
 /** Receives what graphile-migrate has to say; `level` is its word for the severity. */
 export type MigrationLog = (level: string, message: string) => void;
@@ -15,9 +16,11 @@ const BLANK_MIGRATION = `\
 --   --!include articles/functions.sql
 `;
 
-/** Runs the committed migrations that the database has not seen yet. */
-export const migrate = (databaseUrl: string, log: MigrationLog): Promise<void> =>
-  runMigrations(settings(databaseUrl, log)).finally(releasePools);
+/** Runs the committed migrations that the database has not seen yet, and those of the queue. */
+export async function migrate(databaseUrl: string, log: MigrationLog): Promise<void> {
+  await runMigrations(settings(databaseUrl, log)).finally(releasePools);
+  await migrateQueue(databaseUrl, log);
+}
 
 /**
  * Makes `migrations/current.sql` the next committed migration, after all of them, run from the start on the empty

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { type MigrationLog, migrate } from "./migrate.ts";
-import { type Logins, provisionLogins } from "./provision.ts";
+import { type Logins, provisionLogins, type UsersWrite } from "./provision.ts";
 import { keepSecret } from "./secrets.ts";
 
 export type OpenOptions = {
@@ -16,6 +16,7 @@ export type OpenOptions = {
   readonly secret: string;
   readonly migrate: boolean;
   readonly seed: "demo" | "none";
+  readonly usersWrite: UsersWrite;
   /** The role of callers who are not signed in; "" when nobody may come like that. */
   readonly anonymousRole: string;
   /** The schemas that are served. */
@@ -28,6 +29,8 @@ export type OpenedDatabase = {
   readonly logins: Logins;
   /** A connection string for LISTEN. */
   readonly listenUrl: string;
+  /** A connection string for who runs tasks, without a pooler in between; null where there are none. */
+  readonly tasksUrl: string | null;
   /** The embedded server; null on a server of one's own. */
   readonly cluster: Cluster | null;
 };
@@ -61,14 +64,18 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await withClient(directUrl, refuseOldServer);
   if (!options.migrate) {
     await withClient(url, (client) => refuseUnservable(client, options));
-    return { logins: { data: url, service: url, auth: url }, listenUrl: directUrl };
+    return { logins: { data: url, service: url, auth: url, tasks: url }, listenUrl: directUrl, tasksUrl: null };
   }
   await migrate(directUrl, options.log);
-  const logins = await provisionLogins(directUrl, url, options.secret);
+  const logins = await provisionLogins(directUrl, url, options.secret, options.usersWrite);
   if (options.seed === "demo")
     await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
   await withClient(logins.data, (client) => refuseUnservable(client, options));
-  return { logins, listenUrl: withLogin(directUrl, logins.data) };
+  return {
+    logins,
+    listenUrl: withLogin(directUrl, logins.data),
+    tasksUrl: withLogin(directUrl, logins.tasks),
+  };
 }
 
 async function refuseOldServer(client: pg.Client): Promise<void> {

@@ -3,10 +3,15 @@ import pg from "pg";
 
 /** Connection strings of the login roles: one a pool, so that none can become what another may be. */
 export type Logins = {
-  /** Becomes anon, authenticated or admin, as the caller's token says. */ readonly data: string;
+  /** Becomes anon, authenticated or admin, as the caller's token says; users_editor where everyone may change users. */
+  readonly data: string;
   /** Becomes service_role only. */ readonly service: string;
   /** Executes auth_api only. */ readonly auth: string;
+  /** Becomes tasks_owner only. */ readonly tasks: string;
 };
+
+/** Who may change and delete users: everyone, or each user himself and admins. */
+export type UsersWrite = "open" | "owner";
 
 type Kind = keyof Logins;
 
@@ -14,6 +19,7 @@ const MEMBER_OF: Record<Kind, readonly string[]> = {
   data: ["anon", "authenticated", "admin"],
   service: ["service_role"],
   auth: [],
+  tasks: ["tasks_owner"],
 };
 
 /**
@@ -21,7 +27,12 @@ const MEMBER_OF: Record<Kind, readonly string[]> = {
  * Roles belong to the whole server, so their names begin with the database's; passwords are derived from `secret`.
  * `ownerUrl` makes them; `serviceUrl` is the address that they log in at, a pooler perhaps.
  */
-export async function provisionLogins(ownerUrl: string, serviceUrl: string, secret: string): Promise<Logins> {
+export async function provisionLogins(
+  ownerUrl: string,
+  serviceUrl: string,
+  secret: string,
+  usersWrite: UsersWrite = "owner",
+): Promise<Logins> {
   const client = new pg.Client({ connectionString: ownerUrl });
   await client.connect();
   try {
@@ -30,25 +41,33 @@ export async function provisionLogins(ownerUrl: string, serviceUrl: string, secr
     const login = async (kind: Kind) => {
       const role = roleName(database, kind);
       const password = createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
-      await provision(client, database, role, password, kind);
+      await provision(client, { database, role, password, kind, usersWrite });
       const url = new URL(serviceUrl);
       url.username = encodeURIComponent(role);
       url.password = password;
       return url.href;
     };
-    return { data: await login("data"), service: await login("service"), auth: await login("auth") };
+    return {
+      data: await login("data"),
+      service: await login("service"),
+      auth: await login("auth"),
+      tasks: await login("tasks"),
+    };
   } finally {
     await client.end();
   }
 }
 
-async function provision(
-  client: pg.Client,
-  database: string,
-  role: string,
-  password: string,
-  kind: Kind,
-): Promise<void> {
+type Login = {
+  readonly database: string;
+  readonly role: string;
+  readonly password: string;
+  readonly kind: Kind;
+  readonly usersWrite: UsersWrite;
+};
+
+async function provision(client: pg.Client, login: Login): Promise<void> {
+  const { database, role, password, kind, usersWrite } = login;
   const name = client.escapeIdentifier(role);
   await client.query("begin");
   // Two services that start at once on one database wait for each other here.
@@ -61,11 +80,31 @@ async function provision(
   );
   await client.query(`grant connect on database ${client.escapeIdentifier(database)} to ${name}`);
   for (const parent of MEMBER_OF[kind]) await client.query(`grant ${client.escapeIdentifier(parent)} to ${name}`);
+  if (kind === "data" && usersWrite === "open") await client.query(`grant users_editor to ${name}`);
+  else await revokeUsersEditor(client, role);
   if (kind === "auth") {
     await client.query(`grant usage on schema auth_api to ${name}`);
     await client.query(`grant execute on all functions in schema auth_api to ${name}`);
   }
   await client.query("commit");
+}
+
+/** Since PostgreSQL 16 a revoke takes back what one role has granted, and another owner may have started the service before. */
+async function revokeUsersEditor(client: pg.Client, role: string): Promise<void> {
+  const { rows } = await client.query<{ grantor: string }>(
+    `select pg_get_userbyid(grantor) as grantor from pg_auth_members
+     where roleid = 'users_editor'::regrole and member = (select oid from pg_roles where rolname = $1)`,
+    [role],
+  );
+  for (const { grantor } of rows) {
+    const names = [role, grantor].map((name) => client.escapeIdentifier(name));
+    const revoke = `revoke users_editor from ${names[0]} granted by ${names[1]}`;
+    await client.query(revoke).catch((error: Error) => {
+      throw new Error(`USERS_WRITE=owner needs a superuser, or the role ${grantor}, to run: ${revoke}`, {
+        cause: error,
+      });
+    });
+  }
 }
 
 /** What Postgres stores of a password. Sent in its place, since the statement may end up in the server's log. */

@@ -3,7 +3,7 @@
 do $$
 declare name text;
 begin
-  foreach name in array array['anon', 'authenticated', 'admin', 'service_role', 'auth_owner'] loop
+  foreach name in array array['anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner', 'tasks_owner'] loop
     if not exists (select from pg_roles where rolname = name) then
       execute format('create role %I nologin', name);
     end if;
@@ -18,8 +18,10 @@ begin
     alter role service_role bypassrls;
   end if;
 
-  -- The migrating role hands the tables of authentication to their owner.
-  if not pg_has_role('auth_owner', 'member') then
-    execute format('grant auth_owner to %I', current_user);
-  end if;
+  -- The migrating role hands the tables of authentication, and those of tasks, to their owners.
+  foreach name in array array['auth_owner', 'tasks_owner'] loop
+    if not pg_has_role(name, 'member') then
+      execute format('grant %I to %I', name, current_user);
+    end if;
+  end loop;
 end $$;

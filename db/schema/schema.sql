@@ -3,6 +3,7 @@
 --!include schemas.sql
 --!include caller/functions.sql
 --!include changes/functions.sql
+--!include keywords/functions.sql
 --!include users/table.sql
 --!include users/functions.sql
 --!include users/access.sql
@@ -18,3 +19,6 @@
 --!include comments/events.sql
 --!include accounts/table.sql
 --!include accounts/functions.sql
+--!include tasks/table.sql
+--!include tasks/access.sql
+--!include tasks/functions.sql

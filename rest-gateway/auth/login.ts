@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { verify as verifyHash } from "@node-rs/argon2";
-import { type Identity, nobody } from "../../db/caller.ts";
 import { ApiError } from "../../db/errors.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../principal/tokens.ts";
+import { GATEWAY } from "./gateway.ts";
+import { MAX_PASSWORD } from "./passwords.ts";
 
 type Account = {
   readonly id: string;
@@ -15,7 +16,6 @@ type Account = {
 };
 
 const MAX_USERNAME = 254;
-const MAX_PASSWORD = 128;
 /** Of random bytes. Verified when there is no such account, so that both answers take the same time. */
 const DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$9xRI96Q8p9Nl11NO9unMbQ$bkXvAWEj9tu3pQtfT9B02T92gGv1rcxF/HfFRtXjbGA";
 
@@ -59,9 +59,6 @@ async function keepRefreshToken(database: Transactions, userId: string, token: s
   const text = "select auth_api.keep_refresh_token($1::bigint, decode($2, 'hex'), $3::timestamptz)";
   await database.run(GATEWAY, [{ text, values: [userId, hash, expiresAt] }]);
 }
-
-/** The gateway itself: the login role of its pool, which "none" leaves as it is. */
-const GATEWAY: Identity = { caller: nobody("none"), request: { method: "", path: "", headers: "{}", cookies: "{}" } };
 
 const missingCredentials = () =>
   new ApiError({ status: 400, code: "VALIDATION_ERROR", message: "username and password are required" });

@@ -32,13 +32,99 @@ test("find_account finds nobody for a user without an account", () =>
     expect(await db.owner.callAll("auth_api.find_account", "dora@test.example")).toEqual([]);
   }));
 
-test("a username that is somebody else's e-mail finds the one who has it as username", () =>
+test("find_account finds an account without a username by the e-mail, by the new one when it changes", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
-    const text = "insert into auth_private.accounts (user_id, username, password_hash) values ($1, $2, $3)";
-    await db.owner.rows(text, dora!.id, "ada@example.com", HASH);
-    expect(await db.owner.callAll("auth_api.find_account", "ada@example.com")).toMatchObject([{ user_id: dora!.id }]);
-    expect(await db.owner.callAll("auth_api.find_account", "ada")).toMatchObject([{ user_id: 1 }]);
+    await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
+    const find = (login: string) => db.owner.callAll("auth_api.find_account", login);
+    expect(await find("Dora@test.example")).toMatchObject([{ user_id: dora!.id }]);
+    await db.as(dora!).rows("update users set email = 'other@test.example' where id = $1", dora!.id);
+    expect(await find("other@test.example")).toMatchObject([{ user_id: dora!.id }]);
+    expect(await find("dora@test.example")).toEqual([]);
+  }));
+
+test("find_account looks into the indexes", () =>
+  inTransaction(async (db) => {
+    await db.owner.rows(
+      `with made as (insert into users (name, email) select 'U', 'u' || i || '@test.example' from generate_series(1, 5000) as i
+         returning id)
+       insert into auth_private.accounts (user_id, username, password_hash) select id, 'u' || id, $1 from made`,
+      HASH,
+    );
+    await db.owner.rows("analyze users, auth_private.accounts");
+    // The function's own statement: what stands between the marks of its body.
+    const { body } = await db.owner.row("select prosrc as body from pg_proc where proname = 'find_account'");
+    const plan = JSON.stringify(await db.owner.rows(`explain ${body.replaceAll("login", "'u77'")}`));
+    for (const index of ["accounts_username_key", "users_email_key", "accounts_pkey"]) expect(plan).toContain(index);
+    expect(plan).not.toContain("Seq Scan");
+  }));
+
+const register = (caller: TestCaller, given: object = {}) => {
+  const user = { name: "Dora", email: "Dora@test.example", age: 20, username: "dora", hash: HASH, ...given };
+  return caller.call("auth_api.register", user.name, user.email, user.age, user.username, user.hash);
+};
+
+test("register makes a user and his account, and gives the id", () =>
+  inTransaction(async (db) => {
+    const id = await register(db.owner);
+    const user = await db.owner.row("select name, email, age from users where id = $1", id);
+    expect(user).toEqual({ name: "Dora", email: "Dora@test.example", age: 20 });
+    const account = await db.owner.row("select * from auth_private.accounts where user_id = $1", id);
+    expect(account).toMatchObject({ username: "dora", password_hash: HASH, role: "authenticated", permissions: [] });
+    for (const login of ["dora", "DORA", "dora@test.example"])
+      expect(await db.owner.callAll("auth_api.find_account", login)).toMatchObject([{ user_id: id, disabled: false }]);
+  }));
+
+test.each([null, "Dora@test.example", "dora@TEST.example"])(
+  "register with the username %j: the e-mail is the login, whatever it becomes",
+  (username) =>
+    inTransaction(async (db) => {
+      const id = await register(db.owner, { username });
+      const account = await db.owner.row("select username from auth_private.accounts where user_id = $1", id);
+      expect(account).toEqual({ username: null });
+    }),
+);
+
+const taken = { code: "23505", schema: "auth_private", table: "accounts", constraint: "accounts_username_key" };
+const malformed = { code: "23514", constraint: "accounts_username_format" };
+
+test.each([
+  ["an e-mail that is registered", { email: "ADA@example.com" }, { code: "23505", constraint: "users_email_key" }],
+  ["somebody else's username", { username: "ADA" }, taken],
+  [
+    "somebody else's e-mail as username",
+    { username: "Ada@example.com" },
+    { ...taken, message: "username already taken" },
+  ],
+  ["a username that could become somebody's e-mail", { username: "x@test.example" }, malformed],
+  ["an empty username", { username: "" }, malformed],
+  ["a blank in the username", { username: "do ra" }, malformed],
+  ["a colon in the username, which ends it in Basic credentials", { username: "do:ra" }, malformed],
+  ["a control character in the username", { username: "do\u0007ra" }, malformed],
+  ["a username of more than 100 characters", { username: "x".repeat(101) }, malformed],
+  ["a user who breaks a rule", { age: -1 }, { code: "23514", constraint: "users_age_range" }],
+  ["no name", { name: null }, { code: "23502", table: "users", column: "name" }],
+  ["a password in clear text", { hash: "secret" }, { code: "23514", constraint: "accounts_password_hash_format" }],
+  ["no password", { hash: null }, { code: "23502", table: "accounts", column: "password_hash" }],
+])("register refuses %s, and leaves no user behind", (_what, given, error) =>
+  inTransaction(async (db) => {
+    const count = () => db.owner.row("select count(*) from users");
+    const before = await count();
+    await expect(register(db.owner, given)).rejects.toMatchObject(error);
+    expect(await count()).toEqual(before);
+  }),
+);
+
+test("a username of a hundred characters, of any letters, will do", () =>
+  inTransaction(async (db) => expect(await register(db.owner, { username: "ü".repeat(100) })).toBeGreaterThan(0)));
+
+test("nobody's e-mail becomes somebody else's username: a name has no @, an e-mail always one", () =>
+  inTransaction(async (db) => {
+    const [dora] = await db.users("Dora");
+    await register(db.owner, { email: "eve@test.example", username: "eve" });
+    expect(await db.as(dora!).outcome("update users set email = 'eve' where id = $1", dora!.id)).toBe("23514");
+    const text = "update auth_private.accounts set username = 'dora@test.example' where username = 'eve'";
+    expect(await db.owner.outcome(text)).toBe("23514");
   }));
 
 test("keep_refresh_token remembers the token by its hash", () =>
@@ -68,6 +154,7 @@ test("keep_refresh_token keeps a token once", () =>
   }));
 
 test.each([
+  ["a username that is an e-mail", "username", "dora@test.example", malformed],
   ["a username that differs in case only", "username", "ADA", { code: "23505", constraint: "accounts_username_key" }],
   ["a role that is none of the callers'", "role", "service_role", { code: "23514", constraint: "accounts_role_known" }],
   [
@@ -100,6 +187,7 @@ test.each([
   "truncate auth_private.refresh_tokens",
   "select auth_api.find_account('ada')",
   "select auth_api.keep_refresh_token(1, sha256('token'), now())",
+  "select auth_api.register('Dora', 'dora@test.example', 20, null, '$argon2id$')",
   "select * from internal.seeds",
   "delete from internal.seeds",
 ])("no role of the API may: %s", (text) =>
@@ -109,10 +197,12 @@ test.each([
   }),
 );
 
-test("the functions do what their owner may, and that is no more than reading users", () =>
+test("the functions do what their owner may, and that is no more than reading and adding users", () =>
   inTransaction(async (db) => {
     const owner = new TestCaller(db.client, "auth_owner", {});
     expect(await owner.outcome("select from users where id = 1")).toBe(1);
+    expect(await owner.outcome("insert into users (name, email) values ('Dora', 'dora@test.example')")).toBe(1);
+    expect(await owner.outcome("insert into users (name, email, avatar_url) values ('D', 'd@d.d', null)")).toBe("42501");
     for (const text of ["update users set name = 'x'", "delete from users", "select from articles", "create role x"])
       expect(await owner.outcome(text)).toBe("42501");
   }));

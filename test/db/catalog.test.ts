@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 
 const OURS = "('public', 'auth', 'internal', 'auth_api', 'auth_private')";
-const API_ROLES = "('anon', 'authenticated', 'admin', 'service_role')";
+const API_ROLES = "('anon', 'authenticated', 'admin', 'users_editor', 'service_role')";
 
 /** What the whole database must keep to: a query for what does not, and a breach that it finds. */
 const RULES: readonly (readonly [rule: string, exceptions: string, breach: string, found: string[]])[] = [
@@ -87,11 +87,24 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
   [
     "no role of the API looks into auth_private or auth_api",
     `select role || ' in ' || schema as name
-     from unnest(array['anon', 'authenticated', 'admin', 'service_role']) as role,
+     from unnest(array['anon', 'authenticated', 'admin', 'users_editor', 'service_role']) as role,
        unnest(array['auth_private', 'auth_api']) as schema
      where has_schema_privilege(role, schema, 'usage') or has_schema_privilege(role, schema, 'create')`,
     "grant usage on schema auth_api to authenticated",
     ["admin in auth_api", "authenticated in auth_api"],
+  ],
+  [
+    "an editor of users is granted nothing but users, and is what no other role may become",
+    `select c.oid::regclass::text as name from pg_class as c, aclexplode(c.relacl) as granted
+     where granted.grantee = 'users_editor'::regrole and c.oid <> 'public.users'::regclass
+     union all
+     select p.oid::regprocedure::text from pg_proc as p, aclexplode(p.proacl) as granted
+     where granted.grantee = 'users_editor'::regrole and p.oid <> 'internal.user_text(text, text)'::regprocedure
+     union all
+     select m.member::regrole::text from pg_auth_members as m
+     where m.roleid = 'users_editor'::regrole and not (select rolcanlogin from pg_roles where oid = m.member)`,
+    "grant select on articles to users_editor; grant execute on function auth.uid() to users_editor; grant users_editor to anon",
+    ["anon", "articles", "auth.uid()"],
   ],
   [
     "no role of the API is granted anything in auth_private, nor on seeds",
@@ -104,15 +117,22 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
   [
     "no role of the API makes anything in a schema",
     `select role || ' in ' || nspname as name
-     from unnest(array['anon', 'authenticated', 'admin', 'service_role', 'auth_owner']) as role, pg_namespace
+     from unnest(array['anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner']) as role, pg_namespace
      where nspname in ('public', 'auth', 'internal', 'extensions') and has_schema_privilege(role, oid, 'create')`,
     "grant create on schema public to public",
-    ["admin in public", "anon in public", "auth_owner in public", "authenticated in public", "service_role in public"],
+    [
+      "admin in public",
+      "anon in public",
+      "auth_owner in public",
+      "authenticated in public",
+      "service_role in public",
+      "users_editor in public",
+    ],
   ],
   [
     "only the service empties tables, and nobody of the API makes triggers or references",
     `select role || ' ' || c.oid::regclass as name
-     from unnest(array['anon', 'authenticated', 'admin']) as role, pg_class as c
+     from unnest(array['anon', 'authenticated', 'admin', 'users_editor']) as role, pg_class as c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
        and has_table_privilege(role, c.oid, 'truncate, references, trigger')`,
     "grant all on comments to anon",
@@ -121,7 +141,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
   [
     "insert and update are granted by column",
     `select role || ' ' || c.oid::regclass as name
-     from unnest(array['anon', 'authenticated', 'admin']) as role, pg_class as c
+     from unnest(array['anon', 'authenticated', 'admin', 'users_editor']) as role, pg_class as c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v')
        and has_table_privilege(role, c.oid, 'insert, update')`,
     "grant insert on comments to authenticated",
@@ -271,6 +291,7 @@ describe("the login roles", () => {
     ["data", "anon", "done"],
     ["data", "authenticated", "done"],
     ["data", "admin", "done"],
+    ["data", "users_editor", "42501"],
     ["data", "service_role", "42501"],
     ["data", "auth_owner", "42501"],
     ["data", "postgres", "42501"],
@@ -279,11 +300,13 @@ describe("the login roles", () => {
     ["service", "anon", "42501"],
     ["service", "authenticated", "42501"],
     ["service", "admin", "42501"],
+    ["service", "users_editor", "42501"],
     ["service", "auth_owner", "42501"],
     ["service", "postgres", "42501"],
     ["auth", "anon", "42501"],
     ["auth", "authenticated", "42501"],
     ["auth", "admin", "42501"],
+    ["auth", "users_editor", "42501"],
     ["auth", "service_role", "42501"],
     ["auth", "auth_owner", "42501"],
     ["auth", "postgres", "42501"],
@@ -329,6 +352,29 @@ describe("the login roles", () => {
     const { rows } = await open.auth!.query("select name from auth_api.find_account('ada')");
     expect(rows).toEqual([{ name: "Ada Lovelace" }]);
     expect(await attempt("auth", "select auth_api.keep_refresh_token(1, sha256('token'), now())")).toBe("done");
+  });
+
+  test("only data becomes users_editor, only where everyone may change users, and no more once that is over", async () => {
+    const secret = "a secret for the tests of roles";
+    const become = (kind: keyof Logins) => attempt(kind, "select set_config('role', 'users_editor', true)");
+    await provisionLogins(database.url, database.url, secret, "open");
+    expect([await become("data"), await become("service"), await become("auth")]).toEqual(["done", "42501", "42501"]);
+    expect(await attempt("data", "set local role users_editor", "delete from users where id = 4")).toBe("done");
+    await provisionLogins(database.url, database.url, secret, "owner");
+    expect(await become("data")).toBe("42501");
+  });
+
+  test("what another owner has granted is taken back too", async () => {
+    const [login, other] = [`${database.name}_data`, `${database.name}_other`];
+    await database.owner.query(`create role ${other}; grant users_editor to ${other} with admin option`);
+    await database.owner.query(`set role ${other}; grant users_editor to ${login}; reset role`);
+    try {
+      expect(await attempt("data", "set local role users_editor")).toBe("done");
+      await provisionLogins(database.url, database.url, "a secret for the tests of roles", "owner");
+      expect(await attempt("data", "set local role users_editor")).toBe("42501");
+    } finally {
+      await database.owner.query(`drop role ${other}`);
+    }
   });
 
   test("provisioning again gives the same passwords, and a new secret new ones", async () => {

@@ -149,3 +149,19 @@ test("a comment without content is refused", () =>
     const comment = db.as(ada).call("create_comment", article.id, null);
     await expect(comment).rejects.toMatchObject({ code: "23502", column: "content" });
   }));
+
+test.each([
+  ["A", ["A comment."]],
+  ["COMMENT.", ["A comment."]],
+  ["_", []],
+  ["%", []],
+  [null, []],
+])("the keyword %j finds the comments %j", (keyword, contents) =>
+  inTransaction(async (db) => {
+    const { ada, article } = await adasComment(db);
+    const text = `select content from comments as c
+      where c.article_id = $1 and internal.comment_matches(c, $2)`;
+    for (const caller of [db.anon, db.as(ada), db.service])
+      expect((await caller.rows(text, article.id, keyword)).map(({ content }) => content)).toEqual(contents);
+  }),
+);

@@ -106,15 +106,116 @@ test("nobody empties the table, nor locks it", () =>
     expect(anon).toBe("42501");
   }));
 
-test("updated_at follows a change of the row, and only a change", () =>
+test.each(["age = age + 1", "age = age"])("updated_at is that of the last update, created_at stays: %s", (change) =>
   inTransaction(async (db) => {
     const ada = await db.owner.row("select * from users where email = 'ada@example.com'");
-    const same = await db.as(ada).row("update users set age = age where id = $1 returning *", ada.id);
-    expect(same.updated_at).toEqual(ada.updated_at);
-    const older = await db.as(ada).row("update users set age = age + 1 where id = $1 returning *, now()", ada.id);
-    expect(older.updated_at).toEqual(older.now);
-    expect(older.created_at).toEqual(ada.created_at);
+    const written = await db.as(ada).row(`update users set ${change} where id = $1 returning *, now()`, ada.id);
+    expect(written.updated_at).not.toEqual(ada.updated_at);
+    expect(written.updated_at).toEqual(written.now);
+    expect(written.created_at).toEqual(ada.created_at);
+  }),
+);
+
+test.each([
+  ["reads all users", "select name, email, created_at from users where id = $1"],
+  ["changes name, e-mail and age of everyone", "update users set name = 'A', email = 'a@b.c', age = 1 where id = $1"],
+  ["deletes everyone", "delete from users where id = $1"],
+])("an editor of users %s", (_what, text) =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    expect(await db.editor.outcome(text, ada!.id)).toBe(1);
+  }),
+);
+
+test("what an editor changes has the updated_at of that moment, and is bound by the constraints", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const written = await db.editor.row("update users set age = 1 where id = $1 returning *, now()", ada!.id);
+    expect(written.updated_at).toEqual(written.now);
+    expect(await db.editor.outcome("update users set email = 'bob@example.com' where id = $1", ada!.id)).toBe("23505");
+    expect(await db.editor.outcome("update users set age = -1 where id = $1", ada!.id)).toBe("23514");
   }));
+
+test("a user who is deleted by an editor takes his account along, and stays while there are articles of his", () =>
+  inTransaction(async (db) => {
+    const [dora] = await db.users("Dora");
+    const account = "insert into auth_private.accounts (user_id, password_hash) values ($1, '$argon2id$')";
+    await db.owner.rows(account, dora!.id);
+    expect(await db.editor.rows("delete from users where id = $1 returning id", dora!.id)).toHaveLength(1);
+    expect(await db.owner.rows("select from auth_private.accounts where user_id = $1", dora!.id)).toEqual([]);
+    // 23001 since PostgreSQL 18, 23503 before.
+    expect(await db.editor.outcome("delete from users where id = 1")).toMatch(/^(23001|23503)$/);
+  }));
+
+test.each([
+  "insert into users (name, email) values ('Dora', 'dora@test.example')",
+  "update users set avatar_url = 'https://a.example/a.png'",
+  "update users set created_at = now()",
+  "update users set updated_at = now()",
+  "truncate users cascade",
+  "select from articles",
+  "insert into articles (title, content) values ('A title', 'Some content.')",
+  "update articles set title = 'A title'",
+  "delete from articles",
+  "select from comments",
+  "insert into comments (article_id, content) values (1, 'A comment.')",
+  "delete from comments",
+  "select from article_translations",
+  "select from auth_private.accounts",
+  "select auth_api.find_account('ada')",
+  "select auth_api.register('Dora', 'dora@test.example', 20, null, '$argon2id$')",
+  "select from internal.seeds",
+  "select auth.uid()",
+  "select me()",
+  "select create_user(row(null, 'Dora', 'dora@test.example', null, null, null, null)::users)",
+  "select delete_article(1)",
+])("an editor of users does nothing else: %s", (text) =>
+  inTransaction(async (db) => {
+    expect(await db.editor.outcome(text)).toBe("42501");
+  }),
+);
+
+/** The e-mails of the users that a keyword finds. */
+const found = async (caller: TestCaller, keyword: string | null) =>
+  (await caller.rows("select email from users as u where internal.user_matches(u, $1) order by id", keyword)).map(
+    ({ email }) => email,
+  );
+
+test.each([
+  ["in the name", "lovel"],
+  ["in the e-mail", "ada@exam"],
+  ["whatever its case", "LOVELACE"],
+])("a keyword finds a user %s", (_where, keyword) =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    for (const caller of [db.anon, db.as(ada!), db.as(ada!, "admin"), db.service])
+      expect(await found(caller, keyword)).toEqual(["ada@example.com"]);
+  }),
+);
+
+test.each(["Lovelace\nada", "Lovelaceada", "%ada%", "a_a", "ada\\", null])("the keyword %j finds no user", (keyword) =>
+  inTransaction(async (db) => expect(await found(db.anon, keyword)).toEqual([])),
+);
+
+test("a keyword is looked for in the trigram index, also by a plan that is kept", () =>
+  inTransaction(async (db) => {
+    await db.owner.rows(
+      `insert into users (name, email) select md5(i::text), 'user' || i || '@test.example' from generate_series(1, 20000) as i`,
+    );
+    await db.owner.rows("analyze users");
+    const text = "select * from users as u where internal.user_matches(u, $1) order by id limit 10";
+    expect(JSON.stringify(await db.anon.rows(`explain ${text}`, "user19999"))).toContain("users_search_idx");
+    await db.owner.rows("set local plan_cache_mode = force_generic_plan");
+    expect(JSON.stringify(await db.anon.rows(`explain ${text}`, "user19999"))).toContain("users_search_idx");
+  }));
+
+test.each(["name", "created_at"])("users sorted by %s are read from an index", (column) =>
+  inTransaction(async (db) => {
+    await db.owner.rows("set local enable_seqscan = off; set local enable_sort = off");
+    const plan = await db.anon.rows(`explain select * from users order by ${column}, id limit 10`);
+    expect(JSON.stringify(plan)).toContain(`users_${column}_id_idx`);
+  }),
+);
 
 test("create_user signs somebody up, and keeps what the caller may not say out", () =>
   inTransaction(async (db) => {

@@ -1,18 +1,24 @@
 -- How a user signs in. A user without an account can be read, but not signed in.
 create table auth_private.accounts (
   user_id       bigint primary key references public.users on delete cascade,
-  username      text not null,
+  username      text, -- null: signs in with the e-mail alone
   password_hash text not null, -- argon2id, as a PHC string
   role          text not null default 'authenticated',
   permissions   text[] not null default '{}',
   disabled_at   timestamptz, -- null while the account may sign in
   created_at    timestamptz not null default now(),
 
+  -- An e-mail has an @, so that no login is one user's name and another's e-mail. Basic credentials end a name at the colon.
+  constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
   constraint accounts_role_known check (role in ('authenticated', 'admin')),
   constraint accounts_password_hash_format check (password_hash like '$argon2id$%')
 );
 -- Login.
 create unique index accounts_username_key on auth_private.accounts (lower(username));
+
+comment on index auth_private.accounts_username_key is 'username already taken';
+comment on constraint accounts_username_format on auth_private.accounts is
+  'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
 
 -- Refresh tokens that were issued, by their SHA-256: a token that is not here is worth nothing.
 create table auth_private.refresh_tokens (

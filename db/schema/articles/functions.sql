@@ -112,10 +112,6 @@ comment on function public.delete_article(bigint) is $$
 Removes the article and its comments; false when there is none. Raises 42501 to anyone but the author.
 $$;
 
-create or replace function internal.substring_pattern(keyword text) returns text
-language sql immutable strict parallel safe
-return '%' || pg_catalog.regexp_replace(keyword, '([\\%_])', '\\\1', 'g') || '%';
-
 create or replace function internal.any_tag_matches(tags text[], pattern text) returns boolean
 language sql immutable parallel safe
 return exists (select from pg_catalog.unnest(tags) as tag where tag ilike pattern);
@@ -210,7 +206,7 @@ Articles that share tags with this one, most first.
 $$;
 
 grant execute on function
-  internal.refuse_article(bigint, text), internal.substring_pattern(text), internal.any_tag_matches(text[], text),
+  internal.refuse_article(bigint, text), internal.any_tag_matches(text[], text),
   internal.article_matches(public.articles, text)
   to anon, authenticated, service_role;
 grant execute on function

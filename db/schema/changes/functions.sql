@@ -53,6 +53,6 @@ begin
   return new;
 end $$;
 
-comment on function internal.touch() is 'Writes updated_at when a row really changes.';
+comment on function internal.touch() is 'Writes updated_at; the trigger says at which changes.';
 
 

@@ -21,4 +21,5 @@ drop policy if exists "authors delete their own comments, admins all" on public.
 create policy "authors delete their own comments, admins all" on public.comments for delete to authenticated
   using (author_id = (select auth.uid()) or (select auth.is_admin()));
 
-grant execute on function public.create_comment(bigint, text) to anon, authenticated, service_role;
+grant execute on function public.create_comment(bigint, text), internal.comment_matches(public.comments, text)
+  to anon, authenticated, service_role;

@@ -19,3 +19,7 @@ comment on function public.create_comment(bigint, text) is $$
 @notNull
 Adds a comment; its author is the caller. Raises P0002 when there is no such article.
 $$;
+
+create or replace function internal.comment_matches(comment public.comments, keyword text) returns boolean
+language sql immutable parallel safe
+return comment.content ilike internal.substring_pattern(keyword);

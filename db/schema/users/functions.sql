@@ -35,3 +35,9 @@ end $$;
 
 comment on function public.users_avatar(public.users, integer) is
   'Address of the user''s picture, `size` pixels wide; null when the user has none.';
+
+create or replace function internal.user_matches(person public.users, keyword text) returns boolean
+language sql immutable parallel safe
+-- The first condition is for the trigram index; the others keep a match from reaching over the end of a field.
+return internal.user_text(person.name, person.email) ilike internal.substring_pattern(keyword)
+  and (person.name ilike internal.substring_pattern(keyword) or person.email ilike internal.substring_pattern(keyword));

@@ -1,3 +1,12 @@
+-- What a keyword is looked for in, one field a line.
+create or replace function internal.user_text(name text, email text) returns text
+language plpgsql immutable parallel safe set search_path = '' as $$
+begin
+  return name || e'\n' || email;
+end $$;
+
+grant execute on function internal.user_text(text, text) to anon, authenticated, users_editor, service_role, auth_owner;
+
 create table public.users (
   id         bigint generated always as identity primary key,
   name       text not null,
@@ -17,9 +26,16 @@ create table public.users (
 
 -- Two addresses that differ only in case are one; login by e-mail.
 create unique index users_email_key on public.users (lower(email));
+-- users by keyword.
+create index users_search_idx on public.users using gin (internal.user_text(name, email) extensions.gin_trgm_ops);
+-- users sorted by name.
+create index users_name_id_idx on public.users (name, id);
+-- users sorted by the time when they signed up.
+create index users_created_at_id_idx on public.users (created_at, id);
 
+-- Every update counts, also one that changes nothing.
 create or replace trigger _100_timestamps before update on public.users
-  for each row when (old.* is distinct from new.*) execute function internal.touch();
+  for each row execute function internal.touch();
 
 comment on table public.users is $$
 @behavior +query:resource:list -query:resource:connection
@@ -31,7 +47,7 @@ comment on column public.users.email is 'Unique among users, whatever its case.'
 comment on column public.users.age is 'In years, 0 to 150.';
 comment on column public.users.avatar_url is E'@behavior -select\nAddress of a picture, http or https.';
 comment on column public.users.created_at is 'When the user signed up.';
-comment on column public.users.updated_at is 'When the user last changed.';
+comment on column public.users.updated_at is 'When the user was last written.';
 
 -- The comment of a constraint is the message that a client gets when a value breaks it.
 comment on index public.users_email_key is 'email already registered';
