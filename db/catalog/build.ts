@@ -2,7 +2,7 @@ import type { Catalog } from "./catalog.ts";
 import { Columns } from "./columns.ts";
 import { compositesOf } from "./composites.ts";
 import { ComputedOf } from "./computed.ts";
-import { constraintMessagesOf } from "./constraint-messages.ts";
+import { constraintsOf, messagesOf } from "./constraints.ts";
 import { Functions } from "./functions.ts";
 import { buildRoles, Grants } from "./grants.ts";
 import { Keys } from "./keys.ts";
@@ -36,6 +36,7 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
   const servedFunctions = rows.functions.filter(({ isServed }) => isServed);
   const tablesIn = groupBySchema(await mapInTurns(relations.served, (row) => buildTable(row, tableParts)));
   const functionsIn = groupBySchema((await mapInTurns(servedFunctions, (row) => functions.build(row) ?? [])).flat());
+  const constraints = constraintsOf(rows.constraints);
   const schemas = rows.schemas.filter(({ isServed }) => isServed);
   return Object.freeze({
     version,
@@ -57,7 +58,8 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
     postgis: rows.extensions.find(({ name }) => name === "postgis")?.schema ?? null,
     notNullDomains: types.notNullDomains(),
     mediaHandlers: mediaHandlersOf(rows.mediaHandlers, relations, types),
-    constraintMessages: constraintMessagesOf(rows.constraintComments),
+    constraints,
+    constraintMessages: messagesOf(constraints),
   });
 }
 

@@ -18,8 +18,20 @@ export type Catalog = {
   /** Domains that refuse null, as the SQL text that TypeShape.domain has. */
   readonly notNullDomains: ReadonlySet<string>;
   readonly mediaHandlers: readonly MediaHandler[];
-  /** Comments of constraints, for clients that break one. */
+  /** Constraints and unique indexes of all tables, served or not: `public.users.users_email_key`. Not those that refuse null. */
+  readonly constraints: ReadonlyMap<string, Constraint>;
+  /** Their comments, for clients that break one. */
   readonly constraintMessages: ConstraintMessages;
+};
+
+/** A rule that a row may break. */
+export type Constraint = {
+  /** Its comment without smart tags: what the client is told. */
+  readonly message: string | null;
+  /** The columns that it looks at, or that must be unique; `lower(email)` looks at email. */
+  readonly columns: readonly string[];
+  /** SQL text of a CHECK; null for other rules, and on tables that no served one is made of. */
+  readonly check: string | null;
 };
 
 /** `create aggregate lines_of(tags) (…, stype = "text/plain")`: makes what is sent as text/plain of rows of tags. */

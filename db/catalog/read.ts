@@ -1,5 +1,5 @@
 import type { Pool, QueryResult } from "pg";
-import { CONSTRAINT_COMMENTS, type ConstraintCommentRow } from "./constraint-messages.ts";
+import { CONSTRAINTS, type ConstraintRow } from "./rows/constraints.ts";
 import { CASTS, type CastRow, FUNCTIONS, type FunctionRow } from "./rows/functions.ts";
 import { FOREIGN_KEYS, type ForeignKeyRow, KEYS, type KeyRow } from "./rows/keys.ts";
 import { MEDIA_HANDLERS, type MediaHandlerRow } from "./rows/media-handlers.ts";
@@ -23,7 +23,7 @@ export type CatalogRows = {
   readonly mediaHandlers: readonly MediaHandlerRow[];
   readonly roles: readonly RoleRow[];
   readonly acls: readonly AclRow[];
-  readonly constraintComments: readonly ConstraintCommentRow[];
+  readonly constraints: readonly ConstraintRow[];
   readonly extensions: readonly { readonly name: string; readonly schema: string }[];
 };
 
@@ -49,7 +49,7 @@ const PARTS: Readonly<Record<keyof CatalogRows, string>> = {
   mediaHandlers: MEDIA_HANDLERS,
   roles: ROLES,
   acls: ACLS,
-  constraintComments: CONSTRAINT_COMMENTS,
+  constraints: CONSTRAINTS,
   extensions: EXTENSIONS,
 };
 
