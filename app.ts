@@ -2,18 +2,31 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from "express";
 import type { Logger } from "pino";
 import { ApiError, internalError } from "./db/errors.ts";
+import { type AddressReader, addressReader, type Trust } from "./http/address.ts";
 import { ambiguityOf } from "./http/ambiguous.ts";
 import { cors } from "./http/cors.ts";
 import { type Head, setHead } from "./http/head.ts";
-import { type Health, healthHandler, liveHandler, onlyWhenReady } from "./http/health.ts";
+import { type Health, healthHandler, liveHandler } from "./http/health.ts";
+import { byMethod } from "./http/methods.ts";
+import { MemoryBuckets, RateLimit } from "./http/rate-limit.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { securityHeaders } from "./http/security-headers.ts";
-import { sendProblem } from "./rest-gateway/conventions/problem.ts";
+import { interfaceAt, serviceUnavailable, tooManyRequests, turnAway } from "./interfaces.ts";
+import {
+  DOCUMENTATION,
+  RestError,
+  type RestProblem,
+  restProblemOf,
+  sendProblem,
+} from "./rest-gateway/conventions/problem.ts";
+import { errorsHandler } from "./rest-gateway/docs/errors.ts";
+import type { ResourceInterface } from "./rest-gateway/resources/index.ts";
 
 /** The interfaces, mounted once they are ready. */
 export type Routes = {
   readonly graphql: Handler | null;
   readonly tables: (request: IncomingMessage, response: ServerResponse, head: Head) => Promise<void>;
+  readonly resources: ResourceInterface;
   readonly explorer: RequestHandler | null;
   readonly docs: RequestHandler | null;
   readonly auth: RequestHandler | null;
@@ -27,45 +40,60 @@ export type AppOptions = {
   readonly health: Health;
   readonly corsOrigins: readonly string[];
   readonly trustProxy: readonly string[];
+  /** Requests a minute from one address; 0 is no limit. */
+  readonly rateLimit: number;
   /** Null until the service is ready. */
   routes(): Routes | null;
 };
 
-/** `express` serves everything but GraphQL and the tables; `listener` is where every HTTP request arrives. */
-export type App = { readonly express: Express; readonly listener: RequestListener };
+/** `listener` is where every HTTP request arrives. */
+export type App = {
+  readonly listener: RequestListener;
+  /** Null where there is none. */
+  readonly rateLimit: RateLimit | null;
+  readonly addressOf: AddressReader;
+};
 
 export function createApp(options: AppOptions): App {
+  const { log, health, trustProxy, rateLimit: limit } = options;
   const app = createExpress(options);
-  const arrive = arrival(options);
+  const addressOf = addressReader(trustProxy.length === 0 ? null : (app.get("trust proxy fn") as Trust));
+  const rateLimit = limit === 0 ? null : new RateLimit(limit, new MemoryBuckets({ limit }), addressOf);
+  const arrive = arrival(options, rateLimit);
   const listener: RequestListener = (request, response) =>
     arrive(request, response, (head) => {
-      const routes = options.health.state() === "ready" ? options.routes() : null;
-      const { url = "" } = request;
+      const state = health.state();
+      const routes = state === "ready" ? options.routes() : null;
       // Express takes as long for a request as all else that we do about HTTP: the two main roads go by it.
-      const fail = (error: unknown) => answerError(options.log, error, response, head.requestId);
-      if (routes && isUnder("/rest/v1", url)) return void routes.tables(request, response, head).catch(fail);
+      const asked = interfaceAt(request.url!);
+      const fail = (error: unknown) => answerError(log, error, response, head.requestId);
+      if (routes === null && asked !== "rest") return turnAway({ request, response, head }, serviceUnavailable(state));
+      if (routes && asked === "tables") return void routes.tables(request, response, head).catch(fail);
+      if (routes?.resources.serves(request.url!))
+        return void routes.resources.handle(request, response, head).catch(fail);
       setHead(response, head);
-      if (!routes?.graphql || !isGraphQL(url)) return app(request, response);
+      if (!routes?.graphql || asked !== "graphql") return app(request, response);
       routes.graphql(request, response).catch(fail);
     });
-  return { express: app, listener };
+  return { listener, rateLimit, addressOf };
 }
-
-const isGraphQL = (url: string) => url === "/graphql" || url.startsWith("/graphql?");
-
-const isUnder = (base: string, url: string) =>
-  url.startsWith(base) && (url.length === base.length || url[base.length] === "/" || url[base.length] === "?");
 
 function createExpress({ log, health, trustProxy, routes }: AppOptions): Express {
   const app = express();
   app.disable("x-powered-by");
   app.enable("strict routing");
+  app.enable("case sensitive routing");
   app.set("etag", false);
   app.set("trust proxy", trustProxy);
 
-  app.get("/live", liveHandler);
-  app.get("/health", healthHandler(health));
-  app.use(onlyWhenReady(health.state));
+  app.all("/live", byMethod({ GET: liveHandler }));
+  app.all("/health", byMethod({ GET: healthHandler(health) }));
+  app.all(DOCUMENTATION, byMethod({ GET: errorsHandler() }));
+  app.use((_request, _response, next) => {
+    const state = health.state();
+    if (state !== "ready") throw new RestError(serviceUnavailable(state));
+    next();
+  });
   app.use(optional(() => routes()!.explorer));
   app.use(optional(() => routes()!.docs));
   app.use(optional(() => routes()!.auth));
@@ -87,12 +115,14 @@ const optional =
 type Arrival = (request: IncomingMessage, response: ServerResponse, next: (head: Head) => void) => void;
 
 /** What every request gets: an id, a line in the log, the headers of every answer. */
-function arrival({ log, corsOrigins }: AppOptions): Arrival {
+function arrival({ log, corsOrigins }: AppOptions, rateLimit: RateLimit | null): Arrival {
   const { headers: corsHeaders, handle: handleCors } = cors(corsOrigins);
   const ofEveryAnswer = [...securityHeaders(), ...corsHeaders];
   return (request, response, next) => {
     const requestId = requestIdOf(request);
-    const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...ofEveryAnswer] };
+    const taken = rateLimit?.count(request);
+    const ofLimit = taken ? rateLimit!.headersOf(taken) : [];
+    const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...ofLimit, ...ofEveryAnswer] };
     const start = performance.now();
     const { url = "/" } = request;
     response.once("finish", () => logRequest(log, request, url, response, requestId, performance.now() - start));
@@ -104,7 +134,10 @@ function arrival({ log, corsOrigins }: AppOptions): Arrival {
     }
     // A preflight is answered there and then.
     if (request.method === "OPTIONS") setHead(response, head);
-    handleCors(request, response, () => next(head));
+    handleCors(request, response, () => {
+      if (taken?.isOver) turnAway({ request, response, head }, tooManyRequests(taken));
+      else next(head);
+    });
   };
 }
 
@@ -138,11 +171,19 @@ function levelOf(status: number): "error" | "info" | "debug" {
 const requestIdOn = (response: ServerResponse) => String(response.getHeader("X-Request-Id"));
 
 function answerError(log: Logger, error: unknown, response: ServerResponse, requestId: string): void {
-  const problem = error instanceof ApiError ? error.problem : internalError();
-  if (!(error instanceof ApiError)) log.error({ requestId, err: error }, "unhandled error");
+  const problem = problemOf(error);
+  if (problem === null) log.error({ requestId, err: error }, "unhandled error");
   if (response.headersSent) response.destroy();
-  else sendProblem(response, problem, requestId);
+  else sendProblem(response, problem ?? restProblemOf(internalError()), requestId);
 }
 
-const notFound = () =>
-  ({ status: 404, code: "RESOURCE_NOT_FOUND", message: "there is nothing at this address" }) as const;
+function problemOf(error: unknown): RestProblem | null {
+  if (error instanceof RestError) return error.problem;
+  return error instanceof ApiError ? restProblemOf(error.problem) : null;
+}
+
+const notFound = (): RestProblem => ({
+  status: 404,
+  code: "RESOURCE_NOT_FOUND",
+  message: "there is nothing at this address",
+});

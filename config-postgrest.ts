@@ -125,6 +125,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   DB_EXTRA_SEARCH_PATH: "public",
   DB_AGGREGATES: "off",
   DB_MAX_ROWS: "0",
+  RATE_LIMIT: "0",
   SAFE_UPDATE: "off",
 };
 

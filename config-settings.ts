@@ -1,6 +1,8 @@
 import { z } from "zod";
 import {
   anonymousRole,
+  day,
+  dialects,
   functionName,
   host,
   httpUrl,
@@ -188,6 +190,62 @@ export const SETTINGS = {
   ),
   docs: setting("DOCS", orUnset(onOff), "", "The reference page at /docs; on for the embedded database, else off."),
   serverTiming: setting("SERVER_TIMING", onOff, "on", "Whether the table interface tells its times in Server-Timing."),
+  usersWrite: setting(
+    "USERS_WRITE",
+    orUnset(oneOf("open", "owner")),
+    "",
+    "Who changes and deletes users at /users: open is everyone, also without credentials; owner is each user himself, and admins. open on the embedded database, else owner.",
+  ),
+  usersDialect: setting(
+    "USERS_DIALECT",
+    dialects,
+    "",
+    "Variants for clients of the resources that name none in Prefer: detail, flat, envelope, partial, case, with commas in between.",
+  ),
+  maxRecords: setting("API_MAX_RECORDS", integer(1, 100_000), "10000", "Records that one POST to a resource may make."),
+  v1Status: setting(
+    "API_V1_STATUS",
+    oneOf("supported", "deprecated", "retired"),
+    "supported",
+    "How far version 1 of the resources has come: deprecated is told with each answer, retired is refused.",
+  ),
+  v1Sunset: setting(
+    "API_V1_SUNSET",
+    orUnset(day),
+    "",
+    "The day that version 1 ends, such as 2027-06-30; told while it is deprecated.",
+  ),
+  v1Guide: setting(
+    "API_V1_GUIDE",
+    orUnset(httpUrl),
+    "",
+    "Where the way to version 2 is explained; told while version 1 is deprecated.",
+  ),
+  taskConcurrency: setting("TASK_CONCURRENCY", integer(1, 100), "2", "Tasks that each process runs at the same time."),
+  taskTimeout: setting(
+    "TASK_TIMEOUT",
+    integer(0, 86_400_000),
+    "600000",
+    "Milliseconds until Postgres cancels a statement of a task; 0 is never.",
+  ),
+  taskMaxPending: setting(
+    "TASK_MAX_PENDING",
+    integer(1, 1_000_000),
+    "100",
+    "Tasks of one caller that may wait or run; all who are not signed in are one.",
+  ),
+  taskMaxResultBytes: setting(
+    "TASK_MAX_RESULT_BYTES",
+    integer(1, 268_435_456),
+    "67108864",
+    "Bytes that the result of a task may have.",
+  ),
+  taskRetention: setting(
+    "TASK_RETENTION",
+    integer(0, 315_360_000),
+    "604800",
+    "Seconds that tasks and their results are kept after their end.",
+  ),
   maxDepth: setting("GRAPHQL_MAX_DEPTH", integer(1, 1000), "15", "Levels of fields that an operation may have."),
   maxComplexity: setting(
     "GRAPHQL_MAX_COMPLEXITY",
@@ -244,6 +302,12 @@ export const SETTINGS = {
     integer(1, 1000),
     "64",
     "Levels of brackets that JSON and GraphQL documents may have.",
+  ),
+  rateLimit: setting(
+    "RATE_LIMIT",
+    integer(0, 1_000_000),
+    "600",
+    "Requests a minute that one address may send to each process; 0 is no limit.",
   ),
   wsMaxConnections: setting("WS_MAX_CONNECTIONS", integer(1, 1_000_000), "10000", "Open WebSockets."),
   wsMaxPerAddress: setting(

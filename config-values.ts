@@ -2,6 +2,7 @@ import { createPrivateKey } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./rest-gateway/principal/claim-path.ts";
+import { DIALECTS } from "./rest-gateway/resources/parse/preferences.ts";
 
 /** A wrong setting; the message is one line that says which and what it may be. */
 export class ConfigError extends Error {}
@@ -161,3 +162,12 @@ function isRsaKey(pem: string): boolean {
     return false;
   }
 }
+
+/** A day in the calendar, as the moment that it begins in UTC. */
+export const day = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2027-06-30")
+  .refine((text) => new Date(text).toJSON()?.startsWith(text) === true, "must be a day such as 2027-06-30")
+  .transform((text) => new Date(text));
+
+export const dialects = list.pipe(z.array(z.enum(DIALECTS, { error: `must name some of ${DIALECTS.join(", ")}` })));

@@ -1,6 +1,7 @@
 import { readPostgrest, type Translated } from "./config-postgrest.ts";
 import { SETTINGS, type Setting } from "./config-settings.ts";
 import { ConfigError, parseValue } from "./config-values.ts";
+import type { UsersWrite } from "./db/cluster/provision.ts";
 import { isJwk, readJwks } from "./rest-gateway/principal/keys.ts";
 
 export { ConfigError } from "./config-values.ts";
@@ -8,11 +9,12 @@ export { ConfigError } from "./config-values.ts";
 type Parsed = { readonly [K in keyof typeof SETTINGS]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never };
 
 /** The settings of one run; what depends on whether the database is embedded is settled here. */
-export type Config = Omit<Parsed, "seed" | "graphiql" | "docs"> & {
+export type Config = Omit<Parsed, "seed" | "graphiql" | "docs" | "usersWrite"> & {
   readonly embedded: boolean;
   readonly seed: "demo" | "none";
   readonly graphiql: boolean;
   readonly docs: boolean;
+  readonly usersWrite: UsersWrite;
   /** What every transaction is told besides: `[["app.settings.tenant", "7"]]`. */
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   /** Names of PostgREST's settings that were set and have no meaning here. */
@@ -22,7 +24,7 @@ export type Config = Omit<Parsed, "seed" | "graphiql" | "docs"> & {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings are read from names with these beginnings alone by this service: one that is unknown is a slip of the pen. */
-const FAMILIES = /^(DB|GRAPHQL|JWT|REST|WS)_/;
+const FAMILIES = /^(API|DB|GRAPHQL|JWT|REST|USERS|WS)_/;
 
 /**
  * Reads and checks the settings, under our names and under PostgREST's; the only reader of the environment. Throws
@@ -49,6 +51,7 @@ export function readConfig(environment: Environment = process.env): Config {
     seed: parsed.seed || (embedded ? "demo" : "none"),
     graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
     docs: parsed.docs === "" ? embedded : parsed.docs,
+    usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
     appSettings,
     ignored,
   };
@@ -89,6 +92,7 @@ function refuseContradictions(parsed: Parsed, embedded: boolean): void {
     [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL needs a DATABASE_URL"],
     [embedded && !migrate, "MIGRATE=off needs a DATABASE_URL"],
     [!migrate && parsed.seed === "demo", "SEED=demo needs MIGRATE=on"],
+    [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open needs MIGRATE=on"],
     [migrate && parsed.anonymousRole === "", "DB_ANON_ROLE=none needs MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM needs MIGRATE=off"],
     // Others know it: it may be the public half of a pair.

@@ -65,6 +65,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     },
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
+    rateLimit: config.rateLimit,
     routes: () => parts?.routes ?? null,
   });
   let gate: UpgradeGate | undefined;
@@ -123,8 +124,8 @@ function openGate(app: App, server: Server, config: Config, { graphql }: Parts, 
       heartbeat: HEARTBEAT,
     },
     isAllowedOrigin: allowsOrigin(config.corsOrigins),
-    // Express works out the address behind trusted proxies; it lends its request to do so.
-    addressOf: (request: IncomingMessage) => Object.setPrototypeOf(request, app.express.request).ip ?? "",
+    addressOf: app.addressOf,
+    rateLimit: app.rateLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
 }

@@ -146,7 +146,7 @@ class Workers {
 }
 
 /** The server belongs to the primary process. */
-const shared = ({ logins, listenUrl }: OpenedDatabase): OpenedDatabase => ({ logins, listenUrl, cluster: null });
+const shared = (opened: OpenedDatabase): OpenedDatabase => ({ ...opened, cluster: null });
 
 function tell(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => {});

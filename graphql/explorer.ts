@@ -1,6 +1,7 @@
 import { type RequestHandler, Router } from "express";
 import { ruruHTML } from "ruru/server";
 import { serveStatic } from "ruru/static";
+import { byMethod } from "../http/methods.ts";
 
 const STATIC_PATH = "/graphiql/static/";
 
@@ -26,11 +27,8 @@ export function explorerRouter(): Router {
       .type("html")
       .send(page);
   };
-  const router = Router();
-  router.get("/graphiql", html);
-  router.use((request, response, next) => {
-    if (request.url.startsWith(STATIC_PATH)) serveStatic(STATIC_PATH)(request, response, next);
-    else next();
-  });
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all("/graphiql", byMethod({ GET: html }));
+  router.all(`${STATIC_PATH}*file`, byMethod({ GET: serveStatic(STATIC_PATH) }));
   return router;
 }

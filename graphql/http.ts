@@ -2,10 +2,11 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller } from "../db/caller.ts";
 import { requestCookies, requestHeaders } from "../db/caller.ts";
-import { ApiError, type ConstraintMessages, internalError, type Problem } from "../db/errors.ts";
+import { ApiError, type ConstraintMessages, internalError } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { ClientGone } from "../http/client-gone.ts";
 import type { Engine, GraphQLRequest } from "./engine.ts";
+import { type Answer, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
 
 export type GraphQLHttpOptions = {
@@ -22,9 +23,6 @@ export type GraphQLHttpOptions = {
 
 const RETRY_SECONDS = "5";
 
-type MediaType = "application/json" | "application/graphql-response+json";
-type Answer = { readonly status: number; readonly body: string };
-
 /**
  * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json every well-formed request is
  * answered 200; application/graphql-response+json, when asked for, tells a document that can't be executed by 400.
@@ -34,14 +32,7 @@ export function graphqlHandler(
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   return async (request, response) => {
     const mediaType = mediaTypeOf(request.headers.accept);
-    const { status, body } = await answerTo(request, response, mediaType, options);
-    response.appendHeader("Vary", "Accept");
-    response.writeHead(status, {
-      "Content-Type": `${mediaType}; charset=utf-8`,
-      "Content-Length": Buffer.byteLength(body),
-      "Cache-Control": "no-store",
-    });
-    response.end(body);
+    sendAnswer(response, mediaType, await answerTo(request, response, mediaType, options));
   };
 }
 
@@ -128,10 +119,6 @@ function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: nu
 
 const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code === "INTERNAL_ERROR";
 
-function refusal({ status, code, message }: Problem, extensions: { requestId?: string } = {}): Answer {
-  return { status, body: JSON.stringify({ errors: [{ message, extensions: { code, ...extensions } }] }) };
-}
-
 /** The id that the answer carries in its header. */
 const idOf = (request: IncomingMessage, response: ServerResponse, options: GraphQLHttpOptions): string =>
   String(response.getHeader("X-Request-Id") ?? options.requestIdOf(request));
@@ -183,22 +170,3 @@ function requestOf(body: unknown): GraphQLRequest {
 }
 
 const refuse = (status: number, message: string) => new ApiError({ status, code: "VALIDATION_ERROR", message });
-
-const NEW_TYPE = "application/graphql-response+json";
-
-/** `application/json` unless the client prefers the newer type, which it must name. */
-function mediaTypeOf(accept: string | undefined): MediaType {
-  const ranges = new Map(accept?.split(",").map((range) => mediaRangeOf(range)));
-  const wanted = ranges.get(NEW_TYPE) ?? 0;
-  const json = ranges.get("application/json") ?? ranges.get("application/*") ?? ranges.get("*/*") ?? 0;
-  return wanted > 0 && wanted >= json ? NEW_TYPE : "application/json";
-}
-
-/** ` Application/JSON;q=0.5` → `["application/json", 0.5]` */
-function mediaRangeOf(range: string): [type: string, quality: number] {
-  const [type = "", ...parameters] = range.toLowerCase().split(";");
-  const quality = parameters
-    .map((parameter) => /^\s*q=([\d.]+)\s*$/.exec(parameter)?.[1])
-    .find((value) => value !== undefined);
-  return [type.trim(), Number(quality ?? 1)];
-}

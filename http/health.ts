@@ -30,15 +30,6 @@ export const liveHandler: RequestHandler = (_request, response) => {
   response.set("Cache-Control", "no-store").json({ status: "ok" });
 };
 
-/** Turns requests away while the service is starting or stopping. */
-export function onlyWhenReady(state: () => ServiceState): RequestHandler {
-  return (_request, response, next) => {
-    if (state() === "ready") return next();
-    response.status(503).set("Retry-After", RETRY_SECONDS).set("Connection", "close");
-    response.json({ error: { code: "INTERNAL_ERROR", message: `the service is ${state()}: try again` } });
-  };
-}
-
 async function reasonOf({ state, ping }: Health): Promise<string | null> {
   if (state() !== "ready") return state();
   const answered = ping().then(

@@ -2,7 +2,9 @@ import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { AddressReader } from "./address.ts";
 import { ambiguityOf } from "./ambiguous.ts";
+import type { RateLimit } from "./rate-limit.ts";
 
 export type SocketLimits = {
   /** Open sockets in all. */ readonly connections: number;
@@ -25,7 +27,9 @@ export type UpgradeGateOptions = {
   readonly limits: SocketLimits;
   /** Whether a page from this origin may connect; programs send none. */
   isAllowedOrigin(origin: string): boolean;
-  addressOf(request: IncomingMessage): string;
+  readonly addressOf: AddressReader;
+  /** Null where there is none. */
+  readonly rateLimit: RateLimit | null;
   onSocketError(error: Error): void;
 };
 
@@ -78,9 +82,13 @@ export class UpgradeGate {
   #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until ws takes over nobody listens: a reset by the client would end the process.
     socket.on("error", this.#options.onSocketError);
-    const route = this.#options.routes.find(({ path }) => path === pathOf(request));
+    const { routes, rateLimit } = this.#options;
+    const taken = rateLimit?.count(request);
+    const limits = taken ? rateLimit!.headersOf(taken) : [];
+    const route = routes.find(({ path }) => path === pathOf(request));
     const refusal = this.#refuse(request, route);
-    if (refusal !== null || !route) answer(socket, refusal ?? 404);
+    if (taken?.isOver) answer(socket, 429, [...limits, "Retry-After", String(taken.retryAfter)]);
+    else if (refusal !== null || !route) answer(socket, refusal ?? 404, limits);
     else this.#open(request, socket, head, route);
   }
 
@@ -148,9 +156,12 @@ export class UpgradeGate {
 
 const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
 
-function answer(socket: Duplex, status: number): void {
-  const retry = status === 503 || status === 429 ? "Retry-After: 5\r\n" : "";
-  const text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${retry}Connection: close\r\nContent-Length: 0\r\n\r\n`;
+/** `headers` are names and values by turns. */
+function answer(socket: Duplex, status: number, headers: readonly string[]): void {
+  const all = [...headers, "Connection", "close", "Content-Length", "0"];
+  const isPassing = status === 503 || status === 429;
+  if (isPassing && !headers.includes("Retry-After")) all.push("Retry-After", "5");
+  const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   // Both ways: a client that never ends its own would keep the connection.
-  socket.end(text, () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`, () => socket.destroy());
 }

@@ -12,6 +12,7 @@ async function serve(state: ServiceState, ping: () => Promise<void> = async () =
     health: { state: () => state, ping, details: () => ({ details: {} }) },
     corsOrigins: ["*"],
     trustProxy: [],
+    rateLimit: 0,
     routes: () => null,
   });
   const server = createServer(app.listener).listen(0, "127.0.0.1");
@@ -47,13 +48,29 @@ test.each(["starting", "draining"] as const)(
       retryAfter: "5",
       body: { status: "unavailable", reason: state },
     });
-    for (const path of ["/graphql", "/auth/login", "/nothing"]) {
-      expect(await get(url + path)).toMatchObject({
+    const message = `the service is ${state}: try again`;
+    for (const path of ["/auth/login", "/nothing"]) {
+      expect(await get(url + path)).toEqual({
         status: 503,
         retryAfter: "5",
-        body: { error: { code: "INTERNAL_ERROR", message: `the service is ${state}: try again` } },
+        cacheControl: "no-store",
+        body: {
+          error: {
+            code: "INTERNAL_ERROR",
+            message,
+            requestId: expect.stringMatching(/^[\w-]{36}$/),
+            timestamp: expect.any(String),
+            documentation: "/docs/errors",
+          },
+          timestamp: expect.any(String),
+          status: 503,
+        },
       });
     }
+    const errors = [{ message, extensions: { code: "INTERNAL_ERROR" } }];
+    expect(await get(`${url}/graphql`)).toMatchObject({ status: 503, retryAfter: "5", body: { errors } });
+    const tables = { code: "PGRST000", message, details: null, hint: null };
+    expect(await get(`${url}/rest/v1/users`)).toMatchObject({ status: 503, retryAfter: "5", body: tables });
     expect(await get(`${url}/live`)).toMatchObject({ status: 200, body: { status: "ok" } });
   },
 );

@@ -1,7 +1,8 @@
-import { Router } from "express";
-import { ApiError } from "../../db/errors.ts";
+import { type RequestHandler, Router } from "express";
 import type { Transactions } from "../../db/transaction.ts";
 import { type BodyLimits, readJson } from "../../http/body.ts";
+import { byMethod } from "../../http/methods.ts";
+import { contentHandler } from "../conventions/content.ts";
 import type { Tokens } from "../principal/tokens.ts";
 import { login } from "./login.ts";
 
@@ -9,18 +10,18 @@ export type AuthOptions = { readonly database: Transactions; readonly tokens: To
 
 /** `/auth/login` and the public keys. */
 export function authRouter({ database, tokens, limits }: AuthOptions): Router {
-  const router = Router();
-  router.post("/auth/login", async (request, response) => {
+  const signIn: RequestHandler = async (request, response) => {
     response.set("Cache-Control", "no-store");
     const pair = await login(database, tokens, await readJson(request, limits));
     response.json(pair);
+  };
+  const keys = contentHandler({
+    type: "application/json; charset=utf-8",
+    text: JSON.stringify(tokens.jwks()),
+    headers: { "Cache-Control": "public, max-age=300" },
   });
-  router.all("/auth/login", (_request, response) => {
-    response.set("Allow", "POST").set("Cache-Control", "no-store");
-    throw new ApiError({ status: 405, code: "VALIDATION_ERROR", message: "use POST" });
-  });
-  router.get("/.well-known/jwks.json", (_request, response) => {
-    response.set("Cache-Control", "public, max-age=300").json(tokens.jwks());
-  });
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all("/auth/login", byMethod({ POST: signIn }));
+  router.all("/.well-known/jwks.json", byMethod({ GET: keys }));
   return router;
 }

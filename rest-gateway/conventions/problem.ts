@@ -54,8 +54,7 @@ export const RETRY_SECONDS = "5";
 export function problemBody(problem: RestProblem, requestId: string, dialect: ErrorDialect = "nested"): string {
   const { status, code, message, hint, faults = [], members } = problem;
   if (dialect === "detail") return JSON.stringify({ detail: { code, message }, ...members });
-  if (dialect === "flat")
-    return JSON.stringify({ error: code, message, field: faults[0]?.field ?? null, ...members });
+  if (dialect === "flat") return JSON.stringify({ error: code, message, field: faults[0]?.field ?? null, ...members });
 
   const timestamp = new Date().toISOString();
   const told = faults.length > 0 ? { details: faults, fields: fieldsOf(faults) } : null;

@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
+import { byMethod } from "../../http/methods.ts";
+import { contentHandler } from "../conventions/content.ts";
 
 export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
 const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
@@ -13,9 +15,9 @@ export type DocsOptions = {
 
 /** `/docs`: the reference of the table interface, by Scalar, from this service alone. */
 export function docsRouter({ anonKey }: DocsOptions): Router {
-  const router = Router({ strict: true });
-  router.get("/docs", pageHandler(anonKey));
-  router.get(BUNDLE_PATH, bundleHandler());
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all("/docs", byMethod({ GET: pageHandler(anonKey) }));
+  router.all(BUNDLE_PATH, byMethod({ GET: bundleHandler() }));
   return router;
 }
 
@@ -58,7 +60,7 @@ const CONTENT_SECURITY_POLICY = [
 ].join("; ");
 
 function pageHandler(anonKey: string | null): RequestHandler {
-  const page = `<!doctype html>
+  const text = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -73,13 +75,11 @@ function pageHandler(anonKey: string | null): RequestHandler {
 </body>
 </html>
 `;
-  return (_request, response) => {
-    response
-      .set("Content-Security-Policy", CONTENT_SECURITY_POLICY)
-      .set("Cache-Control", "no-cache")
-      .type("html")
-      .send(page);
-  };
+  return contentHandler({
+    type: "text/html; charset=utf-8",
+    text,
+    headers: { "Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-cache" },
+  });
 }
 
 const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Head } from "../../http/head.ts";
+import { isNotModified } from "../conventions/conditional.ts";
 import type { Answer } from "./answer/answer.ts";
 import type { Header } from "./answer/response-settings.ts";
+import { notModified, tagOf } from "./answer/tag.ts";
 import type { TableProblem } from "./problem.ts";
 import type { Stopwatch } from "./stopwatch.ts";
 
@@ -17,12 +19,15 @@ export type Destination = {
   readonly watch?: Stopwatch | null;
 };
 
-/** Sends an answer as it is: the body is not looked at. */
-export function sendAnswer({ request, response, head, watch }: Destination, sent: Answer): void {
-  const { status, headers, given, body } = sent;
+/** Sends an answer, or that the client has it already: the body is passed on as it is. */
+export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {
+  const etag = tagOf(request.method!, answered);
+  const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
+  const { status, headers, given, body } = isKnown ? notModified(answered) : answered;
   const isBodiless = hasNoBody(request, status);
   const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response)];
   for (const [name, value] of headers) all.push(name, value);
+  if (etag !== null) all.push("ETag", etag);
   if (watch) all.push("Server-Timing", watch.text);
   if (!isBodiless) all.push("Content-Length", String(body?.length ?? 0));
   response.writeHead(status, given ? replaced(all, given) : all);
@@ -34,7 +39,8 @@ export function sendAnswer({ request, response, head, watch }: Destination, sent
 /** Bytes of a body that goes out in one write with the head, as one text; two writes cost more than to copy it. */
 const ONE_WRITE = 16_384;
 
-const hasNoBody = ({ method }: IncomingMessage, status: number) => method === "HEAD" || status === 204;
+const hasNoBody = ({ method }: IncomingMessage, status: number) =>
+  method === "HEAD" || status === 204 || status === 304;
 
 /** What a function has set takes the place of our headers of the same name. */
 function replaced(all: readonly string[], given: readonly Header[]): string[] {

@@ -93,8 +93,8 @@ describe("authentication rule 7: POST /auth/login obtains a token", () => {
     }
   });
 
-  test.each(["GET", "PUT", "DELETE"])("%s: 405, Allow: POST", async (method) => {
+  test.each(["GET", "PUT", "DELETE"])("%s: 405, Allow: POST, OPTIONS", async (method) => {
     const answer = await send("/auth/login", { method });
-    expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"]);
+    expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
   });
 });

@@ -393,6 +393,7 @@ describe("limits", () => {
       limits: { connections: 10, connectionsPerAddress: 10, messageBytes: 1000, messageRate: 100, heartbeat: 100 },
       isAllowedOrigin: () => true,
       addressOf: () => "",
+      rateLimit: null,
       onSocketError: () => {},
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -37,6 +37,7 @@ function npm(command: readonly string[], { dataDir, settings = {}, as }: StartOp
       HOME: dirname(dataDir),
       npm_config_update_notifier: "false",
       PORT: "0",
+      RATE_LIMIT: "0",
       DATA_DIR: dataDir,
       ...settings,
     },

@@ -94,6 +94,8 @@ export class TestCaller {
 export class TestTransaction {
   readonly owner: TestCaller;
   readonly anon: TestCaller;
+  /** Whoever comes to /users without credentials where USERS_WRITE=open. */
+  readonly editor: TestCaller;
   readonly service: TestCaller;
   readonly client: pg.Client;
 
@@ -101,6 +103,7 @@ export class TestTransaction {
     this.client = client;
     this.owner = new TestCaller(client, "none", {});
     this.anon = new TestCaller(client, "anon", { role: "anon" });
+    this.editor = new TestCaller(client, "users_editor", { role: "users_editor" });
     this.service = new TestCaller(client, "service_role", { role: "service_role" });
   }
 

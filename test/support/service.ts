@@ -52,6 +52,7 @@ export async function startTestService(
     PORT: "0",
     LOG_LEVEL: "silent",
     SEED: "none",
+    RATE_LIMIT: "0",
     ...settings,
   };
   const config = readConfig(environment);

@@ -116,6 +116,7 @@ const isTelling = ({ code, detail }: DatabaseError) =>
 export const SERVICE_CODES: Readonly<Record<number, string>> = {
   413: "PGRST102",
   415: "PGRST102",
+  429: "PT429",
   503: "PGRST000",
   504: "PGRST003",
 };

@@ -1,0 +1,106 @@
+import { describe, expect, test } from "vitest";
+import { useService } from "../../support/http-client.ts";
+import { openRaw } from "../../support/raw-socket.ts";
+
+const { send, service } = useService({ DOCS: "on", GRAPHIQL: "on" });
+
+const READ = "GET, HEAD, OPTIONS";
+/** Addresses, and the methods that they have. */
+const ADDRESSES: readonly (readonly [path: string, allow: string])[] = [
+  ["/live", READ],
+  ["/health", READ],
+  ["/docs", READ],
+  ["/docs/scalar-1.72.1.js", READ],
+  ["/docs/errors", READ],
+  ["/graphiql", READ],
+  ["/graphiql/static/ruru.js", READ],
+  ["/auth/login", "POST, OPTIONS"],
+  ["/.well-known/jwks.json", READ],
+];
+const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"];
+
+describe.each(ADDRESSES)("%s", (path, allow) => {
+  const allowed = allow.split(", ");
+
+  test("OPTIONS: 204 with Allow", async () => {
+    const { status, headers, text } = await send(path, { method: "OPTIONS" });
+    expect([status, headers.get("allow"), text]).toEqual([204, allow, ""]);
+  });
+
+  test.each(METHODS.filter((method) => !allowed.includes(method)))("%s: 405 with Allow, in JSON", async (method) => {
+    const { status, headers, text, json } = await send(path, { method });
+    expect([status, headers.get("allow")]).toEqual([405, allow]);
+    expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+    if (method === "HEAD") return expect(text).toBe("");
+    expect(json).toMatchObject({
+      error: {
+        code: "VALIDATION_ERROR",
+        message: `${method} is not possible here: use ${allow}`,
+        requestId: headers.get("x-request-id"),
+        documentation: "/docs/errors",
+      },
+      status: 405,
+    });
+  });
+});
+
+/** Headers that belong to one answer or connection alone. */
+const OWN = new Set(["date", "x-request-id", "connection", "keep-alive"]);
+const shared = (headers: Headers) => [...headers].filter(([name]) => !OWN.has(name));
+
+test.each(ADDRESSES.filter(([, allow]) => allow === READ).map(([path]) => path))(
+  "HEAD %s has the headers of GET and no body",
+  async (path) => {
+    const get = await send(path);
+    const head = await send(path, { method: "HEAD" });
+    expect([head.status, head.text]).toEqual([200, ""]);
+    expect(shared(head.headers)).toEqual(shared(get.headers));
+  },
+);
+
+const UNKNOWN = ["/nothing", "/live/", "/docs/", "/docs/errors/", "/auth/login/", "/graphiql/", "/LIVE", "/Auth/Login"];
+
+test.each(UNKNOWN)("%s is no address: 404 in JSON by every method, and no body for HEAD", async (path) => {
+  for (const method of METHODS) {
+    const { status, headers, text, json } = await send(path, { method });
+    expect([status, headers.get("content-type")]).toEqual([404, "application/json; charset=utf-8"]);
+    if (method === "HEAD") expect(text).toBe("");
+    else expect(json).toMatchObject({ error: { code: "RESOURCE_NOT_FOUND" }, status: 404 });
+  }
+});
+
+test("a file that the explorer does not have is no address", async () => {
+  expect(await send("/graphiql/static/nothing.js")).toMatchObject({
+    status: 404,
+    json: { error: { code: "RESOURCE_NOT_FOUND" } },
+  });
+});
+
+test("OPTIONS * is answered", async () => {
+  const raw = await openRaw(service().url);
+  raw.write("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  expect((await raw.head()).status).toBe(404);
+});
+
+test("what stays the same has a tag, by which it is asked for again", async () => {
+  for (const path of ["/docs", "/docs/errors", "/.well-known/jwks.json"]) {
+    const etag = (await send(path)).headers.get("etag")!;
+    expect(etag).toMatch(/^"[\w-]{16}"$/);
+    const again = await send(path, { headers: { "if-none-match": `"other", W/${etag}` } });
+    expect([again.status, again.text, again.headers.get("etag")]).toEqual([304, "", etag]);
+    expect((await send(path, { headers: { "if-none-match": '"other"' } })).status).toBe(200);
+  }
+});
+
+describe("/docs/errors", () => {
+  test("says in plain text what the codes mean", async () => {
+    const { status, headers, text } = await send("/docs/errors");
+    expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([
+      200,
+      "text/plain; charset=utf-8",
+      "public, max-age=300",
+    ]);
+    expect(text).toMatch(/^# Errors\n/);
+    expect(text).toContain("USER_NOT_FOUND");
+  });
+});

@@ -1,0 +1,79 @@
+import type { Logger } from "pino";
+import { beforeAll } from "vitest";
+import { createTestDatabase } from "./database.ts";
+import { type DemoUser, startTestService, type TestService } from "./service.ts";
+
+export type ApiReply = {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** Undefined when the answer is no JSON. */
+  readonly json: any;
+};
+
+export type ApiSent = {
+  readonly as?: DemoUser | "service";
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly prefer?: string;
+  /** Text and bytes go as they are, anything else as its JSON. */
+  readonly body?: unknown;
+};
+
+/** How the tests of one file speak to the resources of a service of their own. */
+export type ResourceClient = {
+  service(): TestService;
+  /** `api("PATCH /users/1", { body: { age: 37 }, as: "ada" })`; without a method it is GET. */
+  api(request: string, sent?: ApiSent): Promise<ApiReply>;
+  /** The body of an answer that must be a success. */
+  body(request: string, sent?: ApiSent): Promise<any>;
+  /** `[404, "USER_NOT_FOUND", "there is no user with this id"]` */
+  failure(request: string, sent?: ApiSent): Promise<[status: number, code: string, message: string]>;
+  /** What the owner of the database types into psql. */
+  sql(text: string, ...values: unknown[]): Promise<any[]>;
+};
+
+/** `USERS_WRITE` is open unless `settings` say otherwise; `ddl` is run before the service starts. */
+export function useResources(settings: Readonly<Record<string, string>> = {}, ddl = "", log?: Logger): ResourceClient {
+  let started: TestService;
+  beforeAll(async () => {
+    const database = await createTestDatabase();
+    if (ddl !== "") await database.owner.query(ddl);
+    started = await startTestService({ USERS_WRITE: "open", GRAPHQL_MAX_TABLES: "0", ...settings }, database, log);
+    return () => started.stop();
+  });
+  const api = (request: string, sent: ApiSent = {}) => send(started, request, sent);
+  return {
+    service: () => started,
+    api,
+    async body(request, sent) {
+      const { status, text, json } = await api(request, sent);
+      if (status >= 300) throw new Error(`${request}: ${status} ${text}`);
+      return json;
+    },
+    async failure(request, sent) {
+      const { status, json } = await api(request, sent);
+      return [status, json?.error?.code, json?.error?.message];
+    },
+    sql: async (text, ...values) => (await started.database.owner.query(text, values)).rows,
+  };
+}
+
+async function send({ url, service, token }: TestService, request: string, sent: ApiSent): Promise<ApiReply> {
+  const { as, body, prefer } = sent;
+  const [, method = "GET", path = ""] = /^(?:([A-Z]+) )?(.*)$/.exec(request) ?? [];
+  const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
+  const bearer = as === "service" ? service.tokens.issueKey("service_role") : as && token(as);
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: {
+      ...(bearer && { authorization: `Bearer ${bearer}` }),
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(prefer && { prefer }),
+      ...sent.headers,
+    },
+    ...(body !== undefined && { body: (isRaw ? body : JSON.stringify(body)) as RequestInit["body"] }),
+  });
+  const text = await response.text();
+  const isJson = /^[^;]*json/.test(response.headers.get("content-type") ?? "") && text !== "";
+  return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
+}
