@@ -1,25 +1,29 @@
 import { type Caller, nobody } from "../../db/caller.ts";
-import {
-  anonymousOff,
-  badApiKey,
-  badToken,
-  disagreeingCredentials,
-  expiredToken,
-  noApiKey,
-  serviceKeyInBrowser,
-} from "../table/problem.ts";
 import { bearerToken } from "./bearer.ts";
 import { TokenError, type Verifier } from "./verified-tokens.ts";
 
-export type TableCallerOptions = {
+/** What an interface says to credentials that it does not take, in its own vocabulary. */
+export type Refusals = {
+  noApiKey(): Error;
+  badApiKey(): Error;
+  expiredKey(): Error;
+  badToken(): Error;
+  expiredToken(): Error;
+  disagreeingCredentials(): Error;
+  serviceKeyInBrowser(): Error;
+  anonymousOff(): Error;
+};
+
+export type CallerOptions = {
   readonly tokens: Verifier;
   readonly apiKeyRequired: boolean;
   /** "" when nobody may come without a token. */
   readonly anonymousRole: string;
+  readonly refusals: Refusals;
 };
 
 /** Headers of a request. An empty one is none. */
-export type TableCredentials = {
+export type Credentials = {
   readonly apikey?: string | readonly string[] | undefined;
   readonly authorization?: string | undefined;
   /** Browsers send it; other programs don't. */
@@ -27,40 +31,41 @@ export type TableCredentials = {
 };
 
 /**
- * Who asks the table interface: the header `apikey` lets in, `Authorization: Bearer` may say who it is. Both may carry
+ * Who asks: the header `apikey` lets in, `Authorization: Bearer` may say who it is. Both may carry
  * the same key. A credential that is not good is refused, never passed over for a weaker one.
  */
-export class TableCallers {
-  readonly #options: TableCallerOptions;
+export class Callers {
+  readonly #options: CallerOptions;
   readonly #nobody: Caller;
 
-  constructor(options: TableCallerOptions) {
+  constructor(options: CallerOptions) {
     this.#options = options;
     this.#nobody = nobody(options.anonymousRole);
   }
 
-  /** Throws TableError. */
-  resolve({ apikey, authorization, origin }: TableCredentials): Caller {
+  /** Throws what the refusals make. */
+  resolve({ apikey, authorization, origin }: Credentials): Caller {
     const key = this.#callerOfKey(apikey);
     const bearer = this.#callerOfBearer(authorization);
-    if (origin && (isService(key) || isService(bearer))) throw serviceKeyInBrowser();
+    if (origin && (isService(key) || isService(bearer))) throw this.#options.refusals.serviceKeyInBrowser();
     const caller = this.#agree(key, bearer);
-    if (caller.role === "") throw anonymousOff();
+    if (caller.role === "") throw this.#options.refusals.anonymousOff();
     return caller;
   }
 
-  #callerOfKey(apikey: TableCredentials["apikey"]): Caller | null {
-    const { tokens, apiKeyRequired } = this.#options;
-    if (apikey) return orThrow(() => tokens.verifyKey(String(apikey)), badApiKey, badApiKey);
-    if (apiKeyRequired) throw noApiKey();
+  #callerOfKey(apikey: Credentials["apikey"]): Caller | null {
+    const { tokens, apiKeyRequired, refusals } = this.#options;
+    if (apikey) return orThrow(() => tokens.verifyKey(String(apikey)), refusals.expiredKey, refusals.badApiKey);
+    if (apiKeyRequired) throw refusals.noApiKey();
     return null;
   }
 
   #callerOfBearer(authorization: string | undefined): Caller | null {
     if (!authorization) return null;
+    const { tokens, refusals } = this.#options;
     const token = bearerToken(authorization);
-    if (token === null) throw badToken();
-    return orThrow(() => this.#options.tokens.verify(token), expiredToken, badToken);
+    if (token === null) throw refusals.badToken();
+    return orThrow(() => tokens.verify(token), refusals.expiredToken, refusals.badToken);
   }
 
   /** The anonymous key lets everybody in; every other is somebody, whom the token may not contradict. */
@@ -68,7 +73,7 @@ export class TableCallers {
     if (key === null || bearer === null) return bearer ?? key ?? this.#nobody;
     const isAnybody = key.role === this.#options.anonymousRole;
     if (!isAnybody && (key.role !== bearer.role || key.claims.sub !== bearer.claims.sub))
-      throw disagreeingCredentials();
+      throw this.#options.refusals.disagreeingCredentials();
     return bearer;
   }
 }

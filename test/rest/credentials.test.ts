@@ -2,17 +2,17 @@ import { createHmac, generateKeyPairSync } from "node:crypto";
 import jwt from "jsonwebtoken";
 import { describe, expect, test } from "vitest";
 import type { Caller } from "../../db/caller.ts";
+import { Callers, type Credentials } from "../../rest-gateway/principal/callers.ts";
 import { ForeignTokens } from "../../rest-gateway/principal/foreign-tokens.ts";
 import { foreignKeys } from "../../rest-gateway/principal/keys.ts";
-import { TableCallers, type TableCredentials } from "../../rest-gateway/principal/table-callers.ts";
 import { Tokens } from "../../rest-gateway/principal/tokens.ts";
-import { TableError } from "../../rest-gateway/table/problem.ts";
+import { REFUSALS, TableError } from "../../rest-gateway/table/problem.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";
 const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "web_anon" });
 const others = new Tokens({ secret: `${SECRET}!`, privateKey: "", audience: "", anonymousRole: "web_anon" });
-const callers = new TableCallers({ tokens, apiKeyRequired: true, anonymousRole: "web_anon" });
-const openCallers = new TableCallers({ tokens, apiKeyRequired: false, anonymousRole: "web_anon" });
+const callers = new Callers({ tokens, apiKeyRequired: true, anonymousRole: "web_anon", refusals: REFUSALS });
+const openCallers = new Callers({ tokens, apiKeyRequired: false, anonymousRole: "web_anon", refusals: REFUSALS });
 
 const anon = tokens.issueKey("anon");
 const service = tokens.issueKey("service_role");
@@ -26,7 +26,7 @@ const expiredKey = expired({ role: "anon" });
 const bearer = (token: string) => `Bearer ${token}`;
 
 /** `"authenticated 1"`: role and subject; or status, code and message of what it is refused with. */
-function outcome(credentials: TableCredentials, resolver = callers): string {
+function outcome(credentials: Credentials, resolver = callers): string {
   try {
     const { role, claims } = resolver.resolve(credentials);
     return [role, claims.sub].filter(Boolean).join(" ");
@@ -44,7 +44,7 @@ const EXPIRED = "401 PGRST303 JWT expired";
 const DISAGREE = "401 PGRST301 apikey and Authorization stand for two different callers";
 const BROWSER = "403 42501 the service key must not be used in a browser";
 
-test.each<[string, TableCredentials, string]>([
+test.each<[string, Credentials, string]>([
   ["the anonymous key", { apikey: anon }, "web_anon"],
   ["the anonymous key twice, as clients send it", { apikey: anon, authorization: bearer(anon) }, "web_anon"],
   ["another anonymous key", { apikey: anon, authorization: bearer(tokens.issueKey("anon")) }, "web_anon"],
@@ -89,7 +89,7 @@ test.each<[string, TableCredentials, string]>([
 ])("%s", (_what, credentials, expected) => expect(outcome(credentials)).toBe(expected));
 
 describe("API_KEY_REQUIRED=off", () => {
-  test.each<[string, TableCredentials, string]>([
+  test.each<[string, Credentials, string]>([
     ["nothing", {}, "web_anon"],
     ["a user's token alone", { authorization: bearer(ada) }, "authenticated 1"],
     ["the service key as a token alone", { authorization: bearer(service) }, "service_role"],
@@ -217,9 +217,9 @@ describe("tokens of somebody else", () => {
   describe("as credentials of the table interface", () => {
     const editor = sign({ role: "editor", sub: "7" });
     const resolver = (more: object) =>
-      new TableCallers({ tokens: ofSecret, apiKeyRequired: false, anonymousRole: "web_anon", ...more });
+      new Callers({ tokens: ofSecret, apiKeyRequired: false, anonymousRole: "web_anon", ...more, refusals: REFUSALS });
 
-    test.each<[string, TableCredentials, string]>([
+    test.each<[string, Credentials, string]>([
       ["a token alone", { authorization: bearer(editor) }, "editor 7"],
       ["any token as key", { apikey: editor }, "editor 7"],
       ["it twice", { apikey: editor, authorization: bearer(editor) }, "editor 7"],

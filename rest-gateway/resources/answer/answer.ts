@@ -1,0 +1,53 @@
+import type { Result } from "../../../db/transaction.ts";
+import { answerOf, type Header, type RestAnswer } from "../../conventions/answer.ts";
+import { contentTag } from "../../conventions/conditional.ts";
+import type { Address } from "../parse/address.ts";
+import type { Parameters } from "../parse/parameters.ts";
+import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
+import type { Operation, ResourceRequest } from "../request.ts";
+import { RESULT } from "../write/statement.ts";
+import { answerList } from "./list.ts";
+
+/** What the one row of the statement means. Throws RestError where nothing was done. */
+export function answer(request: ResourceRequest, result: Result, address: Address, parameters: Parameters): RestAnswer {
+  const { operation, resource } = request;
+  const row = result.rows[0];
+  const text = (column: number) => row?.[column]?.toString() ?? null;
+  const state = text(RESULT.state);
+  if (state === null || state === "missing") throw noSuchRow(missingOf(request));
+  if (state === "stale") throw preconditionFailed();
+  if (state === "forbidden") throw notPermitted(resource, operation.kind === "delete" ? "delete" : "change");
+
+  const body = row![RESULT.body] ?? null;
+  if (operation.kind === "delete") return answerOf(204);
+  if (operation.kind === "list") {
+    const { paging } = operation;
+    if (paging.form === "export") return answerOf(200, body);
+    return answerList(paging, body!, Number(text(RESULT.total)), address, parameters);
+  }
+  if (operation.kind === "create" && operation.isMany) return answerOf(201, body);
+  const created = operation.kind === "create";
+  const headers: Header[] = created ? [["Location", locationOf(request, text(RESULT.id)!)]] : [];
+  const modified = text(RESULT.modified);
+  return {
+    ...answerOf(created ? 201 : 200, body, headers),
+    etag: etagOf(request, text(RESULT.version), body!),
+    lastModified: modified === null ? null : new Date(Number(modified) * 1000),
+  };
+}
+
+/** What is not there: the record itself, or that whose collection was asked for. */
+function missingOf({ operation, resource }: ResourceRequest) {
+  const isOfParent = (operation: Operation) => operation.kind === "list" || operation.kind === "create";
+  return isOfParent(operation) && "parent" in operation && operation.parent ? operation.parent.resource : resource;
+}
+
+export const locationOf = ({ resource, style }: ResourceRequest, id: string): string =>
+  `${style.prefix}/${resource.description.name}/${id}`;
+
+/** `"v1-734"`: how it is told, and the version of the row; of an answer that has other rows in it, its content. */
+function etagOf({ style, selection, operation }: ResourceRequest, version: string | null, body: Buffer): string | null {
+  if (operation.kind === "act") return null;
+  if (version === null || selection.relations.length > 0) return contentTag(body);
+  return `"v${style.version}${style.version === 1 && style.isCamel ? "c" : ""}-${version}"`;
+}

@@ -1,0 +1,64 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Head } from "../../../http/head.ts";
+import type { Header, RestAnswer } from "../../conventions/answer.ts";
+import { isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
+import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
+
+export type Destination = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly head: Head;
+};
+
+const VARY = "Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key";
+
+/** Sends an answer, or 304 to a client that has it; `headers` are those of every answer to this request. */
+export function sendAnswer(
+  { request, response, head }: Destination,
+  answer: RestAnswer,
+  headers: readonly Header[],
+  contentType: string,
+): void {
+  const { etag, lastModified, body } = answer;
+  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response)];
+  for (const [name, value] of headers) all.push(name, value);
+  for (const [name, value] of answer.headers) all.push(name, value);
+  if (etag !== null) all.push("ETag", etag);
+  if (lastModified !== null) all.push("Last-Modified", lastModifiedText(lastModified));
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (isRead && answer.status === 200 && isNotModified(request.headers, answer)) {
+    response.writeHead(304, all);
+    response.end();
+  } else {
+    if (body !== null) all.push("Content-Type", contentType, "Content-Length", String(body.length));
+    response.writeHead(answer.status, all);
+    if (body === null || request.method === "HEAD") response.end();
+    else response.end(body.toString("latin1"), "latin1");
+  }
+  finishReading(request);
+}
+
+/** Sends a problem in the dialect that the client speaks. */
+export function sendProblem(
+  { request, response, head }: Destination,
+  problem: RestProblem,
+  headers: readonly Header[],
+  dialect: ErrorDialect,
+): void {
+  const body = Buffer.from(problemBody(problem, head.requestId, dialect));
+  const all = [...head.headers, "Vary", varyOf(response), ...headers.flat(), ...problemHeaders(problem)];
+  response.writeHead(problem.status, [...all, "Content-Length", String(body.length)]);
+  response.end(request.method === "HEAD" ? undefined : body);
+  finishReading(request);
+}
+
+/** CORS has set it already where it asks for the origin. */
+function varyOf(response: ServerResponse): string {
+  const present = response.getHeader("Vary");
+  return present === undefined ? VARY : `${String(present)}, ${VARY}`;
+}
+
+/** What was not read of the body would stand in the way of the next request. */
+function finishReading(request: IncomingMessage): void {
+  if (!request.complete) request.resume();
+}

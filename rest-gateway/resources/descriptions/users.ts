@@ -1,0 +1,37 @@
+import type { Description } from "../description.ts";
+
+export const USERS: Description = {
+  name: "users",
+  singular: "user",
+  about: "Those who write articles and comments.",
+  table: "public.users",
+  fields: {
+    id: {},
+    name: { write: "always", isRequired: true },
+    email: { write: "always", isRequired: true },
+    age: { write: "always" },
+    created_at: {},
+    updated_at: {},
+  },
+  modified: ["updated_at"],
+  missing: "USER_NOT_FOUND",
+  list: "array",
+  pageSize: 10,
+  order: [{ field: "id", direction: "asc" }],
+  sorts: ["id", "name", "email", "age", "created_at", "updated_at"],
+  filters: {
+    name: { field: "name", operator: "is", about: "Users of exactly this name." },
+    email: { field: "email", operator: "is", about: "The user with this e-mail, as it was written." },
+    age: { field: "age", operator: "is", about: "Users of this age." },
+  },
+  search: "internal.user_matches",
+  relations: {},
+  collections: { articles: { resource: "articles", field: "author_id", isCreatable: false } },
+  actions: {},
+  cascade: [
+    { table: "public.comments", column: "author_id" },
+    { table: "public.articles", column: "author_id" },
+  ],
+  editor: "users_editor",
+  hasAccount: true,
+};

@@ -1,0 +1,20 @@
+import type { Caller, RequestContext } from "../../db/caller.ts";
+import type { RestAnswer } from "../conventions/answer.ts";
+
+/** Something beside the resources that lives under the same conventions, such as `/tasks`. */
+export type Endpoint = {
+  /** The methods of an address, OPTIONS among them; null for one that leads nowhere. */
+  methodsAt(segments: readonly string[]): readonly string[] | null;
+  /** Throws RestError. */
+  answer(asked: Asked): Promise<RestAnswer>;
+};
+
+export type Asked = {
+  readonly method: string;
+  readonly segments: readonly string[];
+  readonly search: URLSearchParams;
+  readonly caller: Caller;
+  readonly request: RequestContext;
+  /** What addresses begin with: `/api/v2`, or "". */
+  readonly prefix: string;
+};

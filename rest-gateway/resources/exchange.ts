@@ -1,0 +1,45 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Caller } from "../../db/caller.ts";
+import type { Head } from "../../http/head.ts";
+import type { Header } from "../conventions/answer.ts";
+import type { ErrorDialect } from "../conventions/problem.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import type { Address } from "./parse/address.ts";
+import type { Preferences } from "./parse/preferences.ts";
+import type { Chosen } from "./parse/version.ts";
+import type { ResourceRequest, Style } from "./request.ts";
+
+/** One request on its way; what is learned of it is kept for the answer, and for the answer to its failure. */
+export type Exchange = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly head: Head;
+  readonly preferences: Preferences;
+  address: Address | null;
+  chosen: Chosen | null;
+  caller: Caller | null;
+  parsed: ResourceRequest | null;
+};
+
+/** Addresses in answers lead to the same version, however it was chosen. */
+export const styleOf = ({ version }: Chosen, { prefix }: Address, { dialects }: Preferences): Style => ({
+  version,
+  isCamel: version === 2 || dialects.has("case"),
+  prefix: prefix === "" && version === 2 ? "/api/v2" : prefix,
+});
+
+export function errorDialect({ dialects }: Preferences): ErrorDialect {
+  if (dialects.has("detail")) return "detail";
+  return dialects.has("flat") ? "flat" : "nested";
+}
+
+/** Headers of every answer to the request, whether it fails or not. */
+export function headersOf({ chosen, address, preferences }: Exchange, lifecycle: Lifecycle): Header[] {
+  const headers: Header[] = [];
+  if (chosen) headers.push(["X-API-Version", String(chosen.version)]);
+  if (preferences.applied !== "") headers.push(["Preference-Applied", preferences.applied]);
+  if (chosen && address && lifecycle.isDeprecated(chosen.version)) {
+    headers.push(...lifecycle.headers(address.path.slice(address.prefix.length)));
+  }
+  return headers;
+}

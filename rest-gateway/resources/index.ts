@@ -1,0 +1,155 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Caller, type RequestContext, requestCookies, requestHeaders } from "../../db/caller.ts";
+import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { Database } from "../../db/database.ts";
+import { readBytes } from "../../http/body.ts";
+import { ClientGone } from "../../http/client-gone.ts";
+import type { Head } from "../../http/head.ts";
+import { answerOf, type RestAnswer } from "../conventions/answer.ts";
+import { newUserOf, type Register, readingOf } from "./accounts.ts";
+import { answer, locationOf } from "./answer/answer.ts";
+import { withDeprecation } from "./answer/deprecation.ts";
+import { internalProblem, restProblem } from "./answer/problem.ts";
+import { sendAnswer, sendProblem } from "./answer/send.ts";
+import type { CurrentResources } from "./current.ts";
+import type { Endpoint } from "./endpoint.ts";
+import { type Exchange, errorDialect, headersOf, styleOf } from "./exchange.ts";
+import type { Lifecycle } from "./lifecycle.ts";
+import { type Address, firstSegment, isVersioned, parseAddress } from "./parse/address.ts";
+import { Parameters } from "./parse/parameters.ts";
+import { type PreferenceParser, refuseUnknown } from "./parse/preferences.ts";
+import { type ParseLimits, parseRequest } from "./parse/request.ts";
+import { methodsOf, parseRoute, type Route } from "./parse/route.ts";
+import { chooseVersion } from "./parse/version.ts";
+import { methodNotAllowed, nothingHere } from "./problem.ts";
+import { Runner } from "./runner.ts";
+import { type AcceptsTasks, isWork, workOf } from "./work.ts";
+
+export type ResourceOptions = {
+  readonly resources: CurrentResources;
+  readonly database: Pick<Database, "forRole">;
+  readonly catalog: Pick<LiveCatalog, "current">;
+  readonly anonymousRole: string;
+  readonly limits: ParseLimits;
+  readonly preferences: PreferenceParser;
+  readonly lifecycle: Lifecycle;
+  /** Whether those without credentials may change what has an editor in its description. */
+  readonly isOpen: boolean;
+  /** By their first segment. */
+  readonly endpoints: ReadonlyMap<string, Endpoint>;
+  /** Null where nobody signs in. */
+  readonly register: Register | null;
+  /** Null where there are none. */
+  readonly tasks: AcceptsTasks | null;
+  callerOf(headers: IncomingMessage["headers"], apiKey: string | null): Caller;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+const HAS_BODY = new Set(["POST", "PUT", "PATCH"]);
+
+/** `/users`, `/articles`, `/comments` and all that has a description: credential → parse → write → run → answer. */
+export class ResourceInterface {
+  readonly #options: ResourceOptions;
+  readonly #runner: Runner;
+  readonly #names: ReadonlySet<string>;
+
+  constructor(options: ResourceOptions) {
+    this.#options = options;
+    this.#runner = new Runner(options);
+    this.#names = new Set([...options.resources.names, ...options.endpoints.keys()]);
+  }
+
+  /** Whether the address is a matter of this interface. */
+  serves(url: string): boolean {
+    return this.#names.has(firstSegment(url)) || isVersioned(url);
+  }
+
+  /** Answers every request that it serves, those that fail too. */
+  async handle(request: IncomingMessage, response: ServerResponse, head: Head): Promise<void> {
+    const preferences = this.#options.preferences.parse(request.headers.prefer);
+    const exchange: Exchange = {
+      request,
+      response,
+      head,
+      preferences,
+      address: null,
+      chosen: null,
+      caller: null,
+      parsed: null,
+    };
+    const { lifecycle } = this.#options;
+    try {
+      const answered = await this.#answer(exchange);
+      const { contentType, version } = exchange.chosen!;
+      const told = lifecycle.isDeprecated(version) ? withDeprecation(answered, lifecycle.block) : answered;
+      sendAnswer(exchange, told, headersOf(exchange, lifecycle), contentType);
+    } catch (error) {
+      this.#fail(error, exchange);
+    }
+  }
+
+  async #answer(exchange: Exchange): Promise<RestAnswer> {
+    const { lifecycle, endpoints, callerOf } = this.#options;
+    const { headers, method = "GET", url = "/" } = exchange.request;
+    const address = parseAddress(url);
+    exchange.address = address;
+    const parameters = new Parameters(address.search);
+    exchange.chosen = chooseVersion(address.version, headers, parameters.get("version"), lifecycle.supported);
+    refuseUnknown(exchange.preferences);
+    const endpoint = endpoints.get(address.segments[0]!);
+    const route = endpoint ? null : parseRoute(address.segments, this.#options.resources.byName);
+    const methods = route ? methodsOf(route) : endpoint!.methodsAt(address.segments);
+    if (methods === null) throw nothingHere();
+    if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
+    if (!methods.includes(method)) throw methodNotAllowed(method, methods);
+    const caller = callerOf(headers, parameters.get("api_key"));
+    exchange.caller = caller;
+    if (route) return this.#serve(exchange, address, route, parameters);
+    const request = contextOf(exchange.request, address);
+    const search = new URLSearchParams(address.search);
+    return endpoint!.answer({ method, segments: address.segments, search, caller, request, prefix: address.prefix });
+  }
+
+  async #serve(exchange: Exchange, address: Address, route: Route, parameters: Parameters): Promise<RestAnswer> {
+    const { limits, register, tasks } = this.#options;
+    const { preferences, request: sent } = exchange;
+    const { headers, method = "GET" } = sent;
+    const body = HAS_BODY.has(method) ? await readBytes(sent, limits.size) : null;
+    const style = styleOf(exchange.chosen!, address, preferences);
+    const incoming = { method, route, parameters, headers, body, style, preferences };
+    const isAsync = tasks !== null && preferences.respondsAsync;
+    const { request, account } = parseRequest({ ...incoming, isExport: isAsync && method === "GET" }, limits);
+    exchange.parsed = request;
+    const context = contextOf(sent, address);
+    if (isAsync && isWork(request)) return tasks.accept(workOf(exchange, body), address.prefix);
+
+    const identity = this.#runner.identity(request, exchange.caller!, context);
+    const signal = new ClientGone(exchange.response);
+    if (account === null || register === null) {
+      return answer(request, await this.#runner.run(request, identity, signal), address, parameters);
+    }
+    const id = await register(newUserOf(request, account), account.password);
+    const reading = readingOf(request, id);
+    const made = answer(reading, await this.#runner.run(reading, identity, signal), address, parameters);
+    return { ...made, status: 201, headers: [["Location", locationOf(request, id)]] };
+  }
+
+  #fail(error: unknown, exchange: Exchange): void {
+    if (exchange.response.destroyed) return;
+    const { catalog, anonymousRole, lifecycle, onInternalError } = this.#options;
+    const { constraints, constraintMessages } = catalog.current;
+    const { parsed: request, caller, head } = exchange;
+    const isAnonymous = caller === null || caller.role === anonymousRole;
+    const problem = restProblem(error, { request, isAnonymous, constraints, constraintMessages });
+    if (!problem) onInternalError(error, head.requestId);
+    const headers = headersOf(exchange, lifecycle);
+    sendProblem(exchange, problem ?? internalProblem(), headers, errorDialect(exchange.preferences));
+  }
+}
+
+const contextOf = ({ method = "GET", headers }: IncomingMessage, { path }: Address): RequestContext => ({
+  method,
+  path,
+  headers: requestHeaders(headers),
+  cookies: requestCookies(headers.cookie),
+});

@@ -1,0 +1,52 @@
+import type { Header } from "../conventions/answer.ts";
+import type { Version } from "./parse/version.ts";
+
+export type LifecycleOptions = {
+  readonly status: "supported" | "deprecated" | "retired";
+  /** When it is switched off; null when that is not settled. */
+  readonly sunset: Date | null;
+  /** Where a migration is explained; "" when nowhere. */
+  readonly guide: string;
+};
+
+/** How far version 1 has come on its way out. Version 2 is the current one. */
+export class Lifecycle {
+  readonly supported: readonly Version[];
+  readonly #options: LifecycleOptions;
+
+  constructor(options: LifecycleOptions) {
+    this.#options = options;
+    this.supported = options.status === "retired" ? [2] : [1, 2];
+  }
+
+  isDeprecated(version: Version): boolean {
+    return version === 1 && this.#options.status === "deprecated";
+  }
+
+  /** `path` is that of the request, without a version. */
+  headers(path: string): readonly Header[] {
+    const { sunset } = this.#options;
+    return [
+      ["X-API-Warn", this.#message],
+      ...(sunset ? ([["X-API-Sunset", sunset.toUTCString()]] as const) : []),
+      ["Link", `</api/v2${path}>; rel=successor-version`],
+    ];
+  }
+
+  /** The member `deprecation` of bodies. */
+  get block(): object {
+    const { sunset, guide } = this.#options;
+    return {
+      deprecated: true,
+      message: this.#message,
+      ...(sunset && { sunset: sunset.toISOString() }),
+      ...(guide !== "" && { migrationGuide: guide }),
+    };
+  }
+
+  get #message(): string {
+    const { sunset } = this.#options;
+    const end = sunset ? `, and ends on ${sunset.toISOString().slice(0, 10)}` : "";
+    return `version 1 is deprecated${end}: use version 2`;
+  }
+}

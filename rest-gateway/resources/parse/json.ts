@@ -1,0 +1,20 @@
+import { ApiError } from "../../../db/errors.ts";
+import { type BodyLimits, parseJson } from "../../../http/body.ts";
+import { parseContentType } from "../../parse/media.ts";
+import { invalidJson, unsupportedMediaType } from "../problem.ts";
+
+const JSON_TYPE = /^application\/(?:[a-z0-9.+-]+\+)?json$/;
+
+/** The body as JSON. Throws RestError: 415 for another media type, INVALID_JSON for what is none. Of a key that comes twice the last counts. */
+export function parseBody(bytes: Buffer, contentType: string | undefined, limits: BodyLimits): unknown {
+  const media = contentType === undefined ? null : parseContentType(contentType);
+  const charset = media?.parameters.get("charset") ?? "utf-8";
+  if (!media || !JSON_TYPE.test(media.type) || charset.toLowerCase() !== "utf-8") throw unsupportedMediaType();
+  try {
+    return parseJson(bytes, limits.depth);
+  } catch (error) {
+    throw error instanceof ApiError
+      ? invalidJson(error.message.replace(/^the body (?:is not valid JSON: )?/, ""))
+      : error;
+  }
+}

@@ -1,0 +1,46 @@
+import { badParameter } from "../problem.ts";
+import type { OrderTerm } from "../request.ts";
+import type { Resource } from "../resource.ts";
+import type { Parameters } from "./parameters.ts";
+
+type Direction = OrderTerm["direction"];
+
+/**
+ * `sort=title&order=desc`, or `sort=status:asc,title:desc`; the key comes last, so that pages don't overlap. Throws
+ * RestError for what is no field to sort by.
+ */
+export function parseOrder(parameters: Parameters, resource: Resource): readonly OrderTerm[] {
+  const order = readDirection("order", parameters.get("order"));
+  const sort = parameters.get("sort");
+  if (sort === null) {
+    const [first, ...others] = resource.order;
+    return order === null || !first ? resource.order : withKey([{ ...first, direction: order }, ...others], resource);
+  }
+  const terms = sort.split(",").map((item) => readTerm(item, order ?? "asc", resource));
+  if (new Set(terms.map(({ field }) => field)).size < terms.length) {
+    throw badParameter("sort", "sort must not name a field twice");
+  }
+  return withKey(terms, resource);
+}
+
+function readTerm(item: string, usual: Direction, resource: Resource): OrderTerm {
+  const [name = "", direction, ...more] = item.split(":");
+  const field = resource.fieldNamed.get(name);
+  if (!field || !resource.sorts.has(field) || more.length > 0) {
+    const names = [...resource.sorts].map((each) => each.name).join(", ");
+    throw badParameter(
+      "sort",
+      `"${item}" is nothing to sort ${resource.description.name} by: use ${names}, each with :asc or :desc`,
+    );
+  }
+  return { field, direction: readDirection("sort", direction ?? null) ?? usual };
+}
+
+function readDirection(parameter: string, text: string | null): Direction | null {
+  if (text === null || text === "asc" || text === "desc") return text;
+  throw badParameter(parameter, `${parameter} has the directions asc and desc, and not "${text}"`);
+}
+
+function withKey(terms: readonly OrderTerm[], { key }: Resource): readonly OrderTerm[] {
+  return terms.some(({ field }) => field === key) ? terms : [...terms, { field: key, direction: terms[0]!.direction }];
+}

@@ -1,0 +1,45 @@
+import { badParameter, badRequest, unknownParameter } from "../problem.ts";
+
+/** Parameters of the query string that may come with every request. */
+const EVERYWHERE = ["version", "api_key"];
+
+/** The parameters of a request, each named once. */
+export class Parameters {
+  readonly #values: URLSearchParams;
+
+  /** Throws RestError for a parameter that comes twice, and for text that is no UTF-8. */
+  constructor(search: string) {
+    this.#values = new URLSearchParams(search);
+    if (search === "") return;
+    const seen = new Set<string>();
+    for (const [name, value] of this.#values) {
+      if (seen.has(name)) throw badParameter(name, `${name} must not be given twice`);
+      if (value.includes("\0") || value.includes("�")) throw badRequest("parameters must be UTF-8, without NUL");
+      seen.add(name);
+    }
+  }
+
+  /** Null when it is not given; an empty one is given. */
+  get(name: string): string | null {
+    return this.#values.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name);
+  }
+
+  /** Throws RestError for one that means nothing here: a slip of the pen would else give wrong data. */
+  allowOnly(known: (name: string) => boolean, names: () => readonly string[]): void {
+    for (const name of this.#values.keys()) {
+      if (!EVERYWHERE.includes(name) && !known(name)) throw unknownParameter(name, [...names(), ...EVERYWHERE]);
+    }
+  }
+
+  /** The query string with these parameters in place of its own. */
+  with(changes: Readonly<Record<string, number>>): string {
+    const changed = new URLSearchParams(this.#values);
+    changed.delete("api_key");
+    for (const [name, value] of Object.entries(changes)) changed.set(name, String(value));
+    return changed.toString();
+  }
+}

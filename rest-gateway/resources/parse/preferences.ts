@@ -1,0 +1,79 @@
+import { readPair, splitList } from "../../parse/header-list.ts";
+import { Memo } from "../../parse/memo.ts";
+import { unknownPreferences } from "../problem.ts";
+
+/**
+ * Variants of the contract: how errors are told (detail, flat), how version 1 pages (envelope), names of fields in
+ * camelCase (case), and a PUT that keeps what is absent (partial).
+ */
+export const DIALECTS = ["detail", "flat", "envelope", "partial", "case"] as const;
+export type Dialect = (typeof DIALECTS)[number];
+
+export type Preferences = {
+  readonly dialects: ReadonlySet<Dialect>;
+  /** What is unknown is refused by name. */
+  readonly isStrict: boolean;
+  readonly respondsAsync: boolean;
+  /** The header Preference-Applied; "" for none. */
+  readonly applied: string;
+  readonly unknown: readonly string[];
+};
+
+/** Reads the header Prefer: `dialect=envelope, handling=strict`; `dialect="case flat"` names two. */
+export class PreferenceParser {
+  readonly #usual: ReadonlySet<Dialect>;
+  readonly #none: Preferences;
+  readonly #memo = new Memo<Preferences>();
+
+  /** `usual` holds where a client names no dialect. */
+  constructor(usual: readonly Dialect[]) {
+    this.#usual = new Set(usual);
+    this.#none = preferencesOf([], this.#usual);
+  }
+
+  parse(header: string | readonly string[] | undefined): Preferences {
+    if (header === undefined) return this.#none;
+    return this.#memo.of(String(header), (text) => preferencesOf(splitList(text, ","), this.#usual));
+  }
+}
+
+/** Throws RestError for a client that wants to know what it got wrong. */
+export function refuseUnknown({ isStrict, unknown }: Preferences): void {
+  if (isStrict && unknown.length > 0) throw unknownPreferences(unknown);
+}
+
+const isDialect = (name: string): name is Dialect => (DIALECTS as readonly string[]).includes(name);
+
+/** The usual dialects, when somebody wants to be sure. */
+const NO_DIALECT = "none";
+
+function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): Preferences {
+  const dialects = new Set<Dialect>();
+  const applied: string[] = [];
+  const unknown: string[] = [];
+  let handling: string | null = null;
+  let namesDialect = false;
+  let respondsAsync = false;
+  for (const item of items) {
+    const text = splitList(item, ";")[0] ?? "";
+    const { name, value } = readPair(text) ?? { name: text.toLowerCase(), value: "" };
+    if (name === "respond-async") respondsAsync = true;
+    else if (name === "handling" && (value === "strict" || value === "lenient")) handling ??= value;
+    else if (name === "dialect") {
+      namesDialect = true;
+      for (const word of value.split(/\s+/)) {
+        if (isDialect(word)) dialects.add(word);
+        else if (word !== NO_DIALECT) unknown.push(`dialect=${word}`);
+      }
+    } else if (name !== "wait") unknown.push(item);
+  }
+  for (const dialect of dialects) applied.push(`dialect=${dialect}`);
+  if (handling !== null) applied.push(`handling=${handling}`);
+  return {
+    dialects: namesDialect ? dialects : usual,
+    isStrict: handling === "strict",
+    respondsAsync,
+    applied: applied.join(", "),
+    unknown,
+  };
+}

@@ -1,0 +1,108 @@
+import type { Fault } from "../../conventions/problem.ts";
+import { invalidBody, notAnObject, unknownFields } from "../problem.ts";
+import type { Style } from "../request.ts";
+import type { Resource, ResourceField } from "../resource.ts";
+import { faultOf } from "./values-of-fields.ts";
+
+/** What a body says of one record, by column; only what clients may write. */
+export type RecordInput = {
+  readonly fields: readonly ResourceField[];
+  readonly columns: Readonly<Record<string, unknown>>;
+};
+
+export type RecordOptions = {
+  readonly resource: Resource;
+  readonly style: Style;
+  readonly use: "create" | "replace" | "update";
+  /** Unknown fields are refused by name, and not passed over. */
+  readonly isStrict: boolean;
+  /** The field whose value the address gives. */
+  readonly given: ResourceField | null;
+  /** Further names that the body may have. */
+  readonly others: readonly string[];
+  /** Names that a record among several may not have. */
+  readonly single: readonly string[];
+};
+
+/** Reads the object of a body. Throws RestError that names every fault. */
+export function parseRecord(body: unknown, options: RecordOptions): RecordInput {
+  const object = objectOf(body);
+  const { faults, isMissing, input } = readRecord(object, options);
+  if (faults.length > 0) throw invalidBody(faults, options.style.version, isMissing);
+  return input;
+}
+
+/** The same for an array of them; places stand before the fields: `[3].email`. */
+export function parseRecords(bodies: readonly unknown[], options: RecordOptions): readonly RecordInput[] {
+  const faults: Fault[] = [];
+  let isMissing = false;
+  const inputs = bodies.map((body, i) => {
+    if (!isObject(body)) {
+      faults.push({ field: `[${i}]`, message: `[${i}] must be an object` });
+      return null;
+    }
+    for (const name of options.single) {
+      if (Object.hasOwn(body, name))
+        faults.push({ field: `[${i}].${name}`, message: `[${i}].${name} must be sent one at a time` });
+    }
+    const read = readRecord(body, options);
+    isMissing ||= read.isMissing;
+    for (const { field, message } of read.faults)
+      faults.push({ field: `[${i}].${field}`, message: `[${i}].${message}` });
+    return read.input;
+  });
+  if (faults.length > 0) throw invalidBody(faults.slice(0, MAX_FAULTS), options.style.version, isMissing);
+  return inputs as RecordInput[];
+}
+
+/** More would hide what matters. */
+const MAX_FAULTS = 100;
+
+type JsonObject = Readonly<Record<string, unknown>>;
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+function objectOf(body: unknown): JsonObject {
+  if (isObject(body)) return body;
+  throw notAnObject(body === null ? "null" : Array.isArray(body) ? "an array" : `a ${typeof body}`);
+}
+
+function readRecord(object: JsonObject, { resource, style, use, isStrict, given, others }: RecordOptions) {
+  if (isStrict) refuseUnknown(object, resource, others);
+  const faults: Fault[] = [];
+  const fields: ResourceField[] = [];
+  const columns: Record<string, unknown> = {};
+  let isMissing = false;
+  for (const field of resource.fields) {
+    if (!isWritten(field, use) || field === given) continue;
+    const name = style.isCamel ? field.camelName : field.name;
+    const value = givenValue(object, field);
+    const isAbsent = value === undefined;
+    if (isAbsent && !(field.isRequired && use !== "update")) continue;
+    const fault = isAbsent ? "is required" : faultOf(value, field.column);
+    isMissing ||= isAbsent;
+    if (fault !== null) faults.push({ field: name, message: `${name} ${fault}` });
+    else {
+      fields.push(field);
+      columns[field.column.name] = value;
+    }
+  }
+  return { faults, isMissing, input: { fields, columns } };
+}
+
+const isWritten = ({ write }: ResourceField, use: RecordOptions["use"]) =>
+  write === "always" || (write === "on create" && use === "create");
+
+/** Under either spelling: a client may send back what it has read. */
+function givenValue(object: JsonObject, { name, camelName }: ResourceField): unknown {
+  if (Object.hasOwn(object, name)) return object[name];
+  return Object.hasOwn(object, camelName) ? object[camelName] : undefined;
+}
+
+/** What is read-only is none of the unknown. */
+function refuseUnknown(object: JsonObject, { fields, fieldNamed }: Resource, others: readonly string[]): void {
+  const unknown = Object.keys(object).filter((name) => !fieldNamed.has(name) && !others.includes(name));
+  if (unknown.length === 0) return;
+  const writable = fields.filter(({ write }) => write !== "never").map(({ name }) => name);
+  throw unknownFields(unknown.map((name) => name.slice(0, 100)).slice(0, MAX_FAULTS), [...writable, ...others]);
+}

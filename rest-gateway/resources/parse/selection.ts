@@ -1,0 +1,51 @@
+import { badParameter } from "../problem.ts";
+import type { Selection } from "../request.ts";
+import type { Resource } from "../resource.ts";
+
+/** Relations that a name may go through: `article.author.name` goes through two. */
+const MAX_DEPTH = 3;
+export const LINKS = "_links";
+
+/** Every field, and the addresses where the version has them. */
+export const wholeRecord = (resource: Resource, hasLinks: boolean): Selection => ({
+  fields: resource.fields,
+  relations: [],
+  hasLinks,
+});
+
+/** `fields=title,author.name`. Throws RestError for what is no field. */
+export function parseSelection(text: string, resource: Resource): Selection {
+  const paths = text.split(",").map((name) => name.trim().split("."));
+  if (paths.some((path) => path.length > MAX_DEPTH + 1)) {
+    throw badParameter("fields", `fields go through ${MAX_DEPTH} relations at most`);
+  }
+  return select(paths, resource);
+}
+
+function select(paths: readonly (readonly string[])[], resource: Resource): Selection {
+  const names = new Set(paths.map(([name]) => name!));
+  for (const name of names) refuseUnknown(name, resource);
+  const nested = (name: string) => paths.filter((path) => path[0] === name).map((path) => path.slice(1));
+  for (const [name = "", ...more] of paths) {
+    if (more.length > 0 && !resource.relations.has(name))
+      throw badParameter("fields", `${name} has no fields of its own`);
+  }
+  return {
+    fields: resource.fields.filter((field) => names.has(field.name) || names.has(field.camelName)),
+    relations: [...resource.relations.values()]
+      .filter(({ name }) => names.has(name))
+      .map((relation) => ({ relation, selection: selectNested(nested(relation.name), relation.resource()) })),
+    hasLinks: names.has(LINKS),
+  };
+}
+
+/** `author` alone is all of it. */
+function selectNested(paths: readonly (readonly string[])[], resource: Resource): Selection {
+  return paths.some((path) => path.length === 0) ? wholeRecord(resource, false) : select(paths, resource);
+}
+
+function refuseUnknown(name: string, { description, fields, fieldNamed, relations }: Resource): void {
+  if (fieldNamed.has(name) || relations.has(name) || name === LINKS) return;
+  const known = [...fields.map((field) => field.name), ...relations.keys()].join(", ");
+  throw badParameter("fields", `"${name}" is no field of ${description.name}: use ${known}`);
+}

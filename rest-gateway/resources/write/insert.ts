@@ -1,0 +1,43 @@
+import { type Sql, sql } from "../../sql.ts";
+import type { ResourceRequest } from "../request.ts";
+import type { Resource, ResourceField } from "../resource.ts";
+import { value, writeParentExists, writeWhere } from "./conditions.ts";
+import { columnOf, ROW, tableOf, versionOf } from "./record.ts";
+import type { Of } from "./statement.ts";
+
+/**
+ * `insert … returning`: the rows, each with its version. With `looksForParent` it inserts nothing where that is not there;
+ * otherwise the foreign key refuses.
+ */
+export function writeInsert(
+  { resource }: ResourceRequest,
+  { parent, fields, isMany, body }: Of<"create">,
+  looksForParent: boolean,
+): Sql {
+  const given = parent ? [resource.fieldNamed.get(parent.collection.field)!] : [];
+  const names = [...fields, ...given].map((field) => sql.identifier(field.column.name));
+  const inputs = [
+    ...fields.map((field) => (isMany ? inputOrDefault(field) : columnOf(field, "input"))),
+    ...(parent ? [sql`${value(parent.id)}::${sql.trusted(given[0]!.column.type)}`] : []),
+  ];
+  const where = parent && looksForParent ? writeWhere([writeParentExists(parent)]) : sql.empty;
+  const into = sql`insert into ${tableOf(resource)} as ${sql.trusted(ROW)}`;
+  const rows =
+    names.length === 0
+      ? sql`default values`
+      : sql`(${sql.join(names, ", ")}) select ${sql.join(inputs, ", ")} from ${inputOf(resource, body, isMany)}${where}`;
+  return sql`${into} ${rows} returning ${sql.trusted(ROW)}.*, ${versionOf(resource)} as xmin`;
+}
+
+/** In a list a record may leave out what others have. */
+function inputOrDefault(field: ResourceField): Sql {
+  const { isNullable, defaultExpression } = field.column;
+  const input = columnOf(field, "input");
+  return isNullable || defaultExpression === null ? input : sql`coalesce(${input}, ${sql.trusted(defaultExpression)})`;
+}
+
+/** The body as rows of the table. */
+export function inputOf(resource: Resource, body: number, isMany: boolean): Sql {
+  const read = isMany ? sql`pg_catalog.json_populate_recordset` : sql`pg_catalog.json_populate_record`;
+  return sql`${read}(null::${tableOf(resource)}, ${value(body)}::json) as input`;
+}
