@@ -12,7 +12,10 @@ export function printBanner(config: Config, { url, tokens }: { readonly url: str
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
     if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
   }
-  if (config.migrate) rows.push(["Sign in", `POST ${url}/auth/login`]);
+  if (config.migrate) {
+    rows.push(["Sign in", `POST ${url}/auth/login`]);
+    rows.push(["Users", `PUT, PATCH and DELETE ${WRITERS[config.usersWrite]} (USERS_WRITE=${config.usersWrite})`]);
+  }
   if (config.embedded) {
     rows.push(["Database", 'psql "$(npm run -s db:url)"']);
     rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
@@ -23,3 +26,5 @@ export function printBanner(config: Config, { url, tokens }: { readonly url: str
   const width = Math.max(...rows.map(([name]) => name.length));
   process.stdout.write(`\n${rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}\n\n`);
 }
+
+const WRITERS = { open: "open to everyone", owner: "by the user himself and admins" } as const;

@@ -15,6 +15,7 @@ import { ForeignTokens } from "./rest-gateway/principal/foreign-tokens.ts";
 import { foreignKeys } from "./rest-gateway/principal/keys.ts";
 import { Tokens } from "./rest-gateway/principal/tokens.ts";
 import type { Verifier } from "./rest-gateway/principal/verified-tokens.ts";
+import { createTasks, type Tasks } from "./rest-gateway/tasks/index.ts";
 
 /** Everything behind the server. */
 export type Parts = {
@@ -34,6 +35,7 @@ type Ground = {
   readonly log: Logger;
   readonly database: Database;
   readonly changes: NotificationFeed;
+  readonly tasks: Tasks | null;
   readonly tokens: Tokens;
   readonly verifier: Verifier;
   /** The address of the service. */
@@ -62,7 +64,19 @@ export async function assemble(
   const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
   const onInternalError = (error: unknown, requestId: string) =>
     log.error({ requestId, err: error }, "unhandled error");
+  const tasks =
+    opened.tasksUrl === null
+      ? null
+      : createTasks({
+          settings: config,
+          database,
+          logins: opened.logins,
+          url: opened.tasksUrl,
+          log,
+          onConnectionError,
+        });
   const close = async () => {
+    await tasks?.close();
     closing = true;
     await changes.close();
     await database.close();
@@ -70,8 +84,9 @@ export async function assemble(
   };
   try {
     await changes.start();
-    const ground: Ground = { config, log, database, changes, tokens, verifier, url, onInternalError };
+    const ground: Ground = { config, log, database, changes, tasks, tokens, verifier, url, onInternalError };
     const rest = await openRest(ground);
+    await tasks?.start();
     const graphql = config.maxTables === 0 ? null : await openGraphQL(ground, rest);
     const explorer = graphql && config.graphiql ? await openExplorer() : null;
     return {
@@ -80,7 +95,14 @@ export async function assemble(
       changes,
       graphql,
       tokens,
-      routes: { graphql: graphql?.handler ?? null, tables: rest.tables, explorer, docs: rest.docs, auth: rest.auth },
+      routes: {
+        graphql: graphql?.handler ?? null,
+        tables: rest.tables,
+        resources: rest.resources,
+        explorer,
+        docs: rest.docs,
+        auth: rest.auth,
+      },
       close: async () => {
         await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
         await close();

@@ -1,6 +1,8 @@
+import type { HttpAnswer } from "./http-messages.ts";
+
 /** One HTTP request; the path follows the address of a server's interface. */
 export type HttpRequest = {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PATCH";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
@@ -17,6 +19,16 @@ export type Case = {
   readonly ownFields: readonly string[];
   /** Texts that a good answer does not hold: `['"errors"']`. */
   readonly refused: readonly string[];
+  /** The status of a good answer, where any of 2xx will not do. */
+  readonly status?: number;
   /** What is sent in turn, with tokens that are good for an hour. */
   requests(): HttpRequest[];
 };
+
+export type Expected = Pick<Case, "refused" | "status">;
+
+/** Whether a case hopes for such an answer. */
+export function isGood({ status, body }: HttpAnswer, { refused, status: wanted }: Expected): boolean {
+  const isWanted = wanted === undefined ? status >= 200 && status < 300 : status === wanted;
+  return isWanted && !refused.some((text) => body.includes(text));
+}

@@ -5,9 +5,9 @@ export const SECRET = "a secret of the bench, long enough for HS256";
 
 const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "anon" });
 
-/** `Bearer eyJ…` of the first user, good for an hour. */
-export function bearer(): string {
-  const user = { id: "1", name: "User number 1", role: "authenticated", permissions: [] };
+/** `Bearer eyJ…` of a user, good for an hour. */
+export function bearer(id = 1): string {
+  const user = { id: String(id), name: `User number ${id}`, role: "authenticated", permissions: [] };
   return `Bearer ${tokens.issuePair(user).accessToken}`;
 }
 

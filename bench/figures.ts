@@ -30,6 +30,20 @@ export function ratiosTo(rival: string, mine: Series, all: readonly Series[], fi
   return other.map((value, i) => own[i]! / value);
 }
 
+export type Ratio = readonly [head: string, rival: string, figure: Figure];
+
+/** One contestant to its rivals, case by case. */
+export function ratioTable(name: string, columns: readonly Ratio[], series: readonly Series[]): string {
+  const rows = series
+    .filter(({ contestant }) => contestant === name)
+    .map((mine) => [
+      mine.case,
+      String(mine.connections),
+      ...columns.map(([, rival, figure]) => spread(ratiosTo(rival, mine, series, figure), 2)),
+    ]);
+  return table(["case", "connections", ...columns.map(([head]) => head)], rows);
+}
+
 const COLUMNS: readonly (readonly [figure: Figure, head: string, digits: number])[] = [
   ["requestsPerSecond", "requests/s", 0],
   ["p50", "p50 ms", 2],

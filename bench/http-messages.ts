@@ -9,8 +9,21 @@ export function bytesOf({ method, path, headers, body }: HttpRequest, address: s
   return Buffer.from(`${lines.join("\r\n")}\r\n\r\n${body ?? ""}`);
 }
 
+/** Stands in a body for a number that no other request has: `{"email":"00000000000000000000@example.com"}`. */
+export const SERIAL = "0".repeat(20);
+
+/** The bytes of a request with a number in the place of SERIAL, if there is one. */
+export function numbered(bytes: Buffer): Buffer {
+  const at = bytes.indexOf(SERIAL);
+  if (at < 0) return bytes;
+  const own = Buffer.from(bytes);
+  // The clock is that of all processes: nobody else has this number.
+  own.write(String(process.hrtime.bigint()).padStart(SERIAL.length, "0"), at);
+  return own;
+}
+
 /** `body` is as much of it as is kept. */
-export type HttpAnswer = { readonly status: number; readonly body: string };
+export type HttpAnswer = { readonly status: number; readonly head: string; readonly body: string };
 
 const HEAD_END = "\r\n\r\n";
 const NOTHING = Buffer.alloc(0);
@@ -20,6 +33,7 @@ export class AnswerReader {
   readonly #keep: number;
   #head: Buffer = NOTHING;
   #status = 0;
+  #headText = "";
   #body: Body | null = null;
 
   /** `keep` is how many bytes of a body are kept: a load tool that collected megabytes would measure itself. */
@@ -31,7 +45,7 @@ export class AnswerReader {
   read(bytes: Buffer): HttpAnswer | null {
     const rest = this.#body === null ? this.#readHead(bytes) : bytes;
     if (rest === null || !this.#body!.take(rest)) return null;
-    const answer = { status: this.#status, body: this.#body!.text };
+    const answer = { status: this.#status, head: this.#headText, body: this.#body!.text };
     this.#body = null;
     return answer;
   }
@@ -44,16 +58,19 @@ export class AnswerReader {
     if (end === -1) return null;
     const head = received.toString("latin1", 0, end);
     this.#status = Number(head.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length));
+    this.#headText = head;
     this.#body = bodyAfter(head, this.#status, this.#keep);
     return received.subarray(end + HEAD_END.length);
   }
 }
 
+const BODILESS = new Set([204, 304]);
+
 function bodyAfter(head: string, status: number, keep: number): Body {
+  if (BODILESS.has(status)) return new MeasuredBody(0, keep);
   if (/\r\ntransfer-encoding: *chunked/i.test(head)) return new ChunkedBody(keep);
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   if (length !== undefined) return new MeasuredBody(Number(length), keep);
-  if (status === 204) return new MeasuredBody(0, keep);
   throw new Error(`an answer that does not say where it ends: ${head}`);
 }
 

@@ -2,16 +2,15 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import type { HttpRequest } from "./case.ts";
-import { AnswerReader, bytesOf, type HttpAnswer } from "./http-messages.ts";
+import { type Expected, type HttpRequest, isGood } from "./case.ts";
+import { AnswerReader, bytesOf, type HttpAnswer, numbered } from "./http-messages.ts";
 
 export type LoadOptions = {
   /** What the paths of the requests follow. */
   readonly address: string;
   /** Sent in turn. */
   readonly requests: readonly HttpRequest[];
-  /** Texts that a good answer does not hold. */
-  readonly refused: readonly string[];
+  readonly expected: Expected;
   readonly connections: number;
   readonly seconds: number;
 };
@@ -53,7 +52,7 @@ type Shot = { readonly bytes: Buffer; readonly isBackground: boolean };
  * Keeps `connections` busy for `seconds`, each asking again as soon as it was answered. On bare sockets with requests
  * that are bytes already: a load tool that takes as much of the cores as the server does would hide differences.
  */
-async function generate({ address, requests, refused, connections, seconds }: LoadOptions): Promise<Outcome> {
+async function generate({ address, requests, expected, connections, seconds }: LoadOptions): Promise<Outcome> {
   const shots = requests.map((request) => ({
     bytes: bytesOf(request, address),
     isBackground: request.isBackground === true,
@@ -67,9 +66,9 @@ async function generate({ address, requests, refused, connections, seconds }: Lo
   const hear = (milliseconds: number, { isBackground }: Shot, answer: HttpAnswer) => {
     answered++;
     if (!isBackground) times.push(milliseconds);
-    if (!isGood(answer, refused)) failures.push(`${answer.status} ${answer.body.slice(0, 500)}`);
+    if (!isGood(answer, expected)) failures.push(`${answer.status} ${answer.body.slice(0, 500)}`);
   };
-  const keep = refused.length > 0 ? SEARCHED_BYTES : SHOWN_BYTES;
+  const keep = expected.refused.length > 0 ? SEARCHED_BYTES : SHOWN_BYTES;
   const target = new URL(address);
   await Promise.all(Array.from({ length: connections }, () => converse(target, keep, ask, hear)));
   const took = performance.now() - start;
@@ -88,9 +87,6 @@ async function generate({ address, requests, refused, connections, seconds }: Lo
 const SEARCHED_BYTES = 1_000_000;
 const SHOWN_BYTES = 500;
 
-const isGood = ({ status, body }: HttpAnswer, refused: readonly string[]) =>
-  status >= 200 && status < 300 && !refused.some((text) => body.includes(text));
-
 type Ask = () => Shot | null;
 type Hear = (milliseconds: number, shot: Shot, answer: HttpAnswer) => void;
 
@@ -105,7 +101,7 @@ function converse({ hostname, port }: URL, keep: number, ask: Ask, hear: Hear): 
       shot = ask();
       if (shot === null) return leave(socket, resolve);
       asked = performance.now();
-      socket.write(shot.bytes);
+      socket.write(numbered(shot.bytes));
     };
     socket.on("connect", proceed);
     socket.on("data", (chunk: Buffer) => {

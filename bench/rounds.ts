@@ -46,8 +46,13 @@ export const contestantOf = (server: RunningServer): Contestant => ({
   name: server.name,
   server,
   takes: () => true,
-  apply: ({ requests, refused }, load, signal) =>
-    applyLoad({ address: server.address, requests: requests(), refused, ...load }, signal),
+  apply: (asked, load, signal) => applyLoad({ address: server.address, ...shotsOf(asked), ...load }, signal),
+});
+
+/** What the load tool sends, and what it hopes for. */
+export const shotsOf = ({ requests, refused, status }: Case) => ({
+  requests: requests(),
+  expected: { refused, ...(status !== undefined && { status }) },
 });
 
 /** All that the rounds need. */

@@ -60,6 +60,8 @@ export const ourCommand = (
     DB_POOL: String(POOL_SIZE),
     JWT_SECRET: SECRET,
     PORT: String(port),
+    // All requests come from one address.
+    RATE_LIMIT: "0",
     ...settings,
   },
 });

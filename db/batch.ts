@@ -22,10 +22,20 @@ type Wire = {
   parse(message: { text: string; name: string }): void;
   bind(message: object): void;
   execute(message: object): void;
+  flush(): void;
   close(message: { type: "S"; name: string }): void;
   sync(): void;
   prepared?: PreparedStatements;
   received?: number;
+};
+
+export type BatchOptions = {
+  /** Prepared statements that a connection keeps. */
+  readonly maxPrepared: number;
+  /** Whether the limit on the size of an answer does not hold. */
+  readonly takesAll: boolean;
+  /** Hears of each statement as it completes, and not when all have; `index` is its place. */
+  readonly onCompleted: ((index: number) => void) | undefined;
 };
 
 /** What to take back when Postgres never read what was sent. */
@@ -84,9 +94,7 @@ class PreparedStatements {
 export class Batch {
   readonly results: Result[];
   #statements: readonly NamedStatement[];
-  #limit: number;
-  /** Whether the limit on the size of an answer does not hold. */
-  #takesAll: boolean;
+  #options: BatchOptions;
   #done: ((error: DatabaseError | Error | null) => void) | null;
   #wire: Wire | undefined;
   #undo: (Undo | null)[] = [];
@@ -95,13 +103,11 @@ export class Batch {
 
   constructor(
     statements: readonly NamedStatement[],
-    maxPrepared: number,
-    takesAll: boolean,
+    options: BatchOptions,
     done: (error: DatabaseError | Error | null) => void,
   ) {
     this.#statements = statements;
-    this.#limit = maxPrepared;
-    this.#takesAll = takesAll;
+    this.#options = options;
     this.#done = done;
     this.results = statements.map(() => ({ rows: [], rowCount: 0 }));
   }
@@ -109,13 +115,16 @@ export class Batch {
   submit(wire: Wire): null {
     this.#wire = wire;
     wire.prepared ??= new PreparedStatements();
-    wire.received = this.#takesAll ? Number.NEGATIVE_INFINITY : 0;
+    const { maxPrepared, takesAll, onCompleted } = this.#options;
+    wire.received = takesAll ? Number.NEGATIVE_INFINITY : 0;
     wire.stream.cork();
     try {
       for (const statement of this.#statements) {
-        this.#undo.push(wire.prepared.prepare(wire, statement, this.#limit));
+        this.#undo.push(wire.prepared.prepare(wire, statement, maxPrepared));
         wire.bind({ statement: statement.name, values: statement.values, binary: statement.binary === true });
         wire.execute({});
+        // Without it Postgres keeps what it has to say until the Sync.
+        if (onCompleted) wire.flush();
       }
     } finally {
       wire.sync();
@@ -129,7 +138,9 @@ export class Batch {
   }
 
   handleCommandComplete({ text }: { text: string }): void {
-    this.results[this.#current++]!.rowCount = Number(/\d+$/.exec(text)?.[0] ?? 0);
+    this.results[this.#current]!.rowCount = Number(/\d+$/.exec(text)?.[0] ?? 0);
+    this.#options.onCompleted?.(this.#current);
+    this.#current++;
   }
 
   handleEmptyQuery(): void {

@@ -1,6 +1,6 @@
 import pg from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { Batch, type NamedStatement, type Result, type Statement } from "./batch.ts";
+import { Batch, type BatchOptions, type NamedStatement, type Result, type Statement } from "./batch.ts";
 import { type Identity, settingsStatement } from "./caller.ts";
 import { RawClient } from "./connection.ts";
 import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
@@ -36,6 +36,8 @@ export type RunOptions = {
   readonly rollback?: boolean;
   /** Called when a connection is free for the transaction. */
   readonly onConnected?: () => void;
+  /** Called as each statement completes, before the transaction is committed; `index` is its place among them. */
+  readonly onCompleted?: (index: number) => void;
   /** For writes: an answer that is refused for its size would hide that they were made. */
   readonly takesAll?: boolean;
   /** Ends the transaction: a waiting one never reaches the database, a running one is cancelled there. */
@@ -91,10 +93,10 @@ export class Transactions {
       cancelled = cancelRequest(this.#options.pool, client);
     };
     signal?.addEventListener("abort", cancel);
+    const first = frame.begin.length + 1;
     let broken: Error | undefined;
     try {
-      const results = await this.#submitTwice(client, batch, options.takesAll === true);
-      const first = frame.begin.length + 1;
+      const results = await this.#submitTwice(client, batch, this.#batchOptions(options, first, statements.length));
       return results.slice(first, first + statements.length);
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
@@ -147,23 +149,33 @@ export class Transactions {
     return name;
   }
 
+  /** The caller's statements are `count`, from `first` on. */
+  #batchOptions({ takesAll = false, onCompleted }: RunOptions, first: number, count: number): BatchOptions {
+    const tell =
+      onCompleted &&
+      ((index: number) => {
+        if (index >= first && index < first + count) onCompleted(index - first);
+      });
+    return { maxPrepared: this.#options.maxPrepared, takesAll, onCompleted: tell };
+  }
+
   async #submitTwice(
     client: pg.PoolClient,
     statements: readonly NamedStatement[],
-    takesAll: boolean,
+    options: BatchOptions,
   ): Promise<Result[]> {
     try {
-      return await this.#submit(client, statements, takesAll);
+      return await this.#submit(client, statements, options);
     } catch (error) {
       if (!isStalePlan(error as DatabaseError)) throw error;
-      return this.#submit(client, statements, takesAll);
+      return this.#submit(client, statements, options);
     }
   }
 
-  #submit(client: pg.PoolClient, statements: readonly NamedStatement[], takesAll: boolean): Promise<Result[]> {
+  #submit(client: pg.PoolClient, statements: readonly NamedStatement[], options: BatchOptions): Promise<Result[]> {
     this.syncs++;
     return new Promise((resolve, reject) => {
-      const batch: Batch = new Batch(statements, this.#options.maxPrepared, takesAll, (error) => {
+      const batch: Batch = new Batch(statements, options, (error) => {
         if (!error) resolve(batch.results);
         else this.#recover(client, error as DatabaseError, statements[0]).then(() => reject(error));
       });

@@ -4,13 +4,23 @@ import type { Setting } from "../db/catalog/catalog.ts";
 import { LiveCatalog } from "../db/catalog/live.ts";
 import type { Database } from "../db/database.ts";
 import type { Head } from "../http/head.ts";
+import { register } from "./auth/register.ts";
 import { type AuthOptions, authRouter } from "./auth/router.ts";
 import { docsRouter } from "./docs/page.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
-import { TableCallers } from "./principal/table-callers.ts";
+import { Callers } from "./principal/callers.ts";
 import type { Tokens } from "./principal/tokens.ts";
 import type { Verifier } from "./principal/verified-tokens.ts";
+import { CurrentResources } from "./resources/current.ts";
+import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
+import { ResourceInterface } from "./resources/index.ts";
+import { Lifecycle, type LifecycleOptions } from "./resources/lifecycle.ts";
+import { type Dialect, PreferenceParser } from "./resources/parse/preferences.ts";
+import { ResourcePerformer } from "./resources/performer.ts";
+import { REFUSALS as RESOURCE_REFUSALS } from "./resources/refusals.ts";
 import { TableInterface } from "./table/index.ts";
+import { REFUSALS } from "./table/problem.ts";
+import type { Tasks } from "./tasks/index.ts";
 
 /** Settings of the REST interfaces; the names are those of the service's settings. */
 export type RestSettings = {
@@ -34,6 +44,13 @@ export type RestSettings = {
   readonly serverTiming: boolean;
   readonly apiKeyRequired: boolean;
   readonly appSettings: readonly Setting[];
+  readonly bodyLimit: number;
+  readonly maxRecords: number;
+  readonly usersDialect: readonly Dialect[];
+  readonly usersWrite: "open" | "owner";
+  readonly v1Status: LifecycleOptions["status"];
+  readonly v1Sunset: Date | "";
+  readonly v1Guide: string;
 };
 
 export type RestOptions = {
@@ -43,6 +60,8 @@ export type RestOptions = {
   readonly tokens: Tokens;
   /** Null where nobody signs in. */
   readonly auth: Omit<AuthOptions, "database" | "tokens"> | null;
+  /** Null where there are none. */
+  readonly tasks: Tasks | null;
   readonly hasDocs: boolean;
   /** The address of the service. */
   readonly baseUrl: string;
@@ -53,6 +72,7 @@ export type RestOptions = {
 export type RestInterface = {
   readonly catalog: LiveCatalog;
   readonly tables: (request: IncomingMessage, response: ServerResponse, head: Head) => Promise<void>;
+  readonly resources: ResourceInterface;
   readonly docs: RequestHandler | null;
   readonly auth: RequestHandler | null;
 };
@@ -67,6 +87,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   return {
     catalog,
     tables: (request, response, head) => tables.handle(request, response, head),
+    resources: createResources(options, catalog),
     // Where tokens come from somebody else, keys do too.
     docs: hasDocs
       ? docsRouter({ anonKey: apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null })
@@ -78,7 +99,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
 function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
   const { settings, database, verifier, baseUrl, onInternalError } = options;
   const { anonymousRole, apiKeyRequired, openApi, preRequest } = settings;
-  const callers = new TableCallers({ tokens: verifier, apiKeyRequired, anonymousRole });
+  const callers = new Callers({ tokens: verifier, apiKeyRequired, anonymousRole, refusals: REFUSALS });
   return new TableInterface({
     database,
     catalog,
@@ -103,6 +124,36 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     showsTiming: settings.serverTiming,
     callerOf: (headers) => callers.resolve(headers),
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
+    onInternalError,
+  });
+}
+
+/** The resources, and what does their work later. */
+function createResources(options: RestOptions, catalog: LiveCatalog): ResourceInterface {
+  const { settings, database, verifier, auth, tasks, onInternalError } = options;
+  const { anonymousRole, bodyLimit: size, jsonDepth: depth, maxRecords: records } = settings;
+  const shared = {
+    resources: new CurrentResources(DESCRIPTIONS, catalog),
+    preferences: new PreferenceParser(settings.usersDialect),
+    lifecycle: new Lifecycle({ status: settings.v1Status, sunset: settings.v1Sunset || null, guide: settings.v1Guide }),
+    limits: { size, depth, records },
+    catalog,
+    anonymousRole,
+  };
+  tasks?.register("resource", new ResourcePerformer(shared));
+  const refusals = RESOURCE_REFUSALS;
+  const callers = new Callers({ tokens: verifier, apiKeyRequired: false, anonymousRole, refusals });
+  return new ResourceInterface({
+    ...shared,
+    database,
+    isOpen: settings.usersWrite === "open",
+    endpoints: new Map(tasks ? [["tasks", tasks.endpoint]] : []),
+    register: auth && ((user, password) => register(database.auth, user, password)),
+    tasks,
+    callerOf: ({ authorization, origin, ...headers }, apiKey) => {
+      const apikey = headers.apikey ?? headers["x-api-key"] ?? apiKey ?? undefined;
+      return callers.resolve({ apikey, authorization, origin });
+    },
     onInternalError,
   });
 }

@@ -41,6 +41,7 @@ test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, w
     anonymousRole: "",
     aggregates: false,
     maxTableRows: 0,
+    rateLimit: 0,
     safeUpdate: false,
   });
 });

@@ -41,6 +41,7 @@ test("without settings the service runs on an embedded database with demo data, 
     dataDir: ".data",
     migrate: true,
     seed: "demo",
+    usersWrite: "open",
     jwtSecret: "",
     jwtPrivateKey: "",
     jwtAudience: "",
@@ -78,6 +79,7 @@ test("without settings the service runs on an embedded database with demo data, 
     graphiql: true,
     bodyLimit: 1_048_576,
     jsonDepth: 64,
+    rateLimit: 600,
     wsMaxConnections: 10_000,
     wsMaxPerAddress: 100,
     wsMaxMessageBytes: 65_536,
@@ -100,6 +102,14 @@ test("with a database of one's own there are no demo data, explorer and referenc
   expect(readConfig({ ...OWN, ...all })).toMatchObject({ seed: "demo", graphiql: true, docs: true });
   const none = { SEED: "none", GRAPHIQL: "off", DOCS: "false" };
   expect(readConfig(none)).toMatchObject({ seed: "none", graphiql: false, docs: false });
+});
+
+test("everyone may change users on the embedded database, and only owners on one's own, unless it is said otherwise", () => {
+  expect(readConfig({}).usersWrite).toBe("open");
+  expect(readConfig({ USERS_WRITE: "owner" }).usersWrite).toBe("owner");
+  expect(readConfig(OWN).usersWrite).toBe("owner");
+  expect(readConfig({ ...OWN, MIGRATE: "off" }).usersWrite).toBe("owner");
+  expect(readConfig({ ...OWN, USERS_WRITE: "open" }).usersWrite).toBe("open");
 });
 
 test("an empty value is an unset one", () => {
@@ -205,6 +215,7 @@ test.each([
   ["DATABASE_DIRECT_URL", "h:5432", `DATABASE_DIRECT_URL ${POSTGRES}`],
   ["MIGRATE", "no", 'MIGRATE must be on or off (is "no")'],
   ["SEED", "yes", 'SEED must be demo or none (is "yes")'],
+  ["USERS_WRITE", "on", 'USERS_WRITE must be open or owner (is "on")'],
   ["JWT_SECRET", "thirty-one bytes are not enough", "JWT_SECRET must have at least 32 bytes"],
   ["JWT_PRIVATE_KEY", "secret", "JWT_PRIVATE_KEY must be the PEM of an RSA private key of at least 2048 bits"],
   ["DB_SCHEMAS", " , ", 'DB_SCHEMAS must name a schema (is " , ")'],
@@ -303,11 +314,16 @@ test.each([
     "JWT_SECRET is a JSON Web Key, which needs MIGRATE=off",
   ],
   ["demo data in somebody's tables", { ...OWN, MIGRATE: "off", SEED: "demo" }, "SEED=demo needs MIGRATE=on"],
+  [
+    "users open to everyone in somebody's tables",
+    { ...OWN, MIGRATE: "off", USERS_WRITE: "open" },
+    "USERS_WRITE=open needs MIGRATE=on",
+  ],
 ])("%s is refused", (_what, environment, message) =>
   expect(refusal(environment as Record<string, string>)).toBe(message),
 );
 
-test.each(["DB_POOL_SIZE", "GRAPHQL_DEPTH", "JWT_SECRETS", "REST_LIMIT", "WS_MAX_CONNECTION"])(
+test.each(["DB_POOL_SIZE", "GRAPHQL_DEPTH", "JWT_SECRETS", "REST_LIMIT", "USERS_WRITES", "WS_MAX_CONNECTION"])(
   "%s, a slip of the pen, is refused",
   (name) => {
     expect(refusal({ [name]: "1" })).toBe(`${name} is no setting of this service; npm start -- --help lists them`);

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { describeSettings } from "../config.ts";
 import { describePostgrest } from "../config-postgrest.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
+import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
 import { internalProblem, SERVICE_CODES, STATUSES } from "../rest-gateway/table/answer/database-problem.ts";
 
 /** The cells of each row of the tables below a heading, without the marks of code; heading rows are left out. */
@@ -34,6 +35,11 @@ test("docs/configuration.md lists the names of PostgREST that are understood", (
 
 test("docs/errors.md lists every code", () => {
   expect(tableRows("docs/errors.md", "## Codes").map(([code]) => code)).toEqual([...CODES]);
+});
+
+test("docs/errors.md lists every code of the REST endpoints", () => {
+  const documented = tableRows("docs/errors.md", "### Codes of the REST endpoints").map(([code]) => code!);
+  expect(documented.sort()).toEqual([...CODES, ...REST_CODES].sort());
 });
 
 test("docs/errors.md gives each code the status that the service answers with", () => {

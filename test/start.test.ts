@@ -72,6 +72,7 @@ describe("npm start", () => {
       Subscriptions: `${url.replace("http", "ws")}/graphql`,
       Explorer: `${url}/graphiql`,
       "Sign in": `POST ${url}/auth/login`,
+      Users: "PUT, PATCH and DELETE open to everyone (USERS_WRITE=open)",
       Health: `${url}/health`,
       Database: 'psql "$(npm run -s db:url)"',
       "anon key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),

@@ -1,6 +1,5 @@
-import { SECRET } from "../credentials.ts";
-import { fileOf, ourCommand, POOL_SIZE, type Program } from "../servers.ts";
-import type { ServerSettings } from "./servers/settings.ts";
+import { peer } from "../peer.ts";
+import { ourCommand, type Program } from "../servers.ts";
 
 /** Ours and its peers. */
 export const PROGRAMS: readonly Program[] = [
@@ -21,19 +20,3 @@ export const PROGRAMS: readonly Program[] = [
     "graphql/servers/hand-written.ts",
   ),
 ];
-
-function peer(name: string, about: string, path: string): Program {
-  return {
-    name,
-    about,
-    base: "",
-    command: ({ dataUrl }, port) => {
-      const settings: ServerSettings = { databaseUrl: dataUrl, poolSize: POOL_SIZE, secret: SECRET, port };
-      return {
-        file: process.execPath,
-        args: [fileOf(path), JSON.stringify(settings)],
-        environment: { GRAPHILE_ENV: "production", NODE_ENV: "production" },
-      };
-    },
-  };
-}

@@ -1,6 +1,6 @@
-import { NUMBERS, numbersTable, ratiosTo, spread, WAITS, waitsTable } from "../figures.ts";
-import { list, table } from "../markdown.ts";
-import type { BenchOptions, Series } from "../rounds.ts";
+import { NUMBERS, numbersTable, type Ratio, ratioTable, WAITS, waitsTable } from "../figures.ts";
+import { list } from "../markdown.ts";
+import type { BenchOptions } from "../rounds.ts";
 import { caveats, heading } from "../section.ts";
 import type { Measurements } from "./bench.ts";
 import { PROGRAMS } from "./programs.ts";
@@ -17,7 +17,7 @@ export function reportGraphql(measured: Measurements, options: BenchOptions, com
     "### Ours to theirs",
     "Medians of the rounds' ratios (least–most). Requests per second: above 1 ours is faster. CPU of the server's process " +
       "for each request: below 1 ours is lighter.",
-    ratioTable(series),
+    ratioTable("ours", RATIOS, series),
     "### Waits and memory",
     `${WAITS} Memory: resident MB after the last round.`,
     waitsTable(waits, [["memory, MB", ...memories]]),
@@ -27,20 +27,9 @@ export function reportGraphql(measured: Measurements, options: BenchOptions, com
   ].join("\n\n");
 }
 
-const RATIOS = [
+const RATIOS: readonly Ratio[] = [
   ["requests/s to stock", "stock", "requestsPerSecond"],
   ["requests/s to hand-written", "hand-written", "requestsPerSecond"],
   ["CPU to stock", "stock", "serverCpu"],
   ["CPU to hand-written", "hand-written", "serverCpu"],
-] as const;
-
-function ratioTable(series: readonly Series[]): string {
-  const rows = series
-    .filter(({ contestant }) => contestant === "ours")
-    .map((ours) => [
-      ours.case,
-      String(ours.connections),
-      ...RATIOS.map(([, rival, figure]) => spread(ratiosTo(rival, ours, series, figure), 2)),
-    ]);
-  return table(["case", "connections", ...RATIOS.map(([head]) => head)], rows);
-}
+];

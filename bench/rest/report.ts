@@ -1,9 +1,10 @@
-import { type Figure, NUMBERS, numbersTable, ratiosTo, spread, WAITS, waitsTable } from "../figures.ts";
-import { list, table } from "../markdown.ts";
+import { NUMBERS, numbersTable, type Ratio, ratioTable, WAITS, waitsTable } from "../figures.ts";
+import { goalsTable } from "../goals.ts";
+import { list } from "../markdown.ts";
 import type { BenchOptions, Series } from "../rounds.ts";
 import { caveats, heading } from "../section.ts";
 import type { Measurements } from "./bench.ts";
-import { goalsTable } from "./goals.ts";
+import { goalsOf } from "./goals.ts";
 import { MODES } from "./pgbench.ts";
 import { OURS, OURS_TWICE, POSTGREST } from "./programs.ts";
 
@@ -18,11 +19,11 @@ export function reportRest(measured: Measurements, options: BenchOptions, comman
     `${caveats(options)} ${OWN_CAVEATS}${hasPgbench ? "" : " There was no pgbench on this machine."}`,
     "### Goals",
     "Of one process of ours; a goal is reached by the median of the rounds.",
-    goalsTable(measured),
+    goalsTable(goalsOf(measured)),
     "### Ours to theirs",
     "Medians of the rounds' ratios (least–most). Requests per second: above 1 ours is faster. p99 and CPU of the server's " +
       "processes for each request: below 1 ours is quicker and lighter.",
-    ratioTable(series),
+    ratioTable(OURS.name, RATIOS, series),
     ...(workers.length > 0 ? [`### ${OURS_TWICE.name}, to one process`, workersTable(workers)] : []),
     "### Waits and idle memory",
     `${WAITS} Memory: resident MB when the server was ready.`,
@@ -38,8 +39,6 @@ const OWN_CAVEATS =
   "before the first round their answers were equal JSON, but for ids and times of what is written. All speak TCP with " +
   "Postgres. pgbench has as many connections to Postgres as the load has, no HTTP and no token.";
 
-type Ratio = readonly [head: string, rival: string, figure: Figure];
-
 const RATIOS: readonly Ratio[] = [
   ["requests/s to PostgREST", POSTGREST.name, "requestsPerSecond"],
   ["p50 to PostgREST", POSTGREST.name, "p50"],
@@ -48,10 +47,8 @@ const RATIOS: readonly Ratio[] = [
   ...MODES.map(({ name }): Ratio => [`requests/s to ${name}`, name, "requestsPerSecond"]),
 ];
 
-const ratioTable = (series: readonly Series[]) => ratios(OURS.name, RATIOS, series);
-
 const workersTable = (series: readonly Series[]) =>
-  ratios(
+  ratioTable(
     OURS_TWICE.name,
     [
       ["requests/s", OURS.name, "requestsPerSecond"],
@@ -60,15 +57,3 @@ const workersTable = (series: readonly Series[]) =>
     ],
     series,
   );
-
-/** One contestant to its rivals, case by case. */
-function ratios(name: string, columns: readonly Ratio[], series: readonly Series[]): string {
-  const rows = series
-    .filter(({ contestant }) => contestant === name)
-    .map((mine) => [
-      mine.case,
-      String(mine.connections),
-      ...columns.map(([, rival, figure]) => spread(ratiosTo(rival, mine, series, figure), 2)),
-    ]);
-  return table(["case", "connections", ...columns.map(([head]) => head)], rows);
-}

@@ -10,8 +10,8 @@ const FIELDS = `
 
 const { rest, failure, service } = useLibrary({ CORS_ORIGINS: "https://app.example" }, FIELDS);
 
-/** Headers that belong to one answer or connection alone. */
-const OWN = ["date", "x-request-id", "server-timing", "connection", "keep-alive", "content-length"];
+/** Headers that belong to one answer or connection alone, or are made from the body. */
+const OWN = ["date", "x-request-id", "server-timing", "connection", "keep-alive", "content-length", "etag"];
 const sharedHeaders = (headers: Headers) => [...headers].filter(([name]) => !OWN.includes(name));
 
 describe("an answer to a reader says", () => {

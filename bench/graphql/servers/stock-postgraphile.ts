@@ -4,7 +4,7 @@ import { postgraphile } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { grafserv } from "postgraphile/grafserv/express/v4";
 import { contractPreset } from "../../../plugins/index.ts";
-import { bearerVerifier, readSettings } from "./settings.ts";
+import { bearerVerifier, readSettings } from "../../peer-settings.ts";
 
 // PostGraphile as its documentation sets it up: its own adaptor, its own server on Express. The schema is the contract's.
 const { databaseUrl, poolSize, secret, port } = readSettings();

@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import jwt from "jsonwebtoken";
 
-/** What a server of the bench is told, as JSON in its first argument. */
+/** What a peer is told, as JSON in its first argument. */
 export type ServerSettings = {
   readonly databaseUrl: string;
   readonly poolSize: number;

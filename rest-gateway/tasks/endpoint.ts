@@ -1,0 +1,94 @@
+import type { Identity } from "../../db/caller.ts";
+import { answerOf, type RestAnswer } from "../conventions/answer.ts";
+import { contentTag } from "../conventions/conditional.ts";
+import { answerList } from "../resources/answer/list.ts";
+import type { Asked, Endpoint } from "../resources/endpoint.ts";
+import { parsePaging } from "../resources/parse/paging.ts";
+import { Parameters } from "../resources/parse/parameters.ts";
+import { badParameter, loginRequired, nothingHere } from "../resources/problem.ts";
+import { hasEnded as alreadyEnded, noSuchTask, notATaskId } from "./problem.ts";
+import { hasEnded, type TaskFacts, taskBody, taskOf } from "./representation.ts";
+import type { TaskStore } from "./store.ts";
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
+const PAGE_SIZE = 20;
+const LIST_PARAMETERS = ["page", "limit", "status"];
+/** Seconds after which a client may look whether a task has ended. */
+const RETRY_SECONDS = "1";
+
+/** `/tasks`, `/tasks/{id}` and `/tasks/{id}/cancel`. */
+export class TaskEndpoint implements Endpoint {
+  readonly #store: TaskStore;
+  readonly #anonymousRole: string;
+
+  constructor(store: TaskStore, anonymousRole: string) {
+    this.#store = store;
+    this.#anonymousRole = anonymousRole;
+  }
+
+  methodsAt([, id, action, ...more]: readonly string[]): readonly string[] | null {
+    if (more.length > 0 || id === "") return null;
+    if (action === undefined) return ["GET", "HEAD", "OPTIONS"];
+    return action === "cancel" ? ["POST", "OPTIONS"] : null;
+  }
+
+  async answer(asked: Asked): Promise<RestAnswer> {
+    const { segments, search, caller, request, prefix } = asked;
+    const [, id, action] = segments;
+    const identity = { caller, request };
+    const parameters = new Parameters(search.toString());
+    if (id === undefined) return this.#list(asked, parameters, identity);
+    parameters.allowOnly(
+      () => false,
+      () => [],
+    );
+    if (!UUID.test(id)) throw notATaskId(id);
+    if (action === undefined) return this.#read(id, identity, prefix);
+    if (action === "cancel") return this.#cancel(id, identity, prefix);
+    throw nothingHere();
+  }
+
+  async #list({ segments, search, prefix }: Asked, parameters: Parameters, identity: Identity): Promise<RestAnswer> {
+    parameters.allowOnly(
+      (name) => LIST_PARAMETERS.includes(name),
+      () => LIST_PARAMETERS,
+    );
+    const status = parameters.get("status");
+    if (status !== null && !STATUSES.includes(status)) {
+      throw badParameter("status", `status must be one of ${STATUSES.join(", ")}`);
+    }
+    const page = parsePaging(parameters, {
+      usual: "envelope",
+      pageSize: PAGE_SIZE,
+      hasVariants: false,
+      wrapsSkip: false,
+    });
+    if (page.form !== "envelope") throw nothingHere();
+    if (identity.caller.role === this.#anonymousRole) throw loginRequired();
+
+    const { tasks, total } = await this.#store.list(status, page.limit, page.offset, identity);
+    const records = Buffer.from(JSON.stringify(tasks.map((facts) => taskOf(facts, prefix))));
+    const address = { path: `${prefix}/tasks`, prefix, version: null, segments, search: search.toString() };
+    return answerList(page, records, total, address, parameters);
+  }
+
+  async #read(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
+    const found = await this.#store.find(id, identity);
+    if (!found) throw noSuchTask();
+    return answerTask(found.facts, found.result, prefix);
+  }
+
+  async #cancel(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
+    const found = await this.#store.cancel(id, identity);
+    if (!found) throw noSuchTask();
+    if (!found.wasCancelled) throw alreadyEnded(found.facts.status);
+    return answerTask(found.facts, null, prefix);
+  }
+}
+
+function answerTask(facts: TaskFacts, result: Buffer | null, prefix: string): RestAnswer {
+  const body = taskBody(facts, result, prefix);
+  const answer = answerOf(200, body, hasEnded(facts) ? [] : [["Retry-After", RETRY_SECONDS]]);
+  return { ...answer, etag: contentTag(body) };
+}

@@ -1,0 +1,129 @@
+import type { Logger } from "pino";
+import type { Identity } from "../../db/caller.ts";
+import type { Setting } from "../../db/catalog/catalog.ts";
+import { internalError } from "../../db/errors.ts";
+import type { Statement, Transactions } from "../../db/transaction.ts";
+import { problemBody, restProblemOf } from "../conventions/problem.ts";
+import type { Ledger, Run } from "./ledger.ts";
+import type { Performer, TaskKind } from "./performer.ts";
+import { Watch } from "./watch.ts";
+
+export type RunnerOptions = {
+  readonly ledger: Ledger;
+  readonly performers: ReadonlyMap<TaskKind, Performer>;
+  /** The pool whose login may become `role`. */
+  transactionsFor(role: string): Transactions;
+  /** Milliseconds until Postgres ends a statement of the work; 0 is never. */
+  readonly statementTimeout: number;
+  readonly log: Logger;
+};
+
+type Told = NonNullable<ReturnType<Performer["problemOf"]>>;
+
+/** Runs of a task until it fails for what is not its client's fault. */
+const MAX_ATTEMPTS = 4;
+
+/** Does the work of one task after the other; as often as it takes, but with effect only once. */
+export class TaskRunner {
+  readonly #options: RunnerOptions;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+  }
+
+  /** `stopping` is aborted when the service can not wait any longer: the task is put back. Rejects when the ledger does. */
+  async run(id: string, stopping: AbortSignal): Promise<void> {
+    const run = await this.#options.ledger.begin(id);
+    // It was cancelled, or its work was committed by a run that did not hear of it any more.
+    if (run === null) return;
+    if (run.attempts > MAX_ATTEMPTS)
+      return this.#giveUp(run, new Error("the service ended each time that it ran this task"));
+    try {
+      await this.#work(run, stopping);
+    } catch (error) {
+      await this.#settle(run, error, stopping);
+    }
+  }
+
+  /** The steps and the end of the task are one transaction: either both are there or none. */
+  async #work(run: Run, stopping: AbortSignal): Promise<void> {
+    const { ledger, statementTimeout } = this.#options;
+    const { identity, steps, isolation = null } = this.#performerOf(run).work(run.task);
+    const ending = new AbortController();
+    const stop = () => ending.abort(new Error("the task is not to go on"));
+    const watch = new Watch(ledger, run, steps, stop);
+    if (stopping.aborted) stop();
+    stopping.addEventListener("abort", stop);
+    try {
+      const transactions = this.#options.transactionsFor(identity.caller.role);
+      const statements = [...steps.map(({ statement }) => statement), finishStatement(run)];
+      await transactions.run(limited(identity, statementTimeout), statements, {
+        isolation,
+        takesAll: true,
+        signal: ending.signal,
+        onCompleted: (index) => watch.completed(index),
+      });
+    } finally {
+      stopping.removeEventListener("abort", stop);
+      await watch.end();
+    }
+  }
+
+  /** What becomes of a task whose work was undone, or perhaps not: that the ledger knows. */
+  async #settle(run: Run, error: unknown, stopping: AbortSignal): Promise<void> {
+    const { ledger, log } = this.#options;
+    const { task, attempts } = run;
+    const told = { taskId: task.id, attempts, err: error };
+    if (!(await ledger.isRunning(run))) return log.debug(told, "a task has ended otherwise");
+    if (stopping.aborted) return ledger.putBack(run, 0, false);
+
+    const problem = this.#problemOf(run, error);
+    if (problem !== null && problem.status < 500) return ledger.fail(run, errorOf(problem));
+    if (attempts >= MAX_ATTEMPTS || isTimeout(error)) return this.#giveUp(run, error);
+    log.warn(told, "a task has failed and will be tried again");
+    await ledger.putBack(run, 2 ** attempts, true);
+  }
+
+  async #giveUp(run: Run, error: unknown): Promise<void> {
+    const { ledger, log } = this.#options;
+    log.error({ taskId: run.task.id, err: error }, "a task has failed");
+    await ledger.fail(run, errorOf(this.#problemOf(run, error) ?? internalProblem(run)));
+  }
+
+  #problemOf({ task }: Run, error: unknown): Told | null {
+    return this.#options.performers.get(task.kind)?.problemOf(error, task) ?? null;
+  }
+
+  #performerOf({ task }: Run): Performer {
+    const performer = this.#options.performers.get(task.kind);
+    if (!performer) throw new Error(`nobody here performs tasks of the kind "${task.kind}"`);
+    return performer;
+  }
+}
+
+/** What `GET /tasks/{id}` tells of a task that has failed. */
+const errorOf = ({ status, body }: Told): object => ({ status, ...body });
+
+/** The log knows more under the id of the task. */
+function internalProblem({ task }: Run): Told {
+  const problem = restProblemOf(internalError());
+  return { status: problem.status, body: JSON.parse(problemBody(problem, task.id)) };
+}
+
+const finishStatement = ({ task, number }: Run): Statement => ({
+  text: "select tasks.finish($1::uuid, $2::integer)",
+  values: [task.id, String(number)],
+});
+
+const TIMEOUT = "statement_timeout";
+
+/** Work may take longer than a request, whatever the role's own limit is. */
+function limited(identity: Identity, statementTimeout: number): Identity {
+  const { fixed = [], given = [] } = identity.settings ?? {};
+  const others = fixed.filter(([name]) => name !== TIMEOUT);
+  const limit: Setting = [TIMEOUT, String(statementTimeout)];
+  return { ...identity, settings: { fixed: [...others, limit], given } };
+}
+
+/** It would take as long again. */
+const isTimeout = (error: unknown) => (error as { code?: unknown }).code === "57014";

@@ -1,0 +1,120 @@
+import { expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+import { allUsers, newEmail, userMaker } from "./users.ts";
+
+const client = useResources();
+const { api, body, failure } = client;
+const user = userMaker(client);
+const ISO_8601 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00$/;
+
+test("POST answers 201, the user and where it is", async () => {
+  const email = newEmail();
+  const { status, json, headers } = await api("POST /users", { body: { name: "Grace Hopper", email, age: 85 } });
+  expect([status, headers.get("location")]).toEqual([201, `/users/${json.id}`]);
+  expect(json).toEqual({
+    id: expect.any(Number),
+    name: "Grace Hopper",
+    email,
+    age: 85,
+    created_at: expect.stringMatching(ISO_8601),
+    updated_at: json.created_at,
+  });
+  expect(await body(headers.get("location")!)).toEqual(json);
+});
+
+test("the fields of an answer are those of the contract, in its order", async () => {
+  expect(Object.keys(await user())).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
+  expect(Object.keys(await body("/users/1"))).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
+});
+
+test("the age may be left out, or be null", async () => {
+  expect(await user()).toMatchObject({ age: null });
+  expect(await user({ age: null })).toMatchObject({ age: null });
+});
+
+test("ids are increasing, also after a refused POST", async () => {
+  const first = await user();
+  await failure("POST /users", { body: { name: "Grace", email: first.email } });
+  const second = await user();
+  expect(second.id).toBeGreaterThan(first.id);
+  expect((await user()).id).toBeGreaterThan(second.id);
+});
+
+test("what the service assigns may be sent, and does not count", async () => {
+  const sent = { id: 1, created_at: "2001-01-01T00:00:00Z", updated_at: null, createdAt: 7, _links: {}, role: "admin" };
+  const made = await user(sent);
+  expect(made.id).toBeGreaterThan(4);
+  expect(made.created_at > "2020").toBe(true);
+  expect(made).not.toHaveProperty("role");
+});
+
+test.each([
+  [{}, "MISSING_FIELD", { name: "name is required", email: "email is required" }],
+  [{ name: "Grace" }, "MISSING_FIELD", { email: "email is required" }],
+  [{ email: "grace@test.example" }, "MISSING_FIELD", { name: "name is required" }],
+  [{ name: null, email: "grace@test.example" }, "VALIDATION_ERROR", { name: "name must not be null" }],
+  [{ name: "Grace", email: null }, "VALIDATION_ERROR", { email: "email must not be null" }],
+  [{ email: "grace", age: "old" }, "MISSING_FIELD", { name: "name is required", age: "age must be a whole number" }],
+  [{ name: 1, email: ["a"] }, "VALIDATION_ERROR", { name: "name must be a text", email: "email must be a text" }],
+  [{ name: {}, email: true }, "VALIDATION_ERROR", { name: "name must be a text", email: "email must be a text" }],
+  [
+    { name: " ", email: "grace", age: 151 },
+    "VALIDATION_ERROR",
+    {
+      name: "name must have 1 to 200 characters",
+      email: "email must be a valid address",
+      age: "age must be from 0 to 150",
+    },
+  ],
+])("POST %j is 400 %s, and tells of every field at once", async (input, code, fields) => {
+  const before = await allUsers(client);
+  const { status, json } = await api("POST /users", { body: input });
+  expect([status, json.error.code, json.error.fields]).toEqual([400, code, fields]);
+  expect(json.error.details).toEqual(
+    expect.arrayContaining(Object.entries(fields).map(([field, message]) => ({ field, message }))),
+  );
+  expect(json.error.details).toHaveLength(Object.keys(fields).length);
+  expect(json.error.message.split("; ").toSorted()).toEqual(Object.values(fields).toSorted());
+  expect(await allUsers(client)).toBe(before);
+});
+
+test.each(["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.Com"])(
+  "POST with the taken e-mail %s is 409",
+  async (email) => {
+    const { status, json } = await api("POST /users", { body: { name: "Ada", email } });
+    expect([status, json.error.code, json.error.message]).toEqual([
+      409,
+      "RESOURCE_CONFLICT",
+      "email already registered",
+    ]);
+    expect(json.error.fields).toEqual({ email: "email already registered" });
+  },
+);
+
+test("of two POSTs at once with one e-mail one makes a user", async () => {
+  const email = newEmail();
+  const sent = ["Grace", "Hopper"].map((name, i) =>
+    api("POST /users", { body: { name, email: i === 0 ? email : email.toUpperCase() } }),
+  );
+  const statuses = (await Promise.all(sent)).map(({ status }) => status);
+  expect(statuses.toSorted()).toEqual([201, 409]);
+  expect(await client.sql("select count(*)::int from users where lower(email) = $1", email)).toEqual([{ count: 1 }]);
+});
+
+test.each([
+  ["žluťoučký kůň", "name"],
+  ["ﷺ 名前 👩‍👩‍👧‍👦 \u202eabc", "name"],
+  [`"'; drop table users; -- \\ <b>&amp;`, "name"],
+  ["\t tab and\nline ", "name"],
+  ["a".repeat(200), "name"],
+  ["👩".repeat(200), "name"],
+  ["üñï@exämple.test", "email"],
+  ["o'brien+tag%20@sub.test.example", "email"],
+])("text is kept as it was sent: %j as %s", async (text, field) => {
+  const made = await user({ [field]: text });
+  expect(await body(`/users/${made.id}`)).toMatchObject({ [field]: text });
+});
+
+test.each([0, 150, 36.0])("the age %d is one", async (age) => {
+  expect(await user({ age })).toMatchObject({ age });
+});

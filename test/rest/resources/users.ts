@@ -1,0 +1,26 @@
+import type { ApiSent, ResourceClient } from "../../support/resource-client.ts";
+
+/** A user as version 1 tells it. */
+export type User = {
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+  readonly age: number | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+};
+
+let made = 0;
+
+/** An e-mail that nobody has yet. */
+export const newEmail = () => `new-${++made}@test.example`;
+
+/** Makes a user by POST: `await user({ age: 36 })`. */
+export const userMaker =
+  ({ body }: ResourceClient) =>
+  (given: Readonly<Record<string, unknown>> = {}, sent: ApiSent = {}): Promise<User> =>
+    body("POST /users", { ...sent, body: { name: "Grace Hopper", email: newEmail(), ...given } });
+
+/** All users as text: equal when nothing was written. */
+export const allUsers = async ({ sql }: ResourceClient): Promise<string> =>
+  JSON.stringify(await sql("select u::text from users as u order by id"));
