@@ -1,17 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from "express";
 import type { Logger } from "pino";
+import { arrival } from "./arrival.ts";
 import { ApiError, internalError } from "./db/errors.ts";
 import { type AddressReader, addressReader, type Trust } from "./http/address.ts";
-import { ambiguityOf } from "./http/ambiguous.ts";
-import { cors } from "./http/cors.ts";
 import { type Head, setHead } from "./http/head.ts";
 import { type Health, healthHandler, liveHandler } from "./http/health.ts";
 import { byMethod } from "./http/methods.ts";
 import { MemoryBuckets, RateLimit } from "./http/rate-limit.ts";
-import { requestIdOf } from "./http/request-id.ts";
-import { securityHeaders } from "./http/security-headers.ts";
-import { interfaceAt, serviceUnavailable, tooManyRequests, turnAway } from "./interfaces.ts";
+import { interfaceAt, serviceUnavailable, turnAway } from "./interfaces.ts";
 import {
   DOCUMENTATION,
   RestError,
@@ -59,7 +56,7 @@ export function createApp(options: AppOptions): App {
   const app = createExpress(options);
   const addressOf = addressReader(trustProxy.length === 0 ? null : (app.get("trust proxy fn") as Trust));
   const rateLimit = limit === 0 ? null : new RateLimit(limit, new MemoryBuckets({ limit }), addressOf);
-  const arrive = arrival(options, rateLimit);
+  const arrive = arrival({ ...options, rateLimit });
   const listener: RequestListener = (request, response) =>
     arrive(request, response, (head) => {
       const state = health.state();
@@ -111,62 +108,6 @@ const optional =
     if (present) present(request, response, next);
     else next();
   };
-
-type Arrival = (request: IncomingMessage, response: ServerResponse, next: (head: Head) => void) => void;
-
-/** What every request gets: an id, a line in the log, the headers of every answer. */
-function arrival({ log, corsOrigins }: AppOptions, rateLimit: RateLimit | null): Arrival {
-  const { headers: corsHeaders, handle: handleCors } = cors(corsOrigins);
-  const ofEveryAnswer = [...securityHeaders(), ...corsHeaders];
-  return (request, response, next) => {
-    const requestId = requestIdOf(request);
-    const taken = rateLimit?.count(request);
-    const ofLimit = taken ? rateLimit!.headersOf(taken) : [];
-    const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...ofLimit, ...ofEveryAnswer] };
-    const start = performance.now();
-    const { url = "/" } = request;
-    response.once("finish", () => logRequest(log, request, url, response, requestId, performance.now() - start));
-
-    const ambiguity = ambiguityOf(request);
-    if (ambiguity !== null) {
-      setHead(response, head);
-      return sendProblem(response, { status: 400, code: "VALIDATION_ERROR", message: ambiguity }, requestId);
-    }
-    // A preflight is answered there and then.
-    if (request.method === "OPTIONS") setHead(response, head);
-    handleCors(request, response, () => {
-      if (taken?.isOver) turnAway({ request, response, head }, tooManyRequests(taken));
-      else next(head);
-    });
-  };
-}
-
-function logRequest(
-  log: Logger,
-  { method }: IncomingMessage,
-  url: string,
-  response: ServerResponse,
-  requestId: string,
-  took: number,
-): void {
-  const { statusCode: status } = response;
-  const level = levelOf(status);
-  if (!log.isLevelEnabled(level)) return;
-  const line = {
-    requestId,
-    method,
-    path: url.split("?", 1)[0],
-    status,
-    milliseconds: Math.round(took),
-  };
-  log[level](line, "request");
-}
-
-/** 503 is what a service that starts or stops answers, many times to those who wait for it: nothing is wrong with it. */
-function levelOf(status: number): "error" | "info" | "debug" {
-  if (status < 400 || status === 503) return "debug";
-  return status >= 500 ? "error" : "info";
-}
 
 const requestIdOn = (response: ServerResponse) => String(response.getHeader("X-Request-Id"));
 

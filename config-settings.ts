@@ -186,7 +186,7 @@ export const SETTINGS = {
     "OPENAPI",
     oneOf("follow-privileges", "ignore-privileges", "off"),
     "follow-privileges",
-    "What the OpenAPI description of the table interface shows: what the caller may do, everything, or nothing.",
+    "What the OpenAPI description of the table interface shows: what the caller may do, everything, or nothing; off is for that of the resources too.",
   ),
   docs: setting("DOCS", orUnset(onOff), "", "The reference page at /docs; on for the embedded database, else off."),
   serverTiming: setting("SERVER_TIMING", onOff, "on", "Whether the table interface tells its times in Server-Timing."),

@@ -25,6 +25,8 @@ export type Parts = {
   /** Null where GRAPHQL_MAX_TABLES leaves it out. */
   readonly graphql: GraphQLInterface | null;
   readonly tokens: Tokens;
+  /** Null where there are none. */
+  readonly tasks: Tasks | null;
   readonly routes: Routes;
   close(): Promise<void>;
 };
@@ -95,6 +97,7 @@ export async function assemble(
       changes,
       graphql,
       tokens,
+      tasks,
       routes: {
         graphql: graphql?.handler ?? null,
         tables: rest.tables,
@@ -125,6 +128,7 @@ async function openRest({ config, log, changes, url, ...ground }: Ground): Promi
       onRead: (milliseconds) => log.debug({ milliseconds }, "the tables are served as they are now"),
       onFailed: (error) => log.error({ err: error }, "the changed tables can not be read: the old ones stay"),
     },
+    onMisfit: (reason) => log.error({ reason }, "a resource is not served: its description does not fit the database"),
   });
   changes.onSchemaChange(() => rest.catalog.soon());
   return rest;

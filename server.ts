@@ -96,7 +96,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const stop = async () => {
     state = "draining";
     sockets.close();
-    await connections.drain(config.drainTimeout);
+    await Promise.all([connections.drain(config.drainTimeout), parts?.tasks?.close()]);
     sockets.terminate();
     await parts?.close();
   };

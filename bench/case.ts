@@ -20,7 +20,7 @@ export type Case = {
   /** Texts that a good answer does not hold: `['"errors"']`. */
   readonly refused: readonly string[];
   /** The status of a good answer, where any of 2xx will not do. */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** What is sent in turn, with tokens that are good for an hour. */
   requests(): HttpRequest[];
 };

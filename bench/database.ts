@@ -93,8 +93,9 @@ async function removeWritten(owner: pg.Client): Promise<void> {
   await owner.query("set session_replication_role = replica");
   await owner.query("delete from public.comments where id > $1", [COMMENTS]);
   await owner.query("delete from public.articles where id > $1", [ARTICLES]);
+  await owner.query("delete from public.users where id > $1", [USERS]);
   await owner.query("reset session_replication_role");
-  await owner.query("vacuum public.comments, public.articles");
+  await owner.query("vacuum public.comments, public.articles, public.users");
 }
 
 const AT_WORK = `

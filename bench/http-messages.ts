@@ -31,9 +31,10 @@ const NOTHING = Buffer.alloc(0);
 /** Reads the answers of one connection, on which each request waits for the answer before it. */
 export class AnswerReader {
   readonly #keep: number;
-  #head: Buffer = NOTHING;
+  /** As much as there is of a head that is not whole yet. */
+  #begun: Buffer = NOTHING;
+  #head = "";
   #status = 0;
-  #headText = "";
   #body: Body | null = null;
 
   /** `keep` is how many bytes of a body are kept: a load tool that collected megabytes would measure itself. */
@@ -45,21 +46,20 @@ export class AnswerReader {
   read(bytes: Buffer): HttpAnswer | null {
     const rest = this.#body === null ? this.#readHead(bytes) : bytes;
     if (rest === null || !this.#body!.take(rest)) return null;
-    const answer = { status: this.#status, head: this.#headText, body: this.#body!.text };
+    const answer = { status: this.#status, head: this.#head, body: this.#body!.text };
     this.#body = null;
     return answer;
   }
 
   /** What comes behind the head; null when the head is not whole yet. */
   #readHead(bytes: Buffer): Buffer | null {
-    const received = this.#head.length === 0 ? bytes : Buffer.concat([this.#head, bytes]);
+    const received = this.#begun.length === 0 ? bytes : Buffer.concat([this.#begun, bytes]);
     const end = received.indexOf(HEAD_END);
-    this.#head = end === -1 ? received : NOTHING;
+    this.#begun = end === -1 ? received : NOTHING;
     if (end === -1) return null;
-    const head = received.toString("latin1", 0, end);
-    this.#status = Number(head.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length));
-    this.#headText = head;
-    this.#body = bodyAfter(head, this.#status, this.#keep);
+    this.#head = received.toString("latin1", 0, end);
+    this.#status = Number(this.#head.slice("HTTP/1.1 ".length, "HTTP/1.1 200".length));
+    this.#body = bodyAfter(this.#head, this.#status, this.#keep);
     return received.subarray(end + HEAD_END.length);
   }
 }

@@ -5,12 +5,11 @@ import { fileURLToPath } from "node:url";
 import { type Expected, type HttpRequest, isGood } from "./case.ts";
 import { AnswerReader, bytesOf, type HttpAnswer, numbered } from "./http-messages.ts";
 
-export type LoadOptions = {
+export type LoadOptions = Expected & {
   /** What the paths of the requests follow. */
   readonly address: string;
   /** Sent in turn. */
   readonly requests: readonly HttpRequest[];
-  readonly expected: Expected;
   readonly connections: number;
   readonly seconds: number;
 };
@@ -52,7 +51,8 @@ type Shot = { readonly bytes: Buffer; readonly isBackground: boolean };
  * Keeps `connections` busy for `seconds`, each asking again as soon as it was answered. On bare sockets with requests
  * that are bytes already: a load tool that takes as much of the cores as the server does would hide differences.
  */
-async function generate({ address, requests, expected, connections, seconds }: LoadOptions): Promise<Outcome> {
+async function generate(options: LoadOptions): Promise<Outcome> {
+  const { address, requests, connections, seconds } = options;
   const shots = requests.map((request) => ({
     bytes: bytesOf(request, address),
     isBackground: request.isBackground === true,
@@ -66,9 +66,9 @@ async function generate({ address, requests, expected, connections, seconds }: L
   const hear = (milliseconds: number, { isBackground }: Shot, answer: HttpAnswer) => {
     answered++;
     if (!isBackground) times.push(milliseconds);
-    if (!isGood(answer, expected)) failures.push(`${answer.status} ${answer.body.slice(0, 500)}`);
+    if (!isGood(answer, options)) failures.push(`${answer.status} ${answer.body.slice(0, 500)}`);
   };
-  const keep = expected.refused.length > 0 ? SEARCHED_BYTES : SHOWN_BYTES;
+  const keep = options.refused.length > 0 ? SEARCHED_BYTES : SHOWN_BYTES;
   const target = new URL(address);
   await Promise.all(Array.from({ length: connections }, () => converse(target, keep, ask, hear)));
   const took = performance.now() - start;

@@ -11,8 +11,8 @@ export type ServerSettings = {
 
 export const readSettings = (): ServerSettings => JSON.parse(process.argv[2]!);
 
-/** Who asks: the Postgres role and the claims as JSON text. */
-export type TokenCaller = { readonly role: string; readonly claims: string };
+/** Who asks: the user, the Postgres role and the claims as JSON text. */
+export type TokenCaller = { readonly userId: string; readonly role: string; readonly claims: string };
 
 /**
  * Makes what turns `Bearer <access token>` into who asks, and throws when the token is not good. The secret is a key
@@ -23,6 +23,6 @@ export function bearerVerifier(secret: string): (authorization: string | undefin
   return (authorization) => {
     const token = authorization?.replace(/^Bearer /, "") ?? "";
     const claims = jwt.verify(token, key, { algorithms: ["HS256"], issuer: "content-service" }) as jwt.JwtPayload;
-    return { role: claims.role, claims: JSON.stringify(claims) };
+    return { userId: claims.sub!, role: claims.role, claims: JSON.stringify(claims) };
   };
 }

@@ -46,13 +46,8 @@ export const contestantOf = (server: RunningServer): Contestant => ({
   name: server.name,
   server,
   takes: () => true,
-  apply: (asked, load, signal) => applyLoad({ address: server.address, ...shotsOf(asked), ...load }, signal),
-});
-
-/** What the load tool sends, and what it hopes for. */
-export const shotsOf = ({ requests, refused, status }: Case) => ({
-  requests: requests(),
-  expected: { refused, ...(status !== undefined && { status }) },
+  apply: ({ requests, refused, status }, load, signal) =>
+    applyLoad({ address: server.address, requests: requests(), refused, status, ...load }, signal),
 });
 
 /** All that the rounds need. */
@@ -89,7 +84,8 @@ async function warmUp({ contestants, cases, database }: Field, { signal, progres
   for (const { server } of contestants) server?.pause();
   for (const contestant of contestants.filter(({ server }) => server !== null)) {
     progress(`warming up ${contestant.name}`);
-    for (const each of cases) await measure(contestant, each, WARM_UP, database, signal);
+    const taken = cases.filter((each) => contestant.takes(each));
+    for (const each of taken) await measure(contestant, each, WARM_UP, database, signal);
   }
 }
 

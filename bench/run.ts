@@ -4,9 +4,10 @@ import { GRAPHQL } from "./graphql/bench.ts";
 import { REST } from "./rest/bench.ts";
 import type { BenchOptions } from "./rounds.ts";
 import { writeSection } from "./section.ts";
+import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, REST];
+const BENCHES = [GRAPHQL, REST, USERS];
 
 const helpOf = ({ name, about, cases }: Bench) =>
   `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;

@@ -11,14 +11,18 @@ import { type DocumentOptions, documentAt } from "./documents.ts";
 import { Callers } from "./principal/callers.ts";
 import type { Tokens } from "./principal/tokens.ts";
 import type { Verifier } from "./principal/verified-tokens.ts";
+import { apiKeyOf } from "./resources/api-key.ts";
 import { CurrentResources } from "./resources/current.ts";
 import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
+import type { Endpoint } from "./resources/endpoint.ts";
 import { ResourceInterface } from "./resources/index.ts";
 import { Lifecycle, type LifecycleOptions } from "./resources/lifecycle.ts";
+import { DescriptionEndpoint } from "./resources/openapi/endpoint.ts";
 import { type Dialect, PreferenceParser } from "./resources/parse/preferences.ts";
 import { ResourcePerformer } from "./resources/performer.ts";
 import { REFUSALS as RESOURCE_REFUSALS } from "./resources/refusals.ts";
 import { TableInterface } from "./table/index.ts";
+import { FunctionPerformer } from "./table/performer.ts";
 import { REFUSALS } from "./table/problem.ts";
 import type { Tasks } from "./tasks/index.ts";
 
@@ -67,6 +71,8 @@ export type RestOptions = {
   readonly baseUrl: string;
   onInternalError(error: unknown, requestId: string): void;
   readonly catalogLog: ConstructorParameters<typeof LiveCatalog>[0]["log"];
+  /** The description of a resource does not fit its table. */
+  onMisfit(reason: string): void;
 };
 
 export type RestInterface = {
@@ -84,24 +90,27 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log });
   await catalog.start();
   const tables = tableInterface(options, catalog);
+  const lifecycle = new Lifecycle({
+    status: settings.v1Status,
+    sunset: settings.v1Sunset || null,
+    guide: settings.v1Guide,
+  });
+  // Where tokens come from somebody else, keys do too.
+  const anonKey = apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null;
   return {
     catalog,
     tables: (request, response, head) => tables.handle(request, response, head),
-    resources: createResources(options, catalog),
-    // Where tokens come from somebody else, keys do too.
-    docs: hasDocs
-      ? docsRouter({ anonKey: apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null })
-      : null,
+    resources: createResources(options, catalog, lifecycle),
+    docs: hasDocs ? docsRouter({ anonKey, versions: lifecycle.supported }) : null,
     auth: auth && authRouter({ ...auth, database: database.auth, tokens }),
   };
 }
 
 function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
-  const { settings, database, verifier, baseUrl, onInternalError } = options;
+  const { settings, database, verifier, tasks, baseUrl, onInternalError } = options;
   const { anonymousRole, apiKeyRequired, openApi, preRequest } = settings;
   const callers = new Callers({ tokens: verifier, apiKeyRequired, anonymousRole, refusals: REFUSALS });
-  return new TableInterface({
-    database,
+  const shared = {
     catalog,
     anonymousRole,
     prepare: {
@@ -121,6 +130,12 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
       conditionDepth: settings.maxConditionDepth,
     },
     preRequest,
+  };
+  tasks?.register("function", new FunctionPerformer(shared));
+  return new TableInterface({
+    ...shared,
+    database,
+    tasks,
     showsTiming: settings.serverTiming,
     callerOf: (headers) => callers.resolve(headers),
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
@@ -129,13 +144,14 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
 }
 
 /** The resources, and what does their work later. */
-function createResources(options: RestOptions, catalog: LiveCatalog): ResourceInterface {
-  const { settings, database, verifier, auth, tasks, onInternalError } = options;
+function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): ResourceInterface {
+  const { settings, database, verifier, auth, tasks, baseUrl, onMisfit, onInternalError } = options;
   const { anonymousRole, bodyLimit: size, jsonDepth: depth, maxRecords: records } = settings;
+  const isOpen = settings.usersWrite === "open";
   const shared = {
-    resources: new CurrentResources(DESCRIPTIONS, catalog),
+    resources: new CurrentResources({ descriptions: DESCRIPTIONS, catalog, isMigrated: auth !== null, onMisfit }),
     preferences: new PreferenceParser(settings.usersDialect),
-    lifecycle: new Lifecycle({ status: settings.v1Status, sunset: settings.v1Sunset || null, guide: settings.v1Guide }),
+    lifecycle,
     limits: { size, depth, records },
     catalog,
     anonymousRole,
@@ -143,16 +159,28 @@ function createResources(options: RestOptions, catalog: LiveCatalog): ResourceIn
   tasks?.register("resource", new ResourcePerformer(shared));
   const refusals = RESOURCE_REFUSALS;
   const callers = new Callers({ tokens: verifier, apiKeyRequired: false, anonymousRole, refusals });
+  const description = new DescriptionEndpoint({
+    ...shared,
+    baseUrl,
+    isOpen,
+    hasAccounts: auth !== null,
+    hasTasks: tasks !== null,
+    maxRecords: records,
+    isOff: settings.openApi === "off",
+  });
   return new ResourceInterface({
     ...shared,
     database,
-    isOpen: settings.usersWrite === "open",
-    endpoints: new Map(tasks ? [["tasks", tasks.endpoint]] : []),
+    isOpen,
+    endpoints: new Map<string, Endpoint>([
+      ["openapi.json", description],
+      ...(tasks ? ([["tasks", tasks.endpoint]] as const) : []),
+    ]),
     register: auth && ((user, password) => register(database.auth, user, password)),
     tasks,
-    callerOf: ({ authorization, origin, ...headers }, apiKey) => {
-      const apikey = headers.apikey ?? headers["x-api-key"] ?? apiKey ?? undefined;
-      return callers.resolve({ apikey, authorization, origin });
+    callerOf: (headers, inQuery) => {
+      const { authorization, origin } = headers;
+      return callers.resolve({ apikey: apiKeyOf(headers, inQuery), authorization, origin });
     },
     onInternalError,
   });

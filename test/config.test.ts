@@ -67,6 +67,16 @@ test("without settings the service runs on an embedded database with demo data, 
     openApi: "follow-privileges",
     docs: true,
     serverTiming: true,
+    usersDialect: [],
+    maxRecords: 10_000,
+    v1Status: "supported",
+    v1Sunset: "",
+    v1Guide: "",
+    taskConcurrency: 2,
+    taskTimeout: 600_000,
+    taskMaxPending: 100,
+    taskMaxResultBytes: 67_108_864,
+    taskRetention: 604_800,
     maxDepth: 15,
     maxComplexity: 1000,
     maxTokens: 20_000,
@@ -130,6 +140,11 @@ test.each([
   ["BASE_URL", "https://api.example.com/v1/", { baseUrl: "https://api.example.com/v1" }],
   ["DB_SCHEMAS", "public, api ,shop", { schemas: ["public", "api", "shop"] }],
   ["DB_STATEMENT_TIMEOUT", "0", { statementTimeout: 0 }],
+  ["USERS_DIALECT", "detail, case", { usersDialect: ["detail", "case"] }],
+  ["API_MAX_RECORDS", "500", { maxRecords: 500 }],
+  ["API_V1_STATUS", "deprecated", { v1Status: "deprecated" }],
+  ["API_V1_SUNSET", "2027-06-30", { v1Sunset: new Date("2027-06-30T00:00:00Z") }],
+  ["API_V1_GUIDE", "https://docs.example.com/v2", { v1Guide: "https://docs.example.com/v2" }],
   ["GRAPHQL_TIME_SCALAR", "DateTime", { timeScalar: "DateTime" }],
   ["GRAPHQL_INTERNAL_STATUS", "400", { internalStatus: 400 }],
   ["GRAPHQL_DELETE_ANONYMOUS", "false-result", { deleteAnonymous: "false-result" }],
@@ -238,6 +253,16 @@ test.each([
     'JWT_ROLE_CLAIM must be the name of a claim, or a path such as app.role or .roles[0] (is "app..role")',
   ],
   ["WORKERS", "0", 'WORKERS must be at least 1 (is "0")'],
+  [
+    "USERS_DIALECT",
+    "detail loud",
+    'USERS_DIALECT must name some of detail, flat, envelope, partial, case (is "detail loud")',
+  ],
+  ["API_MAX_RECORDS", "0", 'API_MAX_RECORDS must be at least 1 (is "0")'],
+  ["API_V1_STATUS", "gone", 'API_V1_STATUS must be supported or deprecated or retired (is "gone")'],
+  ["API_V1_SUNSET", "2027-02-30", 'API_V1_SUNSET must be a day such as 2027-06-30 (is "2027-02-30")'],
+  ["API_V1_SUNSET", "next year", 'API_V1_SUNSET must be a day such as 2027-06-30 (is "next year")'],
+  ["API_V1_GUIDE", "nowhere", 'API_V1_GUIDE must be an http or https address, without ? and # (is "nowhere")'],
   ["GRAPHQL_TIME_SCALAR", "Timestamp", 'GRAPHQL_TIME_SCALAR must be Time or DateTime (is "Timestamp")'],
   ["GRAPHQL_INTERNAL_STATUS", "500", 'GRAPHQL_INTERNAL_STATUS must be 200 or 400 (is "500")'],
   ["GRAPHQL_DELETE_ANONYMOUS", "null", 'GRAPHQL_DELETE_ANONYMOUS must be error or false-result (is "null")'],
@@ -323,12 +348,17 @@ test.each([
   expect(refusal(environment as Record<string, string>)).toBe(message),
 );
 
-test.each(["DB_POOL_SIZE", "GRAPHQL_DEPTH", "JWT_SECRETS", "REST_LIMIT", "USERS_WRITES", "WS_MAX_CONNECTION"])(
-  "%s, a slip of the pen, is refused",
-  (name) => {
-    expect(refusal({ [name]: "1" })).toBe(`${name} is no setting of this service; npm start -- --help lists them`);
-  },
-);
+test.each([
+  "DB_POOL_SIZE",
+  "GRAPHQL_DEPTH",
+  "JWT_SECRETS",
+  "REST_LIMIT",
+  "API_RECORDS",
+  "USERS_WRITES",
+  "WS_MAX_CONNECTION",
+])("%s, a slip of the pen, is refused", (name) => {
+  expect(refusal({ [name]: "1" })).toBe(`${name} is no setting of this service; npm start -- --help lists them`);
+});
 
 test("names of other programs are left alone", () => {
   expect(() =>

@@ -12,7 +12,7 @@ const ADDRESS = "http://127.0.0.1:3000";
 let service: TestService;
 let folder: string;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ USERS_WRITE: "open" });
   // Beside node_modules, where the README says to save the file.
   folder = await mkdtemp(join(process.cwd(), ".readme-"));
 });
@@ -86,4 +86,20 @@ test("the examples of docs/tables.md run as they stand", { timeout: 30_000 }, as
   expect(everything).toContain("Content-Range: 0-1/");
   expect(everything).toContain('"title":"Punched cards and looms"');
   expect(everything).toContain("418 I'm a Teapot");
+});
+
+test("the examples of docs/resources.md run as they stand", { timeout: 30_000 }, async () => {
+  const [prelude, ...blocks] = await readBlocks("docs/resources.md");
+  let everything = "";
+  for (const { language, code } of blocks) {
+    if (language === "sh") everything += (await run("bash", ["-euc", prelude!.code + code])).stdout;
+  }
+  expect(everything).not.toContain('"error":{"code"');
+  expect(everything).toContain("Location: /users/");
+  expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
+  expect(everything).toContain('"pagination":{"skip":0,"limit":2,"total":');
+  expect(everything).toContain('"accessToken":');
+  expect(everything).toContain("304 Not Modified");
+  expect(everything).toContain("412 Precondition Failed");
+  expect(everything).toContain("202 Accepted");
 });

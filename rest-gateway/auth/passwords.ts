@@ -1,6 +1,6 @@
 import { hash } from "@node-rs/argon2";
 
-const MIN_PASSWORD = 12;
+export const MIN_PASSWORD = 12;
 /** As many are read at login too. */
 export const MAX_PASSWORD = 128;
 

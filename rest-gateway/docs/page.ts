@@ -11,31 +11,63 @@ const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
 export type DocsOptions = {
   /** The public key of the service, which the page asks with; null where none is needed. It is safe in browsers. */
   readonly anonKey: string | null;
+  /** Those of the resources that are served. */
+  readonly versions: readonly number[];
 };
 
-/** `/docs`: the reference of the table interface, by Scalar, from this service alone. */
-export function docsRouter({ anonKey }: DocsOptions): Router {
+/** `/docs`: the reference of the resources and of the tables, by Scalar, from this service alone. */
+export function docsRouter(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  router.all("/docs", byMethod({ GET: pageHandler(anonKey) }));
+  router.all("/docs", byMethod({ GET: pageHandler(options) }));
   router.all(BUNDLE_PATH, byMethod({ GET: bundleHandler() }));
   return router;
 }
 
-/** Asks what holders of the key may do, and shows it. Requests that are tried out carry the key as well. */
+/**
+ * Asks what there is, with the key where one is needed, and shows it; requests that are tried out carry the key as well.
+ * What is not served, such as resources where their tables are missing, is left out.
+ */
 const SCRIPT = `
 const reference = document.getElementById("reference");
-const { key } = reference.dataset;
-const response = await fetch("/rest/v1/", { headers: key ? { apikey: key } : {} });
-const content = await response.json();
-if (!response.ok) {
-  reference.textContent = content.message;
-  throw new Error(content.message);
-}
-document.title = content.info.title;
-Scalar.createApiReference(reference, {
-  content,
-  servers: [{ url: location.origin + "/rest/v1" }],
+const { key, versions } = reference.dataset;
+const tables = {
+  title: "Tables",
+  base: "/rest/v1",
+  path: "/rest/v1/",
+  headers: key ? { apikey: key } : {},
   authentication: { preferredSecurityScheme: "apikey", securitySchemes: { apikey: { value: key } } },
+};
+const resources = versions.split(" ").map((version) => ({
+  title: "Resources v" + version,
+  base: version === "1" ? "" : "/api/v" + version,
+  path: "/api/v" + version + "/openapi.json",
+  headers: {},
+}));
+const sources = await Promise.all([...resources, tables].map(async ({ title, base, path, headers, authentication }) => {
+  const response = await fetch(path, { headers });
+  const content = await response.json();
+  const servers = [{ url: location.origin + base }];
+  for (const parameter of Object.values(content.components?.parameters ?? {})) leaveOut(parameter);
+  const isServed = response.ok && Object.keys(content.paths).length > 0;
+  const message = response.ok ? null : (content.error ?? content).message;
+  return { title, slug: title.toLowerCase().replace(" ", "-"), content, servers, authentication, isServed, message };
+}));
+// Scalar would send the default, or the first value, of each parameter: some of them don't go together.
+function leaveOut(parameter) {
+  const { default: usual, enum: values = [] } = parameter.schema;
+  parameter.examples = { default: { value: usual ?? values[0] ?? "", "x-disabled": true } };
+}
+const served = sources.filter(({ isServed }) => isServed);
+if (served.length === 0) {
+  reference.textContent = sources.at(-1).message ?? "There is nothing to describe.";
+  throw new Error(reference.textContent);
+}
+Scalar.createApiReference(reference, served.map(({ title, slug, content, servers, authentication }) => ({
+  title,
+  slug,
+  content,
+  servers,
+  authentication,
   operationTitleSource: "path",
   withDefaultFonts: false,
   telemetry: false,
@@ -43,7 +75,7 @@ Scalar.createApiReference(reference, {
   showDeveloperTools: "never",
   mcp: { disabled: true },
   agent: { disabled: true },
-});
+})));
 `;
 
 /** Scalar writes its styles into the page; nothing is loaded from elsewhere. */
@@ -59,7 +91,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-function pageHandler(anonKey: string | null): RequestHandler {
+function pageHandler({ anonKey, versions }: DocsOptions): RequestHandler {
   const text = `<!doctype html>
 <html lang="en">
 <head>
@@ -69,7 +101,7 @@ function pageHandler(anonKey: string | null): RequestHandler {
 <link rel="icon" href="data:,">
 </head>
 <body>
-<div id="reference" data-key="${escapeHtml(anonKey ?? "")}"></div>
+<div id="reference" data-key="${escapeHtml(anonKey ?? "")}" data-versions="${versions.join(" ")}"></div>
 <script src="${BUNDLE_PATH}"></script>
 <script type="module">${SCRIPT}</script>
 </body>

@@ -3,7 +3,7 @@ export type OpenApiDocument = {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly description: string; readonly version: string };
   readonly servers: readonly { readonly url: string }[];
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly security: readonly SecurityRequirement[];
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: Components;
@@ -17,6 +17,9 @@ export type Components = {
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
 };
 
+/** Schemes that must come together; `{}` is none at all. */
+export type SecurityRequirement = Readonly<Record<string, readonly string[]>>;
+
 export type Reference = { readonly $ref: string };
 
 export type PathItem = { readonly [M in "get" | "post" | "put" | "patch" | "delete"]?: Operation };
@@ -29,11 +32,14 @@ export type Operation = {
   readonly parameters: readonly (Parameter | Reference)[];
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, Response | Reference>>;
+  /** Any of them, in place of those of the document. */
+  readonly security?: readonly SecurityRequirement[];
+  readonly deprecated?: boolean;
 };
 
 export type Parameter = {
   readonly name: string;
-  readonly in: "query" | "header";
+  readonly in: "query" | "header" | "path";
   readonly description?: string;
   readonly required: boolean;
   readonly schema: JsonSchema;
@@ -66,14 +72,19 @@ export type JsonSchema = {
   readonly enum?: readonly (string | null)[];
   readonly pattern?: string;
   readonly minimum?: number;
+  readonly minLength?: number;
   readonly maxLength?: number;
   readonly items?: JsonSchema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean | JsonSchema;
   readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
   readonly description?: string;
   readonly default?: unknown;
   readonly examples?: readonly unknown[];
   readonly readOnly?: boolean;
+  readonly writeOnly?: boolean;
 };

@@ -13,7 +13,11 @@ export const queryParameter = (
   required: false,
   schema,
 });
-const header = (name: string, description: string, schema: JsonSchema = { type: "string" }): Parameter => ({
+export const headerParameter = (
+  name: string,
+  description: string,
+  schema: JsonSchema = { type: "string" },
+): Parameter => ({
   ...queryParameter(name, description, schema),
   in: "header",
 });
@@ -35,7 +39,7 @@ const PREFERENCES = {
 
 const prefer = (preferences: readonly (keyof typeof PREFERENCES)[]): Parameter => {
   const lines = preferences.map((preference) => `- \`${preference}\`: ${PREFERENCES[preference]}`);
-  return header("Prefer", ["With commas in between:", ...lines].join("\n"));
+  return headerParameter("Prefer", ["With commas in between:", ...lines].join("\n"));
 };
 
 /** The parameters that all tables share, by key. */
@@ -54,8 +58,8 @@ export const PARAMETERS = {
     "on_conflict",
     "Columns of the unique key by which duplicates are known; else the primary key.",
   ),
-  range: header("Range", "Rows that are returned, from 0: `0-9` are the first ten."),
-  rangeUnit: header("Range-Unit", "What `Range` counts: `items`."),
+  range: headerParameter("Range", "Rows that are returned, from 0: `0-9` are the first ten."),
+  rangeUnit: headerParameter("Range-Unit", "What `Range` counts: `items`."),
   preferRead: prefer(["count=exact", "handling=strict"]),
   preferInsert: prefer([
     "return=representation",
@@ -104,6 +108,6 @@ export const RESERVED: ReadonlySet<string> = new Set([
 /** The header that chooses the schema; none where only one is served. */
 export function profileParameters({ schema, profile }: Offer, name: "Accept-Profile" | "Content-Profile"): Parameter[] {
   if (profile === "none") return [];
-  const parameter = header(name, "The schema.", { type: "string", enum: [schema.name], default: schema.name });
+  const parameter = headerParameter(name, "The schema.", { type: "string", enum: [schema.name], default: schema.name });
   return [{ ...parameter, required: profile === "required" }];
 }

@@ -70,7 +70,7 @@ function columnSchema(offer: Offer, table: Table, column: Column, cast: "toJson"
 }
 
 /** What a cast of a domain makes or takes may be anything. */
-function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
+export function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
   if (casts?.[cast]) return {};
   const schema = schemaOf(shape);
   return maxLength !== null && schema.type === "string" ? { ...schema, maxLength } : schema;

@@ -4,19 +4,21 @@ import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import type { Fault } from "../conventions/problem.ts";
 import { finish, type Sql, sql } from "../sql.ts";
-import type { ResourceRequest } from "./request.ts";
+import { MAX_FAULTS } from "./parse/record.ts";
+import type { Operation, ResourceRequest } from "./request.ts";
 import type { Resource } from "./resource.ts";
 import { statementOf } from "./runner.ts";
-import { value } from "./write/conditions.ts";
-import { tableOf } from "./write/record.ts";
+import { inputOf } from "./write/insert.ts";
 
 const CHECK_VIOLATION = "23514";
 
 /** A rule of the table, as far as its fields were sent. */
 type Rule = { readonly fields: readonly string[]; readonly message: string; readonly check: string };
 
+type Input = Extract<Operation, { kind: "create" | "update" }>;
+
 /**
- * Everything that is wrong with a record whose check the database has refused: it names the first broken rule alone, and a
+ * Everything that is wrong with records whose check the database has refused: it names the first broken rule alone, and a
  * form wants to hear of all. Asked only after a refusal. Empty for what is no such refusal.
  */
 export async function brokenRules(
@@ -28,20 +30,31 @@ export async function brokenRules(
 ): Promise<readonly Fault[]> {
   const { operation, resource, values } = request;
   if ((error as DatabaseErrorLike).code !== CHECK_VIOLATION) return [];
-  if (operation.kind !== "update" && !(operation.kind === "create" && !operation.isMany)) return [];
-  const rules = rulesOf(request, constraints);
+  if (operation.kind !== "update" && operation.kind !== "create") return [];
+  const rules = rulesOf(request, operation, constraints);
   if (rules.length === 0) return [];
-  const [result] = await transactions.run(identity, [askFor(rules, resource, operation.body, values)]);
-  const broken: readonly number[] = JSON.parse(result!.rows[0]![0]!.toString());
-  return broken.flatMap((place) => rules[place]!.fields.map((field) => ({ field, message: rules[place]!.message })));
+  const [result] = await transactions.run(identity, [askFor(rules, resource, operation, values)]);
+  const broken: readonly (readonly number[])[] = JSON.parse(result!.rows[0]![0]!.toString());
+  const faults = broken.flatMap((places, i) =>
+    places.flatMap((place) => faultsOf(rules[place]!, isMany(operation) ? `[${i}]` : null)),
+  );
+  return faults.slice(0, MAX_FAULTS);
 }
 
+const isMany = (input: Input) => input.kind === "create" && input.isMany;
+
+/** `record` is the place of one among several: `[3]`. */
+const faultsOf = ({ fields, message }: Rule, record: string | null): readonly Fault[] =>
+  fields.map((field) =>
+    record === null ? { field, message } : { field: `${record}.${field}`, message: `${record}: ${message}` },
+  );
+
 function rulesOf(
-  { resource, operation, style }: ResourceRequest,
+  { resource, style }: ResourceRequest,
+  { fields }: Input,
   constraints: ReadonlyMap<string, Constraint>,
 ): Rule[] {
-  const sent = operation.kind === "create" || operation.kind === "update" ? operation.fields : [];
-  const names = new Map(sent.map((field) => [field.column.name, style.isCamel ? field.camelName : field.name]));
+  const names = new Map(fields.map((field) => [field.column.name, style.isCamel ? field.camelName : field.name]));
   const { schema, name } = resource.table;
   return [...constraints].flatMap(([key, { check, columns, message }]) => {
     const isAsked =
@@ -52,13 +65,12 @@ function rulesOf(
   });
 }
 
-/** The expressions are the catalog's own; bare names in them are columns of the record. */
-function askFor(rules: readonly Rule[], resource: Resource, body: number, values: readonly string[]): Statement {
+/** The places of the rules that each record breaks. The expressions are the catalog's own; bare names in them are columns of the record. */
+function askFor(rules: readonly Rule[], resource: Resource, input: Input, values: readonly string[]): Statement {
   const rows: Sql[] = rules.map(({ check }, i) => sql`(${sql.integer(i)}, (${sql.trusted(check)}))`);
-  const record = sql`pg_catalog.json_populate_record(null::${tableOf(resource)}, ${value(body)}::json) as input`;
-  const broken = sql`lateral (values ${sql.join(rows, ", ")}) as rule (place, holds)`;
+  const broken = sql`select coalesce(pg_catalog.json_agg(rule.place order by rule.place), '[]'::json) as places from (values ${sql.join(rows, ", ")}) as rule (place, holds) where not rule.holds`;
   const written = finish(
-    sql`select coalesce(pg_catalog.json_agg(rule.place order by rule.place), '[]'::json) from ${record}, ${broken} where not rule.holds`,
+    sql`select pg_catalog.json_agg(broken.places) from ${inputOf(resource, input.body, isMany(input))}, lateral (${broken}) as broken`,
   );
   return statementOf(written, values);
 }

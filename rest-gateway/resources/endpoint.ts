@@ -1,5 +1,6 @@
 import type { Caller, RequestContext } from "../../db/caller.ts";
 import type { RestAnswer } from "../conventions/answer.ts";
+import type { Version } from "./parse/version.ts";
 
 /** Something beside the resources that lives under the same conventions, such as `/tasks`. */
 export type Endpoint = {
@@ -15,6 +16,7 @@ export type Asked = {
   readonly search: URLSearchParams;
   readonly caller: Caller;
   readonly request: RequestContext;
+  readonly version: Version;
   /** What addresses begin with: `/api/v2`, or "". */
   readonly prefix: string;
 };

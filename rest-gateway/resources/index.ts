@@ -9,13 +9,13 @@ import { answerOf, type RestAnswer } from "../conventions/answer.ts";
 import { newUserOf, type Register, readingOf } from "./accounts.ts";
 import { answer, locationOf } from "./answer/answer.ts";
 import { withDeprecation } from "./answer/deprecation.ts";
-import { internalProblem, restProblem } from "./answer/problem.ts";
+import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
 import { sendAnswer, sendProblem } from "./answer/send.ts";
 import type { CurrentResources } from "./current.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type Exchange, errorDialect, headersOf, styleOf } from "./exchange.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import { type Address, firstSegment, isVersioned, parseAddress } from "./parse/address.ts";
+import { type Address, decodeSegments, firstSegment, isVersioned, parseAddress } from "./parse/address.ts";
 import { Parameters } from "./parse/parameters.ts";
 import { type PreferenceParser, refuseUnknown } from "./parse/preferences.ts";
 import { type ParseLimits, parseRequest } from "./parse/request.ts";
@@ -28,7 +28,7 @@ import { type AcceptsTasks, isWork, workOf } from "./work.ts";
 export type ResourceOptions = {
   readonly resources: CurrentResources;
   readonly database: Pick<Database, "forRole">;
-  readonly catalog: Pick<LiveCatalog, "current">;
+  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
   readonly anonymousRole: string;
   readonly limits: ParseLimits;
   readonly preferences: PreferenceParser;
@@ -43,6 +43,14 @@ export type ResourceOptions = {
   readonly tasks: AcceptsTasks | null;
   callerOf(headers: IncomingMessage["headers"], apiKey: string | null): Caller;
   onInternalError(error: unknown, requestId: string): void;
+};
+
+/** A request for a resource, its body read. */
+type Arrived = {
+  readonly address: Address;
+  readonly route: Route;
+  readonly parameters: Parameters;
+  readonly body: Buffer | null;
 };
 
 const HAS_BODY = new Set(["POST", "PUT", "PATCH"]);
@@ -95,40 +103,59 @@ export class ResourceInterface {
     exchange.address = address;
     const parameters = new Parameters(address.search);
     exchange.chosen = chooseVersion(address.version, headers, parameters.get("version"), lifecycle.supported);
+    // Behind this line a refusal can tell which version it is of.
     refuseUnknown(exchange.preferences);
-    const endpoint = endpoints.get(address.segments[0]!);
-    const route = endpoint ? null : parseRoute(address.segments, this.#options.resources.byName);
-    const methods = route ? methodsOf(route) : endpoint!.methodsAt(address.segments);
+    parameters.refuseMalformed();
+    const segments = decodeSegments(address);
+    const endpoint = endpoints.get(segments[0]!);
+    const route = endpoint ? null : parseRoute(segments, this.#options.resources);
+    const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
     if (methods === null) throw nothingHere();
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
     if (!methods.includes(method)) throw methodNotAllowed(method, methods);
     const caller = callerOf(headers, parameters.get("api_key"));
     exchange.caller = caller;
     if (route) return this.#serve(exchange, address, route, parameters);
+    const { version, prefix } = styleOf(exchange.chosen, address, exchange.preferences);
     const request = contextOf(exchange.request, address);
     const search = new URLSearchParams(address.search);
-    return endpoint!.answer({ method, segments: address.segments, search, caller, request, prefix: address.prefix });
+    return endpoint!.answer({ method, segments, search, caller, request, version, prefix });
   }
 
   async #serve(exchange: Exchange, address: Address, route: Route, parameters: Parameters): Promise<RestAnswer> {
+    const { limits, catalog, resources } = this.#options;
+    const { request, response } = exchange;
+    const body = HAS_BODY.has(request.method!) ? await readBytes(request, limits.size) : null;
+    try {
+      return await this.#perform(exchange, { address, route, parameters, body });
+    } catch (error) {
+      // The tables may have changed a moment ago.
+      if (!isOutdated(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
+      const found = parseRoute(decodeSegments(address), resources);
+      return this.#perform(exchange, { address, route: found, parameters, body });
+    }
+  }
+
+  async #perform(exchange: Exchange, { address, route, parameters, body }: Arrived): Promise<RestAnswer> {
     const { limits, register, tasks } = this.#options;
     const { preferences, request: sent } = exchange;
     const { headers, method = "GET" } = sent;
-    const body = HAS_BODY.has(method) ? await readBytes(sent, limits.size) : null;
     const style = styleOf(exchange.chosen!, address, preferences);
     const incoming = { method, route, parameters, headers, body, style, preferences };
     const isAsync = tasks !== null && preferences.respondsAsync;
     const { request, account } = parseRequest({ ...incoming, isExport: isAsync && method === "GET" }, limits);
     exchange.parsed = request;
     const context = contextOf(sent, address);
-    if (isAsync && isWork(request)) return tasks.accept(workOf(exchange, body), address.prefix);
+    if (isAsync && isWork(request)) return tasks.accept(workOf(exchange, body), style.prefix);
 
     const identity = this.#runner.identity(request, exchange.caller!, context);
     const signal = new ClientGone(exchange.response);
     if (account === null || register === null) {
       return answer(request, await this.#runner.run(request, identity, signal), address, parameters);
     }
-    const id = await register(newUserOf(request, account), account.password);
+    const id = await register(newUserOf(request, account), account.password).catch(async (error) => {
+      throw await this.#runner.explained(error, request, identity);
+    });
     const reading = readingOf(request, id);
     const made = answer(reading, await this.#runner.run(reading, identity, signal), address, parameters);
     return { ...made, status: 201, headers: [["Location", locationOf(request, id)]] };

@@ -29,7 +29,8 @@ export class Lifecycle {
     return [
       ["X-API-Warn", this.#message],
       ...(sunset ? ([["X-API-Sunset", sunset.toUTCString()]] as const) : []),
-      ["Link", `</api/v2${path}>; rel=successor-version`],
+      // An address may be sent with characters in it that would end the link.
+      ["Link", `</api/v2${path.replace(/[<>"]/g, encodeURIComponent)}>; rel=successor-version`],
     ];
   }
 

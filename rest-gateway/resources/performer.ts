@@ -5,7 +5,7 @@ import { restProblem } from "./answer/problem.ts";
 import type { CurrentResources } from "./current.ts";
 import { errorDialect, styleOf } from "./exchange.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import { parseAddress } from "./parse/address.ts";
+import { decodeSegments, parseAddress } from "./parse/address.ts";
 import { Parameters } from "./parse/parameters.ts";
 import type { PreferenceParser } from "./parse/preferences.ts";
 import { type ParseLimits, parseRequest } from "./parse/request.ts";
@@ -68,7 +68,7 @@ export class ResourcePerformer implements Performer {
     const chosen = chooseVersion(address.version, headers, parameters.get("version"), lifecycle.supported);
     const incoming = {
       method,
-      route: parseRoute(address.segments, resources.byName),
+      route: parseRoute(decodeSegments(address), resources),
       parameters,
       headers,
       body: body === null ? null : Buffer.from(body),

@@ -6,6 +6,10 @@ const error = (status: number, code: RestProblem["code"], message: string, more:
 
 export const nothingHere = () => error(404, "RESOURCE_NOT_FOUND", "there is nothing at this address");
 
+/** The table has changed, and who looks after the service has been told. */
+export const outOfOrder = (name: string) =>
+  error(503, "INTERNAL_ERROR", `${name} are not available at the moment: try again later`);
+
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   error(405, "VALIDATION_ERROR", `${method} is not possible here: use ${allowed.join(", ")}`, {
     headers: { Allow: allowed.join(", ") },
@@ -19,13 +23,16 @@ export const badRequest = (message: string) => error(400, "BAD_REQUEST", message
 export const unknownParameter = (name: string, known: readonly string[]) =>
   badParameter(name, `there is no parameter "${name}" here: use ${known.join(", ")}`);
 
+/** What a client has sent may be empty, or as long as it likes. */
+const told = (text: string) => (text === "" ? '""' : text.slice(0, 50));
+
 export const unsupportedVersion = (version: string, supported: readonly number[]) =>
-  error(400, "UNSUPPORTED_VERSION", `version ${version} is not supported: use ${supported.join(" or ")}`, {
+  error(400, "UNSUPPORTED_VERSION", `version ${told(version)} is not supported: use ${supported.join(" or ")}`, {
     members: { supportedVersions: supported },
   });
 
 export const disagreeingVersions = (versions: readonly string[], supported: readonly number[]) =>
-  error(400, "BAD_REQUEST", `the request names several versions, ${versions.join(" and ")}: name one`, {
+  error(400, "BAD_REQUEST", `the request names several versions, ${versions.map(told).join(" and ")}: name one`, {
     members: { supportedVersions: supported },
   });
 
@@ -81,3 +88,6 @@ export const notPermitted = ({ description }: Resource, action: string) =>
   error(403, "PERMISSION_DENIED", `you may not ${action} this ${description.singular}`);
 
 export const loginRequired = () => error(401, "AUTH_REQUIRED", "login required");
+
+export const descriptionOff = () =>
+  error(404, "RESOURCE_NOT_FOUND", "the description of the interface is switched off (OPENAPI)");

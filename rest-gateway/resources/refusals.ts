@@ -3,6 +3,8 @@ import type { Refusals } from "../principal/callers.ts";
 
 const error = (status: number, code: RestProblem["code"], message: string) => new RestError({ status, code, message });
 
+export const severalKeys = () => error(401, "VERIFICATION_FAILED", "the request has several API keys: send one");
+
 const badApiKey = () => error(401, "INVALID_TOKEN", "the API key is not valid");
 
 /** What the resources say to credentials that they don't take. */

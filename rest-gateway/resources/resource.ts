@@ -6,6 +6,7 @@ import type {
   RelationDescription,
   SortTerm,
 } from "./description.ts";
+import { nothingHere, outOfOrder } from "./problem.ts";
 
 /** A description together with what the database says of its table. */
 export type Resource = {
@@ -36,54 +37,101 @@ export type ResourceField = {
 
 export type Filter = Omit<FilterDescription, "field"> & { readonly name: string; readonly field: ResourceField };
 
-/** `resource` is looked up when it is needed: descriptions may refer to each other. */
-export type Relation = { readonly name: string; readonly field: ResourceField; resource(): Resource };
+/**
+ * `resource` is looked up when it is needed, since descriptions may refer to each other. It throws RestError when the other
+ * one is not served; `target` is its name.
+ */
+export type Relation = {
+  readonly name: string;
+  readonly camelName: string;
+  readonly field: ResourceField;
+  readonly target: string;
+  resource(): Resource;
+};
 export type Collection = Omit<CollectionDescription, "resource"> & { readonly name: string; resource(): Resource };
 
 export type Resources = ReadonlyMap<string, Resource>;
 
+/** The resources whose tables are there, and why others are not served although theirs are, by their names. */
+export type Served = { readonly resources: Resources; readonly misfits: ReadonlyMap<string, string> };
+
+/** A description that does not fit the database. */
+class Misfit extends Error {}
+
 /** Kinds of keys: text of them needs no escaping, neither in addresses nor in JSON. */
 const KEY_TYPES = new Set(["int2", "int4", "int8", "uuid"]);
 
-/**
- * The resources whose tables are there. Throws an Error that names the place when a description does not fit its table:
- * a slip in it should be found at start.
- */
-export function resourcesOf(descriptions: readonly Description[], catalog: Catalog): Resources {
+/** Descriptions, looked up in the catalog. */
+export function resourcesOf(descriptions: readonly Description[], catalog: Catalog): Served {
   const resources = new Map<string, Resource>();
-  const present = descriptions.filter(({ table }) => tableOf(catalog, tableName(table)) !== undefined);
-  const named = (name: string, from: Description): Resource => {
+  const misfits = new Map<string, string>();
+  const named = (name: string): Resource => {
     const resource = resources.get(name);
-    if (!resource) throw new Error(`the description of ${from.name} refers to ${name}, which there is not`);
-    return resource;
+    if (resource) return resource;
+    throw misfits.has(name) ? outOfOrder(name) : nothingHere();
   };
-  for (const description of present) {
-    resources.set(
-      description.name,
-      resourceOf(description, catalog, (name) => named(name, description)),
-    );
+  for (const description of descriptions) {
+    const table = tableOf(catalog, tableName(description.table));
+    if (!table) continue;
+    try {
+      refuseUnknownReferences(description, descriptions, catalog);
+      resources.set(description.name, resourceOf(description, table, named));
+    } catch (error) {
+      if (!(error instanceof Misfit)) throw error;
+      misfits.set(description.name, error.message);
+    }
   }
-  return resources;
+  return { resources, misfits };
 }
 
-function resourceOf(description: Description, catalog: Catalog, named: (name: string) => Resource): Resource {
-  const table = tableOf(catalog, tableName(description.table))!;
+/** What stands in the query string of every list, whatever resource it is of. */
+const LIST_PARAMETERS = "fields sort order keyword skip limit page size version api_key".split(" ");
+
+/** What a description says of other resources and tables. */
+function refuseUnknownReferences(
+  { name, relations, collections, filters, cascade }: Description,
+  descriptions: readonly Description[],
+  catalog: Catalog,
+): void {
+  for (const { resource } of [...Object.values(relations), ...Object.values(collections)]) {
+    if (!descriptions.some((other) => other.name === resource))
+      throw new Misfit(`the description of ${name} refers to ${resource}, which there is not`);
+  }
+  for (const { resource, field } of Object.values(collections)) {
+    const other = descriptions.find((each) => each.name === resource)!;
+    if (!Object.hasOwn(other.fields, field))
+      throw new Misfit(`the description of ${name} names the field ${field} of ${resource}, which that has not`);
+  }
+  for (const filter of Object.keys(filters)) {
+    if (LIST_PARAMETERS.includes(filter))
+      throw new Misfit(`the description of ${name} has a filter ${filter}, which is a parameter of every list`);
+  }
+  for (const { table, column } of cascade) {
+    const other = tableOf(catalog, tableName(table));
+    if (other && !other.columns.has(column))
+      throw new Misfit(`the description of ${name} has the column ${column}, which ${table} has not`);
+  }
+}
+
+function resourceOf(description: Description, table: Table, named: (name: string) => Resource): Resource {
   const fields = Object.entries(description.fields).map(([name, { column = name, ...field }]): ResourceField => {
     const found = table.columns.get(column);
     if (!found) {
-      throw new Error(`the description of ${description.name} has the column ${column}, which ${table.name} has not`);
+      throw new Misfit(
+        `the description of ${description.name} has the column ${column}, which ${description.table} has not`,
+      );
     }
     const { write = "never", isRequired = false } = field;
     return { name, camelName: camelCase(name), column: found, write, isRequired };
   });
   const field = (name: string): ResourceField => {
     const found = fields.find((each) => each.name === name);
-    if (!found) throw new Error(`the description of ${description.name} names the field ${name}, which it has not`);
+    if (!found) throw new Misfit(`the description of ${description.name} names the field ${name}, which it has not`);
     return found;
   };
   const key = fields[0]!;
-  if (!KEY_TYPES.has(key.column.shape.name))
-    throw new Error(`the key of ${description.name} is neither a whole number nor a UUID`);
+  if (key.column.shape.isArray || !KEY_TYPES.has(key.column.shape.name))
+    throw new Misfit(`the key of ${description.name} is neither a whole number nor a UUID`);
   return {
     description,
     table,
@@ -104,6 +152,8 @@ function resourceOf(description: Description, catalog: Catalog, named: (name: st
     filterNamed: new Map(
       Object.entries(description.filters).flatMap(([name, filter]) => {
         const found: Filter = { ...filter, name, field: field(filter.field) };
+        if ((filter.operator === "has") !== found.field.column.shape.isArray)
+          throw new Misfit(`the filter ${name} of ${description.name} must be "has" for a list, and for nothing else`);
         return [
           [name, found],
           [camelCase(name), found],
@@ -113,7 +163,13 @@ function resourceOf(description: Description, catalog: Catalog, named: (name: st
     relations: new Map(
       Object.entries(description.relations).map(([name, relation]: [string, RelationDescription]) => [
         name,
-        { name, field: field(relation.field), resource: () => named(relation.resource) },
+        {
+          name,
+          camelName: camelCase(name),
+          field: field(relation.field),
+          target: relation.resource,
+          resource: () => named(relation.resource),
+        },
       ]),
     ),
     collections: new Map(
@@ -132,4 +188,4 @@ export function tableName(text: string): { readonly schema: string; readonly nam
 }
 
 /** `created_at` → `createdAt` */
-const camelCase = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+export const camelCase = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());

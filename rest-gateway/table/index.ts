@@ -1,27 +1,26 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Caller, type Identity, requestCookies, requestHeaders } from "../../db/caller.ts";
-import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
+import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
-import { finish, sql } from "../sql.ts";
-import { type Address, type Answer, answer } from "./answer/answer.ts";
+import { type Address, addressOf, BASE } from "./address.ts";
+import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
 import { allowedMethods } from "./answer/options.ts";
 import type { ParseLimits } from "./parse/incoming.ts";
 import { parseRequest } from "./parse/request.ts";
 import type { Plan } from "./plan/plan.ts";
+import { callOf, type PreRequest } from "./pre-request.ts";
 import { type PrepareOptions, Preparer } from "./prepare.ts";
 import type { TableRequest } from "./request.ts";
-import { run } from "./run.ts";
+import { run, settingsFor } from "./run.ts";
 import { sendAnswer, sendTableProblem } from "./send.ts";
 import { Stopwatch } from "./stopwatch.ts";
-
-/** Where the table interface lives. */
-export const BASE = "/rest/v1";
+import { type AcceptsTasks, acceptTask, isWork, taskOf } from "./task.ts";
 
 export type TableOptions = {
   readonly database: Pick<Database, "forRole">;
@@ -29,8 +28,9 @@ export type TableOptions = {
   readonly anonymousRole: string;
   readonly prepare: PrepareOptions;
   readonly limits: ParseLimits & { /** Bytes of a body. */ readonly bodySize: number };
-  /** A function that is called before each request's statement; null for none. */
-  readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
+  readonly preRequest: PreRequest | null;
+  /** Null where there are none. */
+  readonly tasks: AcceptsTasks | null;
   /** Whether the header Server-Timing says where the time went. */
   readonly showsTiming: boolean;
   callerOf(headers: IncomingMessage["headers"]): Caller;
@@ -92,21 +92,23 @@ export class TableInterface {
     if (method === "OPTIONS") return allowedMethods(parsed, catalog.current);
     watch?.mark("parse");
     try {
-      return await this.#serve(parsed, caller, exchange);
+      return await this.#serve(parsed, body, caller, exchange);
     } catch (error) {
       // The table may have been made, or changed, a moment ago.
       if (!mayBeStale(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
-      return this.#serve(parsed, caller, exchange);
+      return this.#serve(parsed, body, caller, exchange);
     }
   }
 
-  async #serve(parsed: TableRequest, caller: Caller, exchange: Exchange): Promise<Answer> {
-    const { database, catalog } = this.#options;
+  async #serve(parsed: TableRequest, body: Buffer | null, caller: Caller, exchange: Exchange): Promise<Answer> {
+    const { database, catalog, tasks } = this.#options;
     const { request, response, address, watch } = exchange;
     const prepared = this.#preparer.prepare(parsed, catalog.current);
     exchange.plan = prepared.plan;
     watch?.mark("plan");
-    const ofRole = catalog.current.roles.get(caller.role)?.settings ?? NO_SETTINGS;
+    if (tasks && body && isWork(parsed, prepared, body)) {
+      return acceptTask(tasks, taskOf(request, caller, body), prepared);
+    }
     const identity: Identity = {
       caller,
       request: {
@@ -115,10 +117,7 @@ export class TableInterface {
         headers: requestHeaders(request.headers),
         cookies: requestCookies(request.headers.cookie),
       },
-      settings: {
-        fixed: prepared.settingsFor(ofRole),
-        given: prepared.timezone === null ? [] : [["timezone", prepared.timezone]],
-      },
+      settings: settingsFor(prepared, caller, catalog.current),
     };
     const ran = await run(database.forRole(caller.role), identity, prepared, parsed, {
       before: this.#before,
@@ -139,18 +138,7 @@ export class TableInterface {
   }
 }
 
-const NO_SETTINGS: readonly Setting[] = [];
 const HAS_BODY = new Set(["POST", "PATCH", "PUT"]);
-
-function callOf({ schema, name }: NonNullable<TableOptions["preRequest"]>): Statement {
-  const call = schema === null ? sql.identifier(name) : sql.identifier(schema, name);
-  return { text: finish(sql`select ${call}()`).text, values: [] };
-}
-
-function addressOf(url: string): Address {
-  const at = url.indexOf("?");
-  return at < 0 ? { path: url, search: "" } : { path: url.slice(0, at), search: url.slice(at + 1) };
-}
 
 /** Codes of what the catalog, or the database, does not have. */
 const STALE = new Set(["PGRST200", "PGRST202", "PGRST204", "PGRST205", "42P01", "42703", "42704", "42883", "3F000"]);

@@ -156,6 +156,8 @@ export type Preferences = {
   readonly handling: "strict" | "lenient" | null;
   readonly timezone: string | null;
   readonly maxAffected: number | null;
+  /** Not to wait for what a function does. */
+  readonly respondsAsync: boolean;
   /** Values that no preference has, as they were written. */
   readonly invalid: readonly string[];
 };

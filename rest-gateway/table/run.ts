@@ -1,4 +1,5 @@
-import type { Identity } from "../../db/caller.ts";
+import type { Caller, Identity, TransactionSettings } from "../../db/caller.ts";
+import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { CancelSignal, Result, Statement, Transactions } from "../../db/transaction.ts";
 import type { Parameter, Written } from "../sql.ts";
 import { writeArray } from "./parse/array-literal.ts";
@@ -20,22 +21,37 @@ export type Ran = { readonly main: Result; readonly estimate: Result | null };
 export async function run(
   transactions: Transactions,
   identity: Identity,
-  { plan, query, isolation: ofFunction, isRolledBack }: Prepared,
+  prepared: Prepared,
   request: TableRequest,
   { before, signal, onConnected }: RunOptions,
 ): Promise<Ran> {
+  const { plan, query, isRolledBack } = prepared;
   const statements = [statementOf(query.main, request)];
   if (query.estimate) statements.push(statementOf(query.estimate, request));
   if (before) statements.unshift(before);
   const takesAll = !isReadOnly(plan);
-  const isolation = ofFunction ?? isolationOf(identity.settings?.fixed ?? []);
+  const isolation = isolationFor(prepared, identity);
   const options = { isolation, rollback: isRolledBack, takesAll, signal, onConnected };
   const results = await transactions.run(identity, statements, options);
   const first = before ? 1 : 0;
   return { main: results[first]!, estimate: results[first + 1] ?? null };
 }
 
-const statementOf = ({ text, parameters }: Written, request: TableRequest): Statement => ({
+/** What the transaction of a request is told: by its catalog, its role, and the request itself. */
+export function settingsFor(prepared: Prepared, { role }: Caller, { roles }: Catalog): TransactionSettings {
+  return {
+    fixed: prepared.settingsFor(roles.get(role)?.settings ?? NO_SETTINGS),
+    given: prepared.timezone === null ? [] : [["timezone", prepared.timezone]],
+  };
+}
+
+const NO_SETTINGS: readonly Setting[] = [];
+
+/** What the function says of it, or else the role. */
+export const isolationFor = ({ isolation }: Prepared, { settings }: Identity) =>
+  isolation ?? isolationOf(settings?.fixed ?? []);
+
+export const statementOf = ({ text, parameters }: Written, request: TableRequest): Statement => ({
   text,
   values: parameters.map((parameter) => textOf(parameter, request)),
   binary: true,

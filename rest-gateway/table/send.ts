@@ -56,10 +56,18 @@ function varyOf(response: ServerResponse): string {
 }
 
 /** `{"code":"PGRST116","message":…,"details":…,"hint":…}` */
+export const problemBody = ({ code, message, details, hint }: TableProblem): object => ({
+  code,
+  message,
+  details: details ?? null,
+  hint: hint ?? null,
+});
+
+/** Tells a problem in the words of the table interface. */
 export function sendTableProblem({ request, response, head }: Destination, problem: TableProblem): void {
-  const { status, statusText, code, message, details = null, hint = null, headers = {} } = problem;
+  const { status, statusText, code, headers = {} } = problem;
   const isBodiless = hasNoBody(request, status);
-  const body = Buffer.from(JSON.stringify({ code, message, details, hint }));
+  const body = Buffer.from(JSON.stringify(problemBody(problem)));
   const all = [
     ...head.headers,
     ...["Content-Type", JSON_TYPE, "Cache-Control", "no-store"],

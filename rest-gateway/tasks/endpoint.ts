@@ -11,8 +11,8 @@ import { hasEnded, type TaskFacts, taskBody, taskOf } from "./representation.ts"
 import type { TaskStore } from "./store.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
-const PAGE_SIZE = 20;
+export const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
+export const PAGE_SIZE = 20;
 const LIST_PARAMETERS = ["page", "limit", "status"];
 /** Seconds after which a client may look whether a task has ended. */
 const RETRY_SECONDS = "1";
@@ -49,7 +49,7 @@ export class TaskEndpoint implements Endpoint {
     throw nothingHere();
   }
 
-  async #list({ segments, search, prefix }: Asked, parameters: Parameters, identity: Identity): Promise<RestAnswer> {
+  async #list({ prefix }: Asked, parameters: Parameters, identity: Identity): Promise<RestAnswer> {
     parameters.allowOnly(
       (name) => LIST_PARAMETERS.includes(name),
       () => LIST_PARAMETERS,
@@ -69,8 +69,7 @@ export class TaskEndpoint implements Endpoint {
 
     const { tasks, total } = await this.#store.list(status, page.limit, page.offset, identity);
     const records = Buffer.from(JSON.stringify(tasks.map((facts) => taskOf(facts, prefix))));
-    const address = { path: `${prefix}/tasks`, prefix, version: null, segments, search: search.toString() };
-    return answerList(page, records, total, address, parameters);
+    return answerList(page, records, total, `${prefix}/tasks`, parameters);
   }
 
   async #read(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {

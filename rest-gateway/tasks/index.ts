@@ -111,7 +111,10 @@ export function createTasks({ settings, database, logins, url, log, onConnection
     accept,
     endpoint: new TaskEndpoint(store, settings.anonymousRole),
     register: (kind, performer) => void performers.set(kind, performer),
-    start: () => worker.start(),
+    start: async () => {
+      await runner.start();
+      await worker.start();
+    },
     close: () => {
       ended ??= end();
       return ended;

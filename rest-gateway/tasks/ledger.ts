@@ -19,6 +19,10 @@ type Begun = {
   readonly attempts: number;
 };
 
+/** How often Postgres looks whether the client of a statement is still there. */
+export const CHECK_CLIENT = "client_connection_check_interval";
+const INVALID_VALUE = "22023";
+
 /** What those who run tasks read and write: on connections of their own, so that it is seen while the work goes on. */
 export class Ledger {
   readonly #pool: pg.Pool;
@@ -59,14 +63,34 @@ export class Ledger {
     await this.#value(text, task.id, number, seconds, isAttempt);
   }
 
+  /** Whether the server can look for clients that have gone while it works: not every system can. */
+  async noticesLostClients(): Promise<boolean> {
+    const text = `select set_config('${CHECK_CLIENT}', '1s', true)`;
+    return this.#value(text).then(
+      () => true,
+      (error) => {
+        if (error.code === INVALID_VALUE) return false;
+        throw error;
+      },
+    );
+  }
+
   /** Forgets tasks that have ended longer ago; how many they were. */
   purge(seconds: number): Promise<number> {
     return this.#value("select tasks.purge(make_interval(secs => $1))", seconds);
   }
 
-  /** Gives back the jobs of workers that have died; the names of those. */
-  freeJobs(): Promise<readonly string[]> {
-    return this.#value("select tasks.free_jobs()");
+  /** Whether a job is still with the worker that fetched it. */
+  holdsJob(job: string, worker: string | null): Promise<boolean> {
+    const text = "select exists (select from graphile_worker.jobs where id = $1 and locked_by = $2)";
+    return this.#value(text, job, worker);
+  }
+
+  /** Gives back the jobs of workers that have died, and gives tasks without a job a new one; the names of those workers. */
+  async freeJobs(): Promise<readonly string[]> {
+    const workers: string[] = await this.#value("select tasks.free_jobs()");
+    await this.#value("select tasks.restore_jobs()");
+    return workers;
   }
 
   async #value(text: string, ...values: unknown[]): Promise<any> {

@@ -25,6 +25,11 @@ export class Presence {
     this.#options = options;
   }
 
+  /** Whether others can see that the worker lives. */
+  get isHeld(): boolean {
+    return this.#client !== null;
+  }
+
   /** Resolves when the lock is held. What can't be had now is had later: until then others may take the worker for dead. */
   hold(worker: string): Promise<void> {
     this.#worker = worker;

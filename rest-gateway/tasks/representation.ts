@@ -23,20 +23,21 @@ export function acceptedBody(facts: TaskFacts, prefix: string): Buffer {
 }
 
 /** A task without its result; `error` is there when it has failed alone. */
-export function taskOf(facts: TaskFacts, prefix: string): object {
+export function taskOf(facts: TaskFacts, prefix: string) {
   const { error, ...task } = facts;
   return { ...task, ...(task.status === "failed" && { error }), _links: linksOf(facts, prefix) };
 }
 
 /** `result` is the JSON that the task has given, null for nothing: its text is passed on without being read. */
 export function taskBody(facts: TaskFacts, result: Buffer | null, prefix: string): Buffer {
-  const text = JSON.stringify(taskOf(facts, prefix));
-  if (facts.status !== "succeeded") return Buffer.from(text);
-  return Buffer.concat([Buffer.from(`${text.slice(0, -1)},"result":`), result ?? NULL, END]);
+  const task = taskOf(facts, prefix);
+  if (facts.status !== "succeeded") return Buffer.from(JSON.stringify(task));
+  const { _links, ...before } = task;
+  const start = Buffer.from(`${JSON.stringify(before).slice(0, -1)},"result":`);
+  return Buffer.concat([start, result ?? NULL, Buffer.from(`,"_links":${JSON.stringify(_links)}}`)]);
 }
 
 const NULL = Buffer.from("null");
-const END = Buffer.from("}");
 
 function linksOf(facts: TaskFacts, prefix: string) {
   const href = addressOf(facts, prefix);

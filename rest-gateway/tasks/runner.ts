@@ -4,7 +4,7 @@ import type { Setting } from "../../db/catalog/catalog.ts";
 import { internalError } from "../../db/errors.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import { problemBody, restProblemOf } from "../conventions/problem.ts";
-import type { Ledger, Run } from "./ledger.ts";
+import { CHECK_CLIENT, type Ledger, type Run } from "./ledger.ts";
 import type { Performer, TaskKind } from "./performer.ts";
 import { Watch } from "./watch.ts";
 
@@ -26,9 +26,18 @@ const MAX_ATTEMPTS = 4;
 /** Does the work of one task after the other; as often as it takes, but with effect only once. */
 export class TaskRunner {
   readonly #options: RunnerOptions;
+  /** Of every transaction of work, whatever the role's own are: it may take longer than a request. */
+  #settings: readonly Setting[];
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+    this.#settings = [["statement_timeout", String(options.statementTimeout)]];
+  }
+
+  /** Before the first run. Rejects when the database can't be reached. */
+  async start(): Promise<void> {
+    // What a process that was killed had begun would else go on, to be undone in the end.
+    if (await this.#options.ledger.noticesLostClients()) this.#settings = [...this.#settings, [CHECK_CLIENT, "1s"]];
   }
 
   /** `stopping` is aborted when the service can not wait any longer: the task is put back. Rejects when the ledger does. */
@@ -47,7 +56,7 @@ export class TaskRunner {
 
   /** The steps and the end of the task are one transaction: either both are there or none. */
   async #work(run: Run, stopping: AbortSignal): Promise<void> {
-    const { ledger, statementTimeout } = this.#options;
+    const { ledger } = this.#options;
     const { identity, steps, isolation = null } = this.#performerOf(run).work(run.task);
     const ending = new AbortController();
     const stop = () => ending.abort(new Error("the task is not to go on"));
@@ -57,7 +66,7 @@ export class TaskRunner {
     try {
       const transactions = this.#options.transactionsFor(identity.caller.role);
       const statements = [...steps.map(({ statement }) => statement), finishStatement(run)];
-      await transactions.run(limited(identity, statementTimeout), statements, {
+      await transactions.run(withSettings(identity, this.#settings), statements, {
         isolation,
         takesAll: true,
         signal: ending.signal,
@@ -115,14 +124,11 @@ const finishStatement = ({ task, number }: Run): Statement => ({
   values: [task.id, String(number)],
 });
 
-const TIMEOUT = "statement_timeout";
-
-/** Work may take longer than a request, whatever the role's own limit is. */
-function limited(identity: Identity, statementTimeout: number): Identity {
+/** These in place of the identity's own of the same name. */
+function withSettings(identity: Identity, settings: readonly Setting[]): Identity {
   const { fixed = [], given = [] } = identity.settings ?? {};
-  const others = fixed.filter(([name]) => name !== TIMEOUT);
-  const limit: Setting = [TIMEOUT, String(statementTimeout)];
-  return { ...identity, settings: { fixed: [...others, limit], given } };
+  const others = fixed.filter(([name]) => settings.every(([other]) => other !== name));
+  return { ...identity, settings: { fixed: [...others, ...settings], given } };
 }
 
 /** It would take as long again. */

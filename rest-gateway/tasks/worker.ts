@@ -48,7 +48,6 @@ export class TaskWorker {
     await this.#begin();
     this.#supervision = this.#supervise();
     this.#timer = setInterval(() => this.#freeJobs(), FREE);
-    this.#freeJobs();
   }
 
   /** Running tasks get some time to end, then they are put back. */
@@ -62,7 +61,7 @@ export class TaskWorker {
   }
 
   async #begin(): Promise<void> {
-    const { pool, presence, concurrency, drainTimeout } = this.#options;
+    const { pool, concurrency, drainTimeout } = this.#options;
     this.#current = await run({
       pgPool: pool,
       schema: QUEUE_SCHEMA,
@@ -80,7 +79,7 @@ export class TaskWorker {
           {
             name: "PresencePlugin",
             version: "1.0.0",
-            worker: { hooks: { startWorker: (_context, { worker }) => presence.hold(worker.workerPool.id) } },
+            worker: { hooks: { startWorker: (_context, { worker }) => this.#appear(worker.workerPool.id) } },
           },
         ],
       },
@@ -89,10 +88,19 @@ export class TaskWorker {
     this.#current.promise.catch(() => {});
   }
 
+  async #appear(worker: string): Promise<void> {
+    await this.#options.presence.hold(worker);
+    this.#freeJobs();
+  }
+
   #tasks(): TaskList {
     const { runner, ledger, retention } = this.#options;
     return {
-      perform: (payload, { abortSignal }) => runner.run((payload as { readonly task: string }).task, abortSignal),
+      perform: async (payload, { job, abortSignal }) => {
+        await runner.run((payload as { readonly task: string }).task, abortSignal);
+        // It would be done with for those too who have taken it over.
+        if (!(await ledger.holdsJob(job.id, job.locked_by))) throw new Error("another worker has taken over this job");
+      },
       purge: async () => {
         await ledger.purge(retention);
       },
@@ -114,7 +122,9 @@ export class TaskWorker {
   }
 
   #freeJobs(): void {
-    const { ledger, log } = this.#options;
+    const { ledger, presence, log } = this.#options;
+    // This process would take itself for dead.
+    if (!presence.isHeld) return;
     this.#freeing ??= ledger
       .freeJobs()
       .then(

@@ -1,4 +1,4 @@
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -33,38 +33,62 @@ async function visit(): Promise<Visit> {
   return { page, hosts, faults };
 }
 
+/** Chooses one of the sources; what can be done there is in the list. */
+async function choose(page: Page, source: string): Promise<Locator> {
+  await page.getByRole("button", { name: "Resources v1" }).click({ timeout: 30_000 });
+  await page.getByRole("option", { name: source }).click();
+  return page.getByRole("complementary").first();
+}
+
+const SOURCES = ["Resources v1", "Resources v2", "Tables"];
+
 test.skipIf(!installed)("/docs lists what can be done, and asks no other host", { timeout: 60_000 }, async () => {
   const { page, hosts, faults } = await visit();
-  const list = page.getByRole("complementary").first();
-  await list.getByText("articles", { exact: true }).click({ timeout: 30_000 });
-  await list.getByText("Functions (rpc)", { exact: true }).click();
-  await expect.poll(() => list.innerText(), { timeout: 20_000 }).toMatch(/\/articles.*\/rpc\/search/s);
-  await page.screenshot({ path: "test/browser/docs.png" });
-
-  expect(await page.title()).toBe("The API: what is granted here is served.");
+  for (const source of SOURCES) {
+    const list = await choose(page, source);
+    await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toBe(HEADINGS[source]);
+    await list.getByText("articles", { exact: true }).click();
+    await expect.poll(() => list.innerText(), { timeout: 20_000 }).toMatch(PATHS[source]!);
+    await page.screenshot({ path: `test/browser/docs-${source.toLowerCase().replace(" ", "-")}.png` });
+    await page.goto(`${service.url}/docs`);
+    await page.reload();
+  }
+  expect(await page.title()).toBe("Reference");
   expect([...hosts].filter((host) => host !== "")).toEqual([new URL(service.url).host]);
   expect(faults).toEqual([]);
 });
 
-test.skipIf(!installed)(
-  "a request that is tried out carries the key, and its answer is shown",
-  { timeout: 60_000 },
-  async () => {
-    const { page, hosts, faults } = await visit();
-    const list = page.getByRole("complementary").first();
-    await list.getByText("articles", { exact: true }).click({ timeout: 30_000 });
-    await list.getByText("/articles", { exact: true }).click();
-    await page.getByRole("button", { name: /Test Request.*get \/articles/i }).click({ timeout: 30_000 });
+const HEADINGS: Readonly<Record<string, string>> = {
+  "Resources v1": "Resources, version 1",
+  "Resources v2": "Resources, version 2",
+  Tables: "The API: what is granted here is served.",
+};
+const PATHS: Readonly<Record<string, RegExp>> = {
+  "Resources v1": /\/articles\/\{articleId\}\/publish/,
+  "Resources v2": /\/articles\/\{articleId\}\/publish/,
+  Tables: /\/articles/,
+};
 
-    const asked = page.waitForResponse((response) => response.url().includes("/rest/v1/articles"));
-    await page.getByRole("button", { name: /^Send/ }).first().click();
-    const response = await asked;
-    expect(response.status()).toBe(200);
-    expect(await response.request().headerValue("apikey")).toBeTruthy();
-    await expect.poll(() => page.getByRole("dialog").first().innerText(), { timeout: 20_000 }).toContain('"author_id"');
-    await page.screenshot({ path: "test/browser/docs-request.png" });
+test.skipIf(!installed).each([
+  ["Resources v1", "/articles", '"pagination"', null],
+  ["Resources v2", "/api/v2/articles", '"createdAt"', null],
+  ["Tables", "/rest/v1/articles", '"author_id"', "apikey"],
+])("a request of %s that is tried out goes to %s, and its answer is shown", { timeout: 60_000 }, async (...given) => {
+  const [source, path, text, header] = given;
+  const { page, hosts, faults } = await visit();
+  const list = await choose(page, source);
+  await list.getByText("articles", { exact: true }).click({ timeout: 30_000 });
+  await list.getByText("/articles", { exact: true }).first().click();
+  await page.getByRole("button", { name: /Test Request.*get \/articles\)/i }).click({ timeout: 30_000 });
 
-    expect([...hosts].filter((host) => host !== "")).toEqual([new URL(service.url).host]);
-    expect(faults).toEqual([]);
-  },
-);
+  const asked = page.waitForResponse((response) => /\/articles(\?|$)/.test(response.url()));
+  await page.getByRole("button", { name: /^Send/ }).first().click();
+  const response = await asked;
+  expect([response.status(), response.url()]).toEqual([200, `${service.url}${path}`]);
+  if (header) expect(await response.request().headerValue(header)).toBeTruthy();
+  await expect.poll(() => page.getByRole("dialog").first().innerText(), { timeout: 20_000 }).toContain(text);
+  await page.screenshot({ path: "test/browser/docs-request.png" });
+
+  expect([...hosts].filter((host) => host !== "")).toEqual([new URL(service.url).host]);
+  expect(faults).toEqual([]);
+});

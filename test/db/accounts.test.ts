@@ -202,7 +202,9 @@ test("the functions do what their owner may, and that is no more than reading an
     const owner = new TestCaller(db.client, "auth_owner", {});
     expect(await owner.outcome("select from users where id = 1")).toBe(1);
     expect(await owner.outcome("insert into users (name, email) values ('Dora', 'dora@test.example')")).toBe(1);
-    expect(await owner.outcome("insert into users (name, email, avatar_url) values ('D', 'd@d.d', null)")).toBe("42501");
+    expect(await owner.outcome("insert into users (name, email, avatar_url) values ('D', 'd@d.d', null)")).toBe(
+      "42501",
+    );
     for (const text of ["update users set name = 'x'", "delete from users", "select from articles", "create role x"])
       expect(await owner.outcome(text)).toBe("42501");
   }));

@@ -254,7 +254,7 @@ describe("the login roles", () => {
     }
     return async () => {
       for (const client of Object.values(open)) await client.end();
-      for (const kind of ["data", "service", "auth"]) {
+      for (const kind of Object.keys(logins)) {
         await database.owner.query(`drop owned by ${database.name}_${kind}`);
         await database.owner.query(`drop role ${database.name}_${kind}`);
       }
@@ -284,6 +284,7 @@ describe("the login roles", () => {
       { rolname: `${database.name}_auth`, special: false },
       { rolname: `${database.name}_data`, special: false },
       { rolname: `${database.name}_service`, special: false },
+      { rolname: `${database.name}_tasks`, special: false },
     ]);
   });
 

@@ -178,8 +178,8 @@ test.each([
     "a trigger",
     "alter table users disable trigger _100_timestamps",
     [
-      "+ trigger _100_timestamps on public.users: CREATE TRIGGER _100_timestamps BEFORE UPDATE ON public.users FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION internal.touch(), enabled D",
-      "- trigger _100_timestamps on public.users: CREATE TRIGGER _100_timestamps BEFORE UPDATE ON public.users FOR EACH ROW WHEN ((old.* IS DISTINCT FROM new.*)) EXECUTE FUNCTION internal.touch(), enabled O",
+      "+ trigger _100_timestamps on public.users: CREATE TRIGGER _100_timestamps BEFORE UPDATE ON public.users FOR EACH ROW EXECUTE FUNCTION internal.touch(), enabled D",
+      "- trigger _100_timestamps on public.users: CREATE TRIGGER _100_timestamps BEFORE UPDATE ON public.users FOR EACH ROW EXECUTE FUNCTION internal.touch(), enabled O",
     ],
   ],
   [

@@ -255,7 +255,7 @@ describe("CORS", () => {
 });
 
 describe("other addresses", () => {
-  test.each(["/", "/nowhere", "/graphqlx", "/healthz", "/users/1/../2", "/%00", "/%zz"])(
+  test.each(["/", "/nowhere", "/graphqlx", "/healthz", "/nowhere/1/../2", "/%00", "/%zz"])(
     "%s: 404, JSON",
     async (path) => {
       const answer = await send(path);

@@ -17,16 +17,21 @@ const jsonSchema: z.ZodType<unknown> = z.lazy(() =>
       .refine((text) => new RegExp(text, "u") instanceof RegExp)
       .optional(),
     minimum: z.number().optional(),
+    minLength: z.int().min(0).optional(),
     maxLength: z.int().min(0).optional(),
     items: jsonSchema.optional(),
+    minItems: z.int().min(0).optional(),
+    maxItems: z.int().min(0).optional(),
     properties: z.record(z.string(), jsonSchema).optional(),
     required: z.array(z.string()).optional(),
     additionalProperties: z.union([z.boolean(), jsonSchema]).optional(),
     anyOf: z.array(jsonSchema).min(1).optional(),
+    oneOf: z.array(jsonSchema).min(1).optional(),
     description: z.string().optional(),
     default: z.unknown().optional(),
     examples: z.array(z.unknown()).optional(),
     readOnly: z.boolean().optional(),
+    writeOnly: z.boolean().optional(),
   }),
 );
 
@@ -35,7 +40,7 @@ const mediaType = z.string().regex(/^[\w*.+-]+\/[\w*.+-]+(;.*)?$/);
 const content = z.record(mediaType, z.strictObject({ schema: jsonSchema }));
 const parameter = z.strictObject({
   name: z.string().min(1),
-  in: z.enum(["query", "header"]),
+  in: z.enum(["query", "header", "path"]),
   description: z.string().optional(),
   required: z.boolean(),
   schema: jsonSchema,
@@ -45,6 +50,7 @@ const response = z.strictObject({
   headers: z.record(z.string(), reference).optional(),
   content: content.optional(),
 });
+const security = z.array(z.record(z.string(), z.array(z.string())));
 const operation = z.strictObject({
   operationId: z.string().min(1),
   tags: z.array(z.string()),
@@ -53,6 +59,8 @@ const operation = z.strictObject({
   parameters: z.array(z.union([reference, parameter])),
   requestBody: z.strictObject({ required: z.boolean(), content }).optional(),
   responses: z.record(z.string().regex(/^[1-5]\d\d$/), z.union([reference, response])),
+  security: security.optional(),
+  deprecated: z.boolean().optional(),
 });
 const pathItem = z.strictObject({
   get: operation.optional(),
@@ -68,10 +76,9 @@ const document = z.strictObject({
   openapi: z.literal("3.1.0"),
   info: z.strictObject({ title: z.string().min(1), description: z.string(), version: z.string() }),
   servers: z.array(z.strictObject({ url: z.url() })).min(1),
-  security: z.array(z.record(z.string(), z.array(z.string()))),
+  security,
   tags: z.array(z.strictObject({ name: z.string(), description: z.string().optional() })),
-  // No templates: names of the database stand in paths as they are.
-  paths: z.record(z.string().regex(/^\/[^{}?# ]+$/), pathItem),
+  paths: z.record(z.string().regex(/^\/([^{}?# ]|\{\w+\})+$/), pathItem),
   components: z.strictObject({
     schemas: components(jsonSchema),
     parameters: components(parameter),
@@ -95,6 +102,10 @@ export function openApiFaults(given: any): string[] {
       one.tags.filter((tag: string) => !tags.includes(tag)).map((tag: string) => `no tag ${tag}`),
     ),
     ...operations.flatMap((one) => repeatedParameters(given, one)),
+    ...Object.entries<any>(given.paths).flatMap(([path, item]) => templateFaults(given, path, item)),
+    ...operations
+      .flatMap((one) => (one.security ?? []).flatMap(Object.keys))
+      .filter((name) => !(name in given.components.securitySchemes)),
     ...given.security.flatMap(Object.keys).filter((name: string) => !(name in given.components.securitySchemes)),
   ];
 }
@@ -126,6 +137,16 @@ function danglingReferences(document: any, part: any = document): string[] {
   const own =
     typeof part.$ref === "string" && resolve(document, part.$ref) === undefined ? [`nothing at ${part.$ref}`] : [];
   return [...own, ...Object.values(part).flatMap((value) => danglingReferences(document, value))];
+}
+
+/** Whether `{userId}` of a path and the parameters of its operations are the same. */
+function templateFaults(document: any, path: string, item: any): string[] {
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+  return Object.values<any>(item).flatMap((operation) => {
+    const given = resolvedParameters(document, operation).filter((parameter) => parameter.in === "path");
+    const isSame = given.every(({ required }) => required) && String(given.map(({ name }) => name)) === String(inPath);
+    return isSame ? [] : [`${path} has other parameters than ${operation.operationId}`];
+  });
 }
 
 const resolvedParameters = (document: any, { parameters = [] }: any): any[] =>

@@ -58,15 +58,24 @@ export function useResources(settings: Readonly<Record<string, string>> = {}, dd
   };
 }
 
-async function send({ url, service, token }: TestService, request: string, sent: ApiSent): Promise<ApiReply> {
-  const { as, body, prefer } = sent;
+function send({ url, service, token }: TestService, request: string, sent: ApiSent): Promise<ApiReply> {
+  const { as } = sent;
+  const bearer = as === "service" ? service.tokens.issueKey("service_role") : as && token(as);
+  return sendTo(
+    url,
+    request,
+    bearer ? { ...sent, headers: { authorization: `Bearer ${bearer}`, ...sent.headers } } : sent,
+  );
+}
+
+/** `sendTo(url, "PATCH /users/1", { body: { age: 37 } })` */
+export async function sendTo(url: string, request: string, sent: Omit<ApiSent, "as">): Promise<ApiReply> {
+  const { body, prefer } = sent;
   const [, method = "GET", path = ""] = /^(?:([A-Z]+) )?(.*)$/.exec(request) ?? [];
   const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
-  const bearer = as === "service" ? service.tokens.issueKey("service_role") : as && token(as);
   const response = await fetch(`${url}${path}`, {
     method,
     headers: {
-      ...(bearer && { authorization: `Bearer ${bearer}` }),
       ...(body !== undefined && { "content-type": "application/json" }),
       ...(prefer && { prefer }),
       ...sent.headers,

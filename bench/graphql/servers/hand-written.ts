@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { buildSchema, type DocumentNode, execute, type GraphQLResolveInfo, parse, validate } from "graphql";
 import pg from "pg";
-import { type NamedStatement, STATEMENTS } from "./hand-written-sql.ts";
 import { bearerVerifier, readSettings, type TokenCaller } from "../../peer-settings.ts";
+import { type NamedStatement, STATEMENTS } from "./hand-written-sql.ts";
 
 // What one would write without a framework: graphql-js, a statement for each need, a transaction around it.
 const { databaseUrl, poolSize, secret, port } = readSettings();

@@ -237,11 +237,30 @@ begin
   where pg_try_advisory_xact_lock(tasks.lock_of(w.name));
   if dead is null then return '{}'; end if;
   perform graphile_worker.force_unlock_workers(dead);
+  -- As graphile-worker does when there are new jobs: nobody would look for these before it is time to.
+  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', cardinality(dead))::text);
   return dead;
 end $$;
 
 comment on function tasks.free_jobs() is
   'Gives the jobs of workers back that have died: those whose lock nobody holds. The names of those workers.';
+
+create or replace function tasks.restore_jobs() returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  restored integer;
+begin
+  perform graphile_worker.add_job('perform', json_build_object('task', t.id))
+  from tasks.tasks as t
+  where t.finished_at is null and not exists (
+    select from graphile_worker._private_jobs as j where j.payload ->> 'task' = t.id::text and j.attempts < j.max_attempts
+  );
+  get diagnostics restored = row_count;
+  return restored;
+end $$;
+
+comment on function tasks.restore_jobs() is
+  'Gives a job to tasks that have lost theirs: a run that was overtaken ends the job that it shares with the run after it. How many they were.';
 
 do $$
 declare signature regprocedure;

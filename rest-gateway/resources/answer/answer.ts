@@ -23,7 +23,7 @@ export function answer(request: ResourceRequest, result: Result, address: Addres
   if (operation.kind === "list") {
     const { paging } = operation;
     if (paging.form === "export") return answerOf(200, body);
-    return answerList(paging, body!, Number(text(RESULT.total)), address, parameters);
+    return answerList(paging, body!, Number(text(RESULT.total)), pathOf(request, address), parameters);
   }
   if (operation.kind === "create" && operation.isMany) return answerOf(201, body);
   const created = operation.kind === "create";
@@ -41,6 +41,10 @@ function missingOf({ operation, resource }: ResourceRequest) {
   const isOfParent = (operation: Operation) => operation.kind === "list" || operation.kind === "create";
   return isOfParent(operation) && "parent" in operation && operation.parent ? operation.parent.resource : resource;
 }
+
+/** That of the same version, however it was chosen: where links of pages lead. */
+const pathOf = ({ style }: ResourceRequest, { path, prefix }: Address): string =>
+  style.prefix + path.slice(prefix.length);
 
 export const locationOf = ({ resource, style }: ResourceRequest, id: string): string =>
   `${style.prefix}/${resource.description.name}/${id}`;

@@ -1,19 +1,18 @@
 import type { Header, RestAnswer } from "../../conventions/answer.ts";
 import { answerOf } from "../../conventions/answer.ts";
 import { contentTag } from "../../conventions/conditional.ts";
-import type { Address } from "../parse/address.ts";
 import type { Parameters } from "../parse/parameters.ts";
 import { linkHeader, linksOf, type Page, type PageLinks } from "./pages.ts";
 
-/** A page of a list in the form that was asked for; `records` is a JSON array. */
+/** A page of the list at `path`, in the form that was asked for; `records` is a JSON array. */
 export function answerList(
   page: Page,
   records: Buffer,
   total: number,
-  address: Address,
+  path: string,
   parameters: Parameters,
 ): RestAnswer {
-  const links = linksOf(page, total, address, parameters);
+  const links = linksOf(page, total, path, parameters);
   const [before, after] = frameOf(page, total, links);
   const body = before === "" ? records : Buffer.concat([Buffer.from(before), records, Buffer.from(after)]);
   const link = linkHeader(links);

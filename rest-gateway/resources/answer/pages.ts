@@ -1,4 +1,3 @@
-import type { Address } from "../parse/address.ts";
 import type { Parameters } from "../parse/parameters.ts";
 import type { Paging } from "../request.ts";
 
@@ -12,34 +11,25 @@ export type PageLinks = {
 
 export type Page = Exclude<Paging, { form: "export" }>;
 
-export function linksOf(page: Page, total: number, address: Address, parameters: Parameters): PageLinks {
-  const { limit } = page;
+export function linksOf(page: Page, total: number, path: string, parameters: Parameters): PageLinks {
+  const { limit, offset } = page;
   if (limit === 0) return { first: null, prev: null, next: null, last: null };
-  const at = (number: number) => `${address.path}?${parameters.with(parametersOf(page, number))}`;
-  const last = Math.max(0, Math.ceil(total / limit) - 1);
-  const { offset } = page;
-  const hasNext = offset + limit < total;
+  const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
+  const from = (start: number) => `${path}?${parameters.with(parametersOf(page, start))}`;
   return {
-    first: at(0),
+    first: from(0),
     // Beyond the end the page before is the last one there is.
-    prev: offset === 0 ? null : at(Math.min(Math.ceil(offset / limit) - 1, last)),
-    next: hasNext ? nextOf(page, at, address, parameters) : null,
-    last: at(last),
+    prev: offset === 0 ? null : from(Math.min(Math.max(0, offset - limit), last)),
+    next: offset + limit < total ? from(offset + limit) : null,
+    last: from(last),
   };
 }
 
-/** Of a list that begins between two pages the next part begins there as well. */
-function nextOf(page: Page, at: (number: number) => string, address: Address, parameters: Parameters): string {
-  const next = page.offset + page.limit;
-  if (next % page.limit === 0) return at(next / page.limit);
-  return `${address.path}?${parameters.with({ skip: next, limit: page.limit })}`;
-}
-
-/** The parameters that ask for a page, by its number from 0. */
-function parametersOf({ form, limit }: Page, number: number): Readonly<Record<string, number>> {
-  if (form === "envelope") return { page: number + 1, limit };
-  if (form === "page object") return { page: number, size: limit };
-  return { skip: number * limit, limit };
+/** The parameters that ask for the page that begins there. Only with `skip` may it begin between two pages. */
+function parametersOf({ form, limit }: Page, start: number): Readonly<Record<string, number>> {
+  if (form === "envelope") return { page: start / limit + 1, limit };
+  if (form === "page object") return { page: start / limit, size: limit };
+  return { skip: start, limit };
 }
 
 /** `</users?skip=10&limit=10>; rel="next", …`; "" when there is none. */

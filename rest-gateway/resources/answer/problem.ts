@@ -1,6 +1,8 @@
 import type { Constraint } from "../../../db/catalog/catalog.ts";
 import { type ConstraintMessages, type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
 import { type Fault, RestError, type RestProblem, restProblemOf } from "../../conventions/problem.ts";
+import { ACCOUNT_FIELDS } from "../parse/account.ts";
+import { outOfOrder } from "../problem.ts";
 import type { ResourceRequest } from "../request.ts";
 import type { Resource } from "../resource.ts";
 
@@ -20,15 +22,25 @@ export function restProblem(error: unknown, context: ProblemContext): RestProble
   if (problem === null) return null;
   const told = restProblemOf(problem);
   if (!request) return told;
+  if (isOutdated(error)) return outOfOrder(request.resource.description.name).problem;
   const raised = error as DatabaseErrorLike;
   if (isReferredTo(raised, request)) return { ...told, message: keptBy(raised, request.resource) };
   const faults = faultsOf(raised, told.message, request, context.constraints);
-  const status =
-    told.code === "VALIDATION_ERROR" && told.status === 400 && request.style.version === 2 ? 422 : told.status;
-  return { ...told, status, ...(faults.length > 0 && { faults }) };
+  return { ...told, status: statusOf(told, request), ...(faults.length > 0 && { faults }) };
 }
 
+/** Codes of what the database does not have, although the catalog or the description does. */
+const OUTDATED = new Set(["42P01", "42703", "42704", "42883", "3F000"]);
+
+export const isOutdated = (error: unknown): boolean => OUTDATED.has((error as DatabaseErrorLike).code ?? "");
+
 export const internalProblem = (): RestProblem => restProblemOf(internalError());
+
+/** In version 2 a body whose values make no sense is 422; what is wrong with an address is 400 everywhere. */
+function statusOf({ code, status }: RestProblem, { operation, style }: ResourceRequest): number {
+  const hasBody = operation.kind === "create" || operation.kind === "update";
+  return hasBody && code === "VALIDATION_ERROR" && status === 400 && style.version === 2 ? 422 : status;
+}
 
 const isReferredTo = ({ code }: DatabaseErrorLike, { operation }: ResourceRequest) =>
   operation.kind === "delete" && (code === "23503" || code === "23001");
@@ -48,6 +60,8 @@ function faultsOf(
   constraints: ProblemContext["constraints"],
 ): Fault[] {
   const columns = constraints.get(`${schema}.${table}.${constraint}`)?.columns ?? [];
-  const fields = resource.fields.filter(({ column }) => columns.includes(column.name));
-  return fields.map(({ name, camelName }) => ({ field: style.isCamel ? camelName : name, message }));
+  const ofRecord = resource.fields.filter(({ column }) => columns.includes(column.name));
+  const ofAccount = resource.description.hasAccount ? ACCOUNT_FIELDS.filter((name) => columns.includes(name)) : [];
+  const names = ofRecord.map(({ name, camelName }) => (style.isCamel ? camelName : name));
+  return [...names, ...ofAccount].map((field) => ({ field, message }));
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { endWith } from "../../../http/end.ts";
 import type { Head } from "../../../http/head.ts";
 import type { Header, RestAnswer } from "../../conventions/answer.ts";
 import { isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
@@ -33,7 +34,7 @@ export function sendAnswer(
     if (body !== null) all.push("Content-Type", contentType, "Content-Length", String(body.length));
     response.writeHead(answer.status, all);
     if (body === null || request.method === "HEAD") response.end();
-    else response.end(body.toString("latin1"), "latin1");
+    else endWith(response, body);
   }
   finishReading(request);
 }

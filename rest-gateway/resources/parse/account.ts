@@ -7,7 +7,7 @@ export type AccountInput = { readonly username: string | null; readonly password
 
 /** Fields of a body that are of the account: written, and never read. */
 export const ACCOUNT_FIELDS = ["password", "username"];
-const MAX_USERNAME = 254;
+export const MAX_USERNAME = 254;
 
 /** Null for a body without a password. Throws RestError for one that breaks the rules. */
 export function parseAccount(body: object, { version }: Style): AccountInput | null {

@@ -7,24 +7,25 @@ export type Address = {
   /** "" where the path names no version. */
   readonly prefix: string;
   readonly version: string | null;
+  /** As they were sent, too. */
   readonly segments: readonly string[];
   readonly search: string;
 };
 
-const VERSIONED = /^\/api\/v([0-9]+)(?=\/|$)/;
+/** `v2.1` is none that there is, and is to be told so. */
+const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
 
-/** Throws RestError for what is not percent-encoded UTF-8. */
 export function parseAddress(url: string): Address {
   const at = url.indexOf("?");
   const path = at < 0 ? url : url.slice(0, at);
   const search = at < 0 ? "" : url.slice(at + 1);
   const [prefix, version = null] = VERSIONED.exec(path) ?? [""];
-  const segments = path
-    .slice(prefix.length + 1)
-    .split("/")
-    .map(decodeSegment);
+  const segments = path.slice(prefix.length + 1).split("/");
   return { path, prefix, version, segments, search };
 }
+
+/** Throws RestError for what is not percent-encoded UTF-8. */
+export const decodeSegments = ({ segments }: Address): readonly string[] => segments.map(decodeSegment);
 
 function decodeSegment(segment: string): string {
   if (!segment.includes("%")) return segment;

@@ -15,13 +15,15 @@ const BITS: Readonly<Record<string, number>> = { int2: 16, int4: 32, int8: 64 };
 export function parseId(text: string, resource: Resource): string {
   const { shape } = resource.key.column;
   if (shape.name === "uuid") {
-    if (!UUID.test(text)) throw invalidId(text, resource);
+    if (!isUuid(text)) throw invalidId(text.slice(0, 50), resource);
     return text;
   }
   if (!WHOLE_NUMBER.test(text)) throw invalidId(text.slice(0, 50), resource);
   if (!fits(text, shape)) throw noSuchRow(resource);
   return text;
 }
+
+export const isUuid = (text: string): boolean => UUID.test(text);
 
 /** Whether a whole number is in the range of a type. */
 export function fits(text: string, { name }: TypeShape): boolean {

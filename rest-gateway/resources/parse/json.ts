@@ -7,6 +7,8 @@ const JSON_TYPE = /^application\/(?:[a-z0-9.+-]+\+)?json$/;
 
 /** The body as JSON. Throws RestError: 415 for another media type, INVALID_JSON for what is none. Of a key that comes twice the last counts. */
 export function parseBody(bytes: Buffer, contentType: string | undefined, limits: BodyLimits): unknown {
+  // Nothing has no type either.
+  if (bytes.length === 0 && contentType === undefined) throw invalidJson("it is empty");
   const media = contentType === undefined ? null : parseContentType(contentType);
   const charset = media?.parameters.get("charset") ?? "utf-8";
   if (!media || !JSON_TYPE.test(media.type) || charset.toLowerCase() !== "utf-8") throw unsupportedMediaType();

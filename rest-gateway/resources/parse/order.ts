@@ -13,14 +13,14 @@ export function parseOrder(parameters: Parameters, resource: Resource): readonly
   const order = readDirection("order", parameters.get("order"));
   const sort = parameters.get("sort");
   if (sort === null) {
-    const [first, ...others] = resource.order;
-    return order === null || !first ? resource.order : withKey([{ ...first, direction: order }, ...others], resource);
+    const isTurned = order !== null && order !== (resource.order[0]?.direction ?? "asc");
+    return withKey(isTurned ? resource.order.map(turned) : resource.order, resource, order ?? "asc");
   }
   const terms = sort.split(",").map((item) => readTerm(item, order ?? "asc", resource));
   if (new Set(terms.map(({ field }) => field)).size < terms.length) {
     throw badParameter("sort", "sort must not name a field twice");
   }
-  return withKey(terms, resource);
+  return withKey(terms, resource, "asc");
 }
 
 function readTerm(item: string, usual: Direction, resource: Resource): OrderTerm {
@@ -41,6 +41,13 @@ function readDirection(parameter: string, text: string | null): Direction | null
   throw badParameter(parameter, `${parameter} has the directions asc and desc, and not "${text}"`);
 }
 
-function withKey(terms: readonly OrderTerm[], { key }: Resource): readonly OrderTerm[] {
-  return terms.some(({ field }) => field === key) ? terms : [...terms, { field: key, direction: terms[0]!.direction }];
+const turned = ({ field, direction }: OrderTerm): OrderTerm => ({
+  field,
+  direction: direction === "asc" ? "desc" : "asc",
+});
+
+/** The key goes the way of the first term; `usual` where there is none. */
+function withKey(terms: readonly OrderTerm[], { key }: Resource, usual: Direction): readonly OrderTerm[] {
+  if (terms.some(({ field }) => field === key)) return terms;
+  return [...terms, { field: key, direction: terms[0]?.direction ?? usual }];
 }

@@ -7,10 +7,13 @@ const EVERYWHERE = ["version", "api_key"];
 export class Parameters {
   readonly #values: URLSearchParams;
 
-  /** Throws RestError for a parameter that comes twice, and for text that is no UTF-8. */
   constructor(search: string) {
     this.#values = new URLSearchParams(search);
-    if (search === "") return;
+  }
+
+  /** Throws RestError for a parameter that comes twice, and for text that is no UTF-8. */
+  refuseMalformed(): void {
+    if (this.#values.size === 0) return;
     const seen = new Set<string>();
     for (const [name, value] of this.#values) {
       if (seen.has(name)) throw badParameter(name, `${name} must not be given twice`);

@@ -44,15 +44,14 @@ export function refuseUnknown({ isStrict, unknown }: Preferences): void {
 
 const isDialect = (name: string): name is Dialect => (DIALECTS as readonly string[]).includes(name);
 
-/** The usual dialects, when somebody wants to be sure. */
+/** The forms of the contract, whatever is usual here. */
 const NO_DIALECT = "none";
 
 function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): Preferences {
   const dialects = new Set<Dialect>();
-  const applied: string[] = [];
   const unknown: string[] = [];
   let handling: string | null = null;
-  let namesDialect = false;
+  let saysNone = false;
   let respondsAsync = false;
   for (const item of items) {
     const text = splitList(item, ";")[0] ?? "";
@@ -60,17 +59,18 @@ function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): P
     if (name === "respond-async") respondsAsync = true;
     else if (name === "handling" && (value === "strict" || value === "lenient")) handling ??= value;
     else if (name === "dialect") {
-      namesDialect = true;
       for (const word of value.split(/\s+/)) {
         if (isDialect(word)) dialects.add(word);
-        else if (word !== NO_DIALECT) unknown.push(`dialect=${word}`);
+        else if (word === NO_DIALECT) saysNone = true;
+        else unknown.push(`dialect=${word}`);
       }
     } else if (name !== "wait") unknown.push(item);
   }
-  for (const dialect of dialects) applied.push(`dialect=${dialect}`);
+  const isNone = saysNone && dialects.size === 0;
+  const applied = [...(isNone ? [NO_DIALECT] : dialects)].map((name) => `dialect=${name}`);
   if (handling !== null) applied.push(`handling=${handling}`);
   return {
-    dialects: namesDialect ? dialects : usual,
+    dialects: isNone || dialects.size > 0 ? dialects : usual,
     isStrict: handling === "strict",
     respondsAsync,
     applied: applied.join(", "),

@@ -56,7 +56,7 @@ export function parseRecords(bodies: readonly unknown[], options: RecordOptions)
 }
 
 /** More would hide what matters. */
-const MAX_FAULTS = 100;
+export const MAX_FAULTS = 100;
 
 type JsonObject = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is JsonObject =>

@@ -166,7 +166,11 @@ function recordOptions(incoming: Incoming, use: RecordOptions["use"], given: Res
   const { route, style, preferences } = incoming;
   const { resource } = route;
   // What the service itself adds to a record may come back with it.
-  const own = ["_links", "deprecation", ...resource.relations.keys()];
+  const own = [
+    "_links",
+    "deprecation",
+    ...[...resource.relations.values()].flatMap(({ name, camelName }) => [name, camelName]),
+  ];
   const single = use === "create" && resource.description.hasAccount ? ACCOUNT_FIELDS : [];
   return { resource, style, use, isStrict: preferences.isStrict, given, others: [...own, ...single], single };
 }

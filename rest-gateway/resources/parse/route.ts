@@ -1,5 +1,6 @@
+import type { CurrentResources } from "../current.ts";
 import { nothingHere } from "../problem.ts";
-import type { Collection, Resource, Resources } from "../resource.ts";
+import type { Collection, Resource } from "../resource.ts";
 import { parseId } from "./id.ts";
 
 /** Where an address leads; ids are text that Postgres takes. */
@@ -14,14 +15,15 @@ export type RouteParent = { readonly resource: Resource; readonly collection: Co
  * `["articles", "7", "comments"]` → the collection of comments of article 7. Throws RestError for addresses that lead
  * nowhere and for ids that are none.
  */
-export function parseRoute([name = "", id, more, innerId, ...rest]: readonly string[], resources: Resources): Route {
+export function parseRoute(
+  [name = "", id, more, innerId, ...rest]: readonly string[],
+  resources: Pick<CurrentResources, "get">,
+): Route {
   const resource = resources.get(name);
   if (!resource || rest.length > 0) throw nothingHere();
   if (id === undefined) return { kind: "collection", resource, parent: null };
-  if (more === undefined) {
-    if (id === "") throw nothingHere();
-    return { kind: "record", resource, parent: null, id: parseId(id, resource) };
-  }
+  if (id === "") throw nothingHere();
+  if (more === undefined) return { kind: "record", resource, parent: null, id: parseId(id, resource) };
   if (innerId === undefined && Object.hasOwn(resource.description.actions, more)) {
     return { kind: "action", resource, id: parseId(id, resource), action: more };
   }

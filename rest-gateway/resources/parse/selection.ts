@@ -1,6 +1,6 @@
 import { badParameter } from "../problem.ts";
 import type { Selection } from "../request.ts";
-import type { Resource } from "../resource.ts";
+import type { Relation, Resource } from "../resource.ts";
 
 /** Relations that a name may go through: `article.author.name` goes through two. */
 const MAX_DEPTH = 3;
@@ -25,16 +25,18 @@ export function parseSelection(text: string, resource: Resource): Selection {
 function select(paths: readonly (readonly string[])[], resource: Resource): Selection {
   const names = new Set(paths.map(([name]) => name!));
   for (const name of names) refuseUnknown(name, resource);
-  const nested = (name: string) => paths.filter((path) => path[0] === name).map((path) => path.slice(1));
+  const isNamed = ({ name, camelName }: Relation) => names.has(name) || names.has(camelName);
+  const nested = ({ name, camelName }: Relation) =>
+    paths.filter(([first]) => first === name || first === camelName).map((path) => path.slice(1));
   for (const [name = "", ...more] of paths) {
-    if (more.length > 0 && !resource.relations.has(name))
+    if (more.length > 0 && !isRelation(name, resource))
       throw badParameter("fields", `${name} has no fields of its own`);
   }
   return {
     fields: resource.fields.filter((field) => names.has(field.name) || names.has(field.camelName)),
     relations: [...resource.relations.values()]
-      .filter(({ name }) => names.has(name))
-      .map((relation) => ({ relation, selection: selectNested(nested(relation.name), relation.resource()) })),
+      .filter(isNamed)
+      .map((relation) => ({ relation, selection: selectNested(nested(relation), relation.resource()) })),
     hasLinks: names.has(LINKS),
   };
 }
@@ -44,8 +46,12 @@ function selectNested(paths: readonly (readonly string[])[], resource: Resource)
   return paths.some((path) => path.length === 0) ? wholeRecord(resource, false) : select(paths, resource);
 }
 
-function refuseUnknown(name: string, { description, fields, fieldNamed, relations }: Resource): void {
-  if (fieldNamed.has(name) || relations.has(name) || name === LINKS) return;
+const isRelation = (text: string, { relations }: Resource) =>
+  relations.has(text) || [...relations.values()].some(({ camelName }) => camelName === text);
+
+function refuseUnknown(name: string, resource: Resource): void {
+  const { description, fields, fieldNamed, relations } = resource;
+  if (fieldNamed.has(name) || isRelation(name, resource) || name === LINKS) return;
   const known = [...fields.map((field) => field.name), ...relations.keys()].join(", ");
   throw badParameter("fields", `"${name}" is no field of ${description.name}: use ${known}`);
 }

@@ -31,7 +31,8 @@ function faultOfOne(value: unknown, shape: TypeShape): string | null {
     case "float4":
     case "float8":
     case "numeric":
-      return typeof value === "number" ? null : "must be a number";
+      if (typeof value !== "number") return "must be a number";
+      return Number.isFinite(value) ? null : "is out of range";
     case "json":
     case "jsonb":
       return null;

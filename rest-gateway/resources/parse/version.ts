@@ -7,7 +7,7 @@ export type Version = Style["version"];
 
 /** What a client gets that names none. Source: the contract, Versioning, rule 1. */
 const DEFAULT_VERSION = "1";
-const MEDIA_TYPE = /^application\/vnd\.content\.v([0-9]+)\+json$/;
+const MEDIA_TYPE = /^application\/vnd\.content\.v([^+]*)\+json$/;
 
 export type Chosen = { readonly version: Version /** The media type of the answer. */; readonly contentType: string };
 
@@ -21,7 +21,7 @@ export function chooseVersion(
   inQuery: string | null,
   supported: readonly Version[],
 ): Chosen {
-  const inAccept = mediaVersion(headers.accept);
+  const inAccept = mediaVersion(headers.accept, supported);
   const named = [inPath, headers["x-api-version"], headers["accept-version"], inAccept, inQuery]
     .filter((version) => version !== null && version !== undefined)
     .map((version) => String(version).trim());
@@ -33,12 +33,9 @@ export function chooseVersion(
   return { version, contentType: `${type}; charset=utf-8` };
 }
 
-/** That of the most wanted media type which has one. */
-function mediaVersion(accept: string | undefined): string | null {
-  if (!accept?.includes("vnd.content")) return null;
-  for (const { type } of parseAccept(accept)) {
-    const version = MEDIA_TYPE.exec(type)?.[1];
-    if (version !== undefined) return version;
-  }
-  return null;
+/** That of the most wanted media type which has one, a supported one if there is a choice. */
+function mediaVersion(accept: string | undefined, supported: readonly Version[]): string | null {
+  if (accept === undefined || !/vnd\.content/i.test(accept)) return null;
+  const named = parseAccept(accept).flatMap(({ type }) => MEDIA_TYPE.exec(type)?.[1] ?? []);
+  return named.find((version) => supported.some((each) => String(each) === version)) ?? named[0] ?? null;
 }

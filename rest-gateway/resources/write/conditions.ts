@@ -14,10 +14,11 @@ export function writeWhere(conditions: readonly Sql[]): Sql {
 
 /** `t."status" = $1::public.article_status`; the type is named, since a keyword's function takes any. */
 export function writeCondition({ filter: { field, operator }, value: index }: Condition): Sql {
-  const { shape, type } = field.column;
-  if (operator === "has") return sql`${columnOf(field)} @> array[${value(index)}]::${sql.trusted(type)}`;
-  const name = shape.domain ?? type;
-  return sql`${columnOf(field)} ${sql.trusted(OPERATORS[operator])} ${value(index)}::${sql.trusted(name)}`;
+  const { shape } = field.column;
+  // Without modifiers: a cast to varchar(5) would cut the text, and find what nobody has asked for.
+  const type = sql.identifier(shape.schema, shape.name);
+  if (operator === "has") return sql`${columnOf(field)} @> array[${value(index)}]::${type}[]`;
+  return sql`${columnOf(field)} ${sql.trusted(OPERATORS[operator])} ${value(index)}::${type}`;
 }
 
 export const writeSearch = ({ description }: Resource, keyword: number): Sql =>

@@ -2,7 +2,7 @@ import { type Sql, sql } from "../../sql.ts";
 import type { ResourceRequest } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
 import { value, writeParentExists, writeWhere } from "./conditions.ts";
-import { columnOf, ROW, tableOf, versionOf } from "./record.ts";
+import { columnOf, ROW, tableOf, versionOf, writeText } from "./record.ts";
 import type { Of } from "./statement.ts";
 
 /**
@@ -31,13 +31,15 @@ export function writeInsert(
 
 /** In a list a record may leave out what others have. */
 function inputOrDefault(field: ResourceField): Sql {
-  const { isNullable, defaultExpression } = field.column;
+  const { name, defaultExpression } = field.column;
   const input = columnOf(field, "input");
-  return isNullable || defaultExpression === null ? input : sql`coalesce(${input}, ${sql.trusted(defaultExpression)})`;
+  if (defaultExpression === null) return input;
+  return sql`case when sent.record -> ${writeText(name)} is null then ${sql.trusted(defaultExpression)} else ${input} end`;
 }
 
-/** The body as rows of the table. */
+/** The body as rows of the table; of a list each stands beside the object that it is made of. */
 export function inputOf(resource: Resource, body: number, isMany: boolean): Sql {
-  const read = isMany ? sql`pg_catalog.json_populate_recordset` : sql`pg_catalog.json_populate_record`;
-  return sql`${read}(null::${tableOf(resource)}, ${value(body)}::json) as input`;
+  const row = (json: Sql) => sql`pg_catalog.json_populate_record(null::${tableOf(resource)}, ${json}) as input`;
+  const json = sql`${value(body)}::json`;
+  return isMany ? sql`pg_catalog.json_array_elements(${json}) as sent (record), ${row(sql`sent.record`)}` : row(json);
 }

@@ -32,14 +32,16 @@ export function writeFields(resource: Resource, selection: Selection, style: Sty
   const items = fields.map((field) => sql`${columnOf(field, alias)} as ${nameOf(field, style)}`);
   for (const { relation, selection } of relations) {
     items.push(
-      sql`${writeRelated(relation.resource(), relation.field, selection, style, alias)} as ${sql.identifier(relation.name)}`,
+      sql`${writeRelated(relation.resource(), relation.field, selection, style, alias)} as ${nameOf(relation, style)}`,
     );
   }
   if (hasLinks) items.push(sql`${writeLinks(resource, style, alias)} as ${sql.identifier(LINKS)}`);
   return sql.join(items, ", ");
 }
 
-const nameOf = ({ name, camelName }: ResourceField, { isCamel }: Style) => sql.identifier(isCamel ? camelName : name);
+type Named = Pick<ResourceField, "name" | "camelName">;
+const nameIn = ({ name, camelName }: Named, { isCamel }: Style) => (isCamel ? camelName : name);
+const nameOf = (named: Named, style: Style) => sql.identifier(nameIn(named, style));
 
 /** The record that a field refers to; null when the caller may not see it. */
 function writeRelated(related: Resource, field: ResourceField, selection: Selection, style: Style, alias: string): Sql {
@@ -48,27 +50,29 @@ function writeRelated(related: Resource, field: ResourceField, selection: Select
   return sql`(select pg_catalog.row_to_json(r) from (select ${fields} from ${tableOf(related)} as ${sql.identifier(inner)} where ${columnOf(related.key, inner)} = ${columnOf(field, alias)}) as r)`;
 }
 
-/** A piece of JSON text: fixed, or the text of a column. */
-type Piece = string | ResourceField;
+/** A piece of JSON text: fixed, the text of a column, or a member that is null where its column is. */
+type Piece = string | ResourceField | { readonly field: ResourceField; readonly href: string };
 
 /** `{"self":{"href":"/users/7"},"update":{"href":"/users/7","method":"PUT"}}`; keys need no escaping. */
 function writeLinks(resource: Resource, style: Style, alias: string): Sql {
-  const { description, key, relations, collections } = resource;
+  const { description, key, fields, relations, collections } = resource;
   const self: readonly Piece[] = [`${style.prefix}/${description.name}/`, key];
-  const link = (name: string, href: readonly Piece[], method?: string): readonly Piece[] => [
+  const link = (name: string, more: string, method?: string): readonly Piece[] => [
     `"${name}":{"href":"`,
-    ...href,
-    method === undefined ? '"}' : `","method":"${method}"}`,
+    ...self,
+    method === undefined ? `${more}"}` : `${more}","method":"${method}"}`,
   ];
+  const related = [...relations.values()].map((relation): readonly Piece[] => [
+    `"${nameIn(relation, style)}":`,
+    { field: relation.field, href: `${style.prefix}/${relation.target}/` },
+  ]);
+  const isWritable = fields.some(({ write }) => write !== "never");
   const links = [
-    link("self", self),
-    ...[...relations.values()].map(({ name, field, resource }) =>
-      link(name, [`${style.prefix}/${resource().description.name}/`, field]),
-    ),
-    ...[...collections.keys()].map((name) => link(name, [...self, `/${name}`])),
-    ...Object.keys(description.actions).map((name) => link(name, [...self, `/${name}`], "POST")),
-    link("update", self, "PUT"),
-    link("delete", self, "DELETE"),
+    link("self", ""),
+    ...related,
+    ...[...collections.keys()].map((name) => link(name, `/${name}`)),
+    ...Object.keys(description.actions).map((name) => link(name, `/${name}`, "POST")),
+    ...(isWritable ? [link("update", "", "PUT"), link("delete", "", "DELETE")] : []),
   ];
   const pieces = ["{", ...links.flatMap((pieces, i) => (i === 0 ? pieces : [",", ...pieces])), "}"];
   return sql`concat(${sql.join(
@@ -88,8 +92,15 @@ function joined(pieces: readonly Piece[]): Piece[] {
   return result;
 }
 
-const writePiece = (piece: Piece, alias: string): Sql =>
-  typeof piece === "string" ? sql.trusted(`'${piece.replaceAll("'", "''")}'`) : columnOf(piece, alias);
+function writePiece(piece: Piece, alias: string): Sql {
+  if (typeof piece === "string") return writeText(piece);
+  if (!("href" in piece)) return columnOf(piece, alias);
+  const column = columnOf(piece.field, alias);
+  return sql`coalesce(${writeText(`{"href":"${piece.href}`)} || ${column} || '"}', 'null')`;
+}
+
+/** A literal; only what a description says, and never what a request does. */
+export const writeText = (text: string): Sql => sql.trusted(`'${text.replaceAll("'", "''")}'`);
 
 /** `internal.user_matches` → `"internal"."user_matches"` */
 export function functionName(text: string): Sql {

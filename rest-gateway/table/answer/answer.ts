@@ -1,3 +1,4 @@
+import type { Address } from "../address.ts";
 import { writeKey } from "../parse/key.ts";
 import { type CallPlan, isChange, isPut, type Plan, type ReadPlan } from "../plan/plan.ts";
 import type { Prepared } from "../prepare.ts";
@@ -17,9 +18,6 @@ export type Answer = {
   readonly given?: readonly Header[];
   readonly body: Buffer | null;
 };
-
-/** The URL of a request, in its two parts. */
-export type Address = { readonly path: string; readonly search: string };
 
 /**
  * What the row of the statement means as an answer. Throws TableError where it is not

@@ -5,7 +5,7 @@ import type { Preferences } from "../request.ts";
 import { MAX_DIGITS } from "./row-count.ts";
 
 type Value = string | number;
-type Name = Exclude<keyof Preferences, "invalid">;
+type Name = Exclude<keyof Preferences, "respondsAsync" | "invalid">;
 
 /** What each preference may be; null is what it can't be. */
 const PREFERENCES: ReadonlyMap<string, { readonly key: Name; readonly read: (value: string) => Value | null }> =
@@ -20,6 +20,9 @@ const PREFERENCES: ReadonlyMap<string, { readonly key: Name; readonly read: (val
     ["max-affected", { key: "maxAffected", read: wholeNumber }],
   ]);
 
+/** The one preference without a value. Source: RFC 7240, 4.1. */
+const RESPOND_ASYNC = "respond-async";
+
 const NO_PREFERENCES: Preferences = {
   resolution: null,
   missing: null,
@@ -29,6 +32,7 @@ const NO_PREFERENCES: Preferences = {
   handling: null,
   timezone: null,
   maxAffected: null,
+  respondsAsync: false,
   invalid: [],
 };
 
@@ -49,14 +53,20 @@ export function parsePreferences(header: string | readonly string[] | undefined)
 function readPreferences(text: string): Preferences {
   const found = new Map<Name, Value>();
   const invalid: string[] = [];
+  let respondsAsync = false;
   for (const item of splitList(text, ",")) {
-    const pair = readPair(splitList(item, ";")[0] ?? "");
+    const [first = ""] = splitList(item, ";");
+    if (first.toLowerCase() === RESPOND_ASYNC) {
+      respondsAsync = true;
+      continue;
+    }
+    const pair = readPair(first);
     const preference = pair && PREFERENCES.get(pair.name);
     const value = preference ? preference.read(pair.value) : null;
     if (!preference || value === null) invalid.push(item);
     else if (!found.has(preference.key)) found.set(preference.key, value);
   }
-  return { ...NO_PREFERENCES, ...(Object.fromEntries(found) as Partial<Preferences>), invalid };
+  return { ...NO_PREFERENCES, ...(Object.fromEntries(found) as Partial<Preferences>), respondsAsync, invalid };
 }
 
 function oneOf(...values: readonly string[]) {

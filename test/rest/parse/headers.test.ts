@@ -12,6 +12,7 @@ describe("Prefer", () => {
     handling: null,
     timezone: null,
     maxAffected: null,
+    respondsAsync: false,
     invalid: [],
   };
 
@@ -32,11 +33,13 @@ describe("Prefer", () => {
     ["count=exact, count=planned", { count: "exact" }],
     ["count=all, count=exact", { count: "exact", invalid: ["count=all"] }],
     [
-      "respond-async, return=Minimal, max-affected=-1, timezone=, wait=10",
+      "return=Minimal, max-affected=-1, timezone=, wait=10",
       {
-        invalid: ["respond-async", "return=Minimal", "max-affected=-1", "timezone=", "wait=10"],
+        invalid: ["return=Minimal", "max-affected=-1", "timezone=", "wait=10"],
       },
     ],
+    ["Respond-Async, count=exact", { respondsAsync: true, count: "exact" }],
+    ["respond-async=yes", { invalid: ["respond-async=yes"] }],
     ['return="minimal, count=exact', { invalid: ['return="minimal, count=exact'] }],
     ["constructor=x, invalid=y", { invalid: ["constructor=x", "invalid=y"] }],
     [", ,handling=strict,", { handling: "strict" }],

@@ -24,3 +24,18 @@ export const userMaker =
 /** All users as text: equal when nothing was written. */
 export const allUsers = async ({ sql }: ResourceClient): Promise<string> =>
   JSON.stringify(await sql("select u::text from users as u order by id"));
+
+/** Adds users 5 to `total`. */
+export async function fill({ sql }: ResourceClient, total: number): Promise<void> {
+  const numbers = "generate_series(5, $1) as i";
+  await sql(
+    `insert into users (name, email) select 'User ' || i, 'user-' || i || '@test.example' from ${numbers}`,
+    total,
+  );
+}
+
+export const idsOf = (users: readonly User[]) => users.map(({ id }) => id);
+
+/** The whole numbers from the first to the last: none when it ends before it begins. */
+export const range = (first: number, last: number) =>
+  Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => first + i);

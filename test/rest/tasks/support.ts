@@ -103,7 +103,15 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins): TaskCl
     const [path = "", search = ""] = address.split("?");
     const segments = path.split("/");
     const request = { method, path: `/${path}`, headers: "{}", cookies: "{}" };
-    const asked = { method, segments, search: new URLSearchParams(search), caller: CALLERS[who], request, prefix: "" };
+    const asked = {
+      method,
+      segments,
+      search: new URLSearchParams(search),
+      caller: CALLERS[who],
+      request,
+      version: 1 as const,
+      prefix: "",
+    };
     try {
       const { status, headers, body } = await tasks.endpoint.answer(asked);
       return { status, headers: Object.fromEntries(headers), json: body && JSON.parse(body.toString()) };

@@ -115,12 +115,51 @@ describe("a task that fails", () => {
     expect(await marks("too large")).toBe(0);
   });
 
-  test("for another reason is tried again, and succeeds when that has gone", async () => {
+  const FLAKY = `
+    create sequence if not exists public.tries;
+    grant usage on sequence public.tries to authenticated;
+    create or replace function public.fail_until(last bigint) returns void language plpgsql as $$
+    begin if nextval('public.tries') < last then raise sqlstate 'XX000' using message = 'a secret'; end if; end $$;
+    grant execute on function public.fail_until to authenticated;
+    alter sequence public.tries restart`;
+
+  test("for another reason is tried again", async () => {
     const { accept, until, sql } = client();
-    const id = await accept("ada", mark("at last"), { sql: "select 1 / (select count(*) from public.helped)::int" });
-    await sql("create table public.helped ()");
-    await sql("alter table public.helped disable row level security");
-    await until("ada", id);
+    await sql(FLAKY);
+    const id = await accept("ada", mark("at last"), { sql: "select public.fail_until(2)" });
+    await until("ada", id, "pending");
+    expect(await marks("at last")).toBe(0);
+    expect((await until("ada", id)).status).toBe("succeeded");
+    expect([await marks("at last"), await sql("select attempts from tasks.tasks where id = $1", id)]).toEqual([
+      1,
+      [{ attempts: 2 }],
+    ]);
+  });
+
+  test("again and again is given up, and says that the log knows more", async () => {
+    const { accept, until, sql } = client();
+    await sql(FLAKY);
+    const id = await accept("ada", { sql: "select public.fail_until(1000000)" });
+    await expect
+      .poll(
+        async () =>
+          (await sql("select attempts from tasks.tasks where id = $1 and status = 'pending'", id))[0]?.attempts,
+        POLL,
+      )
+      .toBe(1);
+    await sql("update tasks.tasks set attempts = 3 where id = $1", id);
+    const { status, error } = await until("ada", id);
+    expect([status, error]).toMatchObject([
+      "failed",
+      { status: 500, error: { code: "INTERNAL_ERROR", message: "internal error", requestId: id } },
+    ]);
+  });
+
+  test("because a statement takes too long is not tried again", async () => {
+    const { accept, until, sql } = client();
+    const id = await accept("ada", { sql: "set local statement_timeout = '50ms'" }, sleep(20));
+    expect(await until("ada", id)).toMatchObject({ status: "failed", error: { status: 504 } });
+    expect(await sql("select attempts from tasks.tasks where id = $1", id)).toEqual([{ attempts: 1 }]);
   });
 
   test("whose work breaks a deferred rule at the commit leaves nothing", async () => {
@@ -137,12 +176,12 @@ describe("a task that is cancelled", () => {
   test("while it runs ends in Postgres within about a second, and is undone", async () => {
     const { accept, until, ask, sql } = client();
     const id = await accept("ada", mark("cancelled"), sleep(60));
-    await until("ada", id, "running");
+    const sleeping = `select from pg_stat_activity
+      where datname = current_database() and query like '%pg_sleep(60)%' and pid <> pg_backend_pid() and state = 'active'`;
+    await expect.poll(async () => (await sql(sleeping)).length, POLL).toBe(1);
     const { status, json } = await ask("ada", "POST", `tasks/${id}/cancel`);
     expect([status, json.status, json._links]).toEqual([200, "cancelled", { self: { href: `/tasks/${id}` } }]);
-    const sleeping =
-      "select count(*)::int as n from pg_stat_activity where query like '%pg_sleep(60)%' and pid <> pg_backend_pid() and state = 'active'";
-    await expect.poll(async () => (await sql(sleeping))[0].n, { timeout: 2500, interval: 50 }).toBe(0);
+    await expect.poll(async () => (await sql(sleeping)).length, { timeout: 2500, interval: 50 }).toBe(0);
     expect(await marks("cancelled")).toBe(0);
     expect((await until("ada", id)).status).toBe("cancelled");
   });
@@ -199,6 +238,35 @@ describe("a task", () => {
     [["tasks", "7", "cancel", "x"], null],
   ])("%j has the methods %j", (segments, methods) => {
     expect(client().tasks.endpoint.methodsAt(segments)).toEqual(methods);
+  });
+});
+
+describe("a caller with too many unfinished tasks", () => {
+  test("is turned away, until one has ended", async () => {
+    const { accept, ask, tasks } = client();
+    const ids: string[] = [];
+    for (let i = 0; i < 20; i++) ids.push(await accept("admin", sleep(30)));
+    const one = { kind: "resource", caller: CALLERS.admin, request: requestOf([]), rows: 0 } as const;
+    await expect(tasks.accept(one, "")).rejects.toMatchObject({
+      problem: {
+        status: 429,
+        code: "RATE_LIMITED",
+        message: "20 tasks have not ended yet: wait for one, or cancel it",
+        headers: { "Retry-After": "5" },
+      },
+    });
+    await accept("bob");
+    for (const id of ids) await ask("admin", "POST", `tasks/${id}/cancel`);
+    await accept("admin");
+  });
+
+  test("is not let in by asking many times at once", async () => {
+    const { accept, ask } = client();
+    const answers = await Promise.allSettled(Array.from({ length: 30 }, () => accept("anon", sleep(30))));
+    const accepted = answers.filter((answer) => answer.status === "fulfilled");
+    for (const { value: id } of accepted) await ask("anon", "POST", `tasks/${id}/cancel`);
+    expect(accepted.length).toBeLessThanOrEqual(20);
+    expect(accepted.length).toBeGreaterThan(15);
   });
 });
 

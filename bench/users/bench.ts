@@ -1,0 +1,72 @@
+import { assertAlike } from "../agreement.ts";
+import { type Bench, chosenOf } from "../bench.ts";
+import { type BenchDatabase, createDatabase } from "../database.ts";
+import { type BenchOptions, runRounds, type Series } from "../rounds.ts";
+import { type RunningServer, startServer } from "../servers.ts";
+import { countWaits, type Waits } from "../waits.ts";
+import { CASES, type UserCase } from "./cases.ts";
+import { guestOf, questionsOf } from "./guests.ts";
+import { ENTRIES, type Entry, PROGRAMS } from "./programs.ts";
+import { reportUsers } from "./report.ts";
+
+export type Measurements = {
+  readonly cases: readonly UserCase[];
+  readonly databaseVersion: string;
+  readonly series: readonly Series[];
+  readonly waits: readonly Waits[];
+  /** MB by server, when it was ready. */
+  readonly idleMemory: ReadonlyMap<string, number>;
+};
+
+export const USERS: Bench = {
+  name: "users",
+  about:
+    "Measures the user resource beside the same requests to the table interface, and beside hand-written handlers on Express,\n" +
+    "  on one throw-away database, in turn.",
+  cases: CASES.map(({ name }) => name),
+  run: async (options, command) => reportUsers(await measureAll(options), options, command),
+};
+
+async function measureAll(options: BenchOptions): Promise<Measurements> {
+  const cases = chosenOf(CASES, options);
+  const { connections } = options;
+  options.progress("making the database");
+  await using database = await createDatabase();
+  const waits = await countAllWaits(database, cases, options);
+
+  await using stack = new AsyncDisposableStack();
+  const servers: RunningServer[] = [];
+  for (const program of PROGRAMS) servers.push(stack.use(await startServer(program, database)));
+  const serverOf = ({ program }: Entry) => servers[PROGRAMS.indexOf(program)]!;
+  const guests = await Promise.all(ENTRIES.map((entry) => guestOf(entry, serverOf(entry), cases)));
+  for (const each of cases) {
+    await assertAlike(questionsOf(guests, each));
+    // The tag of a counted list has the total in it.
+    if (each.writes) await database.removeWritten();
+  }
+  const series = await runRounds({ contestants: guests, cases, connections, database }, options);
+  return {
+    cases,
+    databaseVersion: database.version,
+    series,
+    waits,
+    idleMemory: new Map(servers.map(({ name, idleMemory }) => [name, idleMemory])),
+  };
+}
+
+/** Of the cases that are asked without a tag: with one Postgres is asked the same. */
+async function countAllWaits(
+  database: BenchDatabase,
+  cases: readonly UserCase[],
+  options: BenchOptions,
+): Promise<Waits[]> {
+  const plain = cases.filter(({ repeats }) => repeats === null);
+  const waits: Waits[] = [];
+  for (const { name, program, words } of ENTRIES) {
+    if (name !== program.name) continue;
+    const all = words();
+    const own = plain.map((each) => ({ ...each, requests: () => [...all[each.name]!] }));
+    waits.push(...(await countWaits([program], database, own, options)));
+  }
+  return waits;
+}

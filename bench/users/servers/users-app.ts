@@ -1,0 +1,91 @@
+import express, { type ErrorRequestHandler, type Express, type Response } from "express";
+import pg from "pg";
+import { z } from "zod";
+import { bearerVerifier, type TokenCaller } from "../../peer-settings.ts";
+import { STATEMENTS } from "./statements.ts";
+
+/** Runs a prepared statement for a caller. */
+export type Run = (caller: TokenCaller, statement: pg.QueryConfig) => Promise<pg.QueryResult>;
+
+/** Throws Refusal where the database does not say who may write. */
+export type Allow = (caller: TokenCaller, userId: string) => void;
+
+export class Refusal extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const NewUser = z.object({
+  name: z.string().min(1).max(200),
+  email: z.email().max(254),
+  age: z.int().min(0).max(150).nullish(),
+});
+const Changes = NewUser.partial();
+const Id = z.string().regex(/^\d{1,18}$/);
+const Page = z.object({
+  skip: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(0).max(100).default(10),
+});
+
+// Ids are numbers in the answers.
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+
+/** `/users` as one would write it with Express: a handler for each operation, a statement for each need. */
+export function usersApp(secret: string, run: Run, allow: Allow): Express {
+  const verify = bearerVerifier(secret);
+  const app = express();
+  app.disable("x-powered-by");
+  app.use((request, response, next) => {
+    response.locals.caller = verify(request.headers.authorization);
+    next();
+  });
+  app.use(express.json());
+
+  app.get("/users", async (request, response) => {
+    const { skip, limit } = Page.parse(request.query);
+    const { rows } = await run(callerOf(response), STATEMENTS.list(skip, limit));
+    const { total, users } = rows[0];
+    response.set("X-Total-Count", String(total)).json(users);
+  });
+
+  app.get("/users/:id", async (request, response) => {
+    const { rows } = await run(callerOf(response), STATEMENTS.read(Id.parse(request.params.id)));
+    response.json(found(rows));
+  });
+
+  app.post("/users", async (request, response) => {
+    const { rows } = await run(callerOf(response), STATEMENTS.create(NewUser.parse(request.body)));
+    response.status(201).location(`/users/${rows[0].id}`).json(rows[0]);
+  });
+
+  app.patch("/users/:id", async (request, response) => {
+    const caller = callerOf(response);
+    const id = Id.parse(request.params.id);
+    allow(caller, id);
+    const { rows } = await run(caller, STATEMENTS.update(id, Changes.parse(request.body)));
+    response.json(found(rows));
+  });
+
+  app.use(answerError);
+  return app;
+}
+
+const callerOf = ({ locals }: Response): TokenCaller => locals.caller;
+
+function found<Row>([row]: readonly Row[]): Row {
+  if (row === undefined) throw new Refusal(404, "no such user");
+  return row;
+}
+
+const answerError: ErrorRequestHandler = (error, _request, response, _next) => {
+  response.status(statusOf(error)).json({ error: { message: (error as Error).message } });
+};
+
+function statusOf(error: unknown): number {
+  if (error instanceof z.ZodError) return 400;
+  if (error instanceof pg.DatabaseError && error.code === "23505") return 409;
+  return error instanceof Refusal ? error.status : 500;
+}

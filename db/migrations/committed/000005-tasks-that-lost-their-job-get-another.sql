@@ -1,0 +1,283 @@
+--! Previous: sha1:7d21bbba3b914986b4c58fb64b6707dce9150c54
+--! Hash: sha1:3b850f19d2e4cd08cd2c31a357a11df4b8c730b9
+--! Message: tasks that lost their job get another
+
+--! Included tasks/functions.sql
+-- For callers. Each is security definer because no role of the API may touch the tables: what a caller may see and change
+-- is decided here. Inside, current_user is the owner of the function: the caller's role is in the setting `role`.
+
+create or replace function tasks.caller() returns text
+language sql stable set search_path = ''
+return coalesce(auth.uid()::text, current_setting('role'));
+
+comment on function tasks.caller() is 'Whom the tasks of this caller belong to: the user''s id, or the role of who is no user.';
+
+create or replace function tasks.is_visible(task tasks.tasks) returns boolean
+language sql stable set search_path = ''
+return task.owner = tasks.caller()
+  -- Nobody's: an id is as good as a password, and whoever has it may see the task.
+  or (task.owner = task.role and task.role <> 'service_role')
+  or exists (
+    select from pg_roles
+    where rolname = current_setting('role') and (pg_has_role(oid, 'admin', 'member') or pg_has_role(oid, 'service_role', 'member'))
+  );
+
+comment on function tasks.is_visible(tasks.tasks) is 'Whether the caller may see a task, and cancel it, that he knows the id of.';
+
+create or replace function tasks.describe(task tasks.tasks) returns json
+language sql stable set search_path = ''
+return json_build_object(
+  'taskId', task.id,
+  'status', task.status,
+  'progress', json_build_object('done', task.done, 'total', task.total),
+  'createdAt', task.created_at,
+  'startedAt', task.started_at,
+  'finishedAt', task.finished_at,
+  'estimate', json_build_object('seconds', task.estimate),
+  'error', task.error
+);
+
+comment on function tasks.describe(tasks.tasks) is 'What is told of a task, besides its result.';
+
+create or replace function tasks.estimate(kind text, total bigint) returns integer
+language sql stable set search_path = '' as $$
+  with latest as (
+    select t.total, extract(epoch from t.finished_at - t.started_at) as seconds
+    from tasks.tasks as t
+    where t.kind = estimate.kind and t.status = 'succeeded'
+    order by t.finished_at desc
+    limit 20
+  ), paces as (
+    select sum(l.seconds) filter (where l.total is not null) / sum(l.total) as of_row, avg(l.seconds) as of_task from latest as l
+  )
+  select least(greatest(ceil(coalesce(estimate.total * p.of_row, p.of_task)), 1), 2147483647)::integer from paces as p
+$$;
+
+comment on function tasks.estimate(text, bigint) is 'Seconds that a task will run, as the latest of its kind did; at least 1.';
+
+create or replace function tasks.accept(kind text, request json, total bigint, max_pending integer) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  task tasks.tasks;
+begin
+  -- One after the other for each caller: two at once would both find room for one.
+  perform pg_advisory_xact_lock(hashtextextended('content-service:tasks:' || tasks.caller(), 0));
+  if max_pending <= (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and t.finished_at is null) then
+    return null;
+  end if;
+  insert into tasks.tasks (owner, role, claims, kind, request, total, estimate)
+  values (tasks.caller(), current_setting('role'), auth.claims(), accept.kind, accept.request, accept.total,
+    tasks.estimate(accept.kind, accept.total))
+  returning * into task;
+  perform graphile_worker.add_job('perform', json_build_object('task', task.id));
+  return tasks.describe(task);
+end $$;
+
+comment on function tasks.accept(text, json, bigint, integer) is
+  'Keeps a request to be run as this caller, and its job; null when `max_pending` tasks of the caller have not ended.';
+
+create or replace function tasks.elements_of(part json) returns text
+language sql stable set search_path = '' as $$
+  select case when json_typeof(part) = 'array' then btrim(substr(p.trimmed, 2, length(p.trimmed) - 2), e' \t\r\n') else p.trimmed end
+  from (values (btrim(part::text, e' \t\r\n'))) as p (trimmed)
+$$;
+
+comment on function tasks.elements_of(json) is 'The text of an array without its brackets: "" for an empty one.';
+
+create or replace function tasks.find(id uuid) returns table (task json, result text)
+language sql stable security definer set search_path = '' as $$
+  select tasks.describe(t), (
+    select case when count(*) > 1 then '[' || coalesce(string_agg(nullif(tasks.elements_of(r.part), ''), ',' order by r.id), '') || ']'
+      else max(r.part::text) end
+    from tasks.results as r
+    where r.task_id = t.id
+  )
+  from tasks.tasks as t
+  where t.id = find.id and tasks.is_visible(t)
+$$;
+
+comment on function tasks.find(uuid) is 'A task that the caller may see, and what it has given as JSON; no row when there is none.';
+
+create or replace function tasks.list(status text, page_size integer, skipped bigint) returns table (tasks json, total bigint)
+language sql stable security definer set search_path = '' as $$
+  select
+    (select coalesce(json_agg(tasks.describe(page.task) order by page.created_at desc, page.id desc), '[]') from (
+      select t as task, t.created_at, t.id from tasks.tasks as t
+      where t.owner = tasks.caller() and (list.status is null or t.status = list.status)
+      order by t.created_at desc, t.id desc
+      limit page_size offset skipped
+    ) as page),
+    (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and (list.status is null or t.status = list.status))
+$$;
+
+comment on function tasks.list(text, integer, bigint) is 'A page of the caller''s own tasks, newest first, and how many there are; of one status, or of all for null.';
+
+create or replace function tasks.cancel(id uuid) returns table (task json, was_cancelled boolean)
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  found_task tasks.tasks;
+begin
+  -- Work that is just being committed has this row: it comes first.
+  select * into found_task from tasks.tasks as t where t.id = cancel.id and tasks.is_visible(t) for no key update;
+  if not found then return; end if;
+  was_cancelled := found_task.finished_at is null;
+  if was_cancelled then
+    update tasks.tasks as t set status = 'cancelled', finished_at = clock_timestamp(), request = null
+    where t.id = cancel.id returning * into found_task;
+  end if;
+  task := tasks.describe(found_task);
+  return next;
+end $$;
+
+comment on function tasks.cancel(uuid) is
+  'Cancels a task that the caller may see, unless it has ended; no row when there is none. Whoever runs it finds out within a second.';
+
+-- For the transaction of the work, which runs as the caller.
+
+create or replace function tasks.keep_result(task uuid, part json) returns void
+language plpgsql volatile strict security definer set search_path = '' as $$
+declare
+  kept bigint := (select coalesce(sum(r.bytes), 0) from tasks.results as r where r.task_id = task);
+  size constant bigint := octet_length(part::text);
+  allowed bigint;
+begin
+  select t.result_limit into allowed from tasks.tasks as t
+  where t.id = task and t.status = 'running' and t.role = current_setting('role') and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+  end if;
+  if kept + size > allowed then
+    raise program_limit_exceeded using message =
+      format('the result of the task is larger than %s bytes: ask for less at a time', allowed);
+  end if;
+  insert into tasks.results (task_id, part, bytes) values (task, part, size);
+end $$;
+
+comment on function tasks.keep_result(uuid, json) is
+  'Adds a part to what a running task of this caller gives. Parts of which there are several are arrays, and are joined to one. Raises 54000 when it is too much.';
+
+create or replace function tasks.finish(task uuid, run integer) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set status = 'succeeded', finished_at = clock_timestamp(), done = coalesce(t.total, t.done), request = null
+  where t.id = task and t.run = finish.run and t.status = 'running'
+    and t.role = current_setting('role') and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+  end if;
+end $$;
+
+comment on function tasks.finish(uuid, integer) is
+  'Ends a task of this caller, in the transaction of its work. Raises 55000 when it was cancelled, or begun anew by somebody else: the work is undone then.';
+
+-- For those who run tasks, and are tasks_owner: nobody else may call these.
+
+create or replace function tasks.begin(task uuid, result_limit bigint) returns json
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t
+  set status = 'running', started_at = clock_timestamp(), done = 0, run = t.run + 1, attempts = t.attempts + 1,
+    result_limit = begin.result_limit
+  where t.id = task and t.finished_at is null
+  returning json_build_object('id', t.id, 'kind', t.kind, 'role', t.role, 'claims', t.claims, 'request', t.request,
+    'run', t.run, 'attempts', t.attempts)
+$$;
+
+comment on function tasks.begin(uuid, bigint) is
+  'Begins a task, or begins it anew: the run before can not end it any more. Null when it has ended.';
+
+create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t set done = advance.done, total = advance.total
+  where t.id = task and t.run = advance.run and t.status = 'running'
+    and (t.done, t.total) is distinct from (advance.done, advance.total);
+  select exists (select from tasks.tasks as t where t.id = task and t.run = advance.run and t.status = 'running')
+$$;
+
+comment on function tasks.advance(uuid, integer, bigint, bigint) is 'Tells how far a run is; false when it is to end, for somebody has cancelled the task or begun it anew.';
+
+create or replace function tasks.fail(task uuid, run integer, error json) returns void
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t set status = 'failed', finished_at = clock_timestamp(), error = fail.error, request = null
+  where t.id = task and t.run = fail.run and t.status = 'running'
+$$;
+
+comment on function tasks.fail(uuid, integer, json) is 'Ends a task whose work can not be done.';
+
+create or replace function tasks.put_back(task uuid, run integer, delay interval, is_attempt boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set status = 'pending', started_at = null, done = 0, attempts = t.attempts - case when is_attempt then 0 else 1 end
+  where t.id = task and t.run = put_back.run and t.status = 'running';
+  if found then
+    perform graphile_worker.add_job('perform', json_build_object('task', task), run_at => now() + delay);
+  end if;
+end $$;
+
+comment on function tasks.put_back(uuid, integer, interval, boolean) is
+  'Gives a run up, so that the task is begun anew after `delay`; one that is no attempt does not count.';
+
+create or replace function tasks.purge(keep interval) returns integer
+language sql volatile set search_path = '' as $$
+  with purged as (delete from tasks.tasks where finished_at < now() - keep returning id)
+  select count(*)::integer from purged
+$$;
+
+comment on function tasks.purge(interval) is 'Forgets tasks that have ended longer ago than that; how many they were.';
+
+create or replace function tasks.lock_of(worker text) returns bigint
+language sql immutable set search_path = ''
+return hashtextextended('content-service:worker:' || worker, 0);
+
+comment on function tasks.lock_of(text) is 'The advisory lock that a worker holds for as long as it lives.';
+
+create or replace function tasks.free_jobs() returns text[]
+language plpgsql volatile set search_path = '' as $$
+declare
+  dead text[];
+begin
+  select array_agg(w.name) into dead
+  from (select distinct j.locked_by as name from graphile_worker.jobs as j where j.locked_by is not null) as w
+  where pg_try_advisory_xact_lock(tasks.lock_of(w.name));
+  if dead is null then return '{}'; end if;
+  perform graphile_worker.force_unlock_workers(dead);
+  -- As graphile-worker does when there are new jobs: nobody would look for these before it is time to.
+  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', cardinality(dead))::text);
+  return dead;
+end $$;
+
+comment on function tasks.free_jobs() is
+  'Gives the jobs of workers back that have died: those whose lock nobody holds. The names of those workers.';
+
+create or replace function tasks.restore_jobs() returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  restored integer;
+begin
+  perform graphile_worker.add_job('perform', json_build_object('task', t.id))
+  from tasks.tasks as t
+  where t.finished_at is null and not exists (
+    select from graphile_worker._private_jobs as j where j.payload ->> 'task' = t.id::text and j.attempts < j.max_attempts
+  );
+  get diagnostics restored = row_count;
+  return restored;
+end $$;
+
+comment on function tasks.restore_jobs() is
+  'Gives a job to tasks that have lost theirs: a run that was overtaken ends the job that it shares with the run after it. How many they were.';
+
+do $$
+declare signature regprocedure;
+begin
+  for signature in select oid::regprocedure from pg_proc where pronamespace = 'tasks'::regnamespace loop
+    execute format('alter function %s owner to tasks_owner', signature);
+    execute format('revoke all on function %s from public', signature);
+  end loop;
+end $$;
+
+grant execute on function
+  tasks.accept(text, json, bigint, integer), tasks.find(uuid), tasks.list(text, integer, bigint), tasks.cancel(uuid),
+  tasks.keep_result(uuid, json), tasks.finish(uuid, integer)
+  to anon, authenticated, service_role;
+--! EndIncluded tasks/functions.sql

@@ -1,0 +1,49 @@
+import { mayExecute, mayUseTable } from "../../../db/catalog/rights.ts";
+import type { SecurityRequirement, SecurityScheme } from "../../openapi/document.ts";
+import type { ActionDescription } from "../description.ts";
+import { type Resource, tableName } from "../resource.ts";
+import type { Edition } from "./edition.ts";
+
+export const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
+  bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token of a signed-in user." },
+  apiKey: {
+    type: "apiKey",
+    in: "header",
+    name: "X-API-Key",
+    description: "A key of the service; `?api_key=` is the same.",
+  },
+};
+
+/** Either of them, wherever an operation says nothing else. */
+export const SECURITY: readonly SecurityRequirement[] = [{ bearer: [] }, { apiKey: [] }];
+
+type Use = "select" | "insert" | "update" | "delete";
+
+/** Of an operation that needs no credentials, as far as grants tell; nothing for others. */
+export function securityOf(
+  edition: Edition,
+  resource: Resource,
+  use: Use,
+): { security?: readonly SecurityRequirement[] } {
+  return isForEverybody(edition, resource, use) ? OPEN : {};
+}
+
+export const OPEN = { security: [{}, ...SECURITY] } as const;
+
+function isForEverybody(
+  { catalog, anonymousRole, isOpen }: Edition,
+  { description, table }: Resource,
+  use: Use,
+): boolean {
+  const isChange = use === "update" || use === "delete";
+  const role = isChange && isOpen && description.editor !== null ? description.editor : anonymousRole;
+  return mayUseTable(catalog, role, table, use);
+}
+
+/** An action changes the record, with the rights of who asks for it. */
+export function securityOfAction(edition: Edition, resource: Resource, action: ActionDescription) {
+  const { schema, name } = tableName(action.function);
+  const overloads = edition.catalog.schemas.get(schema)?.functions.get(name) ?? [];
+  const isExecutable = overloads.some((fn) => mayExecute(edition.catalog, edition.anonymousRole, fn));
+  return isExecutable ? securityOf(edition, resource, "update") : {};
+}

@@ -1,0 +1,65 @@
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { componentKeys } from "../../openapi/component-keys.ts";
+import type { Description } from "../description.ts";
+import type { Version } from "../parse/version.ts";
+import type { Collection, Relation, Resource, ResourceField, Resources } from "../resource.ts";
+
+/** What holds for all versions and as long as the service runs. */
+export type EditionOptions = {
+  /** The address of the service. */
+  readonly baseUrl: string;
+  readonly anonymousRole: string;
+  /** Whether those without credentials may change what has an editor in its description. */
+  readonly isOpen: boolean;
+  readonly hasAccounts: boolean;
+  readonly hasTasks: boolean;
+  /** Records that one POST may make. */
+  readonly maxRecords: number;
+};
+
+/** What one document is written of: the resources, as one version serves them. */
+export type Edition = EditionOptions & {
+  readonly catalog: Catalog;
+  readonly resources: Resources;
+  readonly version: Version;
+  readonly isDeprecated: boolean;
+};
+
+/** Endings of the components that describe a resource: `UserCreate`. */
+export const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
+
+/** Components that describe no resource: none takes their names. */
+export const RESERVED = ["Problem", "Pagination", "PageLinks", "Link", "Task", "TaskList", "AcceptedTask"] as const;
+
+const keys = new WeakMap<Resources, ReadonlyMap<string, string>>();
+
+/** The key of a component: `User`, `UserCreate`. */
+export function keyOf({ resources }: Edition, { description }: Resource, part: keyof typeof ENDINGS): string {
+  const known = keys.get(resources) ?? componentKeys(wordsOf(resources), Object.values(ENDINGS), RESERVED);
+  keys.set(resources, known);
+  return known.get(wordOf(description, resources))! + ENDINGS[part];
+}
+
+const wordsOf = (resources: Resources) =>
+  [...resources.values()].map(({ description }) => wordOf(description, resources));
+
+/** `User` of users; of two resources that call one of theirs the same, the later one has its own name: `CheapGears`. */
+function wordOf({ name, singular }: Description, resources: Resources): string {
+  const first = [...resources.values()].find(({ description }) => description.singular === singular);
+  return pascalCase(first?.description.name === name ? singular : name);
+}
+
+/** `blog post` → `BlogPost` */
+export const pascalCase = (text: string): string =>
+  text.replace(/(?:^|[^a-zA-Z0-9]+)([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());
+
+/** Those whose other end is served. */
+export const relationsOf = ({ resources }: Edition, { relations }: Resource): Relation[] =>
+  [...relations.values()].filter(({ target }) => resources.has(target));
+
+export const collectionsOf = ({ resources }: Edition, { collections, description }: Resource): Collection[] =>
+  [...collections.values()].filter(({ name }) => resources.has(description.collections[name]!.resource));
+
+/** The name of a field in the spelling of the version. */
+export const nameIn = ({ version }: Pick<Edition, "version">, { name, camelName }: ResourceField): string =>
+  version === 2 ? camelName : name;

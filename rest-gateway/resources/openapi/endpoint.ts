@@ -1,0 +1,57 @@
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import type { LiveCatalog } from "../../../db/catalog/live.ts";
+import { answerOf, type RestAnswer } from "../../conventions/answer.ts";
+import { contentTag } from "../../conventions/conditional.ts";
+import type { CurrentResources } from "../current.ts";
+import type { Asked, Endpoint } from "../endpoint.ts";
+import type { Lifecycle } from "../lifecycle.ts";
+import { Parameters } from "../parse/parameters.ts";
+import type { Version } from "../parse/version.ts";
+import { descriptionOff } from "../problem.ts";
+import type { EditionOptions } from "./edition.ts";
+import { resourceOpenApi } from "./openapi.ts";
+
+export type DescriptionOptions = EditionOptions & {
+  readonly catalog: Pick<LiveCatalog, "current">;
+  readonly resources: CurrentResources;
+  readonly lifecycle: Lifecycle;
+  readonly isOff: boolean;
+};
+
+/** `/openapi.json`: what the version that is asked for describes itself as, to everybody alike. */
+export class DescriptionEndpoint implements Endpoint {
+  readonly #options: DescriptionOptions;
+  /** A catalog never changes, and takes what was written of it along when it is replaced. */
+  readonly #written = new WeakMap<Catalog, Map<Version, RestAnswer>>();
+
+  constructor(options: DescriptionOptions) {
+    this.#options = options;
+  }
+
+  methodsAt(segments: readonly string[]): readonly string[] | null {
+    return segments.length === 1 ? ["GET", "HEAD", "OPTIONS"] : null;
+  }
+
+  async answer({ search, version }: Asked): Promise<RestAnswer> {
+    if (this.#options.isOff) throw descriptionOff();
+    new Parameters(search.toString()).allowOnly(
+      () => false,
+      () => [],
+    );
+    const catalog = this.#options.catalog.current;
+    const answers = this.#written.get(catalog) ?? new Map<Version, RestAnswer>();
+    this.#written.set(catalog, answers);
+    const answer = answers.get(version) ?? this.#write(catalog, version);
+    answers.set(version, answer);
+    return answer;
+  }
+
+  #write(catalog: Catalog, version: Version): RestAnswer {
+    const { resources, lifecycle } = this.#options;
+    const isDeprecated = lifecycle.isDeprecated(version);
+    const edition = { ...this.#options, catalog, resources: resources.byName, version, isDeprecated };
+    // With a line end the body is no object that would get a member of its own where the version is deprecated.
+    const body = Buffer.from(`${JSON.stringify(resourceOpenApi(edition))}\n`);
+    return { ...answerOf(200, body), etag: contentTag(body) };
+  }
+}

@@ -1,0 +1,59 @@
+import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
+import { SECURITY, SECURITY_SCHEMES } from "./access.ts";
+import type { Edition } from "./edition.ts";
+import { guideOf } from "./guide.ts";
+import { PAGE_SCHEMAS } from "./lists.ts";
+import { resourceParameters, sharedParameters } from "./parameters.ts";
+import { collectionPaths, resourcePaths } from "./paths.ts";
+import { HEADERS, PROBLEM_SCHEMA, problemResponses } from "./responses.ts";
+import { resourceSchemas } from "./schemas.ts";
+import { TASK_SCHEMAS, TASKS_TAG, taskPaths } from "./tasks.ts";
+
+/** OpenAPI 3.1 of the resources as one version serves them. */
+export function resourceOpenApi(edition: Edition): OpenApiDocument {
+  const { version, resources, hasTasks, baseUrl } = edition;
+  const all = [...resources.values()];
+  const tags = all.map(({ description: { name, about } }) => ({ name, description: about }));
+  return {
+    openapi: "3.1.0",
+    info: { title: `Resources, version ${version}`, description: guideOf(edition), version: String(version) },
+    servers: [{ url: `${baseUrl.replace(/\/+$/, "")}${version === 2 ? "/api/v2" : ""}` }],
+    security: SECURITY,
+    tags: hasTasks ? [...tags, TASKS_TAG] : tags,
+    paths: {
+      ...Object.fromEntries(all.flatMap((resource) => resourcePaths(edition, resource))),
+      ...Object.fromEntries(all.flatMap((resource) => collectionPaths(edition, resource))),
+      ...(hasTasks && taskPaths()),
+    },
+    components: componentsOf(edition),
+  };
+}
+
+function componentsOf(edition: Edition): Components {
+  const all = [...edition.resources.values()];
+  return {
+    schemas: {
+      ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(edition, resource))),
+      ...PAGE_SCHEMAS,
+      ...(edition.hasTasks && TASK_SCHEMAS),
+      Link: LINK_SCHEMA,
+      Problem: PROBLEM_SCHEMA,
+    },
+    parameters: {
+      ...Object.fromEntries(all.flatMap((resource) => resourceParameters(edition, resource))),
+      ...sharedParameters(edition),
+    },
+    headers: HEADERS,
+    responses: problemResponses(),
+    securitySchemes: SECURITY_SCHEMES,
+  };
+}
+
+const LINK_SCHEMA: JsonSchema = {
+  type: "object",
+  properties: {
+    href: { type: "string", description: "An address without its host." },
+    method: { type: "string", description: "GET when it is left out." },
+  },
+  required: ["href"],
+};

@@ -1,0 +1,205 @@
+import { describe, expect, test } from "vitest";
+import { outcomes, TestCaller, type TestTransaction, useTransactions } from "../support/roles.ts";
+
+const inTransaction = useTransactions();
+
+const ACCEPT = `select tasks.accept('function', '{"url": "/x"}', 5, 10) as task`;
+const accept = async (caller: TestCaller): Promise<string> => (await caller.row(ACCEPT)).task.taskId;
+const runner = (db: TestTransaction) => new TestCaller(db.client, "tasks_owner", {});
+const begin = async (db: TestTransaction, id: string, limit = 1000): Promise<any> =>
+  (await runner(db).row("select tasks.begin($1, $2) as run", id, limit)).run;
+
+describe("nobody but tasks_owner", () => {
+  test.each([
+    "select from tasks.tasks",
+    "select from tasks.results",
+    "delete from tasks.tasks",
+    "insert into tasks.results (task_id, part, bytes) values (gen_random_uuid(), '1', 1)",
+    "select tasks.begin(gen_random_uuid(), 1)",
+    "select tasks.advance(gen_random_uuid(), 1, 1, 1)",
+    "select tasks.fail(gen_random_uuid(), 1, '{}')",
+    "select tasks.put_back(gen_random_uuid(), 1, '0 s', true)",
+    "select tasks.purge('0 s')",
+    "select tasks.free_jobs()",
+    "select tasks.restore_jobs()",
+    "select tasks.describe(null)",
+    "select from graphile_worker.jobs",
+    "select graphile_worker.add_job('perform')",
+  ])("may: %s", (statement) =>
+    inTransaction(async (db) => {
+      const [ada] = await db.users("Ada");
+      const refused = "42501";
+      expect(await outcomes(await db.everyone(ada!), statement)).toEqual({
+        anon: refused,
+        stranger: refused,
+        self: refused,
+        admin: refused,
+        service: refused,
+      });
+    }),
+  );
+});
+
+describe("the schema tasks", () => {
+  test.each([
+    [
+      "has row-level security on every table",
+      `select relname as name from pg_class where relnamespace = 'tasks'::regnamespace and relkind = 'r' and not relrowsecurity`,
+    ],
+    [
+      "belongs to tasks_owner, as all that is in it",
+      `select proname as name from pg_proc where pronamespace = 'tasks'::regnamespace and proowner <> 'tasks_owner'::regrole
+       union all
+       select relname from pg_class where relnamespace = 'tasks'::regnamespace and relowner <> 'tasks_owner'::regrole`,
+    ],
+    [
+      "pins the search_path of every function",
+      `select proname as name from pg_proc where pronamespace = 'tasks'::regnamespace
+         and coalesce(array_to_string(proconfig, ','), '') !~ '^search_path=""$'`,
+    ],
+    [
+      "is not open to PUBLIC",
+      `select proname as name from pg_proc where pronamespace = 'tasks'::regnamespace and exists (
+         select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)`,
+    ],
+    [
+      "lets callers execute what is for them alone",
+      `select proname as name from pg_proc where pronamespace = 'tasks'::regnamespace
+         and has_function_privilege('authenticated', oid, 'execute')
+         and (not prosecdef or proname not in ('accept', 'find', 'list', 'cancel', 'keep_result', 'finish'))`,
+    ],
+    [
+      "belongs to a role that is nobody special",
+      `select rolname as name from pg_roles where rolname = 'tasks_owner'
+         and (rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication or rolcanlogin
+           or exists (select from pg_auth_members where member = pg_roles.oid))`,
+    ],
+  ])("%s", (_rule, exceptions) =>
+    inTransaction(async (db) => {
+      expect(await db.owner.rows(exceptions)).toEqual([]);
+    }),
+  );
+});
+
+describe("a task", () => {
+  test("keeps its caller, whatever else is said", () =>
+    inTransaction(async (db) => {
+      const [ada] = await db.users("Ada");
+      await accept(db.as(ada!));
+      await accept(db.anon);
+      await accept(db.service);
+      expect(await db.owner.rows("select owner, role, claims from tasks.tasks order by owner")).toEqual([
+        { owner: String(ada!.id), role: "authenticated", claims: { sub: String(ada!.id), role: "authenticated" } },
+        { owner: "anon", role: "anon", claims: { role: "anon" } },
+        { owner: "service_role", role: "service_role", claims: { role: "service_role" } },
+      ]);
+    }));
+
+  test("has its job in the queue as soon as it is there", () =>
+    inTransaction(async (db) => {
+      const id = await accept(db.anon);
+      const jobs = await db.owner.rows(
+        "select task_identifier, payload from graphile_worker.jobs j, graphile_worker._private_jobs p where p.id = j.id",
+      );
+      expect(jobs).toEqual([{ task_identifier: "perform", payload: { task: id } }]);
+    }));
+
+  test("is ended, and given results, by its caller alone, and while it runs", () =>
+    inTransaction(async (db) => {
+      const [ada] = await db.users("Ada");
+      const callers = await db.everyone(ada!);
+      const id = await accept(callers.self!);
+      const all = (outcome: unknown) => ({
+        anon: outcome,
+        stranger: outcome,
+        self: outcome,
+        admin: outcome,
+        service: outcome,
+      });
+      for (const statement of ["select tasks.finish($1, 1)", "select tasks.keep_result($1, '[]')"]) {
+        expect(await outcomes(callers, statement, id)).toEqual(all("55000"));
+      }
+      await begin(db, id);
+      for (const statement of ["select tasks.finish($1, 1)", "select tasks.keep_result($1, '[]')"]) {
+        expect(await outcomes(callers, statement, id)).toEqual({ ...all("55000"), self: 1 });
+      }
+    }));
+
+  test("is ended by its latest run alone", () =>
+    inTransaction(async (db) => {
+      const id = await accept(db.anon);
+      expect((await begin(db, id)).run).toBe(1);
+      expect((await begin(db, id)).run).toBe(2);
+      expect(await db.anon.outcome("select tasks.finish($1, 1)", id)).toBe("55000");
+      expect(await runner(db).row("select tasks.advance($1, 1, 1, 5), tasks.fail($1, 1, '{}')", id)).toMatchObject({
+        advance: false,
+      });
+      await db.anon.row("select tasks.finish($1, 2)", id);
+      expect(await begin(db, id)).toBeNull();
+      expect(await runner(db).row("select tasks.advance($1, 2, 1, 5)", id)).toEqual({ advance: false });
+    }));
+
+  test("gives no more bytes than were allowed when it was begun, in all its parts", () =>
+    inTransaction(async (db) => {
+      const id = await accept(db.anon);
+      await begin(db, id, 10);
+      await db.anon.row("select tasks.keep_result($1, '[1,2,3]')", id);
+      expect(await db.anon.outcome("select tasks.keep_result($1, '[4,5]')", id)).toBe("54000");
+      expect(await db.anon.outcome("select tasks.keep_result($1, '[4]')", id)).toBe(1);
+    }));
+
+  test("that was cancelled is not begun, finished, or put back", () =>
+    inTransaction(async (db) => {
+      const id = await accept(db.anon);
+      await begin(db, id);
+      expect(await db.anon.row("select was_cancelled from tasks.cancel($1)", id)).toEqual({ was_cancelled: true });
+      expect(await db.anon.row("select was_cancelled from tasks.cancel($1)", id)).toEqual({ was_cancelled: false });
+      expect(await begin(db, id)).toBeNull();
+      expect(await db.anon.outcome("select tasks.finish($1, 1)", id)).toBe("55000");
+      await runner(db).row("select tasks.put_back($1, 1, '0 s', true)", id);
+      expect(await db.owner.row("select status, request from tasks.tasks where id = $1", id)).toEqual({
+        status: "cancelled",
+        request: null,
+      });
+    }));
+
+  test("that is put back counts as an attempt, or not, and is due after the delay", () =>
+    inTransaction(async (db) => {
+      const id = await accept(db.anon);
+      await begin(db, id);
+      await runner(db).row("select tasks.put_back($1, 1, '1 hour', true)", id);
+      await begin(db, id);
+      await runner(db).row("select tasks.put_back($1, 2, '0 s', false)", id);
+      expect(await db.owner.row("select status, run, attempts, started_at from tasks.tasks where id = $1", id)).toEqual(
+        {
+          status: "pending",
+          run: 2,
+          attempts: 1,
+          started_at: null,
+        },
+      );
+      const due = await db.owner.rows(
+        "select (run_at > now() + interval '59 minutes') as later from graphile_worker.jobs order by id",
+      );
+      expect(due).toEqual([{ later: false }, { later: true }, { later: false }]);
+    }));
+
+  test("is purged when it ended long enough ago, with its results", () =>
+    inTransaction(async (db) => {
+      const [old, young, running] = [await accept(db.anon), await accept(db.anon), await accept(db.anon)];
+      for (const id of [old, young, running]) {
+        await begin(db, id);
+        await db.anon.row("select tasks.keep_result($1, '[]')", id);
+      }
+      for (const id of [old, young]) await db.anon.row("select tasks.finish($1, 1)", id);
+      await db.owner.row(
+        "update tasks.tasks set finished_at = now() - interval '2 hours' where id = $1 returning id",
+        old,
+      );
+      expect(await runner(db).row("select tasks.purge('1 hour')")).toEqual({ purge: 1 });
+      expect(await db.owner.rows("select task_id from tasks.results order by id")).toEqual([
+        { task_id: young },
+        { task_id: running },
+      ]);
+    }));
+});

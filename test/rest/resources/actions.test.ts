@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+
+const { api, body, failure } = useResources();
+/** An article by ada; DRAFT. */
+async function newArticle(): Promise<string> {
+  const made = await api("POST /articles", { as: "ada", body: { title: "To be published", content: "…" } });
+  return made.headers.get("location")!;
+}
+
+describe("POST /articles/{id}/publish", () => {
+  test("publishes, and gives the article as it is now", async () => {
+    const path = await newArticle();
+    const { status, json } = await api(`POST ${path}/publish`, { as: "ada" });
+    expect([status, json.status]).toEqual([200, "PUBLISHED"]);
+    expect(await body(path)).toEqual(json);
+  });
+
+  test("twice is as good as once", async () => {
+    const path = await newArticle();
+    const once = await body(`POST ${path}/publish`, { as: "ada" });
+    expect(await body(`POST ${path}/publish`, { as: "ada" })).toEqual(once);
+  });
+
+  test.each([
+    ["none", undefined, {}],
+    ["an empty object", "{}", {}],
+    ["an object", '{"status":"ARCHIVED"}', {}],
+    ["what is no JSON", "publish!", { "content-type": "text/plain" }],
+  ])("does not look at a body: %s", async (_what, sent, headers) => {
+    const path = await newArticle();
+    const { status, json } = await api(`POST ${path}/publish`, { as: "ada", body: sent, headers });
+    expect([status, json.status]).toEqual([200, "PUBLISHED"]);
+  });
+
+  test("is answered in the form of the version, with the fields that are asked for", async () => {
+    const path = await newArticle();
+    const made = await body(`POST /api/v2${path}/publish`, { as: "ada" });
+    expect(made).toMatchObject({ authorId: 1, _links: { self: { href: `/api/v2${path}` } } });
+    expect(await body(`POST ${path}/publish?fields=status`, { as: "ada" })).toEqual({ status: "PUBLISHED" });
+  });
+
+  test.each([
+    ["a stranger", "bob", 403, "PERMISSION_DENIED"],
+    ["nobody", undefined, 401, "AUTH_REQUIRED"],
+  ] as const)("is refused to %s", async (_who, as, status, code) => {
+    const path = await newArticle();
+    expect((await failure(`POST ${path}/publish`, { as })).slice(0, 2)).toEqual([status, code]);
+    expect((await body(path)).status).toBe("DRAFT");
+  });
+
+  test.each(["admin", "service"] as const)("is open to %s", async (as) =>
+    expect(await body(`POST ${await newArticle()}/publish`, { as })).toMatchObject({
+      status: "PUBLISHED",
+      author_id: 1,
+    }),
+  );
+
+  test.each([
+    ["/articles/999/publish", 404, "RESOURCE_NOT_FOUND"],
+    ["/articles/99999999999999999999/publish", 404, "RESOURCE_NOT_FOUND"],
+    ["/articles/-1/publish", 404, "RESOURCE_NOT_FOUND"],
+    ["/articles/abc/publish", 400, "INVALID_ID"],
+    ["/articles/1/publish?status=x", 400, "BAD_REQUEST"],
+    ["/articles/1/publish?fields=nope", 400, "BAD_REQUEST"],
+    ["/articles/1/unpublish", 404, "RESOURCE_NOT_FOUND"],
+    ["/comments/1/publish", 404, "RESOURCE_NOT_FOUND"],
+  ])("of %s is %i %s", async (path, status, code) =>
+    expect((await failure(`POST ${path}`, { as: "ada" })).slice(0, 2)).toEqual([status, code]),
+  );
+
+  test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"])("is no matter of %s", async (method) => {
+    const { status, headers } = await api(`${method} /articles/1/publish`, { as: "ada" });
+    expect([status, headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
+  });
+});

@@ -1,0 +1,101 @@
+import { setTimeout } from "node:timers/promises";
+import pino from "pino";
+import { afterEach, describe, expect, test } from "vitest";
+import { openRaw } from "../../support/raw-socket.ts";
+import { useResources } from "../../support/resource-client.ts";
+
+const logged: string[] = [];
+const log = pino({ level: "warn" }, { write: (line) => void logged.push(line) });
+const settings = { DB_POOL: "1", DB_POOL_TIMEOUT: "300", DB_STATEMENT_TIMEOUT: "1500" };
+const { api, body, failure, sql, service } = useResources(settings, "", log);
+
+const POLL = { timeout: 10_000, interval: 5 };
+const login = () => `${service().database.name}_data`;
+/** Statements of callers that wait for a lock of the owner's transaction. */
+async function waiting(): Promise<number> {
+  const text =
+    "select pid from pg_locks where not granted and pid in (select pid from pg_stat_get_activity(null) where usesysid = $1::regrole)";
+  await sql("select pg_stat_clear_snapshot()");
+  return (await sql(text, login())).length;
+}
+/** Nobody else gets at the table before the test has ended its transaction. */
+const lock = (table: string) => sql(`begin; lock table ${table}`);
+const unlock = () => sql("rollback");
+
+// Whoever comes next is served at once.
+afterEach(async () => {
+  expect(await body("/users/1")).toMatchObject({ name: "Ada Lovelace" });
+});
+
+describe("a client that goes away", () => {
+  /** Sends a request without waiting for its answer. */
+  async function send(method: string, path: string, text = "", length = text.length) {
+    const raw = await openRaw(service().url);
+    const headers = [
+      `Host: ${new URL(service().url).host}`,
+      `Authorization: Bearer ${service().token("ada")}`,
+      ...(text === "" ? [] : ["Content-Type: application/json", `Content-Length: ${length}`]),
+    ];
+    raw.write(`${[`${method} ${path} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n${text}`);
+    return raw;
+  }
+
+  test.each([
+    ["GET", "/users", ""],
+    ["GET", "/api/v2/users/1", ""],
+    ["PATCH", "/users/1", '{"name":"By nobody"}'],
+    ["POST", "/users", '{"name":"By nobody","email":"nobody@example.com"}'],
+    ["DELETE", "/users/1?cascade=true", ""],
+  ])("has asked nothing: %s %s", async (method, path, text) => {
+    await lock("users");
+    const raw = await send(method, path, text);
+    await expect.poll(waiting, POLL).toBe(1);
+    raw.socket.destroy();
+    await expect.poll(waiting, POLL).toBe(0);
+    await unlock();
+    expect(await sql("select from users where name = 'By nobody'")).toEqual([]);
+    expect(logged).toEqual([]);
+  });
+
+  test("in the middle of a body has asked nothing either", async () => {
+    const raw = await send("POST", "/users", '{"name":"By nobody",', 1000);
+    await setTimeout(50);
+    raw.socket.destroy();
+    await setTimeout(50);
+    expect(await sql("select from users where name = 'By nobody'")).toEqual([]);
+    expect(logged).toEqual([]);
+  });
+});
+
+test("a statement that takes too long is 504, and has changed nothing", async () => {
+  await lock("users");
+  const slow = [504, "INTERNAL_ERROR", "the request took too long and was cancelled"];
+  expect(await failure("/users")).toEqual(slow);
+  expect(await failure("PATCH /users/1", { body: { age: 1 } })).toEqual(slow);
+  await unlock();
+  expect((await body("/users/1")).age).toBe(36);
+});
+
+test("a request for which no connection gets free in time is 504", async () => {
+  await lock("users");
+  const first = failure("/users");
+  await expect.poll(waiting, POLL).toBe(1);
+  expect(await failure("/articles")).toEqual([
+    504,
+    "INTERNAL_ERROR",
+    "no connection to the database got free in time: try again",
+  ]);
+  await first;
+  await unlock();
+});
+
+test("without its database the service says when to come again", async () => {
+  await sql(`alter role ${login()} nologin`);
+  await sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", login());
+  const gone = [503, "INTERNAL_ERROR", "the database is not available: try again"];
+  await expect.poll(() => failure("/users")).toEqual(gone);
+  expect(await failure("POST /users", { body: { name: "Zed", email: "zed@example.com" } })).toEqual(gone);
+  const { headers, json } = await api("/api/v2/users/1");
+  expect([headers.get("retry-after"), headers.get("x-api-version"), json.status]).toEqual(["5", "2", 503]);
+  await sql(`alter role ${login()} login`);
+});

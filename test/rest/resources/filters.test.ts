@@ -1,0 +1,136 @@
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+
+const { api, body, failure, sql } = useResources();
+const ids = async (path: string) => (await body(path)).data.map(({ id }: { id: number }) => id);
+
+describe("a filter", () => {
+  test.each([
+    ["articles?status=DRAFT", [3]],
+    ["articles?author=1", [3, 1]],
+    ["articles?author=999", []],
+    ["articles?tag=history", [2, 1]],
+    ["articles?tag=History", []],
+    ["articles?tag=", []],
+    ["articles?tag=a,b", []],
+    ["articles?status=PUBLISHED&author=2&tag=networks", [2]],
+    ["articles?created_after=2020-01-01&status=DRAFT", [3]],
+    ["articles?created_before=2020-01-01", []],
+    ["articles?createdBefore=2020-01-01T00:00:00Z", []],
+    ["users/1/articles?status=DRAFT", [3]],
+    ["users/1/articles?author=2", []],
+    ["articles/1/comments?author=2", [1]],
+    ["comments?article=1", [2, 1]],
+    ["comments?author=1&article=2", [3]],
+    ["users?email=ada@example.com", [1]],
+    ["users?email=ADA@example.com", []],
+    ["users?name=Bob%20Kahn", [2]],
+    ["users?name=Bob+Kahn&age=41", [2]],
+    ["users?age=36", [1]],
+    ["users?age=-1", []],
+  ])("%s gives %j", async (path, expected) => expect(await ids(`/api/v2/${path}`)).toEqual(expected));
+
+  test("of a time takes what lies at it and later, or before it", async () => {
+    await sql("update articles set created_at = '2026-11-01 12:00:00.5+00' where id = 4");
+    expect(await ids("/articles?created_before=2026-11-01T12:00:00.500000Z")).toEqual([]);
+    expect(await ids("/articles?created_before=2026-11-01T12:00:00.500001Z")).toEqual([4]);
+    expect(await ids("/articles?created_before=2026-11-02&created_after=2026-11-01T12:00:00.5Z")).toEqual([4]);
+    expect(await ids("/articles?created_before=2026-11-02&created_after=2026-11-01T13:00:00.5%2B01:00")).toEqual([4]);
+    expect(await ids("/articles?created_before=2026-11-02&created_after=2026-11-01")).toEqual([4]);
+  });
+
+  test("of a time without a zone is in UTC", async () => {
+    expect(await ids("/articles?created_before=2026-11-01T12:00:01&created_after=2026-11-01T12:00:00")).toEqual([4]);
+  });
+
+  test.each([
+    ["articles?status=draft", "status must be one of DRAFT, PUBLISHED, ARCHIVED"],
+    ["articles?status=", "status must be one of DRAFT, PUBLISHED, ARCHIVED"],
+    ["articles?author=ada", "author must be a whole number"],
+    ["articles?author=", "author must be a whole number"],
+    ["articles?author=1.5", "author must be a whole number"],
+    ["articles?author=99999999999999999999", "author must be a whole number"],
+    ["users?age=99999999999", "age must be a whole number"],
+    ["users?age=old", "age must be a whole number"],
+    ["articles?created_after=yesterday", "created_after must be a time such as 2026-11-20T08:30:00Z"],
+    ["articles?created_after=", "created_after must be a time"],
+    ["articles?created_after=1700000000", "created_after must be a time"],
+    ["articles?created_after=2026-13-01", "created_after must be a time"],
+    ["articles?created_after=2026-02-30", "created_after must be a time"],
+    ["articles?created_after=2026-02-29T00:00:00Z", "created_after must be a time"],
+    ["articles?created_after=0000-01-01", "created_after must be a time"],
+    ["articles?created_after=2026-11-01T25:00:00Z", "created_after must be a time"],
+    ["articles?created_after=2026-11-01T12:00:00+01:00", "created_after must be a time"], // the + is a blank
+    ["articles?created_after=2026-11-01T12:00:00%2B99:00", "created_after must be a time"],
+    ["articles?created_after=infinity", "created_after must be a time"],
+    ["articles?created_after=2020-01-01&createdAfter=2021-01-01", "must not be given twice"],
+    ["articles?status=DRAFT&status=PUBLISHED", "status must not be given twice"],
+    ["comments?article=x", "article must be a whole number"],
+    ["articles?title=x", 'there is no parameter "title" here'],
+    ["comments?status=DRAFT", 'there is no parameter "status" here'],
+    ["articles/1?status=DRAFT", 'there is no parameter "status" here'],
+  ])("that can't be is told: %s", async (path, message) => {
+    for (const prefix of ["/", "/api/v2/"]) {
+      const { status, json } = await api(prefix + path);
+      expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
+      expect(json.error.message).toContain(message);
+    }
+  });
+
+  test("with a slip says which there are", async () => {
+    expect((await failure("/comments?autor=1"))[2]).toBe(
+      'there is no parameter "autor" here: use fields, sort, order, keyword, skip, limit, page, size, article, author, version, api_key',
+    );
+  });
+});
+
+describe("?keyword=", () => {
+  test.each([
+    ["articles", "ENGINE", [3, 1]], // a title whatever its case, and a tag
+    ["articles", "loom", [1]],
+    ["articles", "machine", []],
+    ["articles", "a loom flowers", []],
+    ["articles", "just as the loom", [1]],
+    ["articles", "", [3, 2, 1, 4]], // nothing is looked for
+    ["articles", "%", []],
+    ["articles", "_", []],
+    ["articles", "\\", []],
+    ["articles", "'", []],
+    ["articles", "''; drop table articles; --", []],
+    ["articles", "ä", []],
+    ["articles", "patterns\nengines", []],
+    ["users", "ada", [1]],
+    ["users", "EXAMPLE.COM", [1, 2, 3, 4]],
+    ["users", "Lovelace\nada", []],
+    ["comments", "PACKET", [3]],
+    ["comments", "?", [3]],
+  ])("looks through %s for %j", async (resource, keyword, expected) => {
+    expect(await ids(`/api/v2/${resource}?keyword=${encodeURIComponent(keyword)}&limit=100`)).toEqual(expected);
+  });
+
+  test("takes wildcards as they are", async () => {
+    await sql(
+      "insert into comments (article_id, author_id, content) values (4, 1, '100 % of_it \\ \"so\" they''ve said')",
+    );
+    for (const keyword of ["100 %", "of_it", "\\", '"so"', "they've"])
+      expect(await body(`/comments?keyword=${encodeURIComponent(keyword)}&fields=article_id`)).toMatchObject({
+        data: [{ article_id: 4 }],
+      });
+    expect(await ids("/comments?keyword=of%25it")).toEqual([]);
+  });
+
+  test("goes with filters, orders and pages, and counts what it finds", async () => {
+    const { data, pagination } = await body("/articles?keyword=a&status=PUBLISHED&sort=id&limit=1&page=2");
+    expect([data.map(({ id }: { id: number }) => id), pagination.total]).toEqual([[2], 2]);
+    expect(await ids("/users/2/articles?keyword=packets")).toEqual([2]);
+    expect(await ids("/articles/1/comments?keyword=loom")).toEqual([1]);
+  });
+
+  test.each(["%00", "a%00b", "%ff", "%C3%28"])("is text: %s is not", async (keyword) => {
+    expect((await failure(`/articles?keyword=${keyword}`)).slice(0, 2)).toEqual([400, "BAD_REQUEST"]);
+  });
+
+  test("may be long", async () => {
+    expect(await ids(`/articles?keyword=${"x".repeat(5000)}`)).toEqual([]);
+  });
+});

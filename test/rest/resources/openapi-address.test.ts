@@ -1,0 +1,78 @@
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+
+const { api, body, failure, sql } = useResources();
+const versionAt = async (path: string, headers = {}) => (await body(path, { headers })).info.version;
+
+describe("/openapi.json", () => {
+  test("describes the version that is asked for, in each of the ways", async () => {
+    expect(await versionAt("/openapi.json")).toBe("1");
+    expect(await versionAt("/api/v1/openapi.json")).toBe("1");
+    expect(await versionAt("/api/v2/openapi.json")).toBe("2");
+    expect(await versionAt("/openapi.json?version=2")).toBe("2");
+    expect(await versionAt("/openapi.json", { "x-api-version": "2" })).toBe("2");
+    expect(await versionAt("/openapi.json", { accept: "application/vnd.content.v2+json" })).toBe("2");
+  });
+
+  test("names the address of its version", async () => {
+    const { servers } = await body("/openapi.json");
+    expect(await body("/openapi.json?version=2")).toMatchObject({ servers: [{ url: `${servers[0].url}/api/v2` }] });
+  });
+
+  test("is 304 to those who have it", async () => {
+    const { headers } = await api("/openapi.json");
+    const again = await api("/openapi.json", { headers: { "if-none-match": headers.get("etag")! } });
+    expect([again.status, again.text]).toEqual([304, ""]);
+    const other = await api("/api/v2/openapi.json", { headers: { "if-none-match": headers.get("etag")! } });
+    expect(other.status).toBe(200);
+  });
+
+  test("is read, and nothing else", async () => {
+    const { status, headers, text } = await api("HEAD /openapi.json");
+    expect([status, text, Number(headers.get("content-length")) > 10_000]).toEqual([200, "", true]);
+    expect((await api("OPTIONS /openapi.json")).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+    expect((await failure("POST /openapi.json"))[0]).toBe(405);
+    expect((await failure("/openapi.json/users"))[0]).toBe(404);
+    expect((await failure("/openapi.json?fields=paths")).slice(0, 2)).toEqual([400, "BAD_REQUEST"]);
+  });
+
+  test("follows the database", async () => {
+    const rule = () =>
+      api("/openapi.json").then(({ json }) => json.components.schemas.User.properties.name.description);
+    await sql("comment on column users.name is 'What others call the user.'");
+    await expect.poll(rule, { timeout: 10_000 }).toBe("What others call the user.");
+  });
+});
+
+describe("with OPENAPI=off", () => {
+  const off = useResources({ OPENAPI: "off" });
+
+  test("it is 404, and says why", async () => {
+    expect(await off.failure("/openapi.json")).toEqual([
+      404,
+      "RESOURCE_NOT_FOUND",
+      "the description of the interface is switched off (OPENAPI)",
+    ]);
+  });
+});
+
+describe("with API_V1_STATUS=deprecated", () => {
+  const deprecated = useResources({ API_V1_STATUS: "deprecated" });
+
+  test("the operations of version 1 are, and those of version 2 are not", async () => {
+    const first = await deprecated.body("/openapi.json");
+    expect(Object.keys(first)).not.toContain("deprecation");
+    expect(first.paths["/users"].get.deprecated).toBe(true);
+    expect((await deprecated.body("/api/v2/openapi.json")).paths["/users"].get.deprecated).toBeUndefined();
+  });
+});
+
+describe("with USERS_WRITE=owner", () => {
+  const owner = useResources({ USERS_WRITE: "owner" });
+
+  test("to change a user needs credentials", async () => {
+    const { paths } = await owner.body("/openapi.json");
+    expect(paths["/users/{userId}"].patch.security).toBeUndefined();
+    expect(paths["/users"].post.security).toBeDefined();
+  });
+});

@@ -1,0 +1,272 @@
+import pg from "pg";
+import { beforeAll, describe, expect, inject, test } from "vitest";
+
+import { schemaFaults } from "../../support/json-schema.ts";
+import { openApiFaults, resolve } from "../../support/openapi-rules.ts";
+import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
+import { BODY_LIMIT, documented, FAILURES, type Sample, Seen, samplesOf } from "./openapi-responses.ts";
+
+const client = useResources({ RATE_LIMIT: "1000000", BODY_LIMIT: String(BODY_LIMIT) });
+const slow = useResources({ DB_STATEMENT_TIMEOUT: "300" });
+const busy = useResources({ RATE_LIMIT: "1" });
+
+const VERSIONS = [1, 2] as const;
+const PATHS = { 1: "/openapi.json", 2: "/api/v2/openapi.json" } as const;
+const PREFIXES = { 1: "", 2: "/api/v2" } as const;
+
+/** `GET /users` → `GET /api/v2/users` */
+const inVersion = (version: 1 | 2, request: string) => request.replace(" ", ` ${PREFIXES[version]}`);
+
+/** Rows for each version, and rows that nobody can change: somebody else is faster, always. */
+const ROWS = VERSIONS.map((version) => {
+  const id = (number: number) => version * 100 + number;
+  return `
+    insert into users (id, name, email) overriding system value values (${id(1)}, 'Zoe', 'zoe${version}@example.com');
+    insert into articles (id, author_id, title, content) overriding system value values
+      (${id(1)}, 1, 'To be deleted', 'x'), (${id(2)}, 1, 'To be deleted', 'x'),
+      (${id(3)}, 1, 'Contended', 'conflict'), (${id(4)}, 1, 'Contended', 'conflict');
+    insert into comments (id, article_id, author_id, content) overriding system value values
+      (${id(1)}, 1, 2, 'x'), (${id(2)}, 1, 2, 'x'), (${id(3)}, 1, 2, 'conflict'), (${id(4)}, 1, 2, 'conflict');`;
+}).join("");
+const CONTENTION = `
+  create function contend() returns trigger language plpgsql set search_path = '' as $$
+  begin raise serialization_failure using message = 'somebody else was faster'; end $$;
+  create trigger contend_writes before insert or update on articles for each row when (new.content = 'conflict') execute function contend();
+  create trigger contend_writes before insert or update on comments for each row when (new.content = 'conflict') execute function contend();
+  create trigger contend_deletes before delete on articles for each row when (old.content = 'conflict') execute function contend();
+  create trigger contend_deletes before delete on comments for each row when (old.content = 'conflict') execute function contend();`;
+
+const documents: any = {};
+beforeAll(async () => {
+  await client.sql(ROWS + CONTENTION);
+  for (const version of VERSIONS) documents[version] = await client.body(PATHS[version]);
+});
+
+describe.each(VERSIONS)("the description of version %i", (version) => {
+  test("is valid OpenAPI 3.1", () => {
+    expect(openApiFaults(documents[version])).toEqual([]);
+  });
+
+  test("tells all paths", () => {
+    expect(Object.keys(documents[version].paths)).toEqual([
+      "/users",
+      "/users/{userId}",
+      "/articles",
+      "/articles/{articleId}",
+      "/articles/{articleId}/publish",
+      "/comments",
+      "/comments/{commentId}",
+      "/users/{userId}/articles",
+      "/users/{userId}/articles/{articleId}",
+      "/articles/{articleId}/comments",
+      "/articles/{articleId}/comments/{commentId}",
+      "/tasks",
+      "/tasks/{taskId}",
+      "/tasks/{taskId}/cancel",
+    ]);
+  });
+
+  test("names every answer that there is, and no other; all are as they are described", {
+    timeout: 120_000,
+  }, async () => {
+    const seen = new Seen(documents[version]);
+    await askSamples(version, seen);
+    await askTasks(version, seen);
+    await askOverLimit(version, seen);
+    await askWithoutDatabase(version, seen);
+    expect(seen.faults).toEqual([]);
+    expect(seen.answers).toEqual(documented(documents[version]));
+    expect(seen.missingHeaders).toEqual([]);
+  });
+});
+
+const fits = async (schema: string, request: string, sent: ApiSent = {}, version: 1 | 2 = 1): Promise<unknown[]> => {
+  const { json } = await client.api(inVersion(version, request), sent);
+  return schemaFaults(documents[version], { $ref: `#/components/schemas/${schema}` }, json);
+};
+
+test.each(["/users", "/users?skip=1&limit=1", "/users?page=0&size=2", "/users?page=1&limit=2", "/users?limit=0"])(
+  "GET %s is one of the forms of a list",
+  async (path) => {
+    expect(await fits("UserList", `GET ${path}`)).toEqual([]);
+    expect(await fits("UserList", `GET ${path}`, { prefer: "dialect=envelope" })).toEqual([]);
+  },
+);
+
+test.each(VERSIONS)("problems of version %i are one of the dialects", async (version) => {
+  for (const dialect of ["none", "detail", "flat"]) {
+    const sent = { prefer: `dialect=${dialect}` };
+    expect(await fits("Problem", "GET /users/abc", sent, version)).toEqual([]);
+    expect(await fits("Problem", "POST /users", { ...sent, body: { name: 1 } }, version)).toEqual([]);
+    expect(await fits("Problem", "GET /users?version=7", sent, 1)).toEqual([]);
+  }
+});
+
+test("an operation without credentials is one whose role has the grant", () => {
+  const isOpen = (method: string, path: string) => documents[1].paths[path][method].security !== undefined;
+  expect(["get", "post"].map((method) => isOpen(method, "/users"))).toEqual([true, true]);
+  expect(["put", "patch", "delete"].map((method) => isOpen(method, "/users/{userId}"))).toEqual([true, true, true]);
+  expect(["get", "post"].map((method) => isOpen(method, "/articles"))).toEqual([true, false]);
+  expect(["get", "put", "delete"].map((method) => isOpen(method, "/articles/{articleId}"))).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect(isOpen("post", "/articles/{articleId}/publish")).toBe(false);
+  expect(documents[1].paths["/users"].get.security).toEqual([{}, { bearer: [] }, { apiKey: [] }]);
+});
+
+describe("a record", () => {
+  const propertiesOf = (schema: string, version: 1 | 2 = 1) => documents[version].components.schemas[schema].properties;
+
+  test("has the fields of its version, those that nobody writes are read-only", () => {
+    expect(Object.keys(propertiesOf("User"))).toEqual([
+      "id",
+      "name",
+      "email",
+      "age",
+      "created_at",
+      "updated_at",
+      "_links",
+    ]);
+    expect(Object.keys(propertiesOf("Article", 2))).toEqual([
+      ...["id", "authorId", "title", "content", "status", "tags", "createdAt", "updatedAt", "author", "_links"],
+    ]);
+    const { id, age, createdAt } = propertiesOf("User", 2);
+    expect(id).toEqual({
+      type: "integer",
+      format: "int64",
+      description: "Assigned by the service, increasing.",
+      readOnly: true,
+    });
+    expect(age).toEqual({ type: ["integer", "null"], format: "int32", description: "In years, 0 to 150." });
+    expect(createdAt).toMatchObject({ type: "string", format: "date-time", readOnly: true });
+  });
+
+  test("is sent with what clients write, in the words of the rules that they would break", () => {
+    expect(documents[1].components.schemas.UserCreate.required).toEqual(["name", "email"]);
+    expect(propertiesOf("UserCreate").age.description).toBe("In years, 0 to 150.\n\nRule: age must be from 0 to 150.");
+    expect(propertiesOf("UserCreate").password).toMatchObject({ minLength: 12, maxLength: 128, writeOnly: true });
+    expect(propertiesOf("ArticleReplace").status).toMatchObject({ type: "string", default: "DRAFT" });
+    expect(documents[1].components.schemas.ArticleUpdate.required).toBeUndefined();
+    expect(propertiesOf("ArticleUpdate").status.default).toBeUndefined();
+    expect(Object.keys(propertiesOf("CommentUpdate"))).toEqual(["content"]);
+  });
+
+  test("of a collection takes from the address what it belongs to", () => {
+    const { requestBody } = documents[1].paths["/articles/{articleId}/comments"].post;
+    expect(Object.keys(requestBody.content["application/json"].schema.oneOf[0].properties)).toEqual(["content"]);
+  });
+});
+
+test.each([
+  [1, "skip limit page size status author tag created_after created_before"],
+  [2, "page limit status author tag createdAfter createdBefore"],
+] as const)("a list of version %i takes these parameters", (version, names) => {
+  const { parameters } = documents[version].paths["/articles"].get;
+  const named = parameters.map(({ $ref }: any) => resolve(documents[version], $ref).name).join(" ");
+  expect(named).toBe(`fields sort order keyword ${names} Prefer If-None-Match version X-API-Version`);
+});
+
+type Ask = (request: string, sent?: ApiSent) => Promise<ApiReply>;
+
+const asker =
+  ({ api }: Pick<typeof client, "api">, version: 1 | 2, seen: Seen): Ask =>
+  async (request, sent) => {
+    const reply = await api(inVersion(version, request), { prefer: "handling=strict", ...sent });
+    seen.note(request, reply);
+    return reply;
+  };
+
+const idsOf = (version: 1 | 2) => (number: number) => version * 100 + number;
+const UNKNOWN = "00000000-0000-4000-8000-000000000000";
+
+async function askSamples(version: 1 | 2, seen: Seen): Promise<void> {
+  const ask = asker(client, version, seen);
+  const samples = samplesOf(idsOf(version));
+  for (const sample of samples) await askFailures(ask, sample, version);
+  for (const { request, sent } of samples) {
+    await ask(request, sent);
+    const isCreation = request.startsWith("POST") && sent?.body !== undefined;
+    if (isCreation) await ask(request, { ...sent, body: [another(sent.body)] });
+    const isWork = isCreation || /^GET \/(\w+\/\d+\/)?\w+$/.test(request);
+    const body = isCreation && { body: [another(another(sent.body))] };
+    if (isWork) await ask(request, { ...sent, ...body, prefer: "handling=strict, respond-async" });
+  }
+}
+
+async function askFailures(ask: Ask, sample: Sample, version: 1 | 2): Promise<void> {
+  if (sample.request.startsWith("GET"))
+    await ask(sample.request, { ...sample.sent, headers: { "if-none-match": "*" } });
+  for (const [status, change] of FAILURES) {
+    const failing = change(sample, version);
+    if (failing) expect((await ask(...failing)).status, failing.join(" ")).toBe(status);
+  }
+}
+
+/** A body whose e-mail nobody has. */
+const another = (body: any) => (body.email ? { ...body, email: `x${body.email}` } : body);
+
+/** A task that has ended, and one that waits for a table. */
+async function askTasks(version: 1 | 2, seen: Seen): Promise<void> {
+  const ask = asker(client, version, seen);
+  const start = async (path: string) => (await client.body(path, { prefer: "respond-async" })).taskId;
+  const done = await start("/users");
+  await expect.poll(async () => (await client.body(`/tasks/${done}`)).status, { timeout: 20_000 }).toBe("succeeded");
+  await client.sql("begin; lock table articles in access exclusive mode");
+  const running = await start("/articles");
+  const samples: readonly Sample[] = [
+    { request: "GET /tasks", sent: { as: "ada" } },
+    { request: `GET /tasks/${running}`, missing: `GET /tasks/${UNKNOWN}` },
+    { request: `GET /tasks/${done}` },
+    {
+      request: `POST /tasks/${running}/cancel`,
+      missing: `POST /tasks/${UNKNOWN}/cancel`,
+      conflict: { request: `POST /tasks/${done}/cancel` },
+    },
+  ];
+  for (const sample of samples) await askFailures(ask, sample, version);
+  for (const { request, sent } of samples) await ask(request, sent);
+  await client.sql("rollback");
+}
+
+const everything = (version: 1 | 2): readonly Sample[] => [
+  ...samplesOf(idsOf(version)),
+  { request: "GET /tasks", sent: { as: "ada" } },
+  { request: `GET /tasks/${UNKNOWN}` },
+  { request: `POST /tasks/${UNKNOWN}/cancel` },
+];
+
+async function askOverLimit(version: 1 | 2, seen: Seen): Promise<void> {
+  const ask = asker(busy, version, seen);
+  await busy.api("/users");
+  for (const { request, sent } of everything(version)) expect((await ask(request, sent)).status, request).toBe(429);
+}
+
+/** The tables are locked; then nobody may connect to the database. */
+async function askWithoutDatabase(version: 1 | 2, seen: Seen): Promise<void> {
+  const ask = asker(slow, version, seen);
+  const expectStatus = async ({ request, sent }: Sample, status: number) =>
+    expect((await ask(request, sent)).status, request).toBe(status);
+  await slow.sql("begin; lock table users, articles, comments, tasks.tasks in access exclusive mode");
+  await Promise.all(everything(version).map((sample) => expectStatus(sample, 504)));
+  await slow.sql("rollback");
+  await withoutDatabase(slow.service().database.name, async () => {
+    for (const sample of everything(version)) await expectStatus(sample, 503);
+  });
+}
+
+/** Nobody may connect to a database for a while, the service least of all. */
+async function withoutDatabase(name: string, work: () => Promise<unknown>): Promise<void> {
+  const root = new pg.Client({ connectionString: inject("clusterUrl") });
+  await root.connect();
+  await root.query(`alter database ${name} allow_connections false`);
+  const ofService = "datname = $1 and application_name like 'content-service%'";
+  await root.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${ofService}`, [name]);
+  try {
+    await work();
+  } finally {
+    await root.query(`alter database ${name} allow_connections true`);
+    await root.end();
+  }
+}

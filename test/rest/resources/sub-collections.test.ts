@@ -1,0 +1,134 @@
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+
+const { api, body, failure, sql } = useResources();
+const ids = async (path: string) => (await body(path)).data.map(({ id }: { id: number }) => id);
+// Comments 1 and 2 are of article 1, comment 3 is of article 2.
+
+test.each([
+  ["/articles/1/comments", [2, 1]],
+  ["/articles/2/comments", [3]],
+  ["/articles/3/comments", []],
+  ["/users/1/articles", [3, 1]],
+  ["/users/3/articles", []],
+  ["/api/v2/articles/1/comments?sort=id", [1, 2]],
+  ["/articles/1/comments?limit=1&page=2", [1]],
+])("%s has the records %j", async (path, expected) => expect(await ids(path)).toEqual(expected));
+
+test("the total is that of the parent", async () => {
+  const { headers, json } = await api("/articles/1/comments?limit=1");
+  expect([headers.get("x-total-count"), json.pagination.total]).toEqual(["2", 2]);
+});
+
+describe("a record in it", () => {
+  test("is the same as by itself", async () => {
+    expect(await body("/articles/1/comments/1")).toEqual(await body("/comments/1"));
+    expect(await body("/api/v2/users/1/articles/3")).toEqual(await body("/api/v2/articles/3"));
+    const nested = await api("/articles/1/comments/1");
+    expect(nested.headers.get("etag")).toBe((await api("/comments/1")).headers.get("etag"));
+  });
+
+  test.each([
+    ["GET /articles/1/comments/3", undefined],
+    ["HEAD /articles/1/comments/3", undefined],
+    ["PUT /articles/2/comments/1", { content: "x" }],
+    ["PATCH /articles/2/comments/1", { content: "x" }],
+    ["DELETE /articles/2/comments/1", undefined],
+    ["GET /articles/999/comments/1", undefined],
+    ["GET /articles/1/comments/999", undefined],
+    ["GET /users/2/articles/1", undefined],
+    ["DELETE /users/2/articles/1", undefined],
+  ])("is 404 where its parent is another one: %s", async (request, sent) => {
+    expect((await api(request, { as: "admin", body: sent })).status).toBe(404);
+    expect((await body("/comments/1")).content).toBe("The loom is a fine picture.");
+  });
+
+  test("is changed and deleted", async () => {
+    const { json } = await api("POST /articles/1/comments", { as: "bob", body: { content: "x" } });
+    const path = `/articles/1/comments/${json.id}`;
+    expect(await body(`PATCH ${path}`, { as: "bob", body: { content: "y" } })).toEqual({ ...json, content: "y" });
+    expect(await body(`PUT ${path}`, { as: "bob", body: { content: "z" } })).toEqual({ ...json, content: "z" });
+    expect((await api(`DELETE ${path}`, { as: "bob", headers: { "if-match": '"v1-1"' } })).status).toBe(412);
+    expect((await api(`DELETE ${path}`, { as: "bob" })).status).toBe(204);
+    expect(await sql("select from comments where id = $1", json.id)).toEqual([]);
+  });
+});
+
+describe("POST to it", () => {
+  test("makes a record of that parent, by the caller", async () => {
+    const sent = { content: "Nice.", author_id: 1, authorId: 1, article_id: 2, articleId: 2 };
+    const { status, headers, json } = await api("POST /articles/1/comments", { as: "bob", body: sent });
+    expect([status, json.article_id, json.author_id]).toEqual([201, 1, 2]);
+    expect(headers.get("location")).toBe(`/comments/${json.id}`);
+    expect(await body(headers.get("location")!)).toEqual(json);
+    expect(await body(`/articles/1/comments/${json.id}`)).toEqual(json);
+  });
+
+  test("takes what it adds itself from nobody, and does not miss it", async () => {
+    const made = await body("POST /api/v2/articles/2/comments", {
+      as: "bob",
+      body: { content: "x" },
+      prefer: "handling=strict",
+    });
+    expect(made).toMatchObject({ articleId: 2, authorId: 2, _links: { article: { href: "/api/v2/articles/2" } } });
+  });
+
+  test("makes several", async () => {
+    const made = await body("POST /articles/3/comments", { as: "bob", body: [{ content: "a" }, { content: "b" }] });
+    expect(made.map(({ article_id, content }: any) => [article_id, content])).toEqual([
+      [3, "a"],
+      [3, "b"],
+    ]);
+  });
+
+  test("of a parent that is not there is 404, and makes nothing", async () => {
+    const told = [404, "RESOURCE_NOT_FOUND", "there is no article with this id"];
+    expect(await failure("POST /articles/999/comments", { as: "bob", body: { content: "lost" } })).toEqual(told);
+    expect(await failure("POST /articles/999/comments", { as: "bob", body: [{ content: "lost" }] })).toEqual(told);
+    expect(await sql("select from comments where content = 'lost'")).toEqual([]);
+  });
+});
+
+describe("of a parent that is not there", () => {
+  test.each([
+    ["/articles/999/comments", "RESOURCE_NOT_FOUND", "there is no article with this id"],
+    ["/articles/999/comments?limit=0&skip=0", "RESOURCE_NOT_FOUND", "there is no article with this id"],
+    ["/users/999/articles", "USER_NOT_FOUND", "there is no user with this id"],
+    ["/users/99999999999999999999/articles", "USER_NOT_FOUND", "there is no user with this id"],
+  ])("%s is 404", async (path, code, message) => expect(await failure(path)).toEqual([404, code, message]));
+});
+
+test.each([
+  ["/articles/abc/comments", "INVALID_ID"],
+  ["/articles/1/comments/abc", "INVALID_ID"],
+  ["/users/1.0/articles", "INVALID_ID"],
+])("%s has an id that is none", async (path, code) => expect((await failure(path)).slice(0, 2)).toEqual([400, code]));
+
+test.each([
+  "/articles/1/comments/",
+  "/articles/1/comments/1/",
+  "/articles/1/comments/1/author",
+  "/articles//comments",
+  "/articles/1/authors",
+  "/articles/1/comments/1/comments/2",
+  "/users/1/comments",
+  "/users/1/articles/1/comments",
+  "/comments/1/article",
+  "/articles/1/constructor",
+  "/articles/1/Publish",
+  "/articles/1/publish/",
+  "/articles/1/publish/now",
+  "/Articles/1",
+])("%s leads nowhere", async (path) => expect((await failure(path)).slice(0, 2)).toEqual([404, "RESOURCE_NOT_FOUND"]));
+
+test.each([
+  ["/articles/1/comments", "GET, HEAD, POST, OPTIONS", "DELETE"],
+  ["/articles/1/comments/1", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS", "POST"],
+  ["/users/1/articles", "GET, HEAD, OPTIONS", "POST"],
+  ["/users/1/articles/1", "GET, HEAD, PUT, PATCH, DELETE, OPTIONS", "POST"],
+])("%s has the methods %s: not %s", async (path, allow, other) => {
+  const options = await api(`OPTIONS ${path}`);
+  expect([options.status, options.headers.get("allow")]).toEqual([204, allow]);
+  const refused = await api(`${other} ${path}`, { as: "ada", body: other === "POST" ? {} : undefined });
+  expect([refused.status, refused.headers.get("allow")]).toEqual([405, allow]);
+});

@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+import { allUsers, newEmail, type User } from "./users.ts";
+
+const client = useResources({ API_MAX_RECORDS: "50" });
+const { api, failure } = client;
+
+const several = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ name: `User ${i}`, email: newEmail(), age: i }));
+
+test("POST of an array makes all of them, and answers in the same order", async () => {
+  const input = several(50);
+  const { status, json, headers } = await api("POST /users", { body: input });
+  expect([status, headers.get("location")]).toEqual([201, null]);
+  expect(json).toMatchObject(input);
+  const ids = json.map(({ id }: User) => id);
+  expect(ids).toEqual(ids.toSorted((a: number, b: number) => a - b));
+  expect(Object.keys(json[0])).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
+});
+
+test("records may have different keys", async () => {
+  const [first, second, third] = several(3);
+  const input = [{ name: first!.name, email: first!.email }, second, { ...third, age: null, nickname: "x", id: 1 }];
+  const { status, json } = await api("POST /users", { body: input });
+  expect([status, json.map(({ age }: User) => age)]).toEqual([201, [null, 1, null]]);
+});
+
+test("an array of one makes one, and answers with an array", async () => {
+  const { status, json } = await api("POST /users", { body: several(1) });
+  expect([status, json.length]).toEqual([201, 1]);
+});
+
+describe("all or nothing", () => {
+  const GRACE = { name: "Grace", email: "grace@test.example" };
+
+  test.each<[what: string, records: readonly unknown[], status: number, code: string, fields: object]>([
+    ["a missing field", [GRACE, { name: "Bob" }], 400, "MISSING_FIELD", { "[1].email": "[1].email is required" }],
+    [
+      "a wrong type",
+      [GRACE, { ...GRACE, age: "1" }],
+      400,
+      "VALIDATION_ERROR",
+      { "[1].age": "[1].age must be a whole number" },
+    ],
+    [
+      "several",
+      [{}, 7, null, [], { name: 1, email: "x@test.example" }],
+      400,
+      "MISSING_FIELD",
+      {
+        "[0].name": "[0].name is required",
+        "[0].email": "[0].email is required",
+        "[1]": "[1] must be an object",
+        "[2]": "[2] must be an object",
+        "[3]": "[3] must be an object",
+        "[4].name": "[4].name must be a text",
+      },
+    ],
+    [
+      "broken rules",
+      [GRACE, { name: " ", email: "b@test.example", age: 200 }, { name: "Bob", email: "b" }],
+      400,
+      "VALIDATION_ERROR",
+      {
+        "[1].name": "[1]: name must have 1 to 200 characters",
+        "[1].age": "[1]: age must be from 0 to 150",
+        "[2].email": "[2]: email must be a valid address",
+      },
+    ],
+    [
+      "a taken e-mail",
+      [GRACE, { ...GRACE, email: "Ada@example.com" }],
+      409,
+      "RESOURCE_CONFLICT",
+      { email: "email already registered" },
+    ],
+    [
+      "one e-mail twice",
+      [GRACE, { ...GRACE, email: "GRACE@test.example" }],
+      409,
+      "RESOURCE_CONFLICT",
+      { email: "email already registered" },
+    ],
+    [
+      "a password",
+      [{ ...GRACE, password: "Correct-Horse-7!" }],
+      400,
+      "VALIDATION_ERROR",
+      { "[0].password": "[0].password must be sent one at a time" },
+    ],
+  ])("%s", async (_, records, status, code, fields) => {
+    const before = await allUsers(client);
+    const answer = await api("POST /users", { body: records });
+    expect([answer.status, answer.json.error.code, answer.json.error.fields]).toEqual([status, code, fields]);
+    expect(await allUsers(client)).toBe(before);
+  });
+
+  test("an empty array is nothing to make", async () => {
+    const message = "the body must be a JSON object, and not an empty array";
+    expect(await failure("POST /users", { body: [] })).toEqual([400, "VALIDATION_ERROR", message]);
+  });
+
+  test("more than API_MAX_RECORDS are 413", async () => {
+    const before = await allUsers(client);
+    const message = "the list must not have more than 50 records: send them in several requests";
+    expect(await failure("POST /users", { body: several(51) })).toEqual([413, "VALIDATION_ERROR", message]);
+    expect(await allUsers(client)).toBe(before);
+  });
+
+  test("handling=strict refuses a field that nobody knows in any of them", async () => {
+    const [first, second] = several(2);
+    const body = [first, { ...second, nickname: "x" }];
+    const { status, json } = await api("POST /users", { body, prefer: "handling=strict" });
+    expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
+  });
+});

@@ -1,0 +1,142 @@
+import jwt from "jsonwebtoken";
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+import { JWT_SECRET } from "../../support/service.ts";
+import { type User, userMaker } from "./users.ts";
+
+const client = useResources();
+const { api, failure, sql } = client;
+const user = userMaker(client);
+
+/** A user with two articles, on which Bob has commented, and with a comment on an article of Ada's. */
+async function writer(): Promise<User> {
+  const made = await user();
+  const articles = await sql(
+    "insert into articles (author_id, title, content) values ($1, 'First article', 'x'), ($1, 'Second article', 'x') returning id",
+    made.id,
+  );
+  await sql(
+    "insert into comments (article_id, author_id, content) values ($1, 2, 'x'), (1, $2, 'x')",
+    articles[0].id,
+    made.id,
+  );
+  return made;
+}
+
+/** A user who has commented, and written nothing else. */
+async function commenter(): Promise<User> {
+  const made = await user();
+  await sql("insert into comments (article_id, author_id, content) values (1, $1, 'x')", made.id);
+  return made;
+}
+
+const bearerOf = ({ id }: User) => ({
+  authorization: `Bearer ${jwt.sign({ role: "authenticated", type: "access" }, JWT_SECRET, { issuer: "content-service", subject: String(id), expiresIn: 60 })}`,
+});
+
+/** All that there is, as text. */
+const content = async () =>
+  JSON.stringify(
+    await sql(
+      "select u::text from users u union all select a::text from articles a union all select c::text from comments c order by 1",
+    ),
+  );
+
+/** How many users, articles and comments are of this one. */
+const countsOf = async ({ id }: User) =>
+  Object.values(
+    (
+      await sql(
+        "select (select count(*)::int from users where id = $1), (select count(*)::int from articles where author_id = $1) as articles, (select count(*)::int from comments where author_id = $1) as comments",
+        id,
+      )
+    )[0],
+  );
+
+describe("a user who has written something is not deleted by slip: 409", () => {
+  test.each<[what: string, make: () => Promise<User>, has: string]>([
+    ["articles and comments", writer, "(articles|comments)"],
+    ["comments alone", commenter, "comments"],
+  ])("%s", async (_, make, has) => {
+    const made = await make();
+    const before = await content();
+    for (const sent of [{}, { headers: bearerOf(made) }, { as: "admin" as const }, { as: "service" as const }]) {
+      for (const query of ["", "?cascade=false"]) {
+        const [status, code, message] = await failure(`DELETE /users/${made.id}${query}`, sent);
+        expect([status, code]).toEqual([409, "RESOURCE_CONFLICT"]);
+        expect(message).toMatch(RegExp(`^this user still has ${has}: delete them first, or ask for .cascade=true$`));
+      }
+    }
+    expect(await content()).toBe(before);
+  });
+});
+
+describe("?cascade=true deletes what the user has written too", () => {
+  test("for the user himself", async () => {
+    const made = await writer();
+    const { status, text } = await api(`DELETE /users/${made.id}?cascade=true`, { headers: bearerOf(made) });
+    expect([status, text, await countsOf(made)]).toEqual([204, "", [0, 0, 0]]);
+  });
+
+  test("for admins and the service", async () => {
+    for (const as of ["admin", "service"] as const) {
+      const made = await writer();
+      expect((await api(`DELETE /users/${made.id}?cascade=true`, { as })).status).toBe(204);
+      expect(await countsOf(made)).toEqual([0, 0, 0]);
+    }
+  });
+
+  test("and nothing of anybody else", async () => {
+    const before = await content();
+    const made = await writer();
+    await api(`DELETE /users/${made.id}?cascade=true`, { as: "admin" });
+    expect(await content()).toBe(before);
+  });
+
+  test("of a user who has written nothing", async () => {
+    const { id } = await user();
+    expect((await api(`DELETE /users/${id}?cascade=true`, { as: "admin" })).status).toBe(204);
+    expect((await api(`DELETE /users/${id}?cascade=true`, { as: "admin" })).status).toBe(404);
+  });
+
+  test("with an account", async () => {
+    const made = await user({ password: "Correct-Horse-7!" });
+    expect((await api(`DELETE /users/${made.id}?cascade=true`, { as: "admin" })).status).toBe(204);
+    const login = { username: made.email, password: "Correct-Horse-7!" };
+    expect((await api("POST /auth/login", { body: login })).status).toBe(401);
+  });
+});
+
+describe("it is refused, and deletes nothing", () => {
+  test.each<[who: string, sent: object, status: number, code: string]>([
+    ["those without credentials", {}, 401, "AUTH_REQUIRED"],
+    ["another user", { as: "bob" }, 403, "PERMISSION_DENIED"],
+  ])("to %s", async (_, sent, status, code) => {
+    const made = await writer();
+    const before = await content();
+    expect((await failure(`DELETE /users/${made.id}?cascade=true`, sent)).slice(0, 2)).toEqual([status, code]);
+    expect(await content()).toBe(before);
+  });
+
+  test.each(["nonsense", "", "1", "TRUE", "yes"])("with cascade=%s: 400", async (text) => {
+    const before = await content();
+    const answer = await failure(`DELETE /users/1?cascade=${text}`, { as: "admin" });
+    expect(answer).toEqual([400, "BAD_REQUEST", "cascade must be true or false"]);
+    expect((await failure("DELETE /users/1?cascade=true&cascade=true", { as: "admin" }))[0]).toBe(400);
+    expect(await content()).toBe(before);
+  });
+
+  test("when the user has changed meanwhile: 412", async () => {
+    const made = await writer();
+    const { headers } = await api(`/users/${made.id}`);
+    await api(`PATCH /users/${made.id}`, { body: { age: 7 } });
+    const before = await content();
+    const sent = { as: "admin" as const, headers: { "if-match": headers.get("etag")! } };
+    const [status, code] = await failure(`DELETE /users/${made.id}?cascade=true`, sent);
+    expect([status, code]).toEqual([412, "PRECONDITION_FAILED"]);
+    expect(await content()).toBe(before);
+    const { headers: now } = await api(`/users/${made.id}`);
+    const again = { as: "admin" as const, headers: { "if-match": now.get("etag")! } };
+    expect((await api(`DELETE /users/${made.id}?cascade=true`, again)).status).toBe(204);
+  });
+});

@@ -1,0 +1,163 @@
+import { describe, expect, test } from "vitest";
+import { type ApiReply, useResources } from "../../support/resource-client.ts";
+
+const { api } = useResources();
+const NEW = { name: "Grace", email: "not an address" };
+
+describe("a failure is told in the general envelope", () => {
+  test("with code, message, request id, time, status and documentation", async () => {
+    const { status, json, headers } = await api("/users/999");
+    expect(status).toBe(404);
+    expect(json).toEqual({
+      error: {
+        code: "USER_NOT_FOUND",
+        message: "there is no user with this id",
+        requestId: headers.get("x-request-id"),
+        timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+        documentation: "/docs/errors",
+      },
+      timestamp: json.error.timestamp,
+      status: 404,
+    });
+    expect(Math.abs(Date.now() - Date.parse(json.timestamp))).toBeLessThan(60_000);
+  });
+
+  test("the documentation that it names is there, and explains the code", async () => {
+    const { json } = await api("/users/999");
+    const { status, text } = await api(json.error.documentation);
+    expect([status, text.includes("USER_NOT_FOUND")]).toEqual([200, true]);
+  });
+
+  test("of input, with details and fields", async () => {
+    const { json } = await api("POST /users", { body: NEW });
+    const message = "email must be a valid address";
+    expect(json.error).toMatchObject({
+      code: "VALIDATION_ERROR",
+      message,
+      details: [{ field: "email", message }],
+      fields: { email: message },
+    });
+  });
+
+  test("under the client's own request id", async () => {
+    const { json, headers } = await api("/users/x", { headers: { "x-request-id": "trace-7" } });
+    expect([json.error.requestId, headers.get("x-request-id")]).toEqual(["trace-7", "trace-7"]);
+  });
+
+  test("as JSON that nobody keeps, whatever Accept says", async () => {
+    const { headers } = await api("/users/999", { headers: { accept: "text/html" } });
+    expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+});
+
+describe("Prefer: dialect chooses another form of failures", () => {
+  test("detail", async () => {
+    const { json, headers } = await api("/users/999", { prefer: "dialect=detail" });
+    expect(json).toEqual({ detail: { code: "USER_NOT_FOUND", message: "there is no user with this id" } });
+    expect(headers.get("preference-applied")).toBe("dialect=detail");
+  });
+
+  test("flat, with the first field that is wrong", async () => {
+    const { json } = await api("POST /users", { body: { name: 7, email: "x" }, prefer: "dialect=flat" });
+    expect(json).toEqual({ error: "VALIDATION_ERROR", message: "name must be a text", field: "name" });
+    expect((await api("/users/999", { prefer: "dialect=flat" })).json).toEqual({
+      error: "USER_NOT_FOUND",
+      message: "there is no user with this id",
+      field: null,
+    });
+  });
+
+  test.each([
+    ["dialect=case, dialect=detail", "dialect=case, dialect=detail"],
+    ['dialect="case detail"', "dialect=case, dialect=detail"],
+    ["dialect=detail;foo=bar, dialect=case", "dialect=detail, dialect=case"],
+    ["Dialect=detail,handling=lenient,,dialect=detail", "dialect=detail, handling=lenient"],
+    ["return=minimal, dialect=detail", "dialect=detail"],
+  ])("several: %s", async (prefer, applied) => {
+    const { json, headers } = await api("/users/999", { prefer });
+    expect(Object.keys(json)).toEqual(["detail"]);
+    expect(headers.get("preference-applied")).toBe(applied);
+  });
+
+  test("case spells fields in camelCase, in what is read, written and refused", async () => {
+    const prefer = "dialect=case";
+    const { json } = await api("/users/1", { prefer });
+    expect(Object.keys(json)).toEqual(["id", "name", "email", "age", "createdAt", "updatedAt"]);
+    const { json: made } = await api("POST /users", { body: { name: "Grace", email: "case@test.example" }, prefer });
+    expect(made.createdAt).toBe(made.updatedAt);
+    expect((await api("/users?limit=1", { prefer })).json).toEqual([json]);
+    expect((await api("/users?fields=createdAt,updated_at&limit=1", { prefer })).json).toEqual([
+      { createdAt: json.createdAt, updatedAt: json.updatedAt },
+    ]);
+  });
+
+  test("what nobody knows is passed over, unless handling is strict", async () => {
+    expect((await api("/users/1", { prefer: "dialect=klingon, cheese=blue" })).status).toBe(200);
+    const { status, json } = await api("/users/1", { prefer: "handling=strict, dialect=klingon, cheese=blue" });
+    expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
+    expect(json.error.message).toBe("these preferences are not known: dialect=klingon, cheese=blue");
+  });
+
+  test("answers differ by it: caches are told", async () => {
+    for (const path of ["/users/1", "/users/999"]) {
+      expect((await api(path)).headers.get("vary")).toMatch(/\bPrefer\b/);
+    }
+  });
+});
+
+describe("every failure has a body in the dialect, its status and its headers", () => {
+  test.each<[request: string, status: number, code: string, body?: unknown]>([
+    ["/users/x", 400, "INVALID_ID"],
+    ["/users?limit=x", 400, "BAD_REQUEST"],
+    ["/users?version=9", 400, "UNSUPPORTED_VERSION"],
+    ["/users/1/nothing", 404, "RESOURCE_NOT_FOUND"],
+    ["/users/", 404, "RESOURCE_NOT_FOUND"],
+    ["DELETE /users", 405, "VALIDATION_ERROR"],
+    ["POST /users", 400, "INVALID_JSON", "{"],
+    ["POST /users", 409, "RESOURCE_CONFLICT", { name: "Ada", email: "ada@example.com" }],
+    ["DELETE /users/1", 409, "RESOURCE_CONFLICT"],
+  ])("%s: %i %s", async (request, status, code, body) => {
+    const sent = body === undefined ? {} : { body };
+    const told = async (prefer: string) => {
+      const answer: ApiReply = await api(request, { ...sent, prefer });
+      expect(answer.status).toBe(status);
+      return answer.json;
+    };
+    const { error } = await told("dialect=none");
+    expect(error.code).toBe(code);
+    expect((await told("dialect=detail")).detail).toEqual({ code, message: error.message });
+    expect(await told("dialect=flat")).toMatchObject({ error: code, message: error.message });
+  });
+});
+
+describe("handling=strict", () => {
+  const prefer = "handling=strict";
+
+  test("refuses fields that nobody knows by their names", async () => {
+    const input = { name: "Grace", email: "strict@test.example", nickname: "Amazing", id: 7, created_at: "x" };
+    const { status, json, headers } = await api("POST /users", { body: input, prefer });
+    expect([status, json.error.code, headers.get("preference-applied")]).toEqual([400, "BAD_REQUEST", prefer]);
+    expect(json.error.fields).toEqual({ nickname: "there is no such field to write" });
+    expect(json.error.message).toMatch(/^there is no field nickname: those that may be written are name, email, age/);
+    expect((await api("PATCH /users/1", { body: { nick: 1, Name: "x" }, prefer })).json.error.fields).toEqual({
+      nick: "there is no such field to write",
+      Name: "there is no such field to write",
+    });
+  });
+
+  test("takes back what the service has told", async () => {
+    const { json: read } = await api("/users/1");
+    expect((await api("PUT /users/1", { body: read, prefer })).status).toBe(200);
+    const { json: linked } = await api("/api/v2/users/1");
+    expect((await api("PUT /users/1", { body: linked, prefer })).status).toBe(200);
+  });
+});
+
+test("no failure tells of the database", async () => {
+  const texts = [];
+  for (const request of ["DELETE /users/1", "/users/x", "PATCH /users/1", "/users?sort=password"]) {
+    texts.push((await api(request, request.startsWith("P") ? { body: { email: "bob@example.com" } } : {})).text);
+  }
+  expect(texts.join()).not.toMatch(/constraint|fkey|_key|public\.|select |postgres/i);
+});

@@ -1,0 +1,54 @@
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+
+const { api, failure } = useResources();
+
+describe("a list that can't be is 400 BAD_REQUEST, and names the parameter", () => {
+  test.each([
+    ["skip=-1", "skip", "skip must be a whole number, not negative"],
+    ["limit=-1", "limit", "limit must be a whole number, not negative"],
+    ["page=-1", "page", "page must be a whole number, not negative"],
+    ["size=-1", "size", "size must be a whole number, not negative"],
+    ["limit=1e3", "limit", "limit must be a whole number, not negative"],
+    ["limit=1.0", "limit", "limit must be a whole number, not negative"],
+    ["limit=0x10", "limit", "limit must be a whole number, not negative"],
+    ["limit=+5", "limit", "limit must be a whole number, not negative"],
+    ["limit=%2B5", "limit", "limit must be a whole number, not negative"],
+    ["limit=%205", "limit", "limit must be a whole number, not negative"],
+    ["limit=%EF%BC%95", "limit", "limit must be a whole number, not negative"],
+    ["limit=all", "limit", "limit must be a whole number, not negative"],
+    ["limit=", "limit", "limit must be a whole number, not negative"],
+    ["limit", "limit", "limit must be a whole number, not negative"],
+    ["skip=", "skip", "skip must be a whole number, not negative"],
+    ["skip=true", "skip", "skip must be a whole number, not negative"],
+    ["limit=1&limit=2", "limit", "limit must not be given twice"],
+    ["limit=1&limit=1", "limit", "limit must not be given twice"],
+    ["page=0&limit=10", "page", "page must be 1 or more: it counts from 1 beside limit"],
+    ["page=1&limit=0", "limit", "limit must be 1 or more where pages are counted"],
+    ["size=0", "size", "size must be 1 or more where pages are counted"],
+    ["skip=0&page=0", undefined, "use either skip and limit, or page"],
+    ["skip=0&limit=5&page=1", undefined, "use either skip and limit, or page"],
+    ["size=5&limit=5", undefined, "use either page and size, or limit"],
+    ["size=5&skip=5", undefined, "use either page and size, or limit"],
+    ["limit=%FF", undefined, "parameters must be UTF-8, without NUL"],
+    ["keyword=%00", undefined, "parameters must be UTF-8, without NUL"],
+    ["keyword=%C0%AF", undefined, "parameters must be UTF-8, without NUL"],
+  ])("?%s", async (query, field, message) => {
+    const { status, json } = await api(`/users?${query}`);
+    expect([status, json.error.code, json.error.message]).toEqual([400, "BAD_REQUEST", message]);
+    expect(json.error.fields).toEqual(field && { [field]: message });
+  });
+
+  test("an unknown parameter is refused: a slip of the pen would give wrong users", async () => {
+    const [status, code, message] = await failure("/users?Limit=5");
+    expect([status, code]).toEqual([400, "BAD_REQUEST"]);
+    expect(message).toMatch(
+      /^there is no parameter "Limit" here: use fields, sort, order, keyword, skip, limit, page, size,/,
+    );
+    expect((await failure("/users?=1"))[0]).toBe(400);
+    expect((await failure("/users?%FF=1"))[0]).toBe(400);
+    expect((await failure("/users/1?limit=1"))[0]).toBe(400);
+    expect((await failure("DELETE /users/1?force=true"))[0]).toBe(400);
+    expect((await failure("POST /users?upsert=true", { body: { name: "x", email: "x@test.example" } }))[0]).toBe(400);
+  });
+});

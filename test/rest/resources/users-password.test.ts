@@ -1,0 +1,190 @@
+import { Writable } from "node:stream";
+import pino from "pino";
+import { describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+import { allUsers, newEmail, userMaker } from "./users.ts";
+
+const lines: string[] = [];
+const log = pino(
+  { level: "trace" },
+  new Writable({
+    write(line, _, done) {
+      lines.push(String(line));
+      done();
+    },
+  }),
+);
+
+const client = useResources({}, "", log);
+const { api, failure, sql } = client;
+const user = userMaker(client);
+const PASSWORD = "Correct-Horse-7!";
+
+const login = (username: string, password = PASSWORD) => api("POST /auth/login", { body: { username, password } });
+
+describe("POST with a password makes an account", () => {
+  test("that signs in by the e-mail, whatever its case", async () => {
+    const email = newEmail();
+    const input = { name: "Grace", email, age: 85, password: PASSWORD };
+    const { status, json, headers } = await api("POST /users", { body: input });
+    expect([status, headers.get("location")]).toEqual([201, `/users/${json.id}`]);
+    expect(Object.keys(json)).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
+    expect(json).toMatchObject({ name: "Grace", email, age: 85 });
+    const answer = await login(email.toUpperCase());
+    expect([answer.status, Object.keys(answer.json)]).toEqual([
+      200,
+      ["accessToken", "refreshToken", "expiresIn", "tokenType"],
+    ]);
+    expect((await login(email, "Correct-Horse-8!")).status).toBe(401);
+  });
+
+  test("whose token changes that user", async () => {
+    const made = await user({ password: PASSWORD });
+    const { accessToken } = (await login(made.email)).json;
+    const headers = { authorization: `Bearer ${accessToken}` };
+    expect((await api(`PATCH /users/${made.id}`, { body: { age: 7 }, headers })).json.age).toBe(7);
+    expect((await api("PATCH /users/1", { body: { age: 7 }, headers })).status).toBe(403);
+  });
+
+  test("that signs in by a username", async () => {
+    const { email } = await user({ password: PASSWORD, username: "grace.hopper" });
+    expect((await login("Grace.Hopper")).status).toBe(200);
+    expect((await login(email)).status).toBe(200);
+  });
+
+  test("in the form of records that was asked for", async () => {
+    const body = { name: "Grace", email: newEmail(), password: PASSWORD };
+    const answer = await api("POST /users?fields=name", { body, prefer: "dialect=case" });
+    expect([answer.status, answer.json]).toEqual([201, { name: "Grace" }]);
+    const second = { ...body, email: newEmail() };
+    const { status, json, headers } = await api("POST /api/v2/users", { body: second });
+    expect([status, headers.get("location")]).toEqual([201, `/api/v2/users/${json.id}`]);
+  });
+
+  test("whoever asks", async () => {
+    for (const as of ["ada", "admin", "service"] as const) {
+      const { email } = await user({ password: PASSWORD }, { as });
+      expect((await login(email)).status).toBe(200);
+    }
+  });
+});
+
+test("a user without a password has no account", async () => {
+  const { email } = await user({ username: "nobody" });
+  expect((await login(email)).status).toBe(401);
+  expect((await login("nobody")).status).toBe(401);
+});
+
+describe("it is refused, and nobody is made", () => {
+  const refused = async (given: object) => {
+    const before = await allUsers(client);
+    const body = { name: "Grace", email: newEmail(), password: PASSWORD, ...given };
+    const { status, json } = await api("POST /users", { body });
+    expect(await allUsers(client)).toBe(before);
+    return [status, json.error.code, json.error.details];
+  };
+
+  test.each<[password: unknown, messages: readonly string[]]>([
+    ["Short-7!", ["password must have at least 12 characters"]],
+    ["correct-horse-7!", ["password must have an upper case letter"]],
+    ["CORRECT-HORSE-7!", ["password must have a lower case letter"]],
+    ["Correct-Horse-x!", ["password must have a digit"]],
+    ["CorrectHorse77x", ["password must have a special character, such as ! or -"]],
+    [`Correct-Horse-7!${"x".repeat(128)}`, ["password must have at most 128 characters"]],
+    [
+      "",
+      [
+        "password must have at least 12 characters",
+        "password must have an upper case letter",
+        "password must have a lower case letter",
+        "password must have a digit",
+        "password must have a special character, such as ! or -",
+      ],
+    ],
+    [null, ["password must be a text"]],
+    [7, ["password must be a text"]],
+    [["Correct-Horse-7!"], ["password must be a text"]],
+  ])("for the password %j", async (password, messages) => {
+    const details = messages.map((message) => ({ field: "password", message }));
+    expect(await refused({ password })).toEqual([400, "VALIDATION_ERROR", details]);
+  });
+
+  test.each(["", "a b", "a\tb", "a\0b", "a\ud800b", "\u00a0", "a".repeat(255), 7, {}])(
+    "for the username %j",
+    async (username) => {
+      const message = "username must be a text of 1 to 254 characters without blanks";
+      expect(await refused({ username })).toEqual([400, "VALIDATION_ERROR", [{ field: "username", message }]]);
+    },
+  );
+
+  test.each(["ada", "ADA", "bob@example.com"])("for the username %s, which is taken: 409", async (username) => {
+    const details = [{ field: "username", message: "username already taken" }];
+    expect(await refused({ username })).toEqual([409, "RESOURCE_CONFLICT", details]);
+  });
+
+  test("for an e-mail that is taken: 409", async () => {
+    const details = [{ field: "email", message: "email already registered" }];
+    expect(await refused({ email: "Ada@example.com" })).toEqual([409, "RESOURCE_CONFLICT", details]);
+  });
+
+  test("for broken rules of the user, all at once", async () => {
+    expect(await refused({ name: " ", email: "grace", age: 151 })).toEqual([
+      400,
+      "VALIDATION_ERROR",
+      expect.arrayContaining([
+        { field: "name", message: "name must have 1 to 200 characters" },
+        { field: "email", message: "email must be a valid address" },
+        { field: "age", message: "age must be from 0 to 150" },
+      ]),
+    ]);
+  });
+
+  test("for a missing name", async () => {
+    const [status, code] = await refused({ name: undefined });
+    expect([status, code]).toEqual([400, "MISSING_FIELD"]);
+  });
+
+  test("in an array", async () => {
+    const body = [{ name: "Grace", email: newEmail(), password: PASSWORD, username: "g" }];
+    const { status, json } = await api("POST /users", { body });
+    expect([status, Object.keys(json.error.fields)]).toEqual([400, ["[0].username", "[0].password"]]);
+  });
+});
+
+test("of many at once with one username one has it", async () => {
+  const sent = [1, 2, 3].map(() => {
+    const body = { name: "Grace", email: newEmail(), username: "only.one", password: PASSWORD };
+    return api("POST /users", { body });
+  });
+  const statuses = (await Promise.all(sent)).map(({ status }) => status);
+  expect(statuses.toSorted()).toEqual([201, 409, 409]);
+});
+
+test("PUT and PATCH don't change it", async () => {
+  const made = await user({ password: PASSWORD });
+  const password = "Another-Horse-8!";
+  await api(`PATCH /users/${made.id}`, { body: { password } });
+  await api(`PUT /users/${made.id}`, { body: { ...made, password } });
+  expect((await login(made.email)).status).toBe(200);
+  const strict = { body: { password }, prefer: "handling=strict" };
+  expect((await failure(`PATCH /users/${made.id}`, strict)).slice(0, 2)).toEqual([400, "BAD_REQUEST"]);
+});
+
+test("no answer and no line of the log has a password, nor its hash", async () => {
+  const secret = "Very-Secret-Horse-9!";
+  const email = newEmail();
+  const texts = [];
+  for (const given of [{}, {}, { email: "no" }, { username: "ada" }, { username: 7 }, { age: "x" }, { name: null }]) {
+    const body = { name: "Grace", email, password: secret, ...given };
+    for (const path of ["/users", "/api/v2/users", "/users?fields=password"]) {
+      texts.push((await api(`POST ${path}`, { body })).text);
+    }
+    texts.push((await api("POST /users", { body: [body] })).text);
+  }
+  texts.push((await api("POST /users", { body: `{"password":"${secret}",}` })).text);
+  texts.push((await api("POST /users", { body: `{"name":"x","email":"y@z.example","password":"${secret}` })).text);
+  texts.push((await api(`/users?keyword=${email}`)).text);
+  expect(lines.length).toBeGreaterThan(20);
+  expect([...texts, ...lines].filter((text) => /Secret-Horse|argon2/.test(text))).toEqual([]);
+  expect(await sql("select count(*)::int from users where email = $1", email)).toEqual([{ count: 1 }]);
+});

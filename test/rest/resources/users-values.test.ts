@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { useResources } from "../../support/resource-client.ts";
+import { allUsers } from "./users.ts";
+
+const client = useResources();
+const { failure } = client;
+const GRACE = { name: "Grace", email: "grace@test.example" };
+
+describe("a value that can't be is refused, and nothing is written", () => {
+  let before: string;
+  beforeEach(async () => {
+    before = await allUsers(client);
+  });
+  afterEach(async () => {
+    expect(await allUsers(client)).toBe(before);
+  });
+
+  const NAME = "name must have 1 to 200 characters";
+  const EMAIL = "email must be a valid address";
+  const ODD = "must not have a NUL character or half of a surrogate pair";
+  test.each<[given: object, message: string]>([
+    [{ name: "" }, NAME],
+    [{ name: " \t\r\n" }, NAME],
+    [{ name: "a".repeat(201) }, NAME],
+    [{ name: "👩".repeat(201) }, NAME],
+    [{ name: "a".repeat(1_000_000) }, NAME],
+    [{ name: "Gra\0ce" }, `name ${ODD}`],
+    [{ name: "Gra\ud800ce" }, `name ${ODD}`],
+    [{ name: "\udc00" }, `name ${ODD}`],
+    [{ email: "gr\0ace@test.example" }, `email ${ODD}`],
+    [{ email: "" }, EMAIL],
+    [{ email: "grace" }, EMAIL],
+    [{ email: "@test.example" }, EMAIL],
+    [{ email: "grace@" }, EMAIL],
+    [{ email: "grace@test" }, EMAIL],
+    [{ email: "grace@.example" }, EMAIL],
+    [{ email: "grace@test." }, EMAIL],
+    [{ email: "grace@test..example" }, EMAIL],
+    [{ email: "grace@@test.example" }, EMAIL],
+    [{ email: "grace@hopper@test.example" }, EMAIL],
+    [{ email: "gra ce@test.example" }, EMAIL],
+    [{ email: " grace@test.example" }, EMAIL],
+    [{ email: "grace@test.example\n" }, EMAIL],
+    [{ email: "grace@test.example\r\nbcc:all@test.example" }, EMAIL],
+    [{ email: "Grace <grace@test.example>" }, EMAIL],
+    [{ email: `${"a".repeat(287)}@test.example` }, EMAIL],
+    [{ email: `${"a".repeat(1_000_000)}@test.example` }, EMAIL],
+    [{ age: -1 }, "age must be from 0 to 150"],
+    [{ age: 151 }, "age must be from 0 to 150"],
+    [{ age: 2_147_483_647 }, "age must be from 0 to 150"],
+    [{ age: 2_147_483_648 }, "age is out of range"],
+    [{ age: -2_147_483_649 }, "age is out of range"],
+    [{ age: 9_007_199_254_740_992 }, "age is out of range"],
+    [{ age: 0.5 }, "age must be a whole number"],
+    [{ age: "" }, "age must be a whole number"],
+    [{ age: {} }, "age must be a whole number"],
+  ])("%j is refused with its reason", async (given, message) => {
+    const answers = [
+      await failure("POST /users", { body: { ...GRACE, ...given } }),
+      await failure("PUT /users/1", { body: { ...GRACE, ...given } }),
+      await failure("PATCH /users/1", { body: given }),
+    ];
+    expect(answers).toEqual(answers.map(() => [400, "VALIDATION_ERROR", message]));
+  });
+});

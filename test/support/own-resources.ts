@@ -1,0 +1,90 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { beforeAll } from "vitest";
+import { type Caller, nobody } from "../../db/caller.ts";
+import { LiveCatalog } from "../../db/catalog/live.ts";
+import { provisionLogins } from "../../db/cluster/provision.ts";
+import { Database } from "../../db/database.ts";
+import { CurrentResources } from "../../rest-gateway/resources/current.ts";
+import type { Description } from "../../rest-gateway/resources/description.ts";
+import { ResourceInterface } from "../../rest-gateway/resources/index.ts";
+import { Lifecycle } from "../../rest-gateway/resources/lifecycle.ts";
+import { PreferenceParser } from "../../rest-gateway/resources/parse/preferences.ts";
+import { createTestDatabase } from "./database.ts";
+import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
+
+export type OwnResources = {
+  /** `as` is the id of a user who is signed in. */
+  api(request: string, sent?: Omit<ApiSent, "as"> & { readonly as?: number }): Promise<ApiReply>;
+  /** What the owner of the database types into psql. */
+  sql(text: string, ...values: unknown[]): Promise<any[]>;
+  /** The descriptions, looked up in the database as it is; throws an Error when one does not fit. */
+  describe(...descriptions: readonly Description[]): CurrentResources;
+};
+
+const ANONYMOUS = nobody("anon");
+const HEAD = { requestId: "a request", headers: ["X-Request-Id", "a request"] };
+
+/** A server with resources that the service itself does not have, on a test database with their tables. */
+export function useOwnResources(ddl: string, descriptions: readonly Description[]): OwnResources {
+  let url: string;
+  let client: Pick<OwnResources, "sql" | "describe">;
+  beforeAll(async () => {
+    const test = await createTestDatabase();
+    await test.owner.query(ddl);
+    const logins = await provisionLogins(test.url, test.url, "a secret for the tests of resources");
+    const database = new Database({
+      logins,
+      poolSize: 4,
+      poolTimeout: 5000,
+      statementTimeout: 10_000,
+      maxPrepared: 100,
+      maxResultBytes: 0,
+      onConnectionError: () => {},
+    });
+    const log = { onRead: () => {}, onFailed: () => {} };
+    const catalog = new LiveCatalog({ pool: database.catalog, schemas: ["public"], extraSearchPath: [], log });
+    await catalog.start();
+    const describe = (...given: readonly Description[]) =>
+      new CurrentResources({ descriptions: given, catalog, isMigrated: true, onMisfit: () => {} });
+    const resources = new ResourceInterface({
+      resources: describe(...descriptions),
+      database,
+      catalog,
+      anonymousRole: "anon",
+      limits: { size: 1_048_576, depth: 100, records: 1000 },
+      preferences: new PreferenceParser([]),
+      lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
+      isOpen: false,
+      endpoints: new Map(),
+      register: null,
+      tasks: null,
+      callerOf: ({ "x-user": id }) => (id === undefined ? ANONYMOUS : signedIn(String(id))),
+      onInternalError: (error) => console.error(error),
+    });
+    const server = createServer((request, response) => void resources.handle(request, response, HEAD));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    client = { describe, sql: async (text, ...values) => (await test.owner.query(text, values)).rows };
+    return async () => {
+      server.close();
+      server.closeAllConnections();
+      await catalog.close();
+      await database.close();
+      await test.drop();
+    };
+  });
+  return {
+    api: (request, { as, ...sent } = {}) =>
+      sendTo(url, request, as === undefined ? sent : { ...sent, headers: { ...sent.headers, "X-User": String(as) } }),
+    sql: (text, ...values) => client.sql(text, ...values),
+    describe: (...given) => client.describe(...given),
+  };
+}
+
+const signedIn = (sub: string): Caller => ({
+  role: "authenticated",
+  claims: { sub },
+  expiresAt: null,
+  refused: null,
+});
