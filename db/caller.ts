@@ -9,7 +9,12 @@ export type Caller = {
   readonly expiresAt: number | null;
   /** Why nobody is signed in although a token was sent; decides between "sign in" and "sign in again". */
   readonly refused: "expired" | "invalid" | null;
+  /** What the caller came with; absent for nobody, and for those who come from elsewhere. */
+  readonly credential?: Credential;
 };
+
+/** `id` tells sessions and keys apart: the SHA-256 in hex; null for what has no row in the database. */
+export type Credential = { readonly kind: "token" | "session" | "key" | "basic"; readonly id: string | null };
 
 /** What functions and policies may ask about the request itself: `current_setting('request.method', true)`. */
 export type RequestContext = {

@@ -16,6 +16,7 @@ export const REST_CODES = [
   "TOKEN_EXPIRED",
   "INVALID_TOKEN",
   "VERIFICATION_FAILED",
+  "MFA_REQUIRED",
 ] as const;
 
 export type RestCode = Code | (typeof REST_CODES)[number];
@@ -72,8 +73,8 @@ const fieldsOf = (faults: readonly Fault[]) =>
 export function problemHeaders({ status, headers = {} }: RestProblem): string[] {
   return [
     ...["Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"],
-    ...(status === 401 ? ["WWW-Authenticate", "Bearer"] : []),
-    ...(status === 503 ? ["Retry-After", RETRY_SECONDS] : []),
+    ...(status === 401 && !("WWW-Authenticate" in headers) ? ["WWW-Authenticate", "Bearer"] : []),
+    ...(status === 503 && !("Retry-After" in headers) ? ["Retry-After", RETRY_SECONDS] : []),
     ...Object.entries(headers).flat(),
   ];
 }

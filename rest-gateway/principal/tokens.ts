@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import jwt from "jsonwebtoken";
 import type { Caller } from "../../db/caller.ts";
-import { rsaKey, type SigningKey, secretKey } from "./keys.ts";
+import { type Key, rsaKey, type SigningKey, secretKey } from "./keys.ts";
 import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
 
 /** Claims of one of our tokens. `permissions` are the application's own words. */
@@ -11,6 +11,8 @@ type Claims = {
   readonly role: string;
   readonly permissions?: readonly string[];
   readonly type?: "access";
+  /** That of the account when the token was issued; 0 where there is none. */
+  readonly epoch?: number;
   /** Seconds since 1970. */
   readonly exp: number;
   readonly [claim: string]: unknown;
@@ -21,6 +23,8 @@ export type TokenUser = {
   readonly name: string;
   readonly role: string;
   readonly permissions: readonly string[];
+  /** Of the account; 0 when it is not given. */
+  readonly epoch?: number;
 };
 
 export type TokenPair = {
@@ -33,6 +37,7 @@ export type TokenPair = {
 
 export const ACCESS_SECONDS = 3600;
 export const REFRESH_SECONDS = 7 * 24 * 3600;
+const CHALLENGE_SECONDS = 300;
 const KEY_SECONDS = 10 * 365 * 24 * 3600;
 const ISSUER = "content-service";
 
@@ -44,6 +49,8 @@ export type TokenOptions = {
   readonly secret: string;
   /** PEM of an RSA key, or "". */
   readonly privateKey: string;
+  /** Keys that were in use before: their tokens are good until they end, and no new ones are signed. */
+  readonly previousKeys?: readonly Key[];
   /** Audience to give and to ask for, or "". */
   readonly audience: string;
   /** The Postgres role of those who come with the key for everybody, whose claim says `anon`. */
@@ -56,24 +63,46 @@ export type TokenOptions = {
  */
 export class Tokens implements Verifier {
   readonly #key: SigningKey;
+  /** By their name in the header of a token. */
+  readonly #keys: ReadonlyMap<string | undefined, Key>;
   readonly #audience: string;
   readonly #anonymousRole: string;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
 
-  constructor({ secret, privateKey, audience, anonymousRole }: TokenOptions) {
+  constructor({ secret, privateKey, previousKeys = [], audience, anonymousRole }: TokenOptions) {
     this.#key = privateKey === "" ? secretKey(secret) : rsaKey(privateKey);
+    const known = [...previousKeys, this.#key].map((key) => [key.kid ?? undefined, key] as const);
+    // A token that names no key is of the present one.
+    this.#keys = new Map<string | undefined, Key>([...known, [undefined, this.#key]]);
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
   }
 
   issuePair(user: TokenUser): TokenPair {
-    const claims = { name: user.name, role: user.role, permissions: user.permissions };
+    const { name, role, permissions, epoch = 0 } = user;
+    const claims = { name, role, permissions, epoch };
     return {
       accessToken: this.#sign({ ...claims, type: "access" }, ACCESS_SECONDS, user.id),
       refreshToken: this.#sign({ type: "refresh" }, REFRESH_SECONDS, user.id),
       expiresIn: ACCESS_SECONDS,
       tokenType: "Bearer",
     };
+  }
+
+  /** What shows that somebody has given the right password, and lacks the code of his second factor. */
+  issueChallenge({ id, epoch = 0 }: Pick<TokenUser, "id" | "epoch">): string {
+    return this.#sign({ type: "challenge", epoch }, CHALLENGE_SECONDS, id);
+  }
+
+  /** Whose challenge it is, and of which epoch. Throws TokenError. */
+  verifyChallenge(token: string): { readonly userId: string; readonly epoch: number } {
+    const { sub, epoch } = this.#claimsOf(token, "challenge");
+    return { userId: String(sub), epoch: Number(epoch) };
+  }
+
+  /** Throws TokenError for what is no refresh token of ours; whether it is still good the database knows. */
+  verifyRefresh(token: string): void {
+    this.#claimsOf(token, "refresh");
   }
 
   /** A key for programs: public for `anon`, secret for `service_role`. */
@@ -93,8 +122,15 @@ export class Tokens implements Verifier {
 
   /** Public keys for others who verify our tokens; none when they are signed with a secret. */
   jwks(): { keys: object[] } {
-    if (this.#key.algorithm === "HS256") return { keys: [] };
-    return { keys: [{ ...this.#key.verify.export({ format: "jwk" }), kid: this.#key.kid, alg: "RS256", use: "sig" }] };
+    const shown = new Set([...this.#keys.values()].filter(({ algorithm }) => algorithm === "RS256"));
+    return {
+      keys: [...shown].map(({ verify, kid }) => ({
+        ...verify.export({ format: "jwk" }),
+        kid,
+        alg: "RS256",
+        use: "sig",
+      })),
+    };
   }
 
   #sign(claims: object, expiresIn: number, subject?: string): string {
@@ -111,19 +147,35 @@ export class Tokens implements Verifier {
   }
 
   #check(token: string): Caller {
-    let claims: unknown;
+    const claims = this.#verify(token);
+    if (!isComplete(claims)) throw new TokenError("invalid");
+    const role = claims.role === "anon" ? this.#anonymousRole : claims.role;
+    const credential = { kind: "token", id: null } as const;
+    return { role, claims, expiresAt: claims.exp * 1000, refused: null, credential };
+  }
+
+  #claimsOf(token: string, type: string): Readonly<Record<string, unknown>> {
+    const claims = this.#verify(token);
+    if (typeof claims !== "object" || claims === null || (claims as { type?: unknown }).type !== type) {
+      throw new TokenError("invalid");
+    }
+    return claims as Readonly<Record<string, unknown>>;
+  }
+
+  /** One algorithm for each key; what else the header says does not count. */
+  #verify(token: string): unknown {
+    const kid = jwt.decode(token, { complete: true })?.header.kid;
+    const key = this.#keys.get(kid);
+    if (!key) throw new TokenError("invalid");
     try {
-      claims = jwt.verify(token, this.#key.verify, {
-        algorithms: [this.#key.algorithm],
+      return jwt.verify(token, key.verify, {
+        algorithms: [key.algorithm],
         issuer: ISSUER,
         ...(this.#audience === "" ? null : { audience: this.#audience }),
       });
     } catch (error) {
       throw new TokenError(error instanceof jwt.TokenExpiredError ? "expired" : "invalid");
     }
-    if (!isComplete(claims)) throw new TokenError("invalid");
-    const role = claims.role === "anon" ? this.#anonymousRole : claims.role;
-    return { role, claims, expiresAt: claims.exp * 1000, refused: null };
   }
 }
 

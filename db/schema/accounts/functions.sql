@@ -1,10 +1,12 @@
 -- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.find_account(login text)
-returns table (user_id bigint, name text, role text, permissions text[], password_hash text, disabled boolean)
+create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  select a.user_id, u.name, a.role, a.permissions, a.password_hash, a.disabled_at is not null
+  select json_build_object('id', a.user_id::text, 'username', coalesce(a.username, u.email), 'name', u.name, 'role', a.role,
+    'permissions', a.permissions, 'passwordHash', a.password_hash, 'isDisabled', a.disabled_at is not null, 'epoch', a.epoch,
+    'hasFactor', coalesce(f.enabled_at is not null, false))
   from auth_private.accounts as a
   join public.users as u on u.id = a.user_id
+  left join auth_private.factors as f on f.user_id = a.user_id
   -- One at most: no username looks like an e-mail.
   where a.user_id in (
     select named.user_id from auth_private.accounts as named where lower(named.username) = lower(login)
@@ -13,7 +15,16 @@ language sql stable security definer set search_path = '' as $$
   )
 $$;
 
-comment on function auth_api.find_account(text) is 'The account that signs in with this username or e-mail; no row when there is none.';
+comment on function auth_api.find_account(text) is
+  'The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor}; null when there is none.';
+
+-- security definer: see above.
+create or replace function auth_api.account_of(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select auth_api.find_account(u.email) from public.users as u where u.id = account_of.user_id
+$$;
+
+comment on function auth_api.account_of(bigint) is 'The same of a user that is known; null when he has no account.';
 
 -- security definer: see above.
 create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
@@ -36,17 +47,70 @@ end $$;
 comment on function auth_api.register(text, text, integer, text, text) is
   'Signs somebody up with a password and gives the id. The username may be null or the e-mail: either way the e-mail is the login. Raises 23505 when the e-mail or the username is taken.';
 
+-- Whoever has signed in before loses it: tokens, sessions and keys carry the epoch that they were issued in.
+create or replace function auth_private.begin_epoch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.epoch := old.epoch + 1;
+  return new;
+end $$;
+
+comment on function auth_private.begin_epoch() is 'Ends what was issued to an account: its role, its password or its being disabled has changed.';
+
+create or replace trigger _200_epoch before update on auth_private.accounts
+  for each row when (
+    old.role is distinct from new.role
+    or old.permissions is distinct from new.permissions
+    or old.password_hash is distinct from new.password_hash
+    or old.disabled_at is distinct from new.disabled_at
+  ) execute function auth_private.begin_epoch();
+
+create or replace function auth_private.announce_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('user', old.user_id)::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_account() is 'Tells the listeners of the channel "principals" whose account has changed, or is gone.';
+
+create or replace trigger _500_principals after update or delete on auth_private.accounts
+  for each row execute function auth_private.announce_account();
+
 -- security definer: see above.
-create or replace function auth_api.keep_refresh_token(user_id bigint, token_hash bytea, expires_at timestamptz) returns void
-language sql volatile security definer set search_path = '' as $$
-  insert into auth_private.refresh_tokens (token_hash, user_id, expires_at)
-  values (keep_refresh_token.token_hash, keep_refresh_token.user_id, keep_refresh_token.expires_at)
+create or replace function auth_api.account_state(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('epoch', a.epoch, 'role', a.role)
+  from auth_private.accounts as a
+  where a.user_id = account_state.user_id and a.disabled_at is null
 $$;
 
-comment on function auth_api.keep_refresh_token(bigint, bytea, timestamptz) is 'Remembers a refresh token that was issued, by its SHA-256.';
+comment on function auth_api.account_state(bigint) is
+  'What a token of this user must agree with: {epoch, role}; null for a user without an account, and for one that is disabled.';
+
+-- security definer: see above.
+create or replace function auth_api.end_epoch(user_id bigint) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
+$$;
+
+comment on function auth_api.end_epoch(bigint) is 'Ends all access and refresh tokens, sessions and keys that were issued to a user.';
+
+-- security definer: see above.
+create or replace function auth_api.change_password(user_id bigint, password_hash text) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a set password_hash = change_password.password_hash where a.user_id = change_password.user_id
+$$;
+
+comment on function auth_api.change_password(bigint, text) is 'Sets a password; what was issued to the user before is worth nothing then.';
 
 -- The owner of these functions is no superuser: that is all they can do.
 alter function auth_api.find_account(text) owner to auth_owner;
+alter function auth_api.account_of(bigint) owner to auth_owner;
 alter function auth_api.register(text, text, integer, text, text) owner to auth_owner;
-alter function auth_api.keep_refresh_token(bigint, bytea, timestamptz) owner to auth_owner;
+alter function auth_private.begin_epoch() owner to auth_owner;
+alter function auth_private.announce_account() owner to auth_owner;
+alter function auth_api.account_state(bigint) owner to auth_owner;
+alter function auth_api.end_epoch(bigint) owner to auth_owner;
+alter function auth_api.change_password(bigint, text) owner to auth_owner;
 revoke all on all functions in schema auth_api from public;

@@ -7,6 +7,7 @@ create table auth_private.accounts (
   permissions   text[] not null default '{}',
   disabled_at   timestamptz, -- null while the account may sign in
   created_at    timestamptz not null default now(),
+  epoch         integer not null default 0, -- what was signed in before the last change of it is worth nothing
 
   -- An e-mail has an @, so that no login is one user's name and another's e-mail. Basic credentials end a name at the colon.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
@@ -20,20 +21,6 @@ comment on index auth_private.accounts_username_key is 'username already taken';
 comment on constraint accounts_username_format on auth_private.accounts is
   'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
 
--- Refresh tokens that were issued, by their SHA-256: a token that is not here is worth nothing.
-create table auth_private.refresh_tokens (
-  token_hash bytea primary key,
-  user_id    bigint not null references auth_private.accounts on delete cascade,
-  issued_at  timestamptz not null default now(),
-  expires_at timestamptz not null,
-
-  constraint refresh_tokens_token_hash_length check (octet_length(token_hash) = 32)
-);
--- Revoking all tokens of a user.
-create index refresh_tokens_user_id_idx on auth_private.refresh_tokens (user_id);
-
 alter table auth_private.accounts owner to auth_owner;
-alter table auth_private.refresh_tokens owner to auth_owner;
 -- Only the owner is granted anything; the policies say so too, should a grant ever slip in.
 alter table auth_private.accounts enable row level security;
-alter table auth_private.refresh_tokens enable row level security;

@@ -1,0 +1,64 @@
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.start_tokens(user_id bigint, token_hash bytea, expires_at timestamptz) returns void
+language sql volatile security definer set search_path = '' as $$
+  with family as (
+    insert into auth_private.token_families (user_id, epoch)
+    select a.user_id, a.epoch from auth_private.accounts as a where a.user_id = start_tokens.user_id
+    returning id
+  )
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
+  select start_tokens.token_hash, family.id, start_tokens.expires_at from family
+$$;
+
+comment on function auth_api.start_tokens(bigint, bytea, timestamptz) is 'Remembers the first refresh token of a sign-in, by its SHA-256.';
+
+-- security definer: see above.
+create or replace function auth_api.rotate_token(old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token auth_private.refresh_tokens;
+  family auth_private.token_families;
+  account json;
+begin
+  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+  -- Uses of one family wait for each other here, and look again.
+  select * into family from auth_private.token_families as f where f.id = token.family_id for update;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
+  account := auth_api.account_of(family.user_id);
+
+  if family.revoked_at is not null or account is null or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> family.epoch then
+    return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
+  end if;
+  if token.spent_at is not null then
+    -- Two have it: the thief, and whom it was stolen from. Both sign in again.
+    update auth_private.token_families as f set revoked_at = rotate_token.now where f.id = family.id;
+    return json_build_object('outcome', 'reused', 'userId', family.user_id::text);
+  end if;
+  if token.expires_at <= rotate_token.now then
+    return json_build_object('outcome', 'expired', 'userId', family.user_id::text);
+  end if;
+
+  update auth_private.refresh_tokens as t set spent_at = rotate_token.now where t.token_hash = old_hash;
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at) values (new_hash, family.id, rotate_token.expires_at);
+  return json_build_object('outcome', 'rotated', 'userId', family.user_id::text, 'account', account);
+end $$;
+
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) is
+  'Spends a refresh token for another one: {outcome, userId, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family.';
+
+-- security definer: see above.
+create or replace function auth_api.revoke_tokens(user_id bigint, now timestamptz) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.token_families as f set revoked_at = revoke_tokens.now
+  where f.user_id = revoke_tokens.user_id and f.revoked_at is null
+$$;
+
+comment on function auth_api.revoke_tokens(bigint, timestamptz) is 'Ends all refresh tokens of a user.';
+
+alter function auth_api.start_tokens(bigint, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) owner to auth_owner;
+alter function auth_api.revoke_tokens(bigint, timestamptz) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;

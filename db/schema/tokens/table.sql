@@ -1,0 +1,33 @@
+-- One sign-in and all the refresh tokens that came of it, each in place of the one before.
+create table auth_private.token_families (
+  id         uuid primary key default gen_random_uuid(),
+  user_id    bigint not null references auth_private.accounts on delete cascade,
+  epoch      integer not null, -- that of the account at sign-in
+  started_at timestamptz not null default now(),
+  revoked_at timestamptz -- null while it is good
+);
+-- Revoking all tokens of a user.
+create index token_families_user_id_idx on auth_private.token_families (user_id);
+
+-- Refresh tokens that were issued, by their SHA-256: a token that is not here is worth nothing.
+create table auth_private.refresh_tokens (
+  token_hash bytea primary key,
+  family_id  uuid not null references auth_private.token_families on delete cascade,
+  issued_at  timestamptz not null default now(),
+  expires_at timestamptz not null,
+  spent_at   timestamptz, -- null until it was used
+
+  constraint refresh_tokens_token_hash_length check (octet_length(token_hash) = 32)
+);
+-- The tokens of a family.
+create index refresh_tokens_family_id_idx on auth_private.refresh_tokens (family_id);
+-- Those that may be forgotten.
+create index refresh_tokens_expires_at_idx on auth_private.refresh_tokens (expires_at);
+
+comment on table auth_private.token_families is 'One sign-in and the refresh tokens that came of it.';
+comment on table auth_private.refresh_tokens is 'Refresh tokens that were issued, by their SHA-256.';
+
+alter table auth_private.token_families owner to auth_owner;
+alter table auth_private.refresh_tokens owner to auth_owner;
+alter table auth_private.token_families enable row level security;
+alter table auth_private.refresh_tokens enable row level security;

@@ -1,0 +1,44 @@
+import { verify } from "@node-rs/argon2";
+import { RefusedError } from "../principal/refused.ts";
+import { hashPassword, MAX_PASSWORD } from "./passwords.ts";
+
+/** Each takes a thread, 19 MiB and some 15 ms: more at once would only slow everything else down. */
+const AT_ONCE = 2;
+const MAX_WAITING = 64;
+
+/** Of random bytes. Verified when there is no such account, so that both answers take the same time. */
+const DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$9xRI96Q8p9Nl11NO9unMbQ$bkXvAWEj9tu3pQtfT9B02T92gGv1rcxF/HfFRtXjbGA";
+
+/** The only place where passwords are hashed and compared: a few at a time, and those that would wait too long not at all. */
+export class PasswordHashing {
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  /** Rejects with RefusedError "busy". */
+  hash(password: string): Promise<string> {
+    return this.#inTurn(() => hashPassword(password));
+  }
+
+  /** False for a password that is too long to be one; null for `hash` is an account that there is not. */
+  async matches(password: string, hash: string | null): Promise<boolean> {
+    const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
+    const text = isPossible ? password.normalize("NFC") : "";
+    const isRight = await this.#inTurn(() => verify(hash ?? DUMMY_HASH, text));
+    return isRight && hash !== null && isPossible;
+  }
+
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#running >= AT_ONCE) {
+      if (this.#waiting.length >= MAX_WAITING) throw new RefusedError("busy");
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#running++;
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      // The place is handed over, or given back.
+      if (next) next();
+      else this.#running--;
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import type { RefusalReason, RefusedError } from "../principal/refused.ts";
+import { RETRY_SECONDS, RestError, type RestProblem } from "./problem.ts";
+
+type Row = readonly [status: number, code: RestProblem["code"], message: string];
+
+/** What REST endpoints say to credentials that are not taken. */
+export const REFUSALS: Readonly<Record<RefusalReason, Row>> = {
+  "no key": [401, "AUTH_REQUIRED", "an API key is required: send it in the header apikey or X-API-Key"],
+  "bad key": [401, "INVALID_TOKEN", "the API key is not valid"],
+  "expired key": [401, "TOKEN_EXPIRED", "the API key has expired"],
+  "bad token": [401, "INVALID_TOKEN", "the access token is not valid: sign in again"],
+  "expired token": [401, "TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again"],
+  "revoked token": [401, "VERIFICATION_FAILED", "the access token has been revoked: sign in again"],
+  unreadable: [401, "VERIFICATION_FAILED", "the header Authorization must be Bearer or Basic, with credentials"],
+  "wrong password": [401, "AUTH_REQUIRED", "wrong username or password"],
+  "account disabled": [403, "PERMISSION_DENIED", "this account is disabled"],
+  "second factor needed": [401, "MFA_REQUIRED", "the code of the second factor is required: send it as code"],
+  "no session": [401, "AUTH_REQUIRED", "the session has ended: sign in again"],
+  "no csrf token": [
+    403,
+    "PERMISSION_DENIED",
+    "a request with the session's cookie needs the header X-CSRF-Token: see GET /csrf-token",
+  ],
+  disagreement: [401, "VERIFICATION_FAILED", "the credentials of the request are of different callers"],
+  "service key in browser": [403, "PERMISSION_DENIED", "the service key must not be used in browsers"],
+  "anonymous off": [401, "AUTH_REQUIRED", "login required"],
+  "too many attempts": [429, "RATE_LIMITED", "too many failed attempts: try again later"],
+  busy: [503, "INTERNAL_ERROR", "too many are signing in at once: try again"],
+};
+
+/** Which scheme a client may try next. */
+const BASIC = new Set<RefusalReason>(["wrong password", "unreadable"]);
+const REALM = 'Basic realm="content-service", charset="UTF-8"';
+
+export function restRefusal({ reason, more: { retryAfter } }: RefusedError): RestError {
+  const [status, code, message] = REFUSALS[reason];
+  const headers = {
+    ...(status === 401 && { "WWW-Authenticate": BASIC.has(reason) ? REALM : challengeOf(code) }),
+    ...(status === 429 && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
+  };
+  return new RestError({ status, code, message, headers });
+}
+
+/** Source: RFC 6750, 3.1. */
+const challengeOf = (code: string) =>
+  code === "AUTH_REQUIRED" || code === "MFA_REQUIRED" ? "Bearer" : 'Bearer error="invalid_token"';

@@ -1,0 +1,22 @@
+import { createHash, randomBytes } from "node:crypto";
+
+/** `cs_user_…`: a key of ours that stands in the database as its hash. */
+const OPAQUE_KEY = /^cs_(?:user|anon|service)_[A-Za-z0-9_-]{32,128}$/;
+/** Characters of a key that people tell it by. */
+const SHOWN = 6;
+const SECRET_BYTES = 32;
+
+export const isOpaqueKey = (text: string): boolean => text.startsWith("cs_") && OPAQUE_KEY.test(text);
+
+/** Secrets are long and random: a fast hash is enough for them. */
+export const hashOf = (secret: string): Buffer => createHash("sha256").update(secret).digest();
+
+/** 256 random bits. */
+export const newSecret = (): string => randomBytes(SECRET_BYTES).toString("base64url");
+
+/** `{ key: "cs_user_Kq5s…", prefix: "cs_user_Kq5sNc" }` */
+export function newKey(kind: "user" | "anon" | "service"): { readonly key: string; readonly prefix: string } {
+  const start = `cs_${kind}_`;
+  const key = `${start}${newSecret()}`;
+  return { key, prefix: key.slice(0, start.length + SHOWN) };
+}
