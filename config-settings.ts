@@ -303,6 +303,19 @@ export const SETTINGS = {
     "64",
     "Levels of brackets that JSON and GraphQL documents may have.",
   ),
+  loginAttempts: setting(
+    "LOGIN_ATTEMPTS",
+    integer(1, 1000),
+    "5",
+    "Failed logins of one user from one address within LOGIN_WINDOW; after them every login is refused.",
+  ),
+  loginAttemptsPerAddress: setting(
+    "LOGIN_ATTEMPTS_PER_ADDRESS",
+    integer(1, 1_000_000),
+    "100",
+    "Failed logins from one address within LOGIN_WINDOW, whoever is to be signed in.",
+  ),
+  loginWindow: setting("LOGIN_WINDOW", integer(1, 86_400), "900", "Seconds that a failed login counts."),
   rateLimit: setting(
     "RATE_LIMIT",
     integer(0, 1_000_000),

@@ -8,11 +8,14 @@ import { type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
 import { keepSecret } from "./db/cluster/secrets.ts";
 import { Database } from "./db/database.ts";
 import type { GraphQLInterface } from "./graphql/index.ts";
+import type { AddressReader } from "./http/address.ts";
 import { requestIdOf } from "./http/request-id.ts";
+import { type Auth, createAuth } from "./rest-gateway/auth/auth.ts";
 import { createRest, type RestInterface } from "./rest-gateway/index.ts";
-import { BearerResolver } from "./rest-gateway/principal/bearer.ts";
 import { ForeignTokens } from "./rest-gateway/principal/foreign-tokens.ts";
 import { foreignKeys } from "./rest-gateway/principal/keys.ts";
+import { LenientCallers } from "./rest-gateway/principal/lenient-callers.ts";
+import { Principals } from "./rest-gateway/principal/principals.ts";
 import { Tokens } from "./rest-gateway/principal/tokens.ts";
 import type { Verifier } from "./rest-gateway/principal/verified-tokens.ts";
 import { createTasks, type Tasks } from "./rest-gateway/tasks/index.ts";
@@ -40,9 +43,21 @@ type Ground = {
   readonly tasks: Tasks | null;
   readonly tokens: Tokens;
   readonly verifier: Verifier;
+  /** Null where nobody signs in. */
+  readonly auth: Auth | null;
+  readonly principals: Principals;
+  readonly addressOf: AddressReader;
   /** The address of the service. */
   readonly url: string;
   onInternalError(error: unknown, requestId: string): void;
+};
+
+export type AssembleOptions = {
+  /** The address of the service. */
+  readonly url: string;
+  readonly addressOf: AddressReader;
+  /** Milliseconds since 1970. */
+  readonly clock: () => number;
 };
 
 /** Puts the service together on the database that `open` gives; rejects, with nothing left running, when it can't. */
@@ -50,7 +65,7 @@ export async function assemble(
   config: Config,
   log: Logger,
   open: () => Promise<OpenedDatabase>,
-  url: string,
+  { url, addressOf, clock }: AssembleOptions,
 ): Promise<Parts> {
   const tokens = await issuerOf(config);
   const verifier = verifierOf(config, tokens);
@@ -86,7 +101,14 @@ export async function assemble(
   };
   try {
     await changes.start();
-    const ground: Ground = { config, log, database, changes, tasks, tokens, verifier, url, onInternalError };
+    const secret = await secretOf(config);
+    const auth = config.migrate
+      ? createAuth({ settings: config, database: database.auth, tokens, secret, changes, addressOf, clock })
+      : null;
+    const { anonymousRole } = config;
+    const principals = auth?.principals ?? new Principals({ tokens: verifier, anonymousRole, signedIn: null });
+    const identity = { tokens, verifier, auth, principals, addressOf };
+    const ground: Ground = { ...identity, config, log, database, changes, tasks, url, onInternalError };
     const rest = await openRest(ground);
     await tasks?.start();
     const graphql = config.maxTables === 0 ? null : await openGraphQL(ground, rest);
@@ -121,7 +143,6 @@ async function openRest({ config, log, changes, url, ...ground }: Ground): Promi
   const rest = await createRest({
     ...ground,
     settings: config,
-    auth: config.migrate ? { limits: { size: config.bodyLimit, depth: config.jsonDepth } } : null,
     hasDocs: config.docs,
     baseUrl: url,
     catalogLog: {
@@ -136,9 +157,9 @@ async function openRest({ config, log, changes, url, ...ground }: Ground): Promi
 
 /** Loads GraphQL only where it is served: it takes as much memory as all else. */
 async function openGraphQL(ground: Ground, { catalog }: RestInterface): Promise<GraphQLInterface> {
-  const { config, log, verifier } = ground;
+  const { config, log } = ground;
   const { createGraphQL } = await import("./graphql/index.ts");
-  const bearer = new BearerResolver(verifier, config.anonymousRole);
+  const callers = new LenientCallers({ ...ground, anonymousRole: config.anonymousRole });
   return createGraphQL({
     ...ground,
     anonymousRole: config.anonymousRole,
@@ -159,7 +180,8 @@ async function openGraphQL(ground: Ground, { catalog }: RestInterface): Promise<
     internalStatus: config.internalStatus,
     maxSubscriptions: config.wsMaxSubscriptions,
     maxBufferedBytes: config.wsMaxBufferedBytes,
-    callerOf: (authorization) => bearer.resolve(authorization),
+    callerOf: (request) => callers.of(request),
+    callerSaying: (authorization, request) => callers.saying(authorization, request),
     requestIdOf,
     reloadLog: {
       onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and is served anew"),

@@ -49,6 +49,8 @@ export type StartOptions = {
   readonly open?: () => Promise<OpenedDatabase>;
   /** Whether to listen only when everything else is ready, for others answer in the meantime. */
   readonly listensLast?: boolean;
+  /** Milliseconds since 1970, for sessions, tokens and attempts; that of the machine unless a test says otherwise. */
+  readonly clock?: () => number;
 };
 
 /** Starts the service; rejects, with nothing left running, when it can't. */
@@ -79,7 +81,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const url = config.baseUrl || urlOf({ host: config.host, port: config.port || portOf(server) });
 
   try {
-    parts = await assemble(config, log, open, url);
+    parts = await assemble(config, log, open, { url, addressOf: app.addressOf, clock: options.clock ?? Date.now });
     if (listensLast) await listen(server, config);
   } catch (error) {
     await parts?.close();

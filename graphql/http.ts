@@ -16,7 +16,7 @@ export type GraphQLHttpOptions = {
   readonly internalStatus: number;
   readonly anonymousRole: string;
   constraintMessages(): ConstraintMessages;
-  callerOf(request: IncomingMessage): Caller;
+  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
   requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -67,7 +67,7 @@ async function run(
   options: GraphQLHttpOptions,
 ): Promise<Answer> {
   const { engine } = options;
-  const caller = options.callerOf(request);
+  const caller = await options.callerOf(request);
   const format = formatFor(caller, idOf(request, response, options), options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 

@@ -24,7 +24,9 @@ export type GraphQLOptions = {
   readonly internalStatus: number;
   readonly maxSubscriptions: number;
   readonly maxBufferedBytes: number;
-  callerOf(authorization: unknown): Caller;
+  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
+  /** Who says so in a message of a WebSocket. */
+  callerSaying(authorization: unknown, request: IncomingMessage): Caller | Promise<Caller>;
   requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
   readonly reloadLog: ReloadLog;
@@ -64,11 +66,12 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     ...shared,
     limits: { size: options.bodySize, depth: options.jsonDepth },
     internalStatus: options.internalStatus,
-    callerOf: (request) => callerOf(request.headers.authorization),
+    callerOf,
   });
   const socket = graphqlSocket({
     ...shared,
     callerOf,
+    callerSaying: options.callerSaying,
     maxSubscriptions: options.maxSubscriptions,
     maxBufferedBytes: options.maxBufferedBytes,
     maxDepth: options.jsonDepth,

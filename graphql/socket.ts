@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import { type Caller, requestCookies, requestHeaders } from "../db/caller.ts";
+import { type Caller, nobody, requestCookies, requestHeaders } from "../db/caller.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
@@ -20,7 +20,9 @@ export type GraphQLSocketOptions = {
   /** Levels of brackets that a message may have. */
   readonly maxDepth: number;
   constraintMessages(): ConstraintMessages;
-  callerOf(authorization: unknown): Caller;
+  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
+  /** Who says so in `connection_init`. */
+  callerSaying(authorization: unknown, request: IncomingMessage): Caller | Promise<Caller>;
   requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -75,7 +77,6 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     path: "/graphql",
     protocol: GRAPHQL_TRANSPORT_WS_PROTOCOL,
     accept(socket, request) {
-      const caller = options.callerOf(request.headers.authorization);
       const leaving = new AbortController();
       socket.once("close", () => leaving.abort(new Error("the client has gone away")));
       const session: Session = {
@@ -83,7 +84,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         request,
         requestId: options.requestIdOf(request),
         gone: leaving.signal,
-        caller,
+        caller: nobody(options.anonymousRole),
       };
       const onClose = protocol.opened(
         {
@@ -100,13 +101,17 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   };
 }
 
-function signIn(
+/** By the message, or else by the headers of the upgrade. */
+async function signIn(
   session: Session,
   parameters: Record<string, unknown> | undefined,
   options: GraphQLSocketOptions,
-): void {
+): Promise<void> {
+  const { request } = session;
   const authorization = parameters?.Authorization ?? parameters?.authorization;
-  if (authorization !== undefined) session.caller = options.callerOf(authorization);
+  session.caller = await (authorization === undefined
+    ? options.callerOf(request)
+    : options.callerSaying(authorization, request));
   const { expiresAt } = session.caller;
   if (expiresAt === null) return;
   const expire = () => session.socket.close(FORBIDDEN, "the access token has expired");

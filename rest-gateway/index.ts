@@ -3,15 +3,18 @@ import type { RequestHandler } from "express";
 import type { Setting } from "../db/catalog/catalog.ts";
 import { LiveCatalog } from "../db/catalog/live.ts";
 import type { Database } from "../db/database.ts";
+import type { AddressReader } from "../http/address.ts";
 import type { Head } from "../http/head.ts";
+import type { Auth } from "./auth/auth.ts";
 import { register } from "./auth/register.ts";
-import { type AuthOptions, authRouter } from "./auth/router.ts";
+import { authRouter } from "./auth/router.ts";
+import { restRefusal } from "./conventions/refused.ts";
 import { docsRouter } from "./docs/page.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
-import { Callers } from "./principal/callers.ts";
+import type { Principals } from "./principal/principals.ts";
+import { RequestCallers } from "./principal/request-callers.ts";
 import type { Tokens } from "./principal/tokens.ts";
 import type { Verifier } from "./principal/verified-tokens.ts";
-import { apiKeyOf } from "./resources/api-key.ts";
 import { CurrentResources } from "./resources/current.ts";
 import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
 import type { Endpoint } from "./resources/endpoint.ts";
@@ -20,10 +23,9 @@ import { Lifecycle, type LifecycleOptions } from "./resources/lifecycle.ts";
 import { DescriptionEndpoint } from "./resources/openapi/endpoint.ts";
 import { type Dialect, PreferenceParser } from "./resources/parse/preferences.ts";
 import { ResourcePerformer } from "./resources/performer.ts";
-import { REFUSALS as RESOURCE_REFUSALS } from "./resources/refusals.ts";
 import { TableInterface } from "./table/index.ts";
 import { FunctionPerformer } from "./table/performer.ts";
-import { REFUSALS } from "./table/problem.ts";
+import { tableRefusal } from "./table/refused.ts";
 import type { Tasks } from "./tasks/index.ts";
 
 /** Settings of the REST interfaces; the names are those of the service's settings. */
@@ -63,7 +65,9 @@ export type RestOptions = {
   readonly verifier: Verifier;
   readonly tokens: Tokens;
   /** Null where nobody signs in. */
-  readonly auth: Omit<AuthOptions, "database" | "tokens"> | null;
+  readonly auth: Auth | null;
+  readonly principals: Principals;
+  readonly addressOf: AddressReader;
   /** Null where there are none. */
   readonly tasks: Tasks | null;
   readonly hasDocs: boolean;
@@ -102,14 +106,14 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     tables: (request, response, head) => tables.handle(request, response, head),
     resources: createResources(options, catalog, lifecycle),
     docs: hasDocs ? docsRouter({ anonKey, versions: lifecycle.supported }) : null,
-    auth: auth && authRouter({ ...auth, database: database.auth, tokens }),
+    auth: auth && authRouter(auth),
   };
 }
 
 function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
-  const { settings, database, verifier, tasks, baseUrl, onInternalError } = options;
-  const { anonymousRole, apiKeyRequired, openApi, preRequest } = settings;
-  const callers = new Callers({ tokens: verifier, apiKeyRequired, anonymousRole, refusals: REFUSALS });
+  const { settings, database, tasks, baseUrl, onInternalError } = options;
+  const { anonymousRole, openApi, preRequest } = settings;
+  const callers = new RequestCallers({ ...options, needsKey: settings.apiKeyRequired, refusal: tableRefusal });
   const shared = {
     catalog,
     anonymousRole,
@@ -137,7 +141,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     database,
     tasks,
     showsTiming: settings.serverTiming,
-    callerOf: (headers) => callers.resolve(headers),
+    callerOf: (request) => callers.of(request),
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
     onInternalError,
   });
@@ -145,7 +149,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
 
 /** The resources, and what does their work later. */
 function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): ResourceInterface {
-  const { settings, database, verifier, auth, tasks, baseUrl, onMisfit, onInternalError } = options;
+  const { settings, database, auth, tasks, baseUrl, onMisfit, onInternalError } = options;
   const { anonymousRole, bodyLimit: size, jsonDepth: depth, maxRecords: records } = settings;
   const isOpen = settings.usersWrite === "open";
   const shared = {
@@ -157,8 +161,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     anonymousRole,
   };
   tasks?.register("resource", new ResourcePerformer(shared));
-  const refusals = RESOURCE_REFUSALS;
-  const callers = new Callers({ tokens: verifier, apiKeyRequired: false, anonymousRole, refusals });
+  const callers = new RequestCallers({ ...options, needsKey: false, refusal: restRefusal });
   const description = new DescriptionEndpoint({
     ...shared,
     baseUrl,
@@ -178,10 +181,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     ]),
     register: auth && ((user, password) => register(database.auth, user, password)),
     tasks,
-    callerOf: (headers, inQuery) => {
-      const { authorization, origin } = headers;
-      return callers.resolve({ apikey: apiKeyOf(headers, inQuery), authorization, origin });
-    },
+    callerOf: (request, apiKey) => callers.of(request, apiKey),
     onInternalError,
   });
 }

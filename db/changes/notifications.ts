@@ -6,6 +6,17 @@ const RECONNECT_MILLISECONDS = 500;
 const CONNECT_MILLISECONDS = 10_000;
 const KEEPALIVE_MILLISECONDS = 10_000;
 
+/**
+ * Somebody's rights have changed: of a user, by the id; of a session or a key, by its SHA-256 in hex. "lost": changes are
+ * not heard of until they are "back".
+ */
+export type PrincipalChange =
+  | { readonly user: string }
+  | { readonly session: string }
+  | { readonly key: string }
+  | "lost"
+  | "back";
+
 export type NotificationFeedOptions = {
   /** A direct connection: LISTEN does not pass through a pooler in transaction mode. */
   readonly connectionString: string;
@@ -14,12 +25,13 @@ export type NotificationFeedOptions = {
 
 /**
  * The feed by LISTEN: triggers send the channel "changes", the event triggers of DDL "schema_changes"; "pgrst" is what
- * DBAs of PostgREST send. While the connection is lost, changes are missed: all subscribers are told.
+ * DBAs of PostgREST send; "principals" comes from the triggers of accounts, sessions and keys. While the connection is lost, changes are missed: all subscribers are told.
  */
 export class NotificationFeed implements ChangeFeed {
   readonly #options: NotificationFeedOptions;
   readonly #hub = new Hub();
   readonly #schemaListeners: (() => void)[] = [];
+  readonly #principalListeners: ((change: PrincipalChange) => void)[] = [];
   #client: pg.Client | null = null;
   #reconnect: NodeJS.Timeout | undefined;
   #closed = false;
@@ -42,7 +54,7 @@ export class NotificationFeed implements ChangeFeed {
     client.on("end", () => this.#lost(client));
     try {
       await client.connect();
-      await client.query("listen changes; listen schema_changes; listen pgrst");
+      await client.query("listen changes; listen schema_changes; listen pgrst; listen principals");
     } catch (error) {
       void client.end().catch(() => {});
       throw error;
@@ -68,6 +80,10 @@ export class NotificationFeed implements ChangeFeed {
     this.#schemaListeners.push(listener);
   }
 
+  onPrincipalChange(listener: (change: PrincipalChange) => void): void {
+    this.#principalListeners.push(listener);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reconnect);
@@ -77,11 +93,16 @@ export class NotificationFeed implements ChangeFeed {
 
   #receive(channel: string, payload: string): void {
     if (channel === "changes") this.#publish(parseChange(payload));
+    else if (channel === "principals") this.#principalChanged(parsePrincipal(payload));
     else this.#schemaChanged();
   }
 
   #publish(change: Change | null): void {
     if (change) this.#hub.publish(change);
+  }
+
+  #principalChanged(change: PrincipalChange | null): void {
+    if (change) for (const listener of this.#principalListeners) listener(change);
   }
 
   #schemaChanged(): void {
@@ -92,13 +113,17 @@ export class NotificationFeed implements ChangeFeed {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
     this.#hub.end(lostConnection());
+    this.#principalChanged("lost");
     this.#startAgain();
   }
 
   #startAgain(): void {
     this.#reconnect = setTimeout(() => {
       this.start().then(
-        () => this.#schemaChanged(),
+        () => {
+          this.#principalChanged("back");
+          this.#schemaChanged();
+        },
         (error: Error) => {
           this.#options.onError(error);
           if (!this.#closed) this.#startAgain();
@@ -117,6 +142,18 @@ function parseChange(payload: string): Change | null {
     if (typeof table !== "string" || typeof operation !== "string" || typeof keys !== "object") return null;
     const texts = Object.entries(keys ?? {}).map(([name, value]) => [name, String(value)]);
     return { schema, table, operation, keys: Object.fromEntries(texts) } as Change;
+  } catch {
+    return null;
+  }
+}
+
+/** Whoever forges one makes us look again, and no more. */
+function parsePrincipal(payload: string): PrincipalChange | null {
+  try {
+    const { user, session, key } = JSON.parse(payload);
+    if (user !== undefined) return { user: String(user) };
+    if (session !== undefined) return { session: String(session) };
+    return key === undefined ? null : { key: String(key) };
   } catch {
     return null;
   }

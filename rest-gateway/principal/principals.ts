@@ -69,13 +69,19 @@ export class Principals {
 
   #each(credentials: Credentials, circumstances: Circumstances): (Caller | Promise<Caller>)[] {
     const { bearer, basic, session, apiKey, apikey } = credentials;
+    if (circumstances.needsKey && apikey === null && apiKey === null) throw new RefusedError("no key");
     const found: (Caller | Promise<Caller>)[] = [];
-    if (apikey !== null) found.push(this.#callerOfKey(apikey));
-    else if (circumstances.needsKey && apiKey === null) throw new RefusedError("no key");
-    if (apiKey !== null) found.push(this.#callerOfKey(apiKey));
-    if (bearer !== null) found.push(this.#callerOfBearer(bearer));
-    if (basic !== null) found.push(this.#callerOfBasic(basic.username, basic.password, circumstances.address));
-    if (session !== null) found.push(this.#callerOfSession(session));
+    try {
+      if (apikey !== null) found.push(this.#callerOfKey(apikey));
+      if (apiKey !== null) found.push(this.#callerOfKey(apiKey));
+      if (bearer !== null) found.push(this.#callerOfBearer(bearer));
+      if (basic !== null) found.push(this.#callerOfBasic(basic.username, basic.password, circumstances.address));
+      if (session !== null) found.push(this.#callerOfSession(session));
+    } catch (error) {
+      // Nobody waits for those that are being looked up any more.
+      for (const caller of found) if (caller instanceof Promise) caller.catch(() => {});
+      throw error;
+    }
     return found;
   }
 

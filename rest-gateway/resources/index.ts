@@ -41,7 +41,7 @@ export type ResourceOptions = {
   readonly register: Register | null;
   /** Null where there are none. */
   readonly tasks: AcceptsTasks | null;
-  callerOf(headers: IncomingMessage["headers"], apiKey: string | null): Caller;
+  callerOf(request: IncomingMessage, apiKey: string | null): Caller | Promise<Caller>;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -113,7 +113,7 @@ export class ResourceInterface {
     if (methods === null) throw nothingHere();
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
     if (!methods.includes(method)) throw methodNotAllowed(method, methods);
-    const caller = callerOf(headers, parameters.get("api_key"));
+    const caller = await callerOf(exchange.request, parameters.get("api_key"));
     exchange.caller = caller;
     if (route) return this.#serve(exchange, address, route, parameters);
     const { version, prefix } = styleOf(exchange.chosen, address, exchange.preferences);

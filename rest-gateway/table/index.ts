@@ -33,7 +33,7 @@ export type TableOptions = {
   readonly tasks: AcceptsTasks | null;
   /** Whether the header Server-Timing says where the time went. */
   readonly showsTiming: boolean;
-  callerOf(headers: IncomingMessage["headers"]): Caller;
+  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
   /** What is at `/rest/v1/` and at other addresses that are no tables; null when there is nothing. */
   document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   onInternalError(error: unknown, requestId: string): void;
@@ -81,7 +81,7 @@ export class TableInterface {
     const { request, response, address, watch } = exchange;
     const { headers } = request;
     const method = request.method!;
-    const caller = this.#options.callerOf(headers);
+    const caller = await this.#options.callerOf(request);
     exchange.caller = caller;
     const path = address.path.slice(BASE.length + 1);
     const document = this.#options.document(path, request, caller, catalog.current);

@@ -1,18 +1,31 @@
 import { createHmac, generateKeyPairSync } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import jwt from "jsonwebtoken";
 import { describe, expect, test } from "vitest";
 import type { Caller } from "../../db/caller.ts";
-import { Callers, type Credentials } from "../../rest-gateway/principal/callers.ts";
 import { ForeignTokens } from "../../rest-gateway/principal/foreign-tokens.ts";
 import { foreignKeys } from "../../rest-gateway/principal/keys.ts";
+import { Principals } from "../../rest-gateway/principal/principals.ts";
+import { RequestCallers } from "../../rest-gateway/principal/request-callers.ts";
 import { Tokens } from "../../rest-gateway/principal/tokens.ts";
-import { REFUSALS, TableError } from "../../rest-gateway/table/problem.ts";
+import type { Verifier } from "../../rest-gateway/principal/verified-tokens.ts";
+import { TableError } from "../../rest-gateway/table/problem.ts";
+import { tableRefusal } from "../../rest-gateway/table/refused.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";
 const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "web_anon" });
 const others = new Tokens({ secret: `${SECRET}!`, privateKey: "", audience: "", anonymousRole: "web_anon" });
-const callers = new Callers({ tokens, apiKeyRequired: true, anonymousRole: "web_anon", refusals: REFUSALS });
-const openCallers = new Callers({ tokens, apiKeyRequired: false, anonymousRole: "web_anon", refusals: REFUSALS });
+type Credentials = { readonly apikey?: string; readonly authorization?: string; readonly origin?: string };
+
+/** Who sends these headers to the table interface. */
+function callersOf(verifier: Verifier, needsKey: boolean, anonymousRole: string) {
+  const principals = new Principals({ tokens: verifier, anonymousRole, signedIn: null });
+  const found = new RequestCallers({ principals, addressOf: () => "127.0.0.1", needsKey, refusal: tableRefusal });
+  return { resolve: (headers: Credentials) => found.of({ method: "GET", headers } as IncomingMessage) as Caller };
+}
+
+const callers = callersOf(tokens, true, "web_anon");
+const openCallers = callersOf(tokens, false, "web_anon");
 
 const anon = tokens.issueKey("anon");
 const service = tokens.issueKey("service_role");
@@ -216,8 +229,8 @@ describe("tokens of somebody else", () => {
 
   describe("as credentials of the table interface", () => {
     const editor = sign({ role: "editor", sub: "7" });
-    const resolver = (more: object) =>
-      new Callers({ tokens: ofSecret, apiKeyRequired: false, anonymousRole: "web_anon", ...more, refusals: REFUSALS });
+    const resolver = (more: { readonly apiKeyRequired?: boolean; readonly anonymousRole?: string }) =>
+      callersOf(ofSecret, more.apiKeyRequired ?? false, more.anonymousRole ?? "web_anon");
 
     test.each<[string, Credentials, string]>([
       ["a token alone", { authorization: bearer(editor) }, "editor 7"],

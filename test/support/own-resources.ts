@@ -59,7 +59,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       endpoints: new Map(),
       register: null,
       tasks: null,
-      callerOf: ({ "x-user": id }) => (id === undefined ? ANONYMOUS : signedIn(String(id))),
+      callerOf: ({ headers: { "x-user": id } }) => (id === undefined ? ANONYMOUS : signedIn(String(id))),
       onInternalError: (error) => console.error(error),
     });
     const server = createServer((request, response) => void resources.handle(request, response, HEAD));

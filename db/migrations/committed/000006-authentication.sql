@@ -1,6 +1,16 @@
---! Previous: sha1:f2f49023811d698a316c4668ffde17d0e33b2a8d
---! Hash: sha1:a323cff244cf2371127a2113d1389fa4181f0f19
+--! Previous: sha1:3b850f19d2e4cd08cd2c31a357a11df4b8c730b9
+--! Hash: sha1:5071e1ca578c28bca3ad65158cb9ef6dae181b8a
 --! Message: authentication
+
+alter table public.users drop constraint if exists users_name_length;
+alter table public.users add constraint users_name_length
+  check (name ~ '[^\s\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]' and char_length(name) <= 200);
+alter table public.users drop constraint if exists users_email_format;
+alter table public.users add constraint users_email_format check (
+  char_length(email) <= 254 and email ~ '^[^@[:space:][:cntrl:]]+@[^@[:space:][:cntrl:].]+(\.[^@[:space:][:cntrl:].]+)+$'
+);
+comment on constraint users_name_length on public.users is 'name must have 1 to 200 characters';
+comment on constraint users_email_format on public.users is 'email must be a valid address';
 
 -- Nothing but the service's own sign-in took refresh tokens, and nobody could spend them: there is nothing to keep.
 alter table auth_private.accounts add column if not exists epoch integer not null default 0;
