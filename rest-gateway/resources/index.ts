@@ -21,7 +21,7 @@ import { type PreferenceParser, refuseUnknown } from "./parse/preferences.ts";
 import { type ParseLimits, parseRequest } from "./parse/request.ts";
 import { methodsOf, parseRoute, type Route } from "./parse/route.ts";
 import { chooseVersion } from "./parse/version.ts";
-import { methodNotAllowed, nothingHere } from "./problem.ts";
+import { accountsOff, methodNotAllowed, nothingHere } from "./problem.ts";
 import { Runner } from "./runner.ts";
 import { type AcceptsTasks, isWork, workOf } from "./work.ts";
 
@@ -150,6 +150,7 @@ export class ResourceInterface {
 
     const identity = this.#runner.identity(request, exchange.caller!, context);
     const signal = new ClientGone(exchange.response);
+    if (account !== null && register === null) throw accountsOff();
     if (account === null || register === null) {
       return answer(request, await this.#runner.run(request, identity, signal), address, parameters);
     }

@@ -68,6 +68,8 @@ export const unknownFields = (names: readonly string[], known: readonly string[]
 export const unknownPreferences = (names: readonly string[]) =>
   error(400, "BAD_REQUEST", `these preferences are not known: ${names.join(", ")}`);
 
+export const accountsOff = () => badRequest("there are no accounts here: leave out password");
+
 export const preconditionFailed = () =>
   error(412, "PRECONDITION_FAILED", "it has changed meanwhile: read it again before you write");
 

@@ -52,6 +52,9 @@ export type Collection = Omit<CollectionDescription, "resource"> & { readonly na
 
 export type Resources = ReadonlyMap<string, Resource>;
 
+/** Whether there is anything that clients may write. */
+export const isWritable = ({ fields }: Resource): boolean => fields.some(({ write }) => write !== "never");
+
 /** The resources whose tables are there, and why others are not served although theirs are, by their names. */
 export type Served = { readonly resources: Resources; readonly misfits: ReadonlyMap<string, string> };
 

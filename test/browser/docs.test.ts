@@ -92,3 +92,13 @@ test.skipIf(!installed).each([
   expect([...hosts].filter((host) => host !== "")).toEqual([new URL(service.url).host]);
   expect(faults).toEqual([]);
 });
+
+test.skipIf(!installed)("where nothing is described the page says so", { timeout: 60_000 }, async () => {
+  const off = await startTestService({ DOCS: "on", OPENAPI: "off" });
+  const page = await browser.newPage();
+  await page.goto(`${off.url}/docs`);
+  await expect
+    .poll(() => page.locator("#reference").innerText(), { timeout: 20_000 })
+    .toBe("The description of the interface is switched off");
+  await off.stop();
+});

@@ -26,10 +26,10 @@ export type Edition = EditionOptions & {
 };
 
 /** Endings of the components that describe a resource: `UserCreate`. */
-export const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
+const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
 
 /** Components that describe no resource: none takes their names. */
-export const RESERVED = ["Problem", "Pagination", "PageLinks", "Link", "Task", "TaskList", "AcceptedTask"] as const;
+const RESERVED = ["Problem", "Pagination", "PageLinks", "Link", "Task", "TaskList", "AcceptedTask"] as const;
 
 const keys = new WeakMap<Resources, ReadonlyMap<string, string>>();
 
@@ -60,6 +60,8 @@ export const relationsOf = ({ resources }: Edition, { relations }: Resource): Re
 export const collectionsOf = ({ resources }: Edition, { collections, description }: Resource): Collection[] =>
   [...collections.values()].filter(({ name }) => resources.has(description.collections[name]!.resource));
 
-/** The name of a field in the spelling of the version. */
-export const nameIn = ({ version }: Pick<Edition, "version">, { name, camelName }: ResourceField): string =>
-  version === 2 ? camelName : name;
+/** The name of a field or a relation in the spelling of the version. */
+export const nameIn = (
+  { version }: Pick<Edition, "version">,
+  { name, camelName }: Pick<ResourceField, "name" | "camelName">,
+): string => (version === 2 ? camelName : name);

@@ -5,7 +5,8 @@ import { guideOf } from "./guide.ts";
 import { PAGE_SCHEMAS } from "./lists.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
-import { HEADERS, PROBLEM_SCHEMA, problemResponses } from "./responses.ts";
+import { problemSchema } from "./problem-schema.ts";
+import { HEADERS, problemResponses } from "./responses.ts";
 import { resourceSchemas } from "./schemas.ts";
 import { TASK_SCHEMAS, TASKS_TAG, taskPaths } from "./tasks.ts";
 
@@ -37,7 +38,7 @@ function componentsOf(edition: Edition): Components {
       ...PAGE_SCHEMAS,
       ...(edition.hasTasks && TASK_SCHEMAS),
       Link: LINK_SCHEMA,
-      Problem: PROBLEM_SCHEMA,
+      Problem: problemSchema(),
     },
     parameters: {
       ...Object.fromEntries(all.flatMap((resource) => resourceParameters(edition, resource))),

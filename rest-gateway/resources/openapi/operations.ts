@@ -1,26 +1,15 @@
 import type { JsonSchema, Operation, Parameter, Reference } from "../../openapi/document.ts";
 import { refer } from "../../openapi/names.ts";
 import type { ActionDescription } from "../description.ts";
-import type { Resource, ResourceField } from "../resource.ts";
+import type { Resource } from "../resource.ts";
 import { securityOf, securityOfAction } from "./access.ts";
 import { type Edition, keyOf, pascalCase } from "./edition.ts";
 import { arrayOf } from "./lists.ts";
 import { fieldsParameter, listParameters, shared } from "./parameters.ts";
+import { keyIn, ofParent, one, type Place, parentKey } from "./place.ts";
 import { answered, type HeaderName, notModified, type ProblemStatus, problems } from "./responses.ts";
 import { createSchema } from "./schemas.ts";
 import { accepted } from "./tasks.ts";
-
-/** Where an operation is: the resource itself, or a collection of a record of another one. */
-export type Place = {
-  readonly resource: Resource;
-  /** Of the path. */
-  readonly ids: readonly Parameter[];
-  readonly parent: Parent | null;
-};
-export type Parent = {
-  readonly resource: Resource /** The field whose value stands in the address. */;
-  readonly field: ResourceField;
-};
 
 export function listOperation(edition: Edition, place: Place): Operation {
   const { resource, parent } = place;
@@ -28,7 +17,7 @@ export function listOperation(edition: Edition, place: Place): Operation {
   const list = refer("schemas", keyOf(edition, resource, "list"));
   return operation(edition, place, {
     operationId: `list${parentKey(edition, place)}${pascalCase(name)}`,
-    summary: `List ${name}${ofParent(parent)}`,
+    summary: `List ${name}${ofParent(place)}`,
     parameters: [...listParameters(edition, resource), ...shared("prefer.list", "If-None-Match")],
     responses: {
       200: answered("A page.", list, "ETag", "X-Total-Count", "Link"),
@@ -50,7 +39,7 @@ export function createOperation(edition: Edition, place: Place): Operation {
   const many: JsonSchema = { ...arrayOf(input), minItems: 1, maxItems: edition.maxRecords };
   return operation(edition, place, {
     operationId: `create${keyIn(edition, place)}`,
-    summary: `Create a ${singular}${ofParent(parent)}, or several`,
+    summary: `Create ${one(singular)}${ofParent(place)}, or several`,
     description: `An array makes all of its ${name}, or none.`,
     parameters: [fieldsParameter(resource), ...shared("prefer.create")],
     requestBody: jsonBody({ oneOf: [input, many] }),
@@ -74,7 +63,7 @@ export function readOperation(edition: Edition, place: Place): Operation {
   const validated = validators(resource);
   return operation(edition, place, {
     operationId: `read${keyIn(edition, place)}`,
-    summary: `Read a ${singular}${ofParent(place.parent)}`,
+    summary: `Read ${one(singular)}${ofParent(place)}`,
     parameters: [
       fieldsParameter(resource),
       ...shared("prefer.read", "If-None-Match", ...(hasTimes(resource) ? ["If-Modified-Since"] : [])),
@@ -105,11 +94,11 @@ export const updateOperation = (edition: Edition, place: Place): Operation =>
 type Change = { readonly verb: string; readonly description: string; readonly preferences: string };
 
 function changeOperation(edition: Edition, place: Place, part: "replace" | "update", change: Change): Operation {
-  const { resource, parent } = place;
+  const { resource } = place;
   const { singular } = resource.description;
   return operation(edition, place, {
     operationId: `${part}${keyIn(edition, place)}`,
-    summary: `${change.verb} a ${singular}${ofParent(parent)}`,
+    summary: `${change.verb} ${one(singular)}${ofParent(place)}`,
     description: change.description,
     parameters: [fieldsParameter(resource), ...shared(change.preferences), ...preconditions(resource)],
     requestBody: jsonBody(refer("schemas", keyOf(edition, resource, part))),
@@ -130,7 +119,7 @@ export function deleteOperation(edition: Edition, place: Place): Operation {
   const { singular, cascade } = resource.description;
   return operation(edition, place, {
     operationId: `delete${keyIn(edition, place)}`,
-    summary: `Delete a ${singular}${ofParent(place.parent)}`,
+    summary: `Delete ${one(singular)}${ofParent(place)}`,
     parameters: [...shared(...(cascade.length > 0 ? ["cascade"] : []), "prefer.read"), ...preconditions(resource)],
     responses: { 204: answered("Deleted.", null), ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS) },
     ...securityOf(edition, resource, "delete"),
@@ -142,7 +131,7 @@ export function actOperation(edition: Edition, place: Place, name: string, actio
   const { singular } = resource.description;
   return operation(edition, place, {
     operationId: `${name}${keyIn(edition, place)}`,
-    summary: `${pascalCase(name)} a ${singular}`,
+    summary: `${pascalCase(name)} ${one(singular)}`,
     description: action.about,
     parameters: [fieldsParameter(resource), ...shared("prefer.read")],
     responses: {
@@ -169,12 +158,6 @@ function operation({ isDeprecated }: Edition, { resource, ids }: Place, parts: P
   ];
   return { ...parts, tags: [resource.description.name], parameters, ...(isDeprecated && { deprecated: true }) };
 }
-
-const parentKey = (edition: Edition, { parent }: Place) => (parent ? keyOf(edition, parent.resource, "record") : "");
-/** `User`, `UserArticle` */
-const keyIn = (edition: Edition, place: Place) =>
-  `${parentKey(edition, place)}${keyOf(edition, place.resource, "record")}`;
-const ofParent = (parent: Parent | null) => (parent ? ` of a ${parent.resource.description.singular}` : "");
 
 const hasTimes = ({ modified }: Resource) => modified.length > 0;
 

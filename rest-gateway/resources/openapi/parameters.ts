@@ -92,7 +92,9 @@ const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).jo
 
 function describeFields(edition: Edition, resource: Resource): string {
   const names = code([...resource.fields.map((field) => nameIn(edition, field)), "_links"]);
-  const related = relationsOf(edition, resource).map(({ name, resource }) => `\`${name}.${resource().key.name}\``);
+  const related = relationsOf(edition, resource).map(
+    (relation) => `\`${nameIn(edition, relation)}.${relation.resource().key.name}\``,
+  );
   const dotted = related.length > 0 ? `, and fields of related records such as ${related.join(", ")}` : "";
   return `What is told of each record, with commas in between; all fields otherwise. There are ${names}${dotted}.`;
 }

@@ -1,17 +1,17 @@
 import type { PathItem } from "../../openapi/document.ts";
-import type { Resource } from "../resource.ts";
+import { isWritable, type Resource } from "../resource.ts";
 import { collectionsOf, type Edition } from "./edition.ts";
 import {
   actOperation,
   createOperation,
   deleteOperation,
   listOperation,
-  type Place,
   readOperation,
   replaceOperation,
   updateOperation,
 } from "./operations.ts";
 import { idName, idParameter } from "./parameters.ts";
+import type { Place } from "./place.ts";
 
 /** `/articles`, `/articles/{articleId}`, `/articles/{articleId}/publish`. */
 export function resourcePaths(edition: Edition, resource: Resource): [string, PathItem][] {
@@ -58,5 +58,3 @@ const recordItem = (edition: Edition, place: Place): PathItem => ({
     delete: deleteOperation(edition, place),
   }),
 });
-
-const isWritable = ({ fields }: Resource) => fields.some(({ write }) => write !== "never");

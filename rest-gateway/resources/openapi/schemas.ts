@@ -7,7 +7,7 @@ import { refer } from "../../openapi/names.ts";
 import { valueSchema } from "../../openapi/table-schemas.ts";
 import { MAX_USERNAME } from "../parse/account.ts";
 import { LINKS } from "../parse/selection.ts";
-import type { Resource, ResourceField } from "../resource.ts";
+import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { type Edition, keyOf, nameIn, relationsOf } from "./edition.ts";
 import { listSchema } from "./lists.ts";
 
@@ -29,9 +29,11 @@ function recordSchema(edition: Edition, resource: Resource): JsonSchema {
     const readOnly = field.write === "never" && { readOnly: true };
     return [nameIn(edition, field), { ...fieldSchema(field, "toJson"), ...readOnly }];
   });
-  const related = relationsOf(edition, resource).map(({ name, resource }): Property => {
-    const record = refer("schemas", keyOf(edition, resource(), "record"));
-    const about = `When \`fields\` names it, or fields of it such as \`${name}.${resource().key.name}\`.`;
+  const related = relationsOf(edition, resource).map((relation): Property => {
+    const other = relation.resource();
+    const name = nameIn(edition, relation);
+    const record = refer("schemas", keyOf(edition, other, "record"));
+    const about = `When \`fields\` names it, or fields of it such as \`${name}.${other.key.name}\`.`;
     return [name, { anyOf: [record, { type: "null" }], description: about, readOnly: true }];
   });
   return {
@@ -42,15 +44,22 @@ function recordSchema(edition: Edition, resource: Resource): JsonSchema {
   };
 }
 
-function linksSchema({ version }: Edition, resource: Resource): JsonSchema {
+function linksSchema(edition: Edition, resource: Resource): JsonSchema {
   const { relations, collections, description } = resource;
-  const others = [...relations.keys(), ...collections.keys(), ...Object.keys(description.actions)];
-  const names = ["self", ...others, "update", "delete"];
+  const link = refer("schemas", "Link");
+  const related = [...relations.values()].map((relation): Property => {
+    const { isNullable } = relation.field.column;
+    return [nameIn(edition, relation), isNullable ? { anyOf: [link, { type: "null" }] } : link];
+  });
+  const others = [...collections.keys(), ...Object.keys(description.actions)];
+  const changes = isWritable(resource) ? ["update", "delete"] : [];
+  const named = [...others, ...changes].map((name): Property => [name, link]);
+  const properties = Object.fromEntries([["self", link], ...related, ...named]);
   return {
     type: "object",
-    description: version === 2 ? "What can be done next." : "What can be done next, when `fields` names it.",
-    properties: Object.fromEntries(names.map((name) => [name, refer("schemas", "Link")])),
-    required: names,
+    description: edition.version === 2 ? "What can be done next." : "What can be done next, when `fields` names it.",
+    properties,
+    required: Object.keys(properties),
     readOnly: true,
   };
 }

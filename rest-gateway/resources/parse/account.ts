@@ -9,6 +9,12 @@ export type AccountInput = { readonly username: string | null; readonly password
 export const ACCOUNT_FIELDS = ["password", "username"];
 export const MAX_USERNAME = 254;
 
+/** Throws RestError for a change that brings a password: to pass it over would make its sender believe that it was set. */
+export function refusePassword(body: object, { version }: Style): void {
+  if (!Object.hasOwn(body, "password")) return;
+  throw invalidBody([{ field: "password", message: "password is not changed here: use POST /auth/password" }], version);
+}
+
 /** Null for a body without a password. Throws RestError for one that breaks the rules. */
 export function parseAccount(body: object, { version }: Style): AccountInput | null {
   const { password, username = null } = body as Readonly<Record<string, unknown>>;

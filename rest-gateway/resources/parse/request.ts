@@ -3,7 +3,7 @@ import type { BodyLimits } from "../../../http/body.ts";
 import { badParameter, notAnObject, tooManyRecords } from "../problem.ts";
 import type { Key, Operation, Parent, ResourceRequest, Style } from "../request.ts";
 import type { ResourceField } from "../resource.ts";
-import { ACCOUNT_FIELDS, type AccountInput, parseAccount } from "./account.ts";
+import { ACCOUNT_FIELDS, type AccountInput, parseAccount, refusePassword } from "./account.ts";
 import { parseConditions } from "./conditions.ts";
 import { parseBody } from "./json.ts";
 import { parseOrder } from "./order.ts";
@@ -152,6 +152,7 @@ function parseUpdate(incoming: Incoming, key: Key, values: Values, limits: Parse
   const isWhole = method === "PUT" && !preferences.dialects.has("partial");
   const body = parseBody(incoming.body!, incoming.headers["content-type"], limits);
   const { fields, columns } = parseRecord(body, recordOptions(incoming, isWhole ? "replace" : "update", null));
+  if (route.resource.description.hasAccount) refusePassword(body as object, incoming.style);
   const absent = route.resource.fields.filter((field) => field.write === "always" && !fields.includes(field));
   return {
     kind: "update" as const,

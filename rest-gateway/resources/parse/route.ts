@@ -1,6 +1,6 @@
 import type { CurrentResources } from "../current.ts";
 import { nothingHere } from "../problem.ts";
-import type { Collection, Resource } from "../resource.ts";
+import { type Collection, isWritable, type Resource } from "../resource.ts";
 import { parseId } from "./id.ts";
 
 /** Where an address leads; ids are text that Postgres takes. */
@@ -38,8 +38,8 @@ export function parseRoute(
 /** The methods of an address, in the order of the header Allow. */
 export function methodsOf(route: Route): readonly string[] {
   if (route.kind === "action") return ["POST", "OPTIONS"];
-  const isWritable = route.resource.fields.some(({ write }) => write !== "never");
-  if (route.kind === "record") return ["GET", "HEAD", ...(isWritable ? ["PUT", "PATCH", "DELETE"] : []), "OPTIONS"];
-  const isCreatable = isWritable && (route.parent?.collection.isCreatable ?? true);
+  const changes = isWritable(route.resource);
+  if (route.kind === "record") return ["GET", "HEAD", ...(changes ? ["PUT", "PATCH", "DELETE"] : []), "OPTIONS"];
+  const isCreatable = changes && (route.parent?.collection.isCreatable ?? true);
   return ["GET", "HEAD", ...(isCreatable ? ["POST"] : []), "OPTIONS"];
 }

@@ -2,7 +2,7 @@ import { type Sql, sql } from "../../sql.ts";
 import { LINKS } from "../parse/selection.ts";
 import type { Selection, Style } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
-import { tableName } from "../resource.ts";
+import { isWritable, tableName } from "../resource.ts";
 
 /** `t` is the row itself in every statement. */
 export const ROW = "t";
@@ -55,7 +55,7 @@ type Piece = string | ResourceField | { readonly field: ResourceField; readonly 
 
 /** `{"self":{"href":"/users/7"},"update":{"href":"/users/7","method":"PUT"}}`; keys need no escaping. */
 function writeLinks(resource: Resource, style: Style, alias: string): Sql {
-  const { description, key, fields, relations, collections } = resource;
+  const { description, key, relations, collections } = resource;
   const self: readonly Piece[] = [`${style.prefix}/${description.name}/`, key];
   const link = (name: string, more: string, method?: string): readonly Piece[] => [
     `"${name}":{"href":"`,
@@ -66,13 +66,12 @@ function writeLinks(resource: Resource, style: Style, alias: string): Sql {
     `"${nameIn(relation, style)}":`,
     { field: relation.field, href: `${style.prefix}/${relation.target}/` },
   ]);
-  const isWritable = fields.some(({ write }) => write !== "never");
   const links = [
     link("self", ""),
     ...related,
     ...[...collections.keys()].map((name) => link(name, `/${name}`)),
     ...Object.keys(description.actions).map((name) => link(name, `/${name}`, "POST")),
-    ...(isWritable ? [link("update", "", "PUT"), link("delete", "", "DELETE")] : []),
+    ...(isWritable(resource) ? [link("update", "", "PUT"), link("delete", "", "DELETE")] : []),
   ];
   const pieces = ["{", ...links.flatMap((pieces, i) => (i === 0 ? pieces : [",", ...pieces])), "}"];
   return sql`concat(${sql.join(

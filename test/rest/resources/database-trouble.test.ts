@@ -6,7 +6,7 @@ import { useResources } from "../../support/resource-client.ts";
 
 const logged: string[] = [];
 const log = pino({ level: "warn" }, { write: (line) => void logged.push(line) });
-const settings = { DB_POOL: "1", DB_POOL_TIMEOUT: "300", DB_STATEMENT_TIMEOUT: "1500" };
+const settings = { DB_POOL: "1", DB_POOL_TIMEOUT: "2000", DB_STATEMENT_TIMEOUT: "3500" };
 const { api, body, failure, sql, service } = useResources(settings, "", log);
 
 const POLL = { timeout: 10_000, interval: 5 };

@@ -80,3 +80,11 @@ test("where there are no tasks, accounts and resources, there is nothing of them
   expect(openApiFaults(described)).toEqual([]);
   expect(Object.keys(described.paths)).toContain("/tasks");
 });
+
+test("links lead where there is something: to the other record if there is one, and to changes if there are any", () => {
+  const { properties, required } = propertiesOf("Gear")._links;
+  expect(required).toEqual(["self", "firstMaker", "owner", "sell", "update", "delete"]);
+  expect(properties.firstMaker).toEqual({ anyOf: [properties.owner, { type: "null" }] });
+  expect(propertiesOf("Gear").firstMaker.description).toContain("`firstMaker.id`");
+  expect(propertiesOf("GearPrices")._links.required).toEqual(["self"]);
+});
