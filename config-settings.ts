@@ -82,7 +82,7 @@ export const SETTINGS = {
   ),
   jwtSecret: setting(
     "JWT_SECRET",
-    z.string().refine((text) => text === "" || Buffer.byteLength(text) >= 32, "must have at least 32 bytes"),
+    secret,
     "",
     "Signs access tokens (HS256); made and kept in DATA_DIR for the embedded database, required with DATABASE_URL. With MIGRATE=off also a JSON Web Key or a set of them.",
   ),
@@ -316,6 +316,24 @@ export const SETTINGS = {
     "Failed logins from one address within LOGIN_WINDOW, whoever is to be signed in.",
   ),
   loginWindow: setting("LOGIN_WINDOW", integer(1, 86_400), "900", "Seconds that a failed login counts."),
+  mfaKey: setting(
+    "MFA_KEY",
+    secret,
+    "",
+    "What secrets of second factors are encrypted with, made from JWT_SECRET (or JWT_PRIVATE_KEY) when it is unset; without it they are lost.",
+  ),
+  mfaIssuer: setting(
+    "MFA_ISSUER",
+    issuerName,
+    "Content Service",
+    "What authenticator apps show above the codes.",
+  ),
+  mfaAttempts: setting(
+    "MFA_ATTEMPTS",
+    integer(1, 1000),
+    "5",
+    "Wrong codes of one user's second factor within LOGIN_WINDOW, wherever they come from; after them every code is refused.",
+  ),
   rateLimit: setting(
     "RATE_LIMIT",
     integer(0, 1_000_000),
