@@ -20,15 +20,14 @@ export class CurrentResources {
   readonly #told = new Set<string>();
   #known: { readonly catalog: Catalog; readonly served: Served } | null = null;
 
-  /** Throws an Error that names every slip in a description, where the tables are ours. */
+  /** Where the tables are ours each slip in a description is told at once, and the others are served. */
   constructor(options: CurrentOptions) {
     const { descriptions, catalog, isMigrated } = options;
     this.#options = options;
     const { misfits } = resourcesOf(descriptions, catalog.current);
-    const slips = isMigrated ? [...absencesOf(descriptions, catalog.current), ...misfits.values()] : [];
-    if (slips.length > 0) throw new Error(slips.join("; "));
-    this.#tell(misfits);
-    this.#descriptions = descriptions.filter(({ name }) => !misfits.has(name));
+    const absences = isMigrated ? absencesOf(descriptions, catalog.current) : [];
+    this.#tell([...absences, ...misfits.values()]);
+    this.#descriptions = isMigrated ? descriptions : descriptions.filter(({ name }) => !misfits.has(name));
   }
 
   /** Of all that is described, whether its table is there or not. */
@@ -51,14 +50,17 @@ export class CurrentResources {
     const { current: catalog } = this.#options.catalog;
     if (this.#known?.catalog !== catalog) {
       this.#known = { catalog, served: resourcesOf(this.#descriptions, catalog) };
-      this.#tell(this.#known.served.misfits);
+      this.#tell([...this.#known.served.misfits.values()]);
     }
     return this.#known.served;
   }
 
-  #tell(misfits: Served["misfits"]): void {
-    for (const reason of misfits.values()) if (!this.#told.has(reason)) this.#options.onMisfit(reason);
-    for (const reason of misfits.values()) this.#told.add(reason);
+  #tell(reasons: readonly string[]): void {
+    const fresh = reasons.filter((reason) => !this.#told.has(reason));
+    for (const reason of fresh) {
+      this.#told.add(reason);
+      this.#options.onMisfit(reason);
+    }
   }
 }
 

@@ -18,8 +18,8 @@ export type OwnResources = {
   api(request: string, sent?: Omit<ApiSent, "as"> & { readonly as?: number }): Promise<ApiReply>;
   /** What the owner of the database types into psql. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
-  /** The descriptions, looked up in the database as it is; throws an Error when one does not fit. */
-  describe(...descriptions: readonly Description[]): CurrentResources;
+  /** The descriptions, looked up in the database as it is, and what does not fit. */
+  describe(...descriptions: readonly Description[]): CurrentResources & { readonly slips: readonly string[] };
 };
 
 const ANONYMOUS = nobody("anon");
@@ -45,8 +45,13 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     const log = { onRead: () => {}, onFailed: () => {} };
     const catalog = new LiveCatalog({ pool: database.catalog, schemas: ["public"], extraSearchPath: [], log });
     await catalog.start();
-    const describe = (...given: readonly Description[]) =>
-      new CurrentResources({ descriptions: given, catalog, isMigrated: true, onMisfit: () => {} });
+    const describe = (...given: readonly Description[]) => {
+      const slips: string[] = [];
+      const onMisfit = (slip: string) => slips.push(slip);
+      return Object.assign(new CurrentResources({ descriptions: given, catalog, isMigrated: true, onMisfit }), {
+        slips,
+      });
+    };
     const resources = new ResourceInterface({
       resources: describe(...descriptions),
       database,

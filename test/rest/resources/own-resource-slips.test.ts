@@ -68,10 +68,11 @@ test.each<[what: string, slip: Partial<Description>, message: string]>([
   ],
   ["key", { fields: { label: {}, ...fields } }, "the key of gears is neither a whole number nor a UUID"],
 ])("a slip in a description is named at start: an unknown %s", (_what, slip, message) =>
-  expect(() => own.describe({ ...GEARS, ...slip }, MAKERS)).toThrow(message),
+  expect(own.describe({ ...GEARS, ...slip }, MAKERS).slips).toContain(message),
 );
 
 test("all slips are named at once", () =>
-  expect(() => own.describe({ ...GEARS, sorts: ["nam"] }, { ...MAKERS, table: "public.makers" })).toThrow(
-    "the description of users has the table public.makers, which there is not; the description of gears names the field nam, which it has not",
-  ));
+  expect(own.describe({ ...GEARS, sorts: ["nam"] }, { ...MAKERS, table: "public.makers" }).slips).toEqual([
+    "the description of users has the table public.makers, which there is not",
+    "the description of gears names the field nam, which it has not",
+  ]));
