@@ -37,8 +37,10 @@ export type AppOptions = {
   readonly health: Health;
   readonly corsOrigins: readonly string[];
   readonly trustProxy: readonly string[];
-  /** Requests a minute from one address; 0 is no limit. */
+  /** Requests a minute of one caller, or from one address; 0 is no limit. */
   readonly rateLimit: number;
+  /** Who sends a request, when that is known already. */
+  knownAs(request: IncomingMessage): string | null;
   /** Null until the service is ready. */
   routes(): Routes | null;
 };
@@ -52,10 +54,11 @@ export type App = {
 };
 
 export function createApp(options: AppOptions): App {
-  const { log, health, trustProxy, rateLimit: limit } = options;
+  const { log, health, trustProxy, rateLimit: limit, knownAs } = options;
   const app = createExpress(options);
   const addressOf = addressReader(trustProxy.length === 0 ? null : (app.get("trust proxy fn") as Trust));
-  const rateLimit = limit === 0 ? null : new RateLimit(limit, new MemoryBuckets({ limit }), addressOf);
+  const rateLimit =
+    limit === 0 ? null : new RateLimit({ limit, store: new MemoryBuckets({ limit }), addressOf, knownAs });
   const arrive = arrival({ ...options, rateLimit });
   const listener: RequestListener = (request, response) =>
     arrive(request, response, (head) => {
@@ -120,8 +123,16 @@ function answerError(log: Logger, error: unknown, response: ServerResponse, requ
 
 function problemOf(error: unknown): RestProblem | null {
   if (error instanceof RestError) return error.problem;
-  return error instanceof ApiError ? restProblemOf(error.problem) : null;
+  if (error instanceof ApiError) return restProblemOf(error.problem);
+  return error instanceof URIError && "status" in error ? unreadableAddress() : null;
 }
+
+/** Express decodes the parts of addresses. */
+const unreadableAddress = (): RestProblem => ({
+  status: 400,
+  code: "BAD_REQUEST",
+  message: "the address has a % that is not followed by UTF-8 in hex",
+});
 
 const notFound = (): RestProblem => ({
   status: 404,

@@ -7,6 +7,7 @@ import {
   host,
   httpUrl,
   integer,
+  issuerName,
   list,
   oneOf,
   onOff,
@@ -16,6 +17,8 @@ import {
   proxies,
   roleClaim,
   rsaKey,
+  rsaPublicKey,
+  secret,
   servedSchemas,
 } from "./config-values.ts";
 
@@ -91,6 +94,18 @@ export const SETTINGS = {
     rsaKey,
     "",
     "PEM of an RSA key: signs access tokens (RS256) in place of JWT_SECRET.",
+  ),
+  jwtPreviousSecret: setting(
+    "JWT_PREVIOUS_SECRET",
+    secret,
+    "",
+    "The JWT_SECRET of before: tokens and keys that were signed with it stay good until they end.",
+  ),
+  jwtPreviousKey: setting(
+    "JWT_PREVIOUS_PUBLIC_KEY",
+    rsaPublicKey,
+    "",
+    "PEM of the RSA key of before, the public half or both: tokens and keys that were signed with it stay good until they end.",
   ),
   jwtAudience: setting("JWT_AUD", z.string(), "", "Audience that tokens are given and must have; unset asks for none."),
   jwtRoleClaim: setting(
@@ -316,29 +331,43 @@ export const SETTINGS = {
     "Failed logins from one address within LOGIN_WINDOW, whoever is to be signed in.",
   ),
   loginWindow: setting("LOGIN_WINDOW", integer(1, 86_400), "900", "Seconds that a failed login counts."),
+  registrationsPerAddress: setting(
+    "REGISTRATIONS_PER_ADDRESS",
+    integer(1, 1_000_000),
+    "60",
+    "Accounts that may be made from one address within LOGIN_WINDOW.",
+  ),
+  auditRetention: setting(
+    "AUDIT_RETENTION",
+    integer(0, 3_153_600_000),
+    "7776000",
+    "Seconds that security events are kept.",
+  ),
   mfaKey: setting(
     "MFA_KEY",
     secret,
     "",
     "What secrets of second factors are encrypted with, made from JWT_SECRET (or JWT_PRIVATE_KEY) when it is unset; without it they are lost.",
   ),
-  mfaIssuer: setting(
-    "MFA_ISSUER",
-    issuerName,
-    "Content Service",
-    "What authenticator apps show above the codes.",
-  ),
+  mfaIssuer: setting("MFA_ISSUER", issuerName, "Content Service", "What authenticator apps show above the codes."),
   mfaAttempts: setting(
     "MFA_ATTEMPTS",
     integer(1, 1000),
     "5",
     "Wrong codes of one user's second factor within LOGIN_WINDOW, wherever they come from; after them every code is refused.",
   ),
+  maxKeys: setting("API_KEYS_MAX", integer(1, 10_000), "50", "Keys for programs that one user may have at a time."),
+  sessionMaxAge: setting(
+    "SESSION_MAX_AGE",
+    integer(60, 31_536_000),
+    "43200",
+    "Seconds after which a session ends, however busy it is.",
+  ),
   rateLimit: setting(
     "RATE_LIMIT",
     integer(0, 1_000_000),
     "600",
-    "Requests a minute that one address may send to each process; 0 is no limit.",
+    "Requests a minute that one user or key, or one address for all others, may send to each process; 0 is no limit.",
   ),
   wsMaxConnections: setting("WS_MAX_CONNECTIONS", integer(1, 1_000_000), "10000", "Open WebSockets."),
   wsMaxPerAddress: setting(

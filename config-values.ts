@@ -1,4 +1,4 @@
-import { createPrivateKey } from "node:crypto";
+import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./rest-gateway/principal/claim-path.ts";
@@ -8,7 +8,7 @@ import { DIALECTS } from "./rest-gateway/resources/parse/preferences.ts";
 export class ConfigError extends Error {}
 
 /** Values of these are not repeated in messages. */
-const SECRETS = /(SECRET|PRIVATE_KEY|URL|URI)$/;
+const SECRETS = /(SECRET|KEY|URL|URI)$/;
 
 /** The value that stands in the environment under `name`, as its type gives it. Throws ConfigError. */
 export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: string): T {
@@ -93,6 +93,14 @@ export const host = z
   .string()
   .refine((text) => isIP(text) > 0 || /^[\w.-]+$/.test(text), "must be an address or a name, without a port");
 
+/** Text that keys are made from; "" is unset. */
+export const secret = z
+  .string()
+  .refine((text) => text === "" || Buffer.byteLength(text) >= 32, "must have at least 32 bytes");
+
+/** Apps end the name at a colon. */
+export const issuerName = z.string().regex(/^[^:\p{Cc}]{1,64}$/u, "must have 1 to 64 characters, without colons");
+
 /** `https://api.example.com/v1/` → without the slash at its end, so that paths can follow. */
 export const httpUrl = z
   .string()
@@ -143,6 +151,12 @@ export const rsaKey = z
   .transform((text) => text.replaceAll("\\n", "\n"))
   .refine((pem) => pem === "" || isRsaKey(pem), "must be the PEM of an RSA private key of at least 2048 bits");
 
+/** The same of a key that only verifies; the private one will do too, as it has both halves. */
+export const rsaPublicKey = z
+  .string()
+  .transform((text) => text.replaceAll("\\n", "\n"))
+  .refine((pem) => pem === "" || isRsaPublicKey(pem), "must be the PEM of an RSA key of at least 2048 bits");
+
 function isHttp(text: string): boolean {
   return /^https?:\/\//.test(text) && URL.canParse(text);
 }
@@ -154,9 +168,12 @@ function isNetwork(text: string): boolean {
   return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
 }
 
-function isRsaKey(pem: string): boolean {
+const isRsaKey = (pem: string) => isStrongRsa(() => createPrivateKey(pem));
+const isRsaPublicKey = (pem: string) => isStrongRsa(() => createPublicKey(pem));
+
+function isStrongRsa(read: () => KeyObject): boolean {
   try {
-    const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(pem);
+    const { asymmetricKeyType, asymmetricKeyDetails } = read();
     return asymmetricKeyType === "rsa" && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;
   } catch {
     return false;

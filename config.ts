@@ -95,6 +95,8 @@ function refuseContradictions(parsed: Parsed, embedded: boolean): void {
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open needs MIGRATE=on"],
     [migrate && parsed.anonymousRole === "", "DB_ANON_ROLE=none needs MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM needs MIGRATE=off"],
+    [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET needs MIGRATE=on"],
+    [!migrate && parsed.jwtPreviousKey !== "", "JWT_PREVIOUS_PUBLIC_KEY needs MIGRATE=on"],
     // Others know it: it may be the public half of a pair.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which needs MIGRATE=off"],
   ];

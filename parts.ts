@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { join } from "node:path";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";
@@ -12,8 +13,9 @@ import type { AddressReader } from "./http/address.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { type Auth, createAuth } from "./rest-gateway/auth/auth.ts";
 import { createRest, type RestInterface } from "./rest-gateway/index.ts";
+import { apiKeyIn, readCredentials } from "./rest-gateway/principal/credentials.ts";
 import { ForeignTokens } from "./rest-gateway/principal/foreign-tokens.ts";
-import { foreignKeys } from "./rest-gateway/principal/keys.ts";
+import { foreignKeys, previousKeys } from "./rest-gateway/principal/keys.ts";
 import { LenientCallers } from "./rest-gateway/principal/lenient-callers.ts";
 import { Principals } from "./rest-gateway/principal/principals.ts";
 import { Tokens } from "./rest-gateway/principal/tokens.ts";
@@ -31,6 +33,8 @@ export type Parts = {
   /** Null where there are none. */
   readonly tasks: Tasks | null;
   readonly routes: Routes;
+  /** Who sends a request, when that is known already. */
+  knownAs(request: IncomingMessage): string | null;
   close(): Promise<void>;
 };
 
@@ -81,6 +85,19 @@ export async function assemble(
   const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
   const onInternalError = (error: unknown, requestId: string) =>
     log.error({ requestId, err: error }, "unhandled error");
+  const secret = await secretOf(config);
+  const auth = config.migrate
+    ? createAuth({
+        settings: config,
+        database: database.auth,
+        tokens,
+        secret,
+        changes,
+        addressOf,
+        clock,
+        onError: (error) => log.warn({ err: error }, "something of authentication could not be noted or tidied up"),
+      })
+    : null;
   const tasks =
     opened.tasksUrl === null
       ? null
@@ -89,28 +106,28 @@ export async function assemble(
           database,
           logins: opened.logins,
           url: opened.tasksUrl,
+          isStillCaller: async (caller) => auth === null || auth.principals.isStill(caller),
           log,
           onConnectionError,
         });
   const close = async () => {
     await tasks?.close();
+    await auth?.close();
     closing = true;
     await changes.close();
     await database.close();
     await opened.cluster?.stop();
   };
+  const { anonymousRole } = config;
+  const principals = auth?.principals ?? new Principals({ tokens: verifier, anonymousRole, signedIn: null });
+  const identity = { tokens, verifier, auth, principals, addressOf };
+  const ground: Ground = { ...identity, config, log, database, changes, tasks, url, onInternalError };
   try {
     await changes.start();
-    const secret = await secretOf(config);
-    const auth = config.migrate
-      ? createAuth({ settings: config, database: database.auth, tokens, secret, changes, addressOf, clock })
-      : null;
-    const { anonymousRole } = config;
-    const principals = auth?.principals ?? new Principals({ tokens: verifier, anonymousRole, signedIn: null });
-    const identity = { tokens, verifier, auth, principals, addressOf };
-    const ground: Ground = { ...identity, config, log, database, changes, tasks, url, onInternalError };
+    auth?.start();
     const rest = await openRest(ground);
     await tasks?.start();
+    auth?.start();
     const graphql = config.maxTables === 0 ? null : await openGraphQL(ground, rest);
     const explorer = graphql && config.graphiql ? await openExplorer() : null;
     return {
@@ -128,6 +145,8 @@ export async function assemble(
         docs: rest.docs,
         auth: rest.auth,
       },
+      knownAs: (request) =>
+        principals.knownAs(readCredentials(request.headers, apiKeyIn(request.url)), addressOf(request)),
       close: async () => {
         await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
         await close();
@@ -157,9 +176,10 @@ async function openRest({ config, log, changes, url, ...ground }: Ground): Promi
 
 /** Loads GraphQL only where it is served: it takes as much memory as all else. */
 async function openGraphQL(ground: Ground, { catalog }: RestInterface): Promise<GraphQLInterface> {
-  const { config, log } = ground;
+  const { config, log, auth } = ground;
   const { createGraphQL } = await import("./graphql/index.ts");
-  const callers = new LenientCallers({ ...ground, anonymousRole: config.anonymousRole });
+  const sentByOwnPage = (headers: IncomingHttpHeaders) => auth?.ownPages.sends(headers) === true;
+  const callers = new LenientCallers({ ...ground, anonymousRole: config.anonymousRole, sentByOwnPage });
   return createGraphQL({
     ...ground,
     anonymousRole: config.anonymousRole,
@@ -181,7 +201,7 @@ async function openGraphQL(ground: Ground, { catalog }: RestInterface): Promise<
     maxSubscriptions: config.wsMaxSubscriptions,
     maxBufferedBytes: config.wsMaxBufferedBytes,
     callerOf: (request) => callers.of(request),
-    callerSaying: (authorization, request) => callers.saying(authorization, request),
+    callerOfSocket: (request, said) => callers.ofSocket(request, said),
     requestIdOf,
     reloadLog: {
       onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and is served anew"),
@@ -215,7 +235,13 @@ async function secretOf({ jwtSecret, jwtPrivateKey, embedded, dataDir }: Config)
 
 export async function issuerOf(config: Config): Promise<Tokens> {
   const { jwtPrivateKey: privateKey, jwtAudience: audience, anonymousRole } = config;
-  return new Tokens({ secret: await secretOf(config), privateKey, audience, anonymousRole });
+  return new Tokens({
+    secret: await secretOf(config),
+    privateKey,
+    previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousKey),
+    audience,
+    anonymousRole,
+  });
 }
 
 /** With MIGRATE=off tokens come from somebody else. */

@@ -68,6 +68,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     corsOrigins: config.corsOrigins,
     trustProxy: config.trustProxy,
     rateLimit: config.rateLimit,
+    knownAs: (request) => parts?.knownAs(request) ?? null,
     routes: () => parts?.routes ?? null,
   });
   let gate: UpgradeGate | undefined;

@@ -27,8 +27,8 @@ export const COMMENTS = 300_000;
 
 const NAME = "bench";
 
-/** With what one bench needs besides, as SQL. */
-export async function createDatabase(more = ""): Promise<BenchDatabase> {
+/** With what one bench needs besides, as SQL: before the tables are filled, and after. */
+export async function createDatabase(more = "", evenMore = ""): Promise<BenchDatabase> {
   await using stack = new AsyncDisposableStack();
   const cluster = await startScratchCluster();
   stack.defer(() => cluster.remove());
@@ -41,7 +41,7 @@ export async function createDatabase(more = ""): Promise<BenchDatabase> {
   await owner.connect();
   stack.defer(() => owner.end());
   await owner.query(more);
-  await fill(owner);
+  await fill(owner, evenMore);
   const { rows } = await owner.query<{ server_version: string }>("show server_version");
   const all = stack.move();
   return {
@@ -66,6 +66,9 @@ const FILL = `
   select n, 'User number ' || n, 'user' || n || '@example.com', 18 + n % 60, timestamptz '2020-01-01' + n * interval '1 hour'
   from generate_series(1, ${USERS}) as n;
 
+  -- Whose tokens are good; no password fits.
+  insert into auth_private.accounts (user_id, password_hash) select n, '$argon2id$' from generate_series(1, ${USERS}) as n;
+
   -- 7919 is prime to the number of users: each has written as many, spread over the whole time.
   insert into public.articles (id, author_id, title, content, status, tags, created_at) overriding system value
   select n, 1 + n * 7919::bigint % ${USERS}, 'Article number ' || n || ' and what it is about', repeat('${CONTENT}', 1 + n % 4),
@@ -82,8 +85,9 @@ const FILL = `
   select setval(pg_get_serial_sequence('public.comments', 'id'), ${COMMENTS});
   reset session_replication_role;`;
 
-async function fill(owner: pg.Client): Promise<void> {
+async function fill(owner: pg.Client, more: string): Promise<void> {
   await owner.query(FILL);
+  await owner.query(more);
   // Vacuum as well, so that counting may trust the index as on a database that has been up for a while.
   await owner.query("vacuum analyze");
   await owner.query("checkpoint");

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { AUTH } from "./auth/bench.ts";
 import type { Bench } from "./bench.ts";
 import { GRAPHQL } from "./graphql/bench.ts";
 import { REST } from "./rest/bench.ts";
@@ -7,7 +8,7 @@ import { writeSection } from "./section.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, REST, USERS];
+const BENCHES = [GRAPHQL, REST, USERS, AUTH];
 
 const helpOf = ({ name, about, cases }: Bench) =>
   `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;

@@ -34,7 +34,10 @@ export const nobody = (anonymousRole: string, refused: Caller["refused"] = null)
 });
 
 /** Headers that carry credentials stay out of the database, where any function could keep them. */
-const CREDENTIALS = new Set(["authorization", "proxy-authorization", "cookie", "apikey", "x-api-key", "x-csrf-token"]);
+const CREDENTIALS = new Set([
+  ...["authorization", "proxy-authorization", "cookie", "apikey", "x-api-key"],
+  ...["x-csrf-token", "x-xsrf-token"],
+]);
 
 /** `{ "user-agent": "curl/8" }` → `{"user-agent":"curl/8"}` */
 export function requestHeaders(headers: Readonly<Record<string, unknown>>): string {

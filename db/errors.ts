@@ -5,6 +5,8 @@ export type Problem = {
   readonly message: string;
   readonly details?: string;
   readonly hint?: string;
+  /** Seconds after which it may be gone. */
+  readonly retryAfter?: number;
   /** What Postgres would call it, for the interface that speaks in its codes. */
   readonly sqlstate?: string;
 };

@@ -47,7 +47,9 @@ async function answerTo(
     return await run(graphqlRequest, request, response, mediaType, options);
   } catch (error) {
     if (error instanceof ApiError) {
-      if (error.problem.status === 503) response.setHeader("Retry-After", RETRY_SECONDS);
+      const { status, retryAfter = RETRY_SECONDS } = error.problem;
+      if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
+      if (status === 401) response.setHeader("WWW-Authenticate", "Bearer");
       return refusal(error.problem);
     }
     const requestId = idOf(request, response, options);

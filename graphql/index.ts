@@ -7,7 +7,7 @@ import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { graphqlHandler } from "./http.ts";
 import { type ReloadLog, SchemaReload } from "./reload.ts";
-import { graphqlSocket } from "./socket.ts";
+import { type GraphQLSocketOptions, graphqlSocket } from "./socket.ts";
 
 export type GraphQLOptions = {
   readonly database: Database;
@@ -25,8 +25,8 @@ export type GraphQLOptions = {
   readonly maxSubscriptions: number;
   readonly maxBufferedBytes: number;
   callerOf(request: IncomingMessage): Caller | Promise<Caller>;
-  /** Who says so in a message of a WebSocket. */
-  callerSaying(authorization: unknown, request: IncomingMessage): Caller | Promise<Caller>;
+  /** Who opens a WebSocket, and what he says in `connection_init`. */
+  callerOfSocket: GraphQLSocketOptions["callerOf"];
   requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
   readonly reloadLog: ReloadLog;
@@ -70,8 +70,8 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   });
   const socket = graphqlSocket({
     ...shared,
-    callerOf,
-    callerSaying: options.callerSaying,
+    callerOf: options.callerOfSocket,
+    onPrincipalChange: (listener) => changes.onPrincipalChange(listener),
     maxSubscriptions: options.maxSubscriptions,
     maxBufferedBytes: options.maxBufferedBytes,
     maxDepth: options.jsonDepth,

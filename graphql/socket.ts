@@ -2,12 +2,14 @@ import type { IncomingMessage } from "node:http";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import { type Caller, nobody, requestCookies, requestHeaders } from "../db/caller.ts";
+import { type Caller, requestCookies, requestHeaders } from "../db/caller.ts";
+import type { PrincipalChange } from "../db/changes/feed.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import type { Engine, Operation } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
+import { FORBIDDEN, SocketCaller } from "./socket-caller.ts";
 import { visibleEvents } from "./visible-events.ts";
 
 export type GraphQLSocketOptions = {
@@ -20,9 +22,10 @@ export type GraphQLSocketOptions = {
   /** Levels of brackets that a message may have. */
   readonly maxDepth: number;
   constraintMessages(): ConstraintMessages;
-  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
-  /** Who says so in `connection_init`. */
-  callerSaying(authorization: unknown, request: IncomingMessage): Caller | Promise<Caller>;
+  /** By the headers of the upgrade and the payload of `connection_init`. Throws, or rejects with, ApiError. */
+  callerOf(request: IncomingMessage, said: Readonly<Record<string, unknown>>): Caller | Promise<Caller>;
+  /** Tells of callers whose rights have changed. */
+  onPrincipalChange(listener: (change: PrincipalChange) => void): void;
   requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -34,23 +37,27 @@ type Session = {
   readonly requestId: string;
   /** Aborted when the client has gone. */
   readonly gone: AbortSignal;
-  caller: Caller;
+  /** Null until then. */
+  caller: SocketCaller | null;
 };
 
 /** What a client may say; the other types of the protocol are the server's. */
 const CLIENT_TYPES: ReadonlySet<unknown> = new Set(["connection_init", "ping", "pong", "subscribe", "complete"]);
 
 const BAD_REQUEST = 4400;
-const FORBIDDEN = 4403;
+/** Bytes that a close frame has for it. */
+const MAX_REASON = 123;
 const TOO_SLOW = 4429;
-/** The longest that a timer can wait. */
-const MAX_TIMEOUT = 2 ** 31 - 1;
 
 /** GraphQL over WebSocket (`graphql-transport-ws`): queries, mutations and subscriptions under the same rules as over HTTP. */
 export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const { engine } = options;
+  const signedIn = new Set<SocketCaller>();
+  options.onPrincipalChange((change) => {
+    for (const caller of signedIn) if (caller.isConcernedBy(change)) caller.checkSoon();
+  });
   const protocol = makeServer<Record<string, unknown>, Session>({
-    onConnect: ({ extra, connectionParams }) => signIn(extra, connectionParams, options),
+    onConnect: ({ extra, connectionParams }) => signIn(extra, connectionParams, signedIn, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
       if (Object.keys(subscriptions).length > options.maxSubscriptions) return [tooMany(options.maxSubscriptions)];
       const operation = prepare(engine, payload);
@@ -84,7 +91,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         request,
         requestId: options.requestIdOf(request),
         gone: leaving.signal,
-        caller: nobody(options.anonymousRole),
+        caller: null,
       };
       const onClose = protocol.opened(
         {
@@ -101,22 +108,26 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   };
 }
 
-/** By the message, or else by the headers of the upgrade. */
+/** False closes the socket, with 4403 unless somebody has closed it before. */
 async function signIn(
   session: Session,
-  parameters: Record<string, unknown> | undefined,
+  said: Readonly<Record<string, unknown>> = {},
+  signedIn: Set<SocketCaller>,
   options: GraphQLSocketOptions,
-): Promise<void> {
-  const { request } = session;
-  const authorization = parameters?.Authorization ?? parameters?.authorization;
-  session.caller = await (authorization === undefined
-    ? options.callerOf(request)
-    : options.callerSaying(authorization, request));
-  const { expiresAt } = session.caller;
-  if (expiresAt === null) return;
-  const expire = () => session.socket.close(FORBIDDEN, "the access token has expired");
-  const timer = setTimeout(expire, Math.min(expiresAt - Date.now(), MAX_TIMEOUT));
-  session.socket.once("close", () => clearTimeout(timer));
+): Promise<boolean> {
+  const { request, socket } = session;
+  const resolve = () => options.callerOf(request, said);
+  try {
+    const caller = new SocketCaller(await resolve(), { socket, resolve });
+    session.caller = caller;
+    signedIn.add(caller);
+    socket.once("close", () => signedIn.delete(caller));
+    return true;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    socket.close(FORBIDDEN, error.problem.message.slice(0, MAX_REASON));
+    return false;
+  }
 }
 
 /** What can't be answered now is an error of the operation; the socket stays. */
@@ -132,10 +143,12 @@ function prepare(engine: Engine, { query, variables, operationName }: SubscribeP
 
 async function start(engine: Engine, args: unknown) {
   const { operation, extra } = args as { operation: Operation; extra: Session };
+  // The socket is closed then: nobody reads what would be answered.
+  if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const { headers } = extra.request;
   const context = { headers: requestHeaders(headers), cookies: requestCookies(headers.cookie) };
   const request = { method: "GET", path: "/graphql", ...context };
-  const result = await engine.start(operation, { caller: extra.caller, request }, extra.gone);
+  const result = await engine.start(operation, { caller: extra.caller!.current, request }, extra.gone);
   return Symbol.asyncIterator in result ? visibleEvents(result) : (result as ExecutionResult);
 }
 
@@ -169,13 +182,16 @@ async function send(socket: WebSocket, text: string, maxBufferedBytes: number): 
   socket.send(text);
 }
 
-const formatFor = ({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat => ({
-  constraintMessages: options.constraintMessages(),
-  anonymous: caller.role === options.anonymousRole,
-  expired: caller.refused === "expired",
-  requestId,
-  onInternalError: (error) => options.onInternalError(error, requestId),
-});
+function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat {
+  const { role, refused } = caller!.current;
+  return {
+    constraintMessages: options.constraintMessages(),
+    anonymous: role === options.anonymousRole,
+    expired: refused === "expired",
+    requestId,
+    onInternalError: (error) => options.onInternalError(error, requestId),
+  };
+}
 
 const tooMany = (max: number) =>
   new GraphQLError(`at most ${max} operations may run on one socket`, { extensions: { code: "RATE_LIMITED" } });

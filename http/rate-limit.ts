@@ -20,21 +20,31 @@ export type RateLimitStore = {
 /** Asked by machines, as often as they like. */
 const EXEMPT = /^\/(live|health)(\?|$)/;
 
+export type RateLimitOptions = {
+  /** Requests a minute. */
+  readonly limit: number;
+  readonly store: RateLimitStore;
+  readonly addressOf: AddressReader;
+  /**
+   * Who sends a request, when its credential is known to be good; null for everybody else. The first request of somebody
+   * counts for his address, and so does every one whose credential is bad.
+   */
+  knownAs(request: IncomingMessage): string | null;
+};
+
 /** How many requests a client may send, and what the answers say of it. */
 export class RateLimit {
+  readonly #options: RateLimitOptions;
   readonly #limit: string;
-  readonly #store: RateLimitStore;
-  readonly #addressOf: AddressReader;
 
-  constructor(limit: number, store: RateLimitStore, addressOf: AddressReader) {
-    this.#limit = String(limit);
-    this.#store = store;
-    this.#addressOf = addressOf;
+  constructor(options: RateLimitOptions) {
+    this.#options = options;
+    this.#limit = String(options.limit);
   }
 
   /** Counts a request, unless it is exempt: a preflight is the browser's, not the page's. */
   count(request: IncomingMessage): Taken {
-    return this.#store.take(this.#keyOf(request), isExempt(request) ? 0 : 1);
+    return this.#options.store.take(this.#keyOf(request), isExempt(request) ? 0 : 1);
   }
 
   /** Names and values of the headers by turns. */
@@ -42,9 +52,10 @@ export class RateLimit {
     return ["X-RateLimit-Limit", this.#limit, "X-RateLimit-Remaining", String(remaining)];
   }
 
-  /** Whose requests are counted together. */
+  /** Whose requests are counted together. No address looks like the name of a caller, which has a space. */
   #keyOf(request: IncomingMessage): string {
-    return networkOf(this.#addressOf(request));
+    const { knownAs, addressOf } = this.#options;
+    return knownAs(request) ?? networkOf(addressOf(request));
   }
 }
 

@@ -6,15 +6,16 @@ import type { Database } from "../db/database.ts";
 import type { AddressReader } from "../http/address.ts";
 import type { Head } from "../http/head.ts";
 import type { Auth } from "./auth/auth.ts";
-import { register } from "./auth/register.ts";
 import { authRouter } from "./auth/router.ts";
 import { restRefusal } from "./conventions/refused.ts";
 import { docsRouter } from "./docs/page.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
 import type { Principals } from "./principal/principals.ts";
+import { RefusedError } from "./principal/refused.ts";
 import { RequestCallers } from "./principal/request-callers.ts";
 import type { Tokens } from "./principal/tokens.ts";
 import type { Verifier } from "./principal/verified-tokens.ts";
+import type { Register } from "./resources/accounts.ts";
 import { CurrentResources } from "./resources/current.ts";
 import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
 import type { Endpoint } from "./resources/endpoint.ts";
@@ -23,6 +24,7 @@ import { Lifecycle, type LifecycleOptions } from "./resources/lifecycle.ts";
 import { DescriptionEndpoint } from "./resources/openapi/endpoint.ts";
 import { type Dialect, PreferenceParser } from "./resources/parse/preferences.ts";
 import { ResourcePerformer } from "./resources/performer.ts";
+import { SignUp } from "./resources/sign-up.ts";
 import { TableInterface } from "./table/index.ts";
 import { FunctionPerformer } from "./table/performer.ts";
 import { tableRefusal } from "./table/refused.ts";
@@ -101,12 +103,13 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   });
   // Where tokens come from somebody else, keys do too.
   const anonKey = apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null;
+  const { resources, signUp } = createResources(options, catalog, lifecycle);
   return {
     catalog,
     tables: (request, response, head) => tables.handle(request, response, head),
-    resources: createResources(options, catalog, lifecycle),
+    resources,
     docs: hasDocs ? docsRouter({ anonKey, versions: lifecycle.supported }) : null,
-    auth: auth && authRouter(auth),
+    auth: auth && signUp && authRouter(auth, signUp),
   };
 }
 
@@ -147,8 +150,14 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
   });
 }
 
+type CreatedResources = {
+  readonly resources: ResourceInterface;
+  /** Null where nobody signs in. */
+  readonly signUp: SignUp | null;
+};
+
 /** The resources, and what does their work later. */
-function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): ResourceInterface {
+function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
   const { settings, database, auth, tasks, baseUrl, onMisfit, onInternalError } = options;
   const { anonymousRole, bodyLimit: size, jsonDepth: depth, maxRecords: records } = settings;
   const isOpen = settings.usersWrite === "open";
@@ -162,6 +171,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
   };
   tasks?.register("resource", new ResourcePerformer(shared));
   const callers = new RequestCallers({ ...options, needsKey: false, refusal: restRefusal });
+  const register = auth && registerWith(auth, options.addressOf);
   const description = new DescriptionEndpoint({
     ...shared,
     baseUrl,
@@ -171,7 +181,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     maxRecords: records,
     isOff: settings.openApi === "off",
   });
-  return new ResourceInterface({
+  const resources = new ResourceInterface({
     ...shared,
     database,
     isOpen,
@@ -179,9 +189,21 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
       ["openapi.json", description],
       ...(tasks ? ([["tasks", tasks.endpoint]] as const) : []),
     ]),
-    register: auth && ((user, password) => register(database.auth, user, password)),
+    register,
     tasks,
     callerOf: (request, apiKey) => callers.of(request, apiKey),
     onInternalError,
   });
+  const signUp = register && new SignUp({ ...shared, database, isOpen, register });
+  return { resources, signUp };
 }
+
+const registerWith =
+  ({ registration }: Auth, addressOf: AddressReader): Register =>
+  async (user, password, request) => {
+    try {
+      return await registration.register(user, password, addressOf(request));
+    } catch (error) {
+      throw error instanceof RefusedError ? restRefusal(error) : error;
+    }
+  };

@@ -13,6 +13,7 @@ async function serve(state: ServiceState, ping: () => Promise<void> = async () =
     corsOrigins: ["*"],
     trustProxy: [],
     rateLimit: 0,
+    knownAs: () => null,
     routes: () => null,
   });
   const server = createServer(app.listener).listen(0, "127.0.0.1");

@@ -31,6 +31,7 @@ async function readBlocks(file: string): Promise<Block[]> {
     code: code!
       .replaceAll(ADDRESS, service.url)
       .replace(/^ANON_KEY=….*$/m, `ANON_KEY=${service.service.tokens.issueKey("anon")}`)
+      .replace(/^SERVICE_KEY=….*$/m, `SERVICE_KEY=${service.service.tokens.issueKey("service_role")}`)
       .replaceAll(ADDRESS.replace("http", "ws"), service.url.replace("http", "ws")),
   }));
 }
@@ -102,4 +103,20 @@ test("the examples of docs/resources.md run as they stand", { timeout: 30_000 },
   expect(everything).toContain("304 Not Modified");
   expect(everything).toContain("412 Precondition Failed");
   expect(everything).toContain("202 Accepted");
+});
+
+test("the examples of docs/authentication.md run as they stand", { timeout: 60_000 }, async () => {
+  const [prelude, ...blocks] = await readBlocks("docs/authentication.md");
+  let everything = "";
+  for (const { language, code } of blocks) {
+    if (language === "sh") everything += (await run("bash", ["-euc", prelude!.code + code])).stdout;
+  }
+  expect(everything).not.toContain('"error":{"code"');
+  expect(everything).not.toContain('{"code"');
+  expect(everything).toContain('"tokenType":"Bearer"');
+  expect(everything).toContain('"userId":1,"username":"ada","role":"authenticated"');
+  expect(everything).toContain('"message":"signed out"');
+  expect(everything).toContain('"age":38');
+  expect(everything).toContain('"name":"nightly import"');
+  expect(everything).toContain('"event":"key_revoked"');
 });

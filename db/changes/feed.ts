@@ -14,6 +14,17 @@ export type ChangeFilter = {
   readonly where: Readonly<Record<string, string>>;
 };
 
+/**
+ * Somebody's rights have changed: of a user, by the id; of a session or a key, by its SHA-256 in hex. "lost": changes are
+ * not heard of until they are "back".
+ */
+export type PrincipalChange =
+  | { readonly user: string }
+  | { readonly session: string }
+  | { readonly key: string }
+  | "lost"
+  | "back";
+
 /** Door 3 to Postgres. Where the changes come from is the business of who implements it. */
 export interface ChangeFeed {
   /**
@@ -23,6 +34,8 @@ export interface ChangeFeed {
   subscribe(filter: ChangeFilter): AsyncIterableIterator<Change>;
   /** Calls back when tables, functions, grants or comments have changed; also when that may have been missed. */
   onSchemaChange(listener: () => void): void;
+  /** Calls back when somebody's rights have changed, in the order of the calls. */
+  onPrincipalChange(listener: (change: PrincipalChange) => void): void;
   close(): Promise<void>;
 }
 

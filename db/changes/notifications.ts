@@ -1,21 +1,13 @@
+import type { Socket } from "node:net";
 import pg from "pg";
-import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted } from "./feed.ts";
+import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted, type PrincipalChange } from "./feed.ts";
 import { Hub } from "./hub.ts";
 
 const RECONNECT_MILLISECONDS = 500;
 const CONNECT_MILLISECONDS = 10_000;
 const KEEPALIVE_MILLISECONDS = 10_000;
-
-/**
- * Somebody's rights have changed: of a user, by the id; of a session or a key, by its SHA-256 in hex. "lost": changes are
- * not heard of until they are "back".
- */
-export type PrincipalChange =
-  | { readonly user: string }
-  | { readonly session: string }
-  | { readonly key: string }
-  | "lost"
-  | "back";
+/** Between two questions whether the server is still there: of one that has vanished without a word nothing is heard. */
+const ASK_MILLISECONDS = 5000;
 
 export type NotificationFeedOptions = {
   /** A direct connection: LISTEN does not pass through a pooler in transaction mode. */
@@ -25,7 +17,8 @@ export type NotificationFeedOptions = {
 
 /**
  * The feed by LISTEN: triggers send the channel "changes", the event triggers of DDL "schema_changes"; "pgrst" is what
- * DBAs of PostgREST send; "principals" comes from the triggers of accounts, sessions and keys. While the connection is lost, changes are missed: all subscribers are told.
+ * DBAs of PostgREST send; "principals" comes from the triggers of accounts, sessions and keys. While the connection is
+ * lost, changes are missed: all subscribers are told.
  */
 export class NotificationFeed implements ChangeFeed {
   readonly #options: NotificationFeedOptions;
@@ -34,6 +27,7 @@ export class NotificationFeed implements ChangeFeed {
   readonly #principalListeners: ((change: PrincipalChange) => void)[] = [];
   #client: pg.Client | null = null;
   #reconnect: NodeJS.Timeout | undefined;
+  #asking: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: NotificationFeedOptions) {
@@ -62,6 +56,7 @@ export class NotificationFeed implements ChangeFeed {
     // Closed while it was connecting.
     if (this.#closed) return client.end();
     this.#client = client;
+    this.#askAgain(client);
   }
 
   /** Subscriptions that have not ended. */
@@ -87,6 +82,7 @@ export class NotificationFeed implements ChangeFeed {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reconnect);
+    clearTimeout(this.#asking);
     this.#hub.end();
     await this.#client?.end();
   }
@@ -112,9 +108,26 @@ export class NotificationFeed implements ChangeFeed {
   #lost(client: pg.Client): void {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
+    clearTimeout(this.#asking);
     this.#hub.end(lostConnection());
     this.#principalChanged("lost");
     this.#startAgain();
+  }
+
+  #askAgain(client: pg.Client): void {
+    this.#asking = setTimeout(() => void this.#ask(client), ASK_MILLISECONDS);
+  }
+
+  async #ask(client: pg.Client): Promise<void> {
+    const late = setTimeout(() => {
+      this.#options.onError(new Error("the database does not answer"));
+      this.#lost(client);
+      // Nobody would answer a polite end.
+      (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
+    }, ASK_MILLISECONDS);
+    await client.query("").catch(() => {});
+    clearTimeout(late);
+    if (!this.#closed && this.#client === client) this.#askAgain(client);
   }
 
   #startAgain(): void {

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingMessage } from "node:http";
 
 /** Tokens that only those know who may read our answers, each bound to one session: a keyed hash of its id. */
 export class CsrfTokens {
@@ -21,8 +21,14 @@ export class CsrfTokens {
   }
 }
 
-/** The headers that may bear it; null when none does. Forms send it as `_csrf`, which only routes that read forms know. */
-export function csrfTokenIn(headers: IncomingHttpHeaders): string | null {
-  const token = headers["x-csrf-token"] ?? headers["x-xsrf-token"];
+/**
+ * What a request says it is: in `X-CSRF-Token`, `X-XSRF-TOKEN`, or for those who can't set headers the parameter `_csrf`;
+ * null when it says nothing.
+ */
+export function csrfTokenIn({ headers, url = "" }: Pick<IncomingMessage, "headers" | "url">): string | null {
+  const token = headers["x-csrf-token"] || headers["x-xsrf-token"] || PARAMETER.exec(url)?.[1];
   return token ? String(token) : null;
 }
+
+/** Tokens are made of letters that stand in addresses as they are. */
+const PARAMETER = /[?&]_csrf=([\w-]+)(?:&|$)/;

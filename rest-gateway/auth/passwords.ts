@@ -18,6 +18,10 @@ const RULES: readonly Rule[] = [
     holds: (password) => password.length <= MAX_PASSWORD,
     message: `password must have at most ${MAX_PASSWORD} characters`,
   },
+  {
+    holds: (password) => password.isWellFormed() && !password.includes("\0"),
+    message: "password must not have a NUL character or half of a surrogate pair",
+  },
   { holds: (password) => /\p{Lu}/u.test(password), message: "password must have an upper case letter" },
   { holds: (password) => /\p{Ll}/u.test(password), message: "password must have a lower case letter" },
   { holds: (password) => /\p{Nd}/u.test(password), message: "password must have a digit" },

@@ -1,37 +1,21 @@
-import { type RequestHandler, Router } from "express";
-import { readJson } from "../../http/body.ts";
-import { byMethod } from "../../http/methods.ts";
-import { contentHandler } from "../conventions/content.ts";
-import { restRefusal } from "../conventions/refused.ts";
-import { RefusedError } from "../principal/refused.ts";
+import { Router } from "express";
+import type { SignUp } from "../resources/sign-up.ts";
 import type { Auth } from "./auth.ts";
-import { login } from "./login.ts";
+import { keysRouter } from "./keys-routes.ts";
+import { mfaRouter } from "./mfa-routes.ts";
+import { passwordRouter } from "./password-route.ts";
+import { registerRouter } from "./register-route.ts";
+import { sessionRouter } from "./session-routes.ts";
+import { tokensRouter } from "./tokens-routes.ts";
 
-/** Where clients sign in, and the public keys. */
-export function authRouter(auth: Auth): Router {
-  const { tokens, limits, addressOf } = auth;
-  const signIn = route(async (request, response) => {
-    response.json(await login(auth, await readJson(request, limits), addressOf(request)));
-  });
-  const keys = contentHandler({
-    type: "application/json; charset=utf-8",
-    text: JSON.stringify(tokens.jwks()),
-    headers: { "Cache-Control": "public, max-age=300" },
-  });
+/** Where clients sign up and in, and the public keys. */
+export function authRouter(auth: Auth, signUp: SignUp): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  router.all("/auth/login", byMethod({ POST: signIn }));
-  router.all("/.well-known/jwks.json", byMethod({ GET: keys }));
+  router.use(tokensRouter(auth));
+  router.use(registerRouter(auth, signUp));
+  router.use(passwordRouter(auth));
+  router.use(keysRouter(auth));
+  router.use(mfaRouter(auth));
+  router.use(sessionRouter(auth));
   return router;
 }
-
-/** Nothing of it may be kept, and refusals are told as problems. */
-export const route =
-  (handler: (...given: Parameters<RequestHandler>) => Promise<void>): RequestHandler =>
-  async (request, response, next) => {
-    response.set("Cache-Control", "no-store");
-    try {
-      await handler(request, response, next);
-    } catch (error) {
-      throw error instanceof RefusedError ? restRefusal(error) : error;
-    }
-  };

@@ -91,12 +91,15 @@ export class AuthStore {
     await this.#call("end_epoch($1::bigint)", [userId]);
   }
 
-  async changePassword(userId: string, passwordHash: string): Promise<void> {
-    await this.#call("change_password($1::bigint, $2)", [userId, passwordHash]);
+  /** The account as it is then; null when it has another password by now, or is disabled. */
+  changePassword({ id, passwordHash }: Account, newHash: string, address: string): Promise<Account | null> {
+    return this.#call("change_password($1::bigint, $2, $3, $4::inet)", [id, passwordHash, newHash, address]);
   }
 
-  async startTokens(userId: string, hash: Buffer, expiresAt: number): Promise<void> {
-    await this.#call("start_tokens($1::bigint, $2::bytea, $3::timestamptz)", [userId, bytes(hash), time(expiresAt)]);
+  /** False when the account has changed meanwhile: nobody is signed in. */
+  startTokens({ id, epoch }: Account, hash: Buffer, expiresAt: number): Promise<boolean> {
+    const values = [id, String(epoch), bytes(hash), time(expiresAt)];
+    return this.#call("start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz)", values);
   }
 
   rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number): Promise<Rotation> {
@@ -104,13 +107,10 @@ export class AuthStore {
     return this.#call("rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz)", values);
   }
 
-  async revokeTokens(userId: string): Promise<void> {
-    await this.#call("revoke_tokens($1::bigint, $2::timestamptz)", [userId, this.#now()]);
-  }
-
-  async startSession(userId: string, idHash: Buffer, expiresAt: number): Promise<void> {
-    const values = [userId, bytes(idHash), this.#now(), time(expiresAt)];
-    await this.#call("start_session($1::bigint, $2::bytea, $3::timestamptz, $4::timestamptz)", values);
+  /** False when the account has changed since it was found. */
+  startSession({ id, epoch }: Account, idHash: Buffer, expiresAt: number): Promise<boolean> {
+    const values = [id, String(epoch), bytes(idHash), this.#now(), time(expiresAt)];
+    return this.#call("start_session($1::bigint, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)", values);
   }
 
   /** Null when there is none any more. */
@@ -123,7 +123,7 @@ export class AuthStore {
     await this.#call("end_session($1::bytea)", [bytes(idHash)]);
   }
 
-  /** Null when the user has `maxKeys` already. */
+  /** Null when the user has `maxKeys` already that are good, or no account any more. */
   createKey(
     kind: KeyKind,
     userId: string | null,
@@ -132,8 +132,9 @@ export class AuthStore {
   ): Promise<KeyDescription | null> {
     const { name, prefix, hash, expiresAt } = key;
     const ends = expiresAt === null ? null : time(expiresAt);
-    const values = [kind, userId, name, prefix, bytes(hash), ends, String(maxKeys)];
-    return this.#call("create_key($1, $2::bigint, $3, $4, $5::bytea, $6::timestamptz, $7::integer)", values);
+    const values = [kind, userId, name, prefix, bytes(hash), this.#now(), ends, String(maxKeys)];
+    const call = "create_key($1, $2::bigint, $3, $4, $5::bytea, $6::timestamptz, $7::timestamptz, $8::integer)";
+    return this.#call(call, values);
   }
 
   listKeys(userId: string): Promise<readonly KeyDescription[]> {

@@ -15,11 +15,19 @@ export const REFUSALS: Readonly<Record<RefusalReason, Row>> = {
   "wrong password": [401, "AUTH_REQUIRED", "wrong username or password"],
   "account disabled": [403, "PERMISSION_DENIED", "this account is disabled"],
   "second factor needed": [401, "MFA_REQUIRED", "the code of the second factor is required: send it as code"],
+  "expired challenge": [401, "TOKEN_EXPIRED", "the challenge has expired: sign in with the password again"],
+  "invalid challenge": [401, "INVALID_TOKEN", "the challenge is not valid: sign in with the password again"],
+  "wrong old password": [403, "PERMISSION_DENIED", "the old password is wrong"],
   "no session": [401, "AUTH_REQUIRED", "the session has ended: sign in again"],
   "no csrf token": [
     403,
     "PERMISSION_DENIED",
     "a request with the session's cookie needs the header X-CSRF-Token: see GET /csrf-token",
+  ],
+  "foreign page": [
+    403,
+    "PERMISSION_DENIED",
+    "a page of another origin may not do this: it must be served by this service, or be in CORS_ORIGINS",
   ],
   disagreement: [401, "VERIFICATION_FAILED", "the credentials of the request are of different callers"],
   "service key in browser": [403, "PERMISSION_DENIED", "the service key must not be used in browsers"],
@@ -28,14 +36,14 @@ export const REFUSALS: Readonly<Record<RefusalReason, Row>> = {
   busy: [503, "INTERNAL_ERROR", "too many are signing in at once: try again"],
 };
 
-/** Which scheme a client may try next. */
-const BASIC = new Set<RefusalReason>(["wrong password", "unreadable"]);
-const REALM = 'Basic realm="content-service", charset="UTF-8"';
+const BASIC = 'Basic realm="content-service", charset="UTF-8"';
 
-export function restRefusal({ reason, more: { retryAfter } }: RefusedError): RestError {
+export function restRefusal({ reason, more: { retryAfter, scheme } }: RefusedError): RestError {
   const [status, code, message] = REFUSALS[reason];
+  // Browsers ask their user for a password when they are told of Basic: only who has sent it is.
+  const isBasic = scheme === "Basic" || reason === "unreadable";
   const headers = {
-    ...(status === 401 && { "WWW-Authenticate": BASIC.has(reason) ? REALM : challengeOf(code) }),
+    ...(status === 401 && { "WWW-Authenticate": isBasic ? BASIC : challengeOf(code) }),
     ...(status === 429 && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
   };
   return new RestError({ status, code, message, headers });

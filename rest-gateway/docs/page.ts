@@ -48,6 +48,9 @@ const sources = await Promise.all([...resources, tables].map(async ({ title, bas
   const content = await response.json();
   const servers = [{ url: location.origin + base }];
   for (const parameter of Object.values(content.components?.parameters ?? {})) leaveOut(parameter);
+  const operations = Object.values(content.paths ?? {}).flatMap((item) => Object.values(item));
+  // What is at the root of the service, wherever the others are.
+  for (const operation of operations) if (operation.servers) operation.servers = [{ url: location.origin }];
   const isServed = response.ok && Object.keys(content.paths).length > 0;
   const message = response.ok ? null : (content.error ?? content).message;
   return { title, slug: title.toLowerCase().replace(" ", "-"), content, servers, authentication, isServed, message };

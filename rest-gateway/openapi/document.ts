@@ -2,12 +2,14 @@
 export type OpenApiDocument = {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly description: string; readonly version: string };
-  readonly servers: readonly { readonly url: string }[];
+  readonly servers: readonly Server[];
   readonly security: readonly SecurityRequirement[];
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
   readonly paths: Readonly<Record<string, PathItem>>;
   readonly components: Components;
 };
+
+export type Server = { readonly url: string };
 
 export type Components = {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
@@ -35,6 +37,8 @@ export type Operation = {
   /** Any of them, in place of those of the document. */
   readonly security?: readonly SecurityRequirement[];
   readonly deprecated?: boolean;
+  /** In place of that of the document. */
+  readonly servers?: readonly Server[];
 };
 
 export type Parameter = {
@@ -58,8 +62,9 @@ export type Header = { readonly description: string; readonly schema: JsonSchema
 export type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>;
 
 export type SecurityScheme = { readonly description: string } & (
-  | { readonly type: "apiKey"; readonly in: "header"; readonly name: string }
+  | { readonly type: "apiKey"; readonly in: "header" | "cookie"; readonly name: string }
   | { readonly type: "http"; readonly scheme: "bearer"; readonly bearerFormat: string }
+  | { readonly type: "http"; readonly scheme: "basic" }
 );
 
 export type JsonType = "string" | "integer" | "number" | "boolean" | "object" | "array" | "null";

@@ -8,10 +8,8 @@ export type Credentials = {
   readonly basic: BasicCredentials | null;
   /** The cookie SESSION. */
   readonly session: string | null;
-  /** `X-API-Key`, or the parameter `api_key`. */
-  readonly apiKey: string | null;
-  /** The header of the table interface. */
-  readonly apikey: string | null;
+  /** `apikey`, which is the header of the table interface, `X-API-Key`, and the parameter `api_key`. */
+  readonly keys: readonly string[];
   /** An Authorization that is neither Bearer nor Basic, or can't be read. */
   readonly isUnreadable: boolean;
 };
@@ -27,24 +25,38 @@ export function readCredentials(headers: IncomingHttpHeaders, parameter: string 
     bearer,
     basic,
     session: headers.cookie ? sessionIn(headers.cookie) : null,
-    apiKey: textOf(headers["x-api-key"]) ?? (parameter || null),
-    apikey: textOf(headers.apikey),
+    keys: keysIn(headers, parameter),
     isUnreadable: Boolean(authorization) && bearer === null && basic === null,
   };
 }
 
-const textOf = (header: string | string[] | undefined): string | null => (header ? String(header) : null);
+const NO_KEYS: readonly string[] = [];
+
+function keysIn({ apikey, "x-api-key": other }: IncomingHttpHeaders, parameter: string | null): readonly string[] {
+  if (!other && !parameter) return apikey ? [String(apikey)] : NO_KEYS;
+  return [apikey, other, parameter].filter((key) => key).map(String);
+}
+
+/** `/graphql?api_key=cs_user_…` → the key; null without one. */
+export function apiKeyIn(url = "/"): string | null {
+  const at = url.indexOf("?");
+  if (at < 0 || !url.includes("api_key", at)) return null;
+  return new URLSearchParams(url.slice(at + 1)).get("api_key") || null;
+}
 
 const SESSION = /(?:^|;)\s*SESSION=([^;]*)/;
 
 /** Of two the first counts, as for functions of the database. */
 const sessionIn = (cookies: string): string | null => SESSION.exec(cookies)?.[1]?.trim() || null;
 
-/** The name ends at the first colon. Source: RFC 7617. */
+const MAX_LENGTH = 254;
+
+/** Null for what no login can be. The name ends at the first colon. Source: RFC 7617. */
 function readBasic(authorization: string): BasicCredentials | null {
   const [, encoded] = /^Basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization) ?? [];
   if (encoded === undefined) return null;
   const text = Buffer.from(encoded, "base64").toString();
   const colon = text.indexOf(":");
-  return colon < 0 ? null : { username: text.slice(0, colon), password: text.slice(colon + 1) };
+  if (colon < 1 || colon > MAX_LENGTH || text.includes("\0") || text.includes("\ufffd")) return null;
+  return { username: text.slice(0, colon), password: text.slice(colon + 1) };
 }

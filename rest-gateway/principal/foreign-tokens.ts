@@ -38,6 +38,10 @@ export class ForeignTokens implements Verifier {
     return this.verify(token);
   }
 
+  known(token: string): Caller | null {
+    return this.#verified.known(token);
+  }
+
   #check(token: string): Caller {
     const claims = this.#verifySignature(token);
     if (claims.type === "refresh") throw new TokenError("invalid");

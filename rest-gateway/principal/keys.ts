@@ -26,10 +26,20 @@ export function secretKey(secret: string): SigningKey {
 
 /** RS256, from the PEM of a private key. */
 export function rsaKey(pem: string): SigningKey {
-  const sign = createPrivateKey(pem);
-  const verify = createPublicKey(sign);
-  return { algorithm: "RS256", sign, verify, kid: fingerprint(verify.export({ format: "der", type: "spki" })) };
+  return { ...rsaPublicKey(pem), sign: createPrivateKey(pem) };
 }
+
+/** RS256, from the PEM of a public key, or of a private one, which has both halves. */
+export function rsaPublicKey(pem: string): Key & { readonly kid: string } {
+  const verify = createPublicKey(pem);
+  return { algorithm: "RS256", verify, kid: fingerprint(verify.export({ format: "der", type: "spki" })) };
+}
+
+/** Those that were in use before; "" is none. */
+export const previousKeys = (secret: string, publicKey: string): Key[] => [
+  ...(secret === "" ? [] : [secretKey(secret)]),
+  ...(publicKey === "" ? [] : [rsaPublicKey(publicKey)]),
+];
 
 /**
  * The keys of those who sign tokens for a database that isn't ours: a secret, a JSON Web Key or a set of them, or else the

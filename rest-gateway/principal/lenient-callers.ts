@@ -1,12 +1,24 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { type Caller, nobody } from "../../db/caller.ts";
-import { readCredentials } from "./credentials.ts";
-import { RefusedError } from "./refused.ts";
+import { ApiError, type Code } from "../../db/errors.ts";
+import { restRefusal } from "../conventions/refused.ts";
+import { apiKeyIn } from "./credentials.ts";
+import { type RefusalReason, RefusedError } from "./refused.ts";
 import { RequestCallers, type RequestCallersOptions } from "./request-callers.ts";
 
 export type LenientCallersOptions = Omit<RequestCallersOptions, "needsKey" | "refusal"> & {
   readonly anonymousRole: string;
 };
+
+/** What is not about a credential that is missing or bad: the request is refused as on every other interface. */
+const REFUSED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
+  "no csrf token",
+  "foreign page",
+  "disagreement",
+  "service key in browser",
+  "too many attempts",
+  "busy",
+]);
 
 /** Who sends a request to GraphQL, where a credential that is not good makes nobody of its sender. Source: the contract. */
 export class LenientCallers {
@@ -18,15 +30,24 @@ export class LenientCallers {
     this.#anonymousRole = anonymousRole;
   }
 
+  /** Throws, or rejects with, ApiError. */
   of(request: IncomingMessage): Caller | Promise<Caller> {
-    return this.#orNobody(() => this.#callers.of(request));
+    return this.#orNobody(() => this.#callers.of(request, apiKeyIn(request.url)));
   }
 
-  /** By what stands for the header Authorization in a message. */
-  saying(authorization: unknown, request: IncomingMessage): Caller | Promise<Caller> {
-    if (authorization !== null && typeof authorization !== "string") return nobody(this.#anonymousRole, "invalid");
-    const credentials = readCredentials({ authorization: authorization ?? undefined });
-    return this.#orNobody(() => this.#callers.ofCredentials(credentials, request));
+  /**
+   * By the headers of a WebSocket and what its `connection_init` says: `{ Authorization: "Bearer …" }`, `apikey` or
+   * `X-API-Key` in any case, which take the place of the header of that name. Throws, or rejects with, ApiError.
+   */
+  ofSocket(request: IncomingMessage, said: Readonly<Record<string, unknown>>): Caller | Promise<Caller> {
+    const headers: IncomingHttpHeaders = { ...request.headers };
+    for (const [name, value] of Object.entries(said)) {
+      const header = name.toLowerCase();
+      if (!SAID.has(header)) continue;
+      if (value !== null && typeof value !== "string") return nobody(this.#anonymousRole, "invalid");
+      headers[header] = value ?? undefined;
+    }
+    return this.#orNobody(() => this.#callers.ofSocket(request, headers));
   }
 
   #orNobody(resolve: () => Caller | Promise<Caller>): Caller | Promise<Caller> {
@@ -40,7 +61,23 @@ export class LenientCallers {
 
   #nobody(error: unknown): Caller {
     if (!(error instanceof RefusedError)) throw error;
+    if (REFUSED.has(error.reason)) throw asApiError(error);
     const isExpired = error.reason === "expired token" || error.reason === "expired key";
     return nobody(this.#anonymousRole, isExpired ? "expired" : "invalid");
   }
+}
+
+const SAID: ReadonlySet<string> = new Set(["authorization", "apikey", "x-api-key"]);
+
+const CODES: Readonly<Record<number, Code>> = {
+  401: "AUTH_REQUIRED",
+  403: "PERMISSION_DENIED",
+  429: "RATE_LIMITED",
+  503: "INTERNAL_ERROR",
+};
+
+function asApiError(error: RefusedError): ApiError {
+  const { status, message } = restRefusal(error).problem;
+  const { retryAfter } = error.more;
+  return new ApiError({ status, code: CODES[status]!, message, ...(retryAfter !== undefined && { retryAfter }) });
 }

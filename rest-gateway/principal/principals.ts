@@ -1,20 +1,25 @@
 import { type Caller, nobody } from "../../db/caller.ts";
-import type { Account, FoundKey, Session } from "../auth/store.ts";
-import type { Credentials } from "./credentials.ts";
+import type { AccountState, FoundKey, Session } from "../auth/store.ts";
+import { callerOfAccount } from "./account-caller.ts";
+import type { BasicSignIns } from "./basic-sign-ins.ts";
+import type { BasicCredentials, Credentials } from "./credentials.ts";
 import { RefusedError } from "./refused.ts";
 import type { Remembered } from "./remembered.ts";
-import { hashOf, isOpaqueKey } from "./secrets.ts";
+import { hexHashOf, isOpaqueKey } from "./secrets.ts";
 import { TokenError, type Verifier } from "./verified-tokens.ts";
 
 /** What is looked up in the database; null where nobody signs in. */
 export type SignedIn = {
   /** By the user's id: what a token must agree with. */
-  readonly accounts: Remembered<Pick<Account, "epoch" | "role"> | null>;
+  readonly accounts: Remembered<AccountState | null>;
   /** By the SHA-256 in hex. */
   readonly keys: Remembered<FoundKey | null>;
   readonly sessions: Remembered<Session | null>;
-  /** Throws RefusedError. */
-  signInBasic(username: string, password: string, address: string): Promise<Account>;
+  /** Of this user all is asked anew. */
+  forget(userId: string): void;
+  readonly basic: BasicSignIns;
+  /** Milliseconds that a session lasts when nobody uses it. */
+  readonly sessionIdle: number;
   /** Whether the header fits the session. */
   isCsrfToken(token: string, session: string): boolean;
   onKeyUsed(id: string): void;
@@ -34,10 +39,12 @@ export type Circumstances = {
   readonly needsKey: boolean;
   /** Browsers send it; other programs don't. */
   readonly origin: string | undefined;
-  /** Whether the request may change something. */
-  readonly isUnsafe: boolean;
+  /** What must come with a session, which browsers send by themselves; null where nothing can be changed. */
+  readonly sessionNeeds: "csrf token" | "own page" | null;
   /** `X-CSRF-Token` and its other names. */
   readonly csrfToken: string | null;
+  /** Whether a page of ours sends the request, or a program. */
+  isOwnPage(): boolean;
   /** The client's address. */
   readonly address: string;
 };
@@ -57,26 +64,66 @@ export class Principals {
     this.#nobody = nobody(options.anonymousRole);
   }
 
+  /**
+   * Whose request it is, as far as that is known without a question to the database or a signature to check: a name that
+   * is equal for equal callers. Null for nobody, and for those who are new.
+   */
+  knownAs({ bearer, keys, session, basic }: Credentials, address: string): string | null {
+    const { signedIn } = this.#options;
+    const ofToken = bearer === null ? null : this.#tokenKnownAs(bearer);
+    if (ofToken !== null) return ofToken;
+    for (const key of keys) {
+      const ofKey = this.#tokenKnownAs(key);
+      if (ofKey !== null) return ofKey;
+    }
+    if (signedIn === null) return null;
+    const account = session === null ? null : signedIn.sessions.lastOf(hexHashOf(session))?.account;
+    if (account) return userName(account.id);
+    const caller = basic && signedIn.basic.known(basic, address);
+    return caller && userName(caller.claims.sub);
+  }
+
+  #tokenKnownAs(token: string): string | null {
+    const { signedIn, tokens } = this.#options;
+    if (isOpaqueKey(token)) {
+      const key = signedIn?.keys.lastOf(hexHashOf(token));
+      if (!key || key.account?.isDisabled || key.kind === "anon") return null;
+      return key.account ? userName(key.account.id) : `key ${key.id}`;
+    }
+    const caller = tokens.known(token);
+    if (caller === null || this.#isAnybody(caller)) return null;
+    const { sub, jti } = caller.claims;
+    if (typeof sub !== "string") return `key ${jti ?? caller.role}`;
+    const state = signedIn?.accounts.lastOf(sub);
+    return signedIn === null || (state && agrees(caller, state)) ? userName(sub) : null;
+  }
+
   /** Throws, or rejects with, RefusedError. What is known already is given at once, and not as a promise. */
   resolve(credentials: Credentials, circumstances: Circumstances): Caller | Promise<Caller> {
     if (credentials.isUnreadable) throw new RefusedError("unreadable");
     const found = this.#each(credentials, circumstances);
-    const isWritten = circumstances.isUnsafe && this.#isWritten(credentials, circumstances);
     const isAtHand = found.every((caller) => !(caller instanceof Promise));
-    if (isAtHand) return this.#agree(found as readonly Caller[], circumstances, isWritten);
-    return Promise.all(found).then((callers) => this.#agree(callers, circumstances, isWritten));
+    if (isAtHand) return this.#agree(found as readonly Caller[], credentials, circumstances);
+    return Promise.all(found).then((callers) => this.#agree(callers, credentials, circumstances));
+  }
+
+  /** Whether a user may still do what he could do as this caller: he may have signed out since, but not lost his role. */
+  async isStill({ role, claims: { sub } }: Caller): Promise<boolean> {
+    const { signedIn } = this.#options;
+    if (signedIn === null || typeof sub !== "string") return true;
+    return (await signedIn.accounts.of(sub))?.role === role;
   }
 
   #each(credentials: Credentials, circumstances: Circumstances): (Caller | Promise<Caller>)[] {
-    const { bearer, basic, session, apiKey, apikey } = credentials;
-    if (circumstances.needsKey && apikey === null && apiKey === null) throw new RefusedError("no key");
+    const { bearer, basic, session, keys } = credentials;
+    if (circumstances.needsKey && keys.length === 0) throw new RefusedError("no key");
     const found: (Caller | Promise<Caller>)[] = [];
     try {
-      if (apikey !== null) found.push(this.#callerOfKey(apikey));
-      if (apiKey !== null) found.push(this.#callerOfKey(apiKey));
+      for (const key of keys) found.push(this.#callerOfKey(key));
       if (bearer !== null) found.push(this.#callerOfBearer(bearer));
-      if (basic !== null) found.push(this.#callerOfBasic(basic.username, basic.password, circumstances.address));
       if (session !== null) found.push(this.#callerOfSession(session));
+      // The last: a password is not tried beside what is bad already.
+      if (basic !== null) found.push(this.#callerOfBasic(basic, circumstances.address));
     } catch (error) {
       // Nobody waits for those that are being looked up any more.
       for (const caller of found) if (caller instanceof Promise) caller.catch(() => {});
@@ -86,11 +133,15 @@ export class Principals {
   }
 
   /** The strongest of them; somebody is stronger than everybody. */
-  #agree(callers: readonly Caller[], { origin, isUnsafe }: Circumstances, isWritten: boolean): Caller {
+  #agree(callers: readonly Caller[], credentials: Credentials, circumstances: Circumstances): Caller {
     let agreed: Caller | null = null;
     for (const caller of callers) {
-      if (origin && caller.role === "service_role") throw new RefusedError("service key in browser");
-      if (this.#isAnybody(caller)) continue;
+      if (circumstances.origin && caller.role === "service_role") throw new RefusedError("service key in browser");
+      if (this.#isAnybody(caller)) {
+        // Who sends the key for everybody in the stronger place wants to be no more than that.
+        if (agreed?.role === "service_role") throw new RefusedError("disagreement");
+        continue;
+      }
       if (agreed !== null && (agreed.role !== caller.role || agreed.claims.sub !== caller.claims.sub)) {
         throw new RefusedError("disagreement");
       }
@@ -99,14 +150,16 @@ export class Principals {
     }
     const caller = agreed ?? callers[0] ?? this.#nobody;
     if (caller.role === "") throw new RefusedError("anonymous off");
-    if (isUnsafe && !isWritten && caller.credential?.kind === "session") throw new RefusedError("no csrf token");
+    if (caller.credential?.kind === "session") this.#refuseForgery(credentials, circumstances);
     return caller;
   }
 
-  /** Whether the request bears the token that only those know who may read our answers; a cookie is sent by itself. */
-  #isWritten({ session }: Credentials, { csrfToken }: Circumstances): boolean {
-    const { signedIn } = this.#options;
-    return session !== null && csrfToken !== null && signedIn?.isCsrfToken(csrfToken, session) === true;
+  /** A cookie alone does not tell who wrote the request. */
+  #refuseForgery({ session }: Credentials, { sessionNeeds, csrfToken, isOwnPage }: Circumstances): void {
+    if (sessionNeeds === "own page" && !isOwnPage()) throw new RefusedError("foreign page");
+    if (sessionNeeds !== "csrf token") return;
+    const isWritten = csrfToken !== null && this.#options.signedIn!.isCsrfToken(csrfToken, session!);
+    if (!isWritten) throw new RefusedError("no csrf token");
   }
 
   #isAnybody({ role, claims }: Caller): boolean {
@@ -131,7 +184,7 @@ export class Principals {
   #callerOfOpaqueKey(key: string, reason: "bad key" | "bad token"): Caller | Promise<Caller> {
     const { signedIn } = this.#options;
     if (signedIn === null) throw new RefusedError(reason);
-    const hash = hashOf(key).toString("hex");
+    const hash = hexHashOf(key);
     const found = signedIn.keys.of(hash);
     return found instanceof Promise
       ? found.then((known) => this.#keyCaller(known, hash, reason, signedIn))
@@ -153,29 +206,28 @@ export class Principals {
     return { role, claims: { role }, expiresAt, refused: null, credential };
   }
 
-  async #callerOfBasic(username: string, password: string, address: string): Promise<Caller> {
+  #callerOfBasic(basic: BasicCredentials, address: string): Caller | Promise<Caller> {
     const { signedIn } = this.#options;
     if (signedIn === null) throw new RefusedError("unreadable");
-    const account = await signedIn.signInBasic(username, password, address);
-    return { ...callerOfAccount(account), credential: { kind: "basic", id: null } };
+    return signedIn.basic.callerOf(basic, address);
   }
 
   #callerOfSession(id: string): Caller | Promise<Caller> {
     const { signedIn } = this.#options;
     // Cookies of other services on this host are none of ours.
     if (signedIn === null) return this.#nobody;
-    const hash = hashOf(id).toString("hex");
+    const hash = hexHashOf(id);
     const found = signedIn.sessions.of(hash);
     return found instanceof Promise
-      ? found.then((known) => this.#sessionCaller(known, hash))
-      : this.#sessionCaller(found, hash);
+      ? found.then((known) => this.#sessionCaller(known, hash, signedIn))
+      : this.#sessionCaller(found, hash, signedIn);
   }
 
-  #sessionCaller(session: Session | null, hash: string): Caller {
+  #sessionCaller(session: Session | null, hash: string, { clock, sessionIdle }: SignedIn): Caller {
     if (session === null) throw new RefusedError("no session");
     return this.#sessionCallers.of(session, () => ({
       ...callerOfAccount(session.account),
-      expiresAt: Date.parse(session.expiresAt),
+      expiresAt: Math.min(Date.parse(session.expiresAt), clock() + sessionIdle),
       credential: { kind: "session", id: hash },
     }));
   }
@@ -192,17 +244,13 @@ class OncePer<From extends object, Made> {
   }
 }
 
-/** The claims of a token that the account would have been given. */
-export const callerOfAccount = ({ id, name, role, permissions }: Account): Caller => ({
-  role,
-  claims: { sub: id, name, role, permissions },
-  expiresAt: null,
-  refused: null,
-});
+const userName = (id: unknown) => `user ${id}`;
 
-function agreeing(caller: Caller, state: Pick<Account, "epoch" | "role"> | null): Caller {
-  const { epoch = 0 } = caller.claims;
-  if (state === null || state.epoch !== epoch || state.role !== caller.role) throw new RefusedError("revoked token");
+const agrees = ({ role, claims: { epoch = 0 } }: Caller, state: AccountState) =>
+  state.epoch === epoch && state.role === role;
+
+function agreeing(caller: Caller, state: AccountState | null): Caller {
+  if (state === null || !agrees(caller, state)) throw new RefusedError("revoked token");
   return caller;
 }
 

@@ -11,9 +11,16 @@ export type RefusalReason =
   | "wrong password"
   | "account disabled"
   | "second factor needed"
+  | "expired challenge"
+  /** Or one of an account that has changed since. */
+  | "invalid challenge"
+  /** Of a user who is signed in already, and has to show that he still is who he was. */
+  | "wrong old password"
   | "no session"
   /** A cookie alone does not tell who wrote the request. */
   | "no csrf token"
+  /** Browsers send the cookie to WebSockets too, and no token with it. */
+  | "foreign page"
   | "disagreement"
   | "service key in browser"
   | "anonymous off"
@@ -35,6 +42,8 @@ export class RefusedError extends Error {
 export type RefusalDetail = {
   /** Seconds, of "too many attempts". */
   readonly retryAfter?: number;
+  /** That of the header, of "wrong password". */
+  readonly scheme?: "Basic";
   /** Whose second factor is needed. */
   readonly account?: { readonly id: string; readonly epoch: number };
 };

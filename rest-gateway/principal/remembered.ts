@@ -3,7 +3,7 @@ const MAX_KNOWN = 50_000;
 export type RememberedOptions<Value> = {
   ask(key: string): Promise<Value>;
   /** Milliseconds that an answer is good for, however quiet the database is; Infinity until it tells of a change. */
-  readonly goodFor: number;
+  goodFor(value: Value): number;
   readonly clock: () => number;
 };
 
@@ -27,6 +27,11 @@ export class Remembered<Value> {
     const known = this.#known.get(key);
     if (known !== undefined && known.until > this.#options.clock()) return known.value;
     return this.#ask(key);
+  }
+
+  /** What was answered last, if that is known: it may be out of date by some seconds. */
+  lastOf(key: string): Value | undefined {
+    return this.#known.get(key)?.value;
   }
 
   forget(key: string): void {
@@ -65,7 +70,7 @@ export class Remembered<Value> {
 
   #remember(key: string, value: Value): void {
     if (this.#known.size >= MAX_KNOWN) this.#known.delete(this.#known.keys().next().value as string);
-    const { goodFor, clock } = this.#options;
-    this.#known.set(key, { value, until: clock() + goodFor });
+    const { clock } = this.#options;
+    this.#known.set(key, { value, until: clock() + this.#options.goodFor(value) });
   }
 }

@@ -1,15 +1,17 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { AddressReader } from "../../http/address.ts";
 import { csrfTokenIn } from "../auth/csrf.ts";
-import { type Credentials, readCredentials } from "./credentials.ts";
-import type { Principals } from "./principals.ts";
+import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
+import type { Circumstances, Principals } from "./principals.ts";
 import { RefusedError } from "./refused.ts";
 
 export type RequestCallersOptions = {
   readonly principals: Principals;
   readonly addressOf: AddressReader;
   readonly needsKey: boolean;
+  /** Whether a page of ours sends a request, or a program; where it is not given nobody has a session. */
+  sentByOwnPage?(headers: IncomingHttpHeaders): boolean;
   /** What the interface says of a refusal. */
   refusal(error: RefusedError): Error;
 };
@@ -26,19 +28,29 @@ export class RequestCallers {
 
   /** `apiKey` is the parameter `api_key`. Throws, or rejects with, what the interface says of a refusal. */
   of(request: IncomingMessage, apiKey: string | null = null): Caller | Promise<Caller> {
-    return this.ofCredentials(readCredentials(request.headers, apiKey), request);
+    const { headers, method = "GET" } = request;
+    return this.#resolve(readCredentials(headers, apiKey), request, SAFE_METHODS.has(method) ? null : "csrf token");
   }
 
-  /** The same with credentials that came otherwise than in the headers. */
-  ofCredentials(credentials: Credentials, request: IncomingMessage): Caller | Promise<Caller> {
-    const { principals, addressOf, needsKey } = this.#options;
-    const { headers, method = "GET" } = request;
+  /** Who opens a WebSocket, over which everything can be changed; `headers` are its own, and what else it has said. */
+  ofSocket(request: IncomingMessage, headers: IncomingHttpHeaders): Caller | Promise<Caller> {
+    return this.#resolve(readCredentials(headers, apiKeyIn(request.url)), request, "own page");
+  }
+
+  #resolve(
+    credentials: Credentials,
+    request: IncomingMessage,
+    sessionNeeds: Circumstances["sessionNeeds"],
+  ): Caller | Promise<Caller> {
+    const { principals, addressOf, needsKey, sentByOwnPage } = this.#options;
+    const { headers } = request;
     try {
       const caller = principals.resolve(credentials, {
         needsKey,
         origin: headers.origin,
-        isUnsafe: !SAFE_METHODS.has(method),
-        csrfToken: csrfTokenIn(headers),
+        sessionNeeds,
+        csrfToken: csrfTokenIn(request),
+        isOwnPage: () => sentByOwnPage?.(headers) === true,
         address: addressOf(request),
       });
       return caller instanceof Promise ? caller.catch((error) => this.#refuse(error)) : caller;

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 
 /** `cs_user_…`: a key of ours that stands in the database as its hash. */
 const OPAQUE_KEY = /^cs_(?:user|anon|service)_[A-Za-z0-9_-]{32,128}$/;
@@ -9,7 +9,10 @@ const SECRET_BYTES = 32;
 export const isOpaqueKey = (text: string): boolean => text.startsWith("cs_") && OPAQUE_KEY.test(text);
 
 /** Secrets are long and random: a fast hash is enough for them. */
-export const hashOf = (secret: string): Buffer => createHash("sha256").update(secret).digest();
+export const hashOf = (secret: string): Buffer => hash("sha256", secret, "buffer");
+
+/** The same in hex, by which it is looked up. */
+export const hexHashOf = (secret: string): string => hash("sha256", secret, "hex");
 
 /** 256 random bits. */
 export const newSecret = (): string => randomBytes(SECRET_BYTES).toString("base64url");

@@ -3,6 +3,7 @@ import { IDLE_SECONDS } from "../auth/cookie.ts";
 import type { CsrfTokens } from "../auth/csrf.ts";
 import type { SignIn } from "../auth/sign-in.ts";
 import type { AccountState, AuthStore, Clock, FoundKey, Session } from "../auth/store.ts";
+import { BasicSignIns } from "./basic-sign-ins.ts";
 import type { SignedIn } from "./principals.ts";
 import { Remembered } from "./remembered.ts";
 
@@ -20,30 +21,39 @@ export type SignedInOptions = {
 
 /** What the database knows of principals, remembered until it tells of a change. */
 export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: SignedInOptions): SignedIn {
-  const forever = { goodFor: Number.POSITIVE_INFINITY, clock };
+  const forever = { goodFor: () => Number.POSITIVE_INFINITY, clock };
   const accounts = new Remembered<AccountState | null>({ ...forever, ask: (id) => store.accountState(id) });
   const keys = new Remembered<FoundKey | null>({ ...forever, ask: (hash) => store.findKey(Buffer.from(hash, "hex")) });
   const sessions = new Remembered<Session | null>({
-    goodFor: SEEN_FOR,
+    // Not beyond its end.
+    goodFor: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
     ask: (hash) => store.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
   });
+  const forget = (userId: string) => {
+    const isOfUser = (value: FoundKey | Session | null) => value?.account?.id === userId;
+    accounts.forget(userId);
+    keys.forgetWhere(isOfUser);
+    sessions.forgetWhere(isOfUser);
+  };
   changes.onPrincipalChange((change) => {
     if (change === "lost" || change === "back") {
       for (const each of [accounts, keys, sessions]) each.listen(change === "back");
-    } else if ("user" in change) {
-      const isOfUser = (value: FoundKey | Session | null) => value?.account?.id === change.user;
-      accounts.forget(change.user);
-      keys.forgetWhere(isOfUser);
-      sessions.forgetWhere(isOfUser);
-    } else if ("session" in change) sessions.forget(change.session);
+    } else if ("user" in change) forget(change.user);
+    else if ("session" in change) sessions.forget(change.session);
     else keys.forget(change.key);
   });
   return {
     accounts,
     keys,
     sessions,
-    signInBasic: (username, password, address) => signIn.account({ username, password, code: null }, address),
+    forget,
+    basic: new BasicSignIns({
+      accounts,
+      clock,
+      signIn: (credentials, address) => signIn.account({ ...credentials, code: null }, address),
+    }),
+    sessionIdle: IDLE_SECONDS * 1000,
     isCsrfToken: (token, session) => csrf.isOf(token, session),
     onKeyUsed,
     clock,

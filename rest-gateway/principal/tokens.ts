@@ -78,15 +78,21 @@ export class Tokens implements Verifier {
     this.#anonymousRole = anonymousRole;
   }
 
-  issuePair(user: TokenUser): TokenPair {
+  /** `refreshToken` is a new one, unless it was issued before. */
+  issuePair(user: TokenUser, refreshToken = this.issueRefresh(user.id)): TokenPair {
     const { name, role, permissions, epoch = 0 } = user;
     const claims = { name, role, permissions, epoch };
     return {
       accessToken: this.#sign({ ...claims, type: "access" }, ACCESS_SECONDS, user.id),
-      refreshToken: this.#sign({ type: "refresh" }, REFRESH_SECONDS, user.id),
+      refreshToken,
       expiresIn: ACCESS_SECONDS,
       tokenType: "Bearer",
     };
+  }
+
+  /** The half of a pair that is spent for the next. */
+  issueRefresh(userId: string): string {
+    return this.#sign({ type: "refresh" }, REFRESH_SECONDS, userId);
   }
 
   /** What shows that somebody has given the right password, and lacks the code of his second factor. */
@@ -100,9 +106,13 @@ export class Tokens implements Verifier {
     return { userId: String(sub), epoch: Number(epoch) };
   }
 
-  /** Throws TokenError for what is no refresh token of ours; whether it is still good the database knows. */
-  verifyRefresh(token: string): void {
-    this.#claimsOf(token, "refresh");
+  /**
+   * Whose refresh token it is; null for a token of ours that is another one. Throws TokenError for what is none of ours;
+   * whether it is still good the database knows.
+   */
+  verifyRefresh(token: string): string | null {
+    const { type, sub } = (this.#verify(token) ?? {}) as { readonly type?: unknown; readonly sub?: unknown };
+    return type === "refresh" ? String(sub) : null;
   }
 
   /** A key for programs: public for `anon`, secret for `service_role`. */
@@ -118,6 +128,10 @@ export class Tokens implements Verifier {
     const caller = this.verify(token);
     if (!KEY_ROLES.has(caller.claims.role as string)) throw new TokenError("invalid");
     return caller;
+  }
+
+  known(token: string): Caller | null {
+    return this.#verified.known(token);
   }
 
   /** Public keys for others who verify our tokens; none when they are signed with a secret. */
@@ -185,5 +199,5 @@ function isComplete(claims: unknown): claims is Claims {
   const { exp, role, sub, type } = claims as Record<string, unknown>;
   if (typeof exp !== "number" || typeof role !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(role)) return false;
   if (KEY_ROLES.has(role)) return type === undefined;
-  return type === "access" && typeof sub === "string" && /^[0-9]{1,18}$/.test(sub);
+  return type === "access" && typeof sub === "string" && /^[1-9][0-9]{0,17}$/.test(sub);
 }

@@ -9,11 +9,13 @@ export class TokenError extends Error {
   }
 }
 
-/** Tells who the caller with a token is. Both throw TokenError. */
+/** Tells who the caller with a token is. The first two throw TokenError. */
 export type Verifier = {
   verify(token: string): Caller;
   /** The same for what stands in the header `apikey`. */
   verifyKey(token: string): Caller;
+  /** The same of a token that was verified before and has not ended; null for every other. */
+  known(token: string): Caller | null;
 };
 
 const MAX_CACHED = 10_000;
@@ -34,6 +36,11 @@ export class VerifiedTokens {
     if (known.expiresAt === null || known.expiresAt > Date.now()) return known;
     this.#callers.delete(token);
     throw new TokenError("expired");
+  }
+
+  known(token: string): Caller | null {
+    const known = this.#callers.get(token);
+    return known && (known.expiresAt === null || known.expiresAt > Date.now()) ? known : null;
   }
 
   #remember(token: string, caller: Caller): Caller {

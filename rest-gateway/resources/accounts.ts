@@ -1,9 +1,10 @@
-import type { NewUser } from "../auth/register.ts";
+import type { IncomingMessage } from "node:http";
+import type { NewUser } from "../auth/registration.ts";
 import type { AccountInput } from "./parse/account.ts";
 import type { ResourceRequest } from "./request.ts";
 
-/** Makes a user with an account to sign in with, and gives the id. */
-export type Register = (user: NewUser, password: string) => Promise<string>;
+/** Makes a user with an account to sign in with, and gives the id. Rejects with RestError where that has to wait. */
+export type Register = (user: NewUser, password: string, request: IncomingMessage) => Promise<string>;
 
 /** The user that a `POST /users` with a password describes. */
 export function newUserOf({ operation, values }: ResourceRequest, { username }: AccountInput): NewUser {

@@ -154,7 +154,7 @@ export class ResourceInterface {
     if (account === null || register === null) {
       return answer(request, await this.#runner.run(request, identity, signal), address, parameters);
     }
-    const id = await register(newUserOf(request, account), account.password).catch(async (error) => {
+    const id = await register(newUserOf(request, account), account.password, sent).catch(async (error) => {
       throw await this.#runner.explained(error, request, identity);
     });
     const reading = readingOf(request, id);

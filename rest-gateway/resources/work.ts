@@ -1,6 +1,7 @@
 import type { RestAnswer } from "../conventions/answer.ts";
 import type { NewTask } from "../tasks/performer.ts";
 import type { Exchange } from "./exchange.ts";
+import { CREDENTIALS } from "./parse/parameters.ts";
 import type { ResourceRequest } from "./request.ts";
 
 export type AcceptsTasks = {
@@ -25,15 +26,20 @@ export function workOf({ request, caller, parsed }: Exchange, body: Buffer | nul
   return {
     kind: "resource",
     caller: caller!,
-    request: { method, url: withoutKey(url), headers: Object.fromEntries(kept), body: body?.toString() ?? null },
+    request: {
+      method,
+      url: withoutCredentials(url),
+      headers: Object.fromEntries(kept),
+      body: body?.toString() ?? null,
+    },
     rows,
   };
 }
 
 /** A credential in the address is none of those who look at tasks. */
-function withoutKey(url: string): string {
+function withoutCredentials(url: string): string {
   const [path = "", search = ""] = url.split("?", 2);
   const parameters = new URLSearchParams(search);
-  parameters.delete("api_key");
+  for (const name of CREDENTIALS) parameters.delete(name);
   return parameters.size === 0 ? path : `${path}?${parameters}`;
 }

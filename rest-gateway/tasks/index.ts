@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import type { Caller } from "../../db/caller.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
 import type { Database } from "../../db/database.ts";
@@ -36,6 +37,8 @@ export type TaskOptions = {
   readonly logins: Pick<Logins, "data" | "service">;
   /** A direct connection string of the login that may become tasks_owner. */
   readonly url: string;
+  /** Whether somebody may still do what he could do when he asked for it. */
+  isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
   readonly onConnectionError: (error: Error) => void;
 };
@@ -57,7 +60,8 @@ export type Tasks = {
 /** Connections besides those of running tasks: LISTEN, and what is noted of tasks. */
 const MORE_CONNECTIONS = 2;
 
-export function createTasks({ settings, database, logins, url, log, onConnectionError }: TaskOptions): Tasks {
+export function createTasks(options: TaskOptions): Tasks {
+  const { settings, database, logins, url, isStillCaller, log, onConnectionError } = options;
   const { taskConcurrency: concurrency, taskMaxPending: maxPending } = settings;
   const performers = new Map<TaskKind, Performer>();
   const store = new TaskStore(database);
@@ -70,6 +74,7 @@ export function createTasks({ settings, database, logins, url, log, onConnection
     performers,
     transactionsFor: (role) => (role === "service_role" ? work.service : work.data),
     statementTimeout: settings.taskTimeout,
+    isStillCaller,
     log,
   });
   const { taskRetention: retention, drainTimeout } = settings;

@@ -24,3 +24,9 @@ export const tooManyTasks = (max: number) =>
   error(429, "RATE_LIMITED", `${max} tasks have not ended yet: wait for one, or cancel it`, {
     headers: { "Retry-After": RETRY_SECONDS },
   });
+
+export const CALLER_HAS_CHANGED: RestProblem = {
+  status: 403,
+  code: "PERMISSION_DENIED",
+  message: "the account of who has asked for it is disabled, or has another role now",
+};

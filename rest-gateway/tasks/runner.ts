@@ -1,11 +1,12 @@
 import type { Logger } from "pino";
-import type { Identity } from "../../db/caller.ts";
+import type { Caller, Identity } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
 import { internalError } from "../../db/errors.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import { problemBody, restProblemOf } from "../conventions/problem.ts";
 import { CHECK_CLIENT, type Ledger, type Run } from "./ledger.ts";
 import type { Performer, TaskKind } from "./performer.ts";
+import { CALLER_HAS_CHANGED } from "./problem.ts";
 import { Watch } from "./watch.ts";
 
 export type RunnerOptions = {
@@ -15,6 +16,8 @@ export type RunnerOptions = {
   transactionsFor(role: string): Transactions;
   /** Milliseconds until Postgres ends a statement of the work; 0 is never. */
   readonly statementTimeout: number;
+  /** Whether somebody may still do what he could do when he asked for it. */
+  isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
 };
 
@@ -48,10 +51,17 @@ export class TaskRunner {
     if (run.attempts > MAX_ATTEMPTS)
       return this.#giveUp(run, new Error("the service ended each time that it ran this task"));
     try {
+      if (!(await this.#options.isStillCaller(run.task.caller))) return await this.#refuse(run);
       await this.#work(run, stopping);
     } catch (error) {
       await this.#settle(run, error, stopping);
     }
+  }
+
+  /** The rights of the time when the task was accepted are worth nothing any more. */
+  async #refuse(run: Run): Promise<void> {
+    const body = JSON.parse(problemBody(CALLER_HAS_CHANGED, run.task.id));
+    await this.#options.ledger.fail(run, errorOf({ status: CALLER_HAS_CHANGED.status, body }));
   }
 
   /** The steps and the end of the task are one transaction: either both are there or none. */

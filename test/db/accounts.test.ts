@@ -6,41 +6,43 @@ const inTransaction = useTransactions();
 const HASH = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
 
 test.each([
-  ["ada", { user_id: 1, name: "Ada Lovelace", role: "authenticated", permissions: [], disabled: false }],
-  ["ADA", { user_id: 1 }],
-  ["ada@example.com", { user_id: 1 }],
-  ["Ada@Example.COM", { user_id: 1 }],
-  ["admin", { user_id: 3, role: "admin", disabled: false }],
-  ["carol", { user_id: 4, role: "authenticated", disabled: true }],
+  [
+    "ada",
+    { id: "1", username: "ada", name: "Ada Lovelace", role: "authenticated", permissions: [], isDisabled: false },
+  ],
+  ["ADA", { id: "1" }],
+  ["ada@example.com", { id: "1", username: "ada" }],
+  ["Ada@Example.COM", { id: "1" }],
+  ["admin", { id: "3", role: "admin", isDisabled: false, epoch: 0, hasFactor: false }],
+  ["carol", { id: "4", role: "authenticated", isDisabled: true }],
 ])("find_account(%j) is %j", (login, account) =>
   inTransaction(async (db) => {
-    const found = await db.owner.callAll("auth_api.find_account", login);
-    expect(found).toEqual([expect.objectContaining(account)]);
-    expect(found[0].password_hash).toMatch(/^\$argon2id\$/);
+    const found = await db.owner.call("auth_api.find_account", login);
+    expect(found).toMatchObject(account);
+    expect(found.passwordHash).toMatch(/^\$argon2id\$/);
   }),
 );
 
 test.each(["nobody", "", null, "ada%", " ada", "Ada Lovelace"])("find_account(%j) finds nobody", (login) =>
-  inTransaction(async (db) => {
-    expect(await db.owner.callAll("auth_api.find_account", login)).toEqual([]);
-  }),
+  inTransaction(async (db) => expect(await db.owner.call("auth_api.find_account", login)).toBeNull()),
 );
 
 test("find_account finds nobody for a user without an account", () =>
   inTransaction(async (db) => {
     await db.users("Dora");
-    expect(await db.owner.callAll("auth_api.find_account", "dora@test.example")).toEqual([]);
+    expect(await db.owner.call("auth_api.find_account", "dora@test.example")).toBeNull();
   }));
 
 test("find_account finds an account without a username by the e-mail, by the new one when it changes", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
-    const find = (login: string) => db.owner.callAll("auth_api.find_account", login);
-    expect(await find("Dora@test.example")).toMatchObject([{ user_id: dora!.id }]);
+    const find = (login: string) => db.owner.call("auth_api.find_account", login);
+    const told = { id: String(dora!.id), username: "dora@test.example" };
+    expect(await find("Dora@test.example")).toMatchObject(told);
     await db.as(dora!).rows("update users set email = 'other@test.example' where id = $1", dora!.id);
-    expect(await find("other@test.example")).toMatchObject([{ user_id: dora!.id }]);
-    expect(await find("dora@test.example")).toEqual([]);
+    expect(await find("other@test.example")).toMatchObject({ ...told, username: "other@test.example" });
+    expect(await find("dora@test.example")).toBeNull();
   }));
 
 test("find_account looks into the indexes", () =>
@@ -72,7 +74,7 @@ test("register makes a user and his account, and gives the id", () =>
     const account = await db.owner.row("select * from auth_private.accounts where user_id = $1", id);
     expect(account).toMatchObject({ username: "dora", password_hash: HASH, role: "authenticated", permissions: [] });
     for (const login of ["dora", "DORA", "dora@test.example"])
-      expect(await db.owner.callAll("auth_api.find_account", login)).toMatchObject([{ user_id: id, disabled: false }]);
+      expect(await db.owner.call("auth_api.find_account", login)).toMatchObject({ id: String(id), isDisabled: false });
   }));
 
 test.each([null, "Dora@test.example", "dora@TEST.example"])(
@@ -127,30 +129,50 @@ test("nobody's e-mail becomes somebody else's username: a name has no @, an e-ma
     expect(await db.owner.outcome(text)).toBe("23514");
   }));
 
-test("keep_refresh_token remembers the token by its hash", () =>
-  inTransaction(async (db) => {
-    const hash = Buffer.alloc(32, 7);
-    await db.owner.call("auth_api.keep_refresh_token", 1, hash, "2100-01-01T00:00:00Z");
-    const text = "select user_id, expires_at from auth_private.refresh_tokens where token_hash = $1";
-    expect(await db.owner.rows(text, hash)).toEqual([{ user_id: 1, expires_at: new Date("2100-01-01T00:00:00Z") }]);
-  }));
-
 test.each([
-  ["a hash that is no SHA-256", 1, Buffer.alloc(31), { code: "23514", constraint: "refresh_tokens_token_hash_length" }],
-  ["a user without an account", 7000, Buffer.alloc(32), { code: "23503", constraint: "refresh_tokens_user_id_fkey" }],
-  ["no user", null, Buffer.alloc(32), { code: "23502", column: "user_id" }],
-])("keep_refresh_token refuses %s", (_what, user, hash, error) =>
+  ["role = 'admin'", 1],
+  ["permissions = '{reports}'", 1],
+  ["password_hash = password_hash || 'x'", 1],
+  ["disabled_at = now()", 1],
+  ["username = 'lovelace'", 0],
+  ["role = role, password_hash = password_hash", 0],
+])("a change of an account, %s, moves its epoch by %d", (change, by) =>
   inTransaction(async (db) => {
-    const kept = db.owner.call("auth_api.keep_refresh_token", user, hash, "2100-01-01T00:00:00Z");
-    await expect(kept).rejects.toMatchObject(error);
+    await db.owner.rows(`update auth_private.accounts set ${change} where user_id = 1`);
+    const [account] = await db.owner.rows("select epoch from auth_private.accounts where user_id = 1");
+    expect(account).toEqual({ epoch: by });
   }),
 );
 
-test("keep_refresh_token keeps a token once", () =>
+test("end_epoch moves it too, and account_state tells it, unless the account is disabled", () =>
   inTransaction(async (db) => {
-    const keep = () => db.owner.call("auth_api.keep_refresh_token", 1, Buffer.alloc(32), "2100-01-01T00:00:00Z");
-    await keep();
-    await expect(keep()).rejects.toMatchObject({ code: "23505" });
+    await db.owner.call("auth_api.end_epoch", 1);
+    expect(await db.owner.call("auth_api.account_state", 1)).toEqual({ epoch: 1, role: "authenticated" });
+    expect(await db.owner.call("auth_api.account_state", 4)).toBeNull();
+    expect(await db.owner.call("auth_api.account_state", 7000)).toBeNull();
+  }));
+
+test("change_password replaces the hash that the caller knows, and gives the account as it is then", () =>
+  inTransaction(async (db) => {
+    const { passwordHash } = await db.owner.call("auth_api.find_account", "ada");
+    const change = (user: number, old: string) =>
+      db.owner.call("auth_api.change_password", user, old, HASH, "203.0.113.7");
+    expect(await change(1, HASH)).toBeNull();
+    expect(await change(4, passwordHash)).toBeNull();
+    expect(await change(1, passwordHash)).toMatchObject({ id: "1", passwordHash: HASH, epoch: 1 });
+    expect(await change(1, passwordHash)).toBeNull();
+    const text = "select event, user_id, host(address) as address from security_events";
+    expect(await db.owner.rows(text)).toEqual([{ event: "password_changed", user_id: 1, address: "203.0.113.7" }]);
+  }));
+
+test("an account is gone with its user, and so is all that was issued to it", () =>
+  inTransaction(async (db) => {
+    const [dora] = await db.users("Dora");
+    await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
+    await db.owner.call("auth_api.start_tokens", dora!.id, 0, Buffer.alloc(32), "2100-01-01T00:00:00Z");
+    await db.as(dora!).rows("delete from users where id = $1", dora!.id);
+    expect(await db.owner.rows("select from auth_private.token_families")).toEqual([]);
+    expect(await db.owner.rows("select from auth_private.refresh_tokens")).toEqual([]);
   }));
 
 test.each([
@@ -186,7 +208,11 @@ test.each([
   "update auth_private.accounts set role = 'admin'",
   "truncate auth_private.refresh_tokens",
   "select auth_api.find_account('ada')",
-  "select auth_api.keep_refresh_token(1, sha256('token'), now())",
+  "select auth_api.start_tokens(1, 0, sha256('token'), now())",
+  "select auth_api.change_password(1, 'x', 'y', null)",
+  "select auth_api.purge(now(), '0', '0')",
+  "select * from auth_private.attempts",
+  "insert into security_events (event) values ('login')",
   "select auth_api.register('Dora', 'dora@test.example', 20, null, '$argon2id$')",
   "select * from internal.seeds",
   "delete from internal.seeds",

@@ -350,9 +350,9 @@ describe("the login roles", () => {
   });
 
   test("auth executes what is in auth_api", async () => {
-    const { rows } = await open.auth!.query("select name from auth_api.find_account('ada')");
+    const { rows } = await open.auth!.query("select auth_api.find_account('ada') ->> 'name' as name");
     expect(rows).toEqual([{ name: "Ada Lovelace" }]);
-    expect(await attempt("auth", "select auth_api.keep_refresh_token(1, sha256('token'), now())")).toBe("done");
+    expect(await attempt("auth", "select auth_api.start_tokens(1, 0, sha256('token'), now())")).toBe("done");
   });
 
   test("only data becomes users_editor, only where everyone may change users, and no more once that is over", async () => {

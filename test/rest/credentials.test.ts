@@ -229,8 +229,7 @@ describe("tokens of somebody else", () => {
 
   describe("as credentials of the table interface", () => {
     const editor = sign({ role: "editor", sub: "7" });
-    const resolver = (more: { readonly apiKeyRequired?: boolean; readonly anonymousRole?: string }) =>
-      callersOf(ofSecret, more.apiKeyRequired ?? false, more.anonymousRole ?? "web_anon");
+    const resolver = callersOf(ofSecret, false, "web_anon");
 
     test.each<[string, Credentials, string]>([
       ["a token alone", { authorization: bearer(editor) }, "editor 7"],
@@ -248,11 +247,11 @@ describe("tokens of somebody else", () => {
         DISAGREE,
       ],
       ["a key of another role", { apikey: sign({ role: "owner", sub: "7" }), authorization: bearer(editor) }, DISAGREE],
-    ])("%s", (_what, credentials, expected) => expect(outcome(credentials, resolver({}))).toBe(expected));
+    ])("%s", (_what, credentials, expected) => expect(outcome(credentials, resolver)).toBe(expected));
 
     test("without an anonymous role nobody comes without a token that names one", () => {
       const verifier = foreign(SECRET, { anonymousRole: "" });
-      const closed = resolver({ tokens: verifier, anonymousRole: "" });
+      const closed = callersOf(verifier, false, "");
       expect(outcome({}, closed)).toBe("401 PGRST302 Anonymous access is disabled");
       expect(outcome({ authorization: bearer(sign({ sub: "7" })) }, closed)).toBe(
         "401 PGRST302 Anonymous access is disabled",

@@ -4,7 +4,7 @@ import { Transactions } from "../../db/transaction.ts";
 import { PasswordHashing } from "../../rest-gateway/auth/hashing.ts";
 import { parseLogin } from "../../rest-gateway/auth/login-input.ts";
 import { hashPassword, passwordFaults } from "../../rest-gateway/auth/passwords.ts";
-import { type NewUser, register } from "../../rest-gateway/auth/register.ts";
+import { type NewUser, Registration } from "../../rest-gateway/auth/registration.ts";
 import { SignIn } from "../../rest-gateway/auth/sign-in.ts";
 import { AuthStore } from "../../rest-gateway/auth/store.ts";
 import { Throttle } from "../../rest-gateway/auth/throttle.ts";
@@ -36,13 +36,22 @@ beforeAll(async () => {
   };
 });
 
+const LIMITS = { attempts: 1000, attemptsPerAddress: 1000, registrationsPerAddress: 1000, window: 900 };
+
+/** What signing up and in is made of. */
+function parts() {
+  const store = new AuthStore(auth, Date.now);
+  return { store, hashing: new PasswordHashing(), throttle: new Throttle(store, LIMITS) };
+}
+
 /** Signs in for tokens, as at POST /auth/login. */
 async function signIn(body: object) {
-  const store = new AuthStore(auth, Date.now);
-  const throttle = new Throttle(store, { attempts: 1000, attemptsPerAddress: 1000, window: 900 });
-  const signIn = new SignIn({ store, hashing: new PasswordHashing(), throttle, acceptCode: async () => false });
+  const signIn = new SignIn({ ...parts(), tokens, acceptCode: async () => false });
   return tokens.issuePair(await signIn.account(parseLogin(body), "127.0.0.1"));
 }
+
+const register = (user: NewUser, password: string) =>
+  new Registration({ ...parts(), database: auth }).register(user, password, "127.0.0.1");
 
 const sql = async (text: string, ...values: unknown[]) => (await database.owner.query(text, values)).rows;
 
@@ -55,7 +64,7 @@ const somebody = (given: Partial<NewUser> = {}): NewUser => {
 
 test("who has signed up signs in with username or e-mail, whatever its case, and the password", async () => {
   const user = somebody();
-  const id = await register(auth, user, PASSWORD);
+  const id = await register(user, PASSWORD);
   expect(await sql("select name, email, age from users where id = $1", id)).toEqual([
     { name: "Dora", email: user.email, age: 20 },
   ]);
@@ -68,7 +77,7 @@ test("who has signed up signs in with username or e-mail, whatever its case, and
 
 test("without a username the e-mail is the login, and stays so when it changes", async () => {
   const user = somebody({ username: null, age: null });
-  const id = await register(auth, user, PASSWORD);
+  const id = await register(user, PASSWORD);
   await signIn({ username: user.email, password: PASSWORD });
   await sql("update users set email = 'moved@test.example' where id = $1", id);
   await signIn({ username: "moved@test.example", password: PASSWORD });
@@ -76,7 +85,7 @@ test("without a username the e-mail is the login, and stays so when it changes",
 
 test("a password that is typed in another Unicode form is the same", async () => {
   const user = somebody();
-  await register(auth, user, "Zurück-zu-7ä!".normalize("NFD"));
+  await register(user, "Zurück-zu-7ä!".normalize("NFD"));
   await signIn({ username: user.email, password: "Zurück-zu-7ä!".normalize("NFC") });
 });
 
@@ -89,13 +98,13 @@ test.each<[string, Partial<NewUser>, object]>([
   ["an age that is no whole number", { age: 1.5 }, { code: "22P02" }],
 ])("the database's error comes through, and no user is left: %s", async (_what, given, error) => {
   const before = await sql("select count(*) from users");
-  await expect(register(auth, somebody(given), PASSWORD)).rejects.toMatchObject(error);
+  await expect(register(somebody(given), PASSWORD)).rejects.toMatchObject(error);
   expect(await sql("select count(*) from users")).toEqual(before);
 });
 
 test("of many who sign up at once with one name one succeeds", async () => {
   const { username } = somebody();
-  const attempts = Array.from({ length: 6 }, () => register(auth, somebody({ username }), PASSWORD));
+  const attempts = Array.from({ length: 6 }, () => register(somebody({ username }), PASSWORD));
   const outcomes = await Promise.allSettled(attempts);
   expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   for (const outcome of outcomes)

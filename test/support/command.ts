@@ -24,13 +24,26 @@ export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
 export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
   npm(["run", "--silent", "types", "--", ...args], options);
 
+/** `node user.ts`, or another of the commands, without the seconds that npm takes; `input` is what is piped to it. */
+export const nodeRun = (
+  script: string,
+  { args = [], input = "", ...options }: StartOptions & { readonly input?: string },
+): Command => start(process.execPath, [`${script}.ts`, ...args], options, input);
+
+const npm = (args: readonly string[], options: StartOptions): Command => start("npm", args, options);
+
 /** In a group of its own, as a terminal gives it, with nothing but these settings. */
-function npm(command: readonly string[], { dataDir, settings = {}, as }: StartOptions): Command {
+function start(
+  program: string,
+  args: readonly string[],
+  { dataDir, settings = {}, as }: StartOptions,
+  input?: string,
+): Command {
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
-  const child = spawn("npm", command, {
+  const child = spawn(program, args, {
     cwd: PROJECT,
     detached: true,
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     env: {
       PATH: path.join(":"),
       // npm writes its logs there.
@@ -43,6 +56,8 @@ function npm(command: readonly string[], { dataDir, settings = {}, as }: StartOp
     },
     ...as,
   });
+  // It may have ended without a look at it.
+  child.stdin?.on("error", () => {}).end(input);
   return new Command(child, dataDir);
 }
 

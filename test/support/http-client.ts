@@ -41,11 +41,11 @@ export type NewArticle = {
   readonly createdAt?: string;
 };
 
-/** A service of its own for the test file; `settings` are environment variables. */
-export function useService(settings: Readonly<Record<string, string>> = {}): Client {
+/** A service of its own for the test file; `settings` are environment variables, `clock` is the service's. */
+export function useService(settings: Readonly<Record<string, string>> = {}, clock?: () => number): Client {
   let started: TestService;
   beforeAll(async () => {
-    started = await startTestService(settings);
+    started = await startTestService(settings, undefined, undefined, clock);
     return () => started.stop();
   });
   return clientOf(() => started);

@@ -60,6 +60,7 @@ const operation = z.strictObject({
   requestBody: z.strictObject({ required: z.boolean(), content }).optional(),
   responses: z.record(z.string().regex(/^[1-5]\d\d$/), z.union([reference, response])),
   security: security.optional(),
+  servers: z.array(z.strictObject({ url: z.url() })).optional(),
   deprecated: z.boolean().optional(),
 });
 const pathItem = z.strictObject({
@@ -121,6 +122,15 @@ export function swaggerFaults(given: any): string[] {
       return bodies.length > 1 ? ["two bodies"] : [];
     }),
   ];
+}
+
+/** The document with those operations alone whose tag is one of these. */
+export function withTags(document: any, isWanted: (tag: string) => boolean): any {
+  const operationsOf = (item: object) => Object.entries<any>(item).filter(([, { tags }]) => tags.some(isWanted));
+  const paths = Object.entries<any>(document.paths)
+    .filter(([, item]) => operationsOf(item).length > 0)
+    .map(([path, item]) => [path, Object.fromEntries(operationsOf(item))]);
+  return { ...document, paths: Object.fromEntries(paths) };
 }
 
 /** What a reference leads to: `resolve(document, "#/components/schemas/articles")` */

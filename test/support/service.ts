@@ -39,11 +39,12 @@ const USERS: Record<DemoUser, { id: string; name: string; role: string; permissi
 
 export const JWT_SECRET = "a secret of the tests, long enough for HS256";
 
-/** The real service on a database of its own, dropped at the end. `settings` are environment variables; `log` hears what is logged. */
+/** The real service on a database of its own, dropped at the end. `settings` are environment variables; `log` hears what is logged; `clock` is the service's. */
 export async function startTestService(
   settings: Readonly<Record<string, string>> = {},
   given?: TestDatabase,
   log?: Logger,
+  clock?: () => number,
 ): Promise<TestService> {
   const database = given ?? (await createTestDatabase());
   const environment = {
@@ -56,7 +57,7 @@ export async function startTestService(
     ...settings,
   };
   const config = readConfig(environment);
-  const service = await startService(config, log ?? createLog(config.logLevel));
+  const service = await startService(config, log ?? createLog(config.logLevel), clock && { clock });
   const token = (user: DemoUser) => service.tokens.issuePair(USERS[user]).accessToken;
   return {
     url: service.url,

@@ -47,7 +47,7 @@ end $$;
 comment on function auth_api.register(text, text, integer, text, text) is
   'Signs somebody up with a password and gives the id. The username may be null or the e-mail: either way the e-mail is the login. Raises 23505 when the e-mail or the username is taken.';
 
--- Whoever has signed in before loses it: tokens, sessions and keys carry the epoch that they were issued in.
+-- Whoever has signed in before loses it: tokens and sessions carry the epoch that they were issued in.
 create or replace function auth_private.begin_epoch() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -94,15 +94,46 @@ language sql volatile security definer set search_path = '' as $$
   update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
 $$;
 
-comment on function auth_api.end_epoch(bigint) is 'Ends all access and refresh tokens, sessions and keys that were issued to a user.';
+comment on function auth_api.end_epoch(bigint) is 'Ends all access and refresh tokens and sessions that were issued to a user; his keys go on, for programs run while he is not there.';
 
 -- security definer: see above.
-create or replace function auth_api.change_password(user_id bigint, password_hash text) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.accounts as a set password_hash = change_password.password_hash where a.user_id = change_password.user_id
-$$;
+create or replace function auth_api.change_password(user_id bigint, old_hash text, password_hash text, address inet) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- For the event that is noted of it.
+  perform set_config('request.address', coalesce(host(change_password.address), ''), true);
+  update auth_private.accounts as a set password_hash = change_password.password_hash
+  where a.user_id = change_password.user_id and a.password_hash = old_hash and a.disabled_at is null;
+  return case when found then auth_api.account_of(change_password.user_id) end;
+end $$;
 
-comment on function auth_api.change_password(bigint, text) is 'Sets a password; what was issued to the user before is worth nothing then.';
+comment on function auth_api.change_password(bigint, text, text, inet) is
+  'Sets another password and gives the account as it is now; what was issued to the user before is worth nothing then. Null when the old one is not his any more.';
+
+create or replace function auth_private.note_account_change() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare
+  client constant inet := nullif(current_setting('request.address', true), '')::inet;
+  happened text;
+begin
+  foreach happened in array array_remove(array[
+    case when old.password_hash is distinct from new.password_hash then 'password_changed' end,
+    case when old.disabled_at is null and new.disabled_at is not null then 'account_disabled' end,
+    case when old.disabled_at is not null and new.disabled_at is null then 'account_enabled' end,
+    case when old.permissions is distinct from new.permissions then 'permissions_changed' end,
+    case when old.role is distinct from new.role then 'role_changed' end
+  ], null) loop
+    insert into public.security_events (event, user_id, address, detail)
+    values (happened, new.user_id, client,
+      case when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role) else '{}' end);
+  end loop;
+  return null;
+end $$;
+
+comment on function auth_private.note_account_change() is 'Notes the changes of an account as security events, whoever makes them.';
+
+create or replace trigger _600_events after update on auth_private.accounts
+  for each row execute function auth_private.note_account_change();
 
 -- The owner of these functions is no superuser: that is all they can do.
 alter function auth_api.find_account(text) owner to auth_owner;
@@ -112,5 +143,6 @@ alter function auth_private.begin_epoch() owner to auth_owner;
 alter function auth_private.announce_account() owner to auth_owner;
 alter function auth_api.account_state(bigint) owner to auth_owner;
 alter function auth_api.end_epoch(bigint) owner to auth_owner;
-alter function auth_api.change_password(bigint, text) owner to auth_owner;
+alter function auth_api.change_password(bigint, text, text, inet) owner to auth_owner;
+alter function auth_private.note_account_change() owner to auth_owner;
 revoke all on all functions in schema auth_api from public;

@@ -49,10 +49,11 @@ language sql volatile security definer set search_path = '' as $$
   where f.started_at < purge.now - interval '1 day'
     and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
   delete from auth_private.sessions as s where s.expires_at < purge.now;
+  delete from auth_private.api_keys as k where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
   delete from public.security_events as e where e.at < purge.now - event_retention;
 $$;
 
-comment on function auth_api.purge(timestamptz, interval, interval) is 'Forgets what nobody needs any more: old attempts, tokens, sessions and security events.';
+comment on function auth_api.purge(timestamptz, interval, interval) is 'Forgets what nobody needs any more: old attempts, tokens, sessions, keys and security events.';
 
 alter function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) owner to auth_owner;
 alter function auth_api.forgive_attempt(bigint[]) owner to auth_owner;

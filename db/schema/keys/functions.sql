@@ -22,23 +22,25 @@ comment on function auth_private.describe_key(auth_private.api_keys) is 'What it
 
 -- security definer: the gateway's login may call these functions and see no table.
 create or replace function auth_api.create_key(
-  kind text, user_id bigint, name text, prefix text, key_hash bytea, expires_at timestamptz, max_keys integer) returns json
+  kind text, user_id bigint, name text, prefix text, key_hash bytea, now timestamptz, expires_at timestamptz, max_keys integer)
+returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare key auth_private.api_keys;
 begin
   -- One after the other for each user: two at once would both find room for one.
   perform from auth_private.accounts as a where a.user_id = create_key.user_id for update;
-  if max_keys <= (select count(*) from auth_private.api_keys as k where k.user_id = create_key.user_id and k.revoked_at is null) then
-    return null;
-  end if;
-  insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash, expires_at)
-  values (create_key.kind, create_key.user_id, create_key.name, create_key.prefix, create_key.key_hash, create_key.expires_at)
+  if not found or max_keys <= (
+    select count(*) from auth_private.api_keys as k
+    where k.user_id = create_key.user_id and k.revoked_at is null and (k.expires_at is null or k.expires_at > create_key.now)
+  ) then return null; end if;
+  insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash, created_at, expires_at)
+  values (create_key.kind, create_key.user_id, create_key.name, create_key.prefix, create_key.key_hash, create_key.now, create_key.expires_at)
   returning * into key;
   return auth_private.describe_key(key);
 end $$;
 
-comment on function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, integer) is
-  'Keeps a new key and describes it; null when the user has `max_keys` already.';
+comment on function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) is
+  'Keeps a new key of a user and describes it; null when he has `max_keys` already that are good, or no account any more.';
 
 -- security definer: see above.
 create or replace function auth_api.list_keys(user_id bigint) returns json
@@ -99,7 +101,7 @@ comment on function auth_private.make_key(text, text) is 'Makes a key of the kin
 alter function auth_private.announce_key() owner to auth_owner;
 alter function auth_private.describe_key(auth_private.api_keys) owner to auth_owner;
 alter function auth_private.make_key(text, text) owner to auth_owner;
-alter function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, integer) owner to auth_owner;
+alter function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) owner to auth_owner;
 alter function auth_api.list_keys(bigint) owner to auth_owner;
 alter function auth_api.revoke_key(bigint, uuid) owner to auth_owner;
 alter function auth_api.find_key(bytea) owner to auth_owner;

@@ -16,6 +16,8 @@ comment on table public.security_events is $$
 @behavior -query:resource:list -query:resource:connection -query:resource:single -insert -update -delete
 What has happened to accounts: sign-ins, failures, changes.
 $$;
+comment on column public.security_events.id is 'Assigned by the database, increasing.';
+comment on column public.security_events.at is 'When it has happened.';
 comment on column public.security_events.event is 'What has happened: login, login_failed, login_throttled, logout, token_reused, password_changed …';
 comment on column public.security_events.user_id is 'Whose account it is.';
 comment on column public.security_events.address is 'The client''s address.';

@@ -13,18 +13,24 @@ create or replace trigger _500_principals_update after update on auth_private.se
   for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
 
 -- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.start_session(user_id bigint, id_hash bytea, now timestamptz, expires_at timestamptz) returns void
+create or replace function auth_api.start_session(user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
+returns boolean
 language sql volatile security definer set search_path = '' as $$
-  insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
-  select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
-  from auth_private.accounts as a
-  where a.user_id = start_session.user_id and a.disabled_at is null
-  on conflict (user_id) do update set
-    id_hash = excluded.id_hash, epoch = excluded.epoch,
-    started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
+  with started as (
+    insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+    select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
+    from auth_private.accounts as a
+    where a.user_id = start_session.user_id and a.epoch = start_session.epoch and a.disabled_at is null
+    on conflict (user_id) do update set
+      id_hash = excluded.id_hash, epoch = excluded.epoch,
+      started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
+    returning s.user_id
+  )
+  select exists (select from started)
 $$;
 
-comment on function auth_api.start_session(bigint, bytea, timestamptz, timestamptz) is 'Begins a session; one that the user has elsewhere ends.';
+comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is
+  'Begins a session of an account that was found in this epoch; one that the user has elsewhere ends. False when the account has changed since, or is disabled.';
 
 -- security definer: see above.
 create or replace function auth_api.touch_session(id_hash bytea, now timestamptz, idle interval) returns json
@@ -38,7 +44,8 @@ begin
   account := auth_api.account_of(session.user_id);
   if session.expires_at <= touch_session.now or session.seen_at + idle <= touch_session.now
     or account is null or (account ->> 'isDisabled')::boolean or (account ->> 'epoch')::integer <> session.epoch then
-    delete from auth_private.sessions as s where s.id_hash = touch_session.id_hash;
+    -- Unless it has been seen, or has begun anew, in between.
+    delete from auth_private.sessions as s where s.id_hash = touch_session.id_hash and s.seen_at = session.seen_at;
     return null;
   end if;
   update auth_private.sessions as s set seen_at = touch_session.now
@@ -58,7 +65,7 @@ $$;
 comment on function auth_api.end_session(bytea) is 'Ends a session and gives its user; null when there is none.';
 
 alter function auth_private.announce_session() owner to auth_owner;
-alter function auth_api.start_session(bigint, bytea, timestamptz, timestamptz) owner to auth_owner;
+alter function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) owner to auth_owner;
 alter function auth_api.touch_session(bytea, timestamptz, interval) owner to auth_owner;
 alter function auth_api.end_session(bytea) owner to auth_owner;
 revoke all on all functions in schema auth_api from public;

@@ -1,16 +1,22 @@
 -- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.start_tokens(user_id bigint, token_hash bytea, expires_at timestamptz) returns void
-language sql volatile security definer set search_path = '' as $$
-  with family as (
-    insert into auth_private.token_families (user_id, epoch)
-    select a.user_id, a.epoch from auth_private.accounts as a where a.user_id = start_tokens.user_id
-    returning id
-  )
+create or replace function auth_api.start_tokens(user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+declare family_id uuid;
+begin
+  -- Whoever signed in as the account was a moment ago, before its password was changed, has not signed in.
+  insert into auth_private.token_families (user_id, epoch)
+  select a.user_id, a.epoch from auth_private.accounts as a
+  where a.user_id = start_tokens.user_id and a.epoch = start_tokens.epoch and a.disabled_at is null
+  returning id into family_id;
+  if not found then return false; end if;
   insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
-  select start_tokens.token_hash, family.id, start_tokens.expires_at from family
-$$;
+  values (start_tokens.token_hash, family_id, start_tokens.expires_at);
+  return true;
+end $$;
 
-comment on function auth_api.start_tokens(bigint, bytea, timestamptz) is 'Remembers the first refresh token of a sign-in, by its SHA-256.';
+comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz) is
+  'Remembers the first refresh token of a sign-in, by its SHA-256; false when the account is of another epoch by now.';
 
 -- security definer: see above.
 create or replace function auth_api.rotate_token(old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz) returns json
@@ -49,16 +55,6 @@ end $$;
 comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) is
   'Spends a refresh token for another one: {outcome, userId, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family.';
 
--- security definer: see above.
-create or replace function auth_api.revoke_tokens(user_id bigint, now timestamptz) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.token_families as f set revoked_at = revoke_tokens.now
-  where f.user_id = revoke_tokens.user_id and f.revoked_at is null
-$$;
-
-comment on function auth_api.revoke_tokens(bigint, timestamptz) is 'Ends all refresh tokens of a user.';
-
-alter function auth_api.start_tokens(bigint, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.start_tokens(bigint, integer, bytea, timestamptz) owner to auth_owner;
 alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) owner to auth_owner;
-alter function auth_api.revoke_tokens(bigint, timestamptz) owner to auth_owner;
 revoke all on all functions in schema auth_api from public;

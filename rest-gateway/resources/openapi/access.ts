@@ -10,12 +10,24 @@ export const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
     type: "apiKey",
     in: "header",
     name: "X-API-Key",
-    description: "A key of the service; `?api_key=` is the same.",
+    description: "A key of the service, or of a user; `?api_key=` is the same.",
   },
+  session: {
+    type: "apiKey",
+    in: "cookie",
+    name: "SESSION",
+    description: "The session of a browser. Changes need `X-CSRF-Token` beside it: see `GET /csrf-token`.",
+  },
+  basic: { type: "http", scheme: "basic", description: "Username and password. Over HTTPS." },
 };
 
-/** Either of them, wherever an operation says nothing else. */
-export const SECURITY: readonly SecurityRequirement[] = [{ bearer: [] }, { apiKey: [] }];
+/** One of them, wherever an operation says nothing else. */
+export const SECURITY: readonly SecurityRequirement[] = [
+  { bearer: [] },
+  { apiKey: [] },
+  { session: [] },
+  { basic: [] },
+];
 
 type Use = "select" | "insert" | "update" | "delete";
 

@@ -1,4 +1,5 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
 import { componentKeys } from "../../openapi/component-keys.ts";
 import type { Description } from "../description.ts";
 import type { Version } from "../parse/version.ts";
@@ -29,7 +30,10 @@ export type Edition = EditionOptions & {
 const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
 
 /** Components that describe no resource: none takes their names. */
-const RESERVED = ["Problem", "Pagination", "PageLinks", "Link", "Task", "TaskList", "AcceptedTask"] as const;
+const RESERVED = [
+  ...["Problem", "Pagination", "PageLinks", "Link", "Task", "TaskList", "AcceptedTask"],
+  ...Object.keys(AUTH_SCHEMAS),
+];
 
 const keys = new WeakMap<Resources, ReadonlyMap<string, string>>();
 

@@ -1,21 +1,12 @@
 import type { JsonSchema } from "../../openapi/document.ts";
 import { refer } from "../../openapi/names.ts";
+import { arrayOf, objectOf } from "../../openapi/schema-parts.ts";
 import type { Resource } from "../resource.ts";
 import { type Edition, keyOf } from "./edition.ts";
 
 const count = (description: string): JsonSchema => ({ type: "integer", minimum: 0, description });
 const TOTAL = count("Records in all.");
 const TOTAL_PAGES = count("Pages in all.");
-
-/** An object that has all of these. */
-export const objectOf = (properties: Readonly<Record<string, JsonSchema>>, description?: string): JsonSchema => ({
-  type: "object",
-  ...(description && { description }),
-  properties,
-  required: Object.keys(properties),
-});
-
-export const arrayOf = (items: JsonSchema): JsonSchema => ({ type: "array", items });
 
 /** A page in each form that the version has: version 1 chooses by the parameters of the page. */
 export function listSchema(edition: Edition, resource: Resource): JsonSchema {

@@ -1,3 +1,5 @@
+import { AUTH_TAG, authPaths } from "../../auth/openapi.ts";
+import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import { SECURITY, SECURITY_SCHEMES } from "./access.ts";
 import type { Edition } from "./edition.ts";
@@ -12,19 +14,21 @@ import { TASK_SCHEMAS, TASKS_TAG, taskPaths } from "./tasks.ts";
 
 /** OpenAPI 3.1 of the resources as one version serves them. */
 export function resourceOpenApi(edition: Edition): OpenApiDocument {
-  const { version, resources, hasTasks, baseUrl } = edition;
+  const { version, resources, hasTasks, hasAccounts, baseUrl } = edition;
+  const root = baseUrl.replace(/\/+$/, "");
   const all = [...resources.values()];
   const tags = all.map(({ description: { name, about } }) => ({ name, description: about }));
   return {
     openapi: "3.1.0",
     info: { title: `Resources, version ${version}`, description: guideOf(edition), version: String(version) },
-    servers: [{ url: `${baseUrl.replace(/\/+$/, "")}${version === 2 ? "/api/v2" : ""}` }],
+    servers: [{ url: `${root}${version === 2 ? "/api/v2" : ""}` }],
     security: SECURITY,
-    tags: hasTasks ? [...tags, TASKS_TAG] : tags,
+    tags: [...tags, ...(hasTasks ? [TASKS_TAG] : []), ...(hasAccounts ? [AUTH_TAG] : [])],
     paths: {
       ...Object.fromEntries(all.flatMap((resource) => resourcePaths(edition, resource))),
       ...Object.fromEntries(all.flatMap((resource) => collectionPaths(edition, resource))),
       ...(hasTasks && taskPaths()),
+      ...(hasAccounts && authPaths(version === 2 ? root : null)),
     },
     components: componentsOf(edition),
   };
@@ -37,6 +41,7 @@ function componentsOf(edition: Edition): Components {
       ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(edition, resource))),
       ...PAGE_SCHEMAS,
       ...(edition.hasTasks && TASK_SCHEMAS),
+      ...(edition.hasAccounts && AUTH_SCHEMAS),
       Link: LINK_SCHEMA,
       Problem: problemSchema(),
     },

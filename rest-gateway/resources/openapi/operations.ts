@@ -1,10 +1,10 @@
 import type { JsonSchema, Operation, Parameter, Reference } from "../../openapi/document.ts";
 import { refer } from "../../openapi/names.ts";
+import { arrayOf } from "../../openapi/schema-parts.ts";
 import type { ActionDescription } from "../description.ts";
 import type { Resource } from "../resource.ts";
 import { securityOf, securityOfAction } from "./access.ts";
 import { type Edition, keyOf, pascalCase } from "./edition.ts";
-import { arrayOf } from "./lists.ts";
 import { fieldsParameter, listParameters, shared } from "./parameters.ts";
 import { keyIn, ofParent, one, type Place, parentKey } from "./place.ts";
 import { answered, type HeaderName, notModified, type ProblemStatus, problems } from "./responses.ts";

@@ -1,5 +1,5 @@
 import type { JsonSchema } from "../../openapi/document.ts";
-import { arrayOf, objectOf } from "./lists.ts";
+import { arrayOf, objectOf } from "../../openapi/schema-parts.ts";
 
 /** The body of every problem: as the convention has it, or in the form that `Prefer: dialect` asks for. */
 export const problemSchema = (): JsonSchema => ({
@@ -15,7 +15,10 @@ const faults = arrayOf(
 );
 const code = about("For programs, such as `USER_NOT_FOUND`.");
 const message = about("For people.");
-const more = { supportedVersions: about("After a version that there is not.", arrayOf({ type: "integer" })) };
+const more = {
+  supportedVersions: about("After a version that there is not.", arrayOf({ type: "integer" })),
+  challenge: about("With `MFA_REQUIRED`: sent back with the code it completes the login."),
+};
 
 function nestedProblem(): JsonSchema {
   const error = objectOf({

@@ -80,6 +80,7 @@ export const HEADERS = {
   "Last-Modified": { description: "When the record last changed.", schema: text },
   Location: { description: "The address of what was made.", schema: text },
   Link: { description: "Addresses of pages: `first`, `prev`, `next`, `last`.", schema: text },
+  "Set-Cookie": { description: "The session, or its end.", schema: text },
   "X-Total-Count": { description: "Records in all.", schema: number },
   "WWW-Authenticate": { description: "How to sign in.", schema: text },
   "Retry-After": { description: "Seconds to wait.", schema: number },
@@ -95,7 +96,7 @@ const OF_EVERY_ANSWER: readonly HeaderName[] = [
   "Preference-Applied",
 ];
 
-const headerReferences = (...names: readonly HeaderName[]): Readonly<Record<string, Reference>> =>
+export const headerReferences = (...names: readonly HeaderName[]): Readonly<Record<string, Reference>> =>
   Object.fromEntries(names.map((name) => [name, refer("headers", name)]));
 
 /** An answer that is no problem; `schema` is null for one without a body. */

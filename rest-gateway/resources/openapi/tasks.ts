@@ -1,10 +1,11 @@
 import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../../openapi/document.ts";
 import { refer } from "../../openapi/names.ts";
 import { queryParameter } from "../../openapi/parameters.ts";
+import { arrayOf, objectOf } from "../../openapi/schema-parts.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
 import { MAX_LIMIT } from "../parse/paging.ts";
 import { OPEN } from "./access.ts";
-import { arrayOf, envelopeOf, objectOf } from "./lists.ts";
+import { envelopeOf } from "./lists.ts";
 import { shared } from "./parameters.ts";
 import { answered, notModified, problems } from "./responses.ts";
 

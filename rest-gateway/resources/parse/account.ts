@@ -1,4 +1,5 @@
 import { passwordFaults } from "../../auth/passwords.ts";
+import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";
 
@@ -15,13 +16,20 @@ export function refusePassword(body: object, { version }: Style): void {
   throw invalidBody([{ field: "password", message: "password is not changed here: use POST /auth/password" }], version);
 }
 
-/** Null for a body without a password. Throws RestError for one that breaks the rules. */
-export function parseAccount(body: object, { version }: Style): AccountInput | null {
-  const { password, username = null } = body as Readonly<Record<string, unknown>>;
-  if (password === undefined) return null;
-  if (typeof password !== "string") {
-    throw invalidBody([{ field: "password", message: "password must be a text" }], version);
-  }
+/** What a body says of the account; `input` is null without a password, and where there are faults. */
+export type AccountRead = {
+  readonly faults: readonly Fault[];
+  readonly isMissing: boolean;
+  readonly input: AccountInput | null;
+};
+
+export const NO_ACCOUNT: AccountRead = { faults: [], isMissing: false, input: null };
+
+export function readAccount(body: unknown, isRequired: boolean): AccountRead {
+  const { password, username = null } = (typeof body === "object" && body !== null ? body : {}) as JsonObject;
+  if (password === undefined && !isRequired) return NO_ACCOUNT;
+  if (password === undefined) return { ...NO_ACCOUNT, faults: [faultOf("is required")], isMissing: true };
+  if (typeof password !== "string") return { ...NO_ACCOUNT, faults: [faultOf("must be a text")] };
   const faults = passwordFaults(password).map((message) => ({ field: "password", message }));
   if (username !== null && !isUsername(username)) {
     faults.push({
@@ -29,9 +37,13 @@ export function parseAccount(body: object, { version }: Style): AccountInput | n
       message: `username must be a text of 1 to ${MAX_USERNAME} characters without blanks`,
     });
   }
-  if (faults.length > 0) throw invalidBody(faults, version);
-  return { password, username: username as string | null };
+  if (faults.length > 0) return { ...NO_ACCOUNT, faults };
+  return { ...NO_ACCOUNT, input: { password, username: username as string | null } };
 }
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const faultOf = (what: string): Fault => ({ field: "password", message: `password ${what}` });
 
 const isUsername = (value: unknown) =>
   typeof value === "string" && value.length <= MAX_USERNAME && /^[^\s\p{C}]+$/u.test(value);

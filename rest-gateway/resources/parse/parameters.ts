@@ -2,6 +2,8 @@ import { badParameter, badRequest, unknownParameter } from "../problem.ts";
 
 /** Parameters of the query string that may come with every request. */
 const EVERYWHERE = ["version", "api_key"];
+/** Credentials: they are read before, and stay out of what is kept or answered. */
+export const CREDENTIALS: readonly string[] = ["api_key", "_csrf"];
 
 /** The parameters of a request, each named once. */
 export class Parameters {
@@ -34,14 +36,15 @@ export class Parameters {
   /** Throws RestError for one that means nothing here: a slip of the pen would else give wrong data. */
   allowOnly(known: (name: string) => boolean, names: () => readonly string[]): void {
     for (const name of this.#values.keys()) {
-      if (!EVERYWHERE.includes(name) && !known(name)) throw unknownParameter(name, [...names(), ...EVERYWHERE]);
+      const isKnown = EVERYWHERE.includes(name) || CREDENTIALS.includes(name) || known(name);
+      if (!isKnown) throw unknownParameter(name, [...names(), ...EVERYWHERE]);
     }
   }
 
   /** The query string with these parameters in place of its own. */
   with(changes: Readonly<Record<string, number>>): string {
     const changed = new URLSearchParams(this.#values);
-    changed.delete("api_key");
+    for (const name of CREDENTIALS) changed.delete(name);
     for (const [name, value] of Object.entries(changes)) changed.set(name, String(value));
     return changed.toString();
   }

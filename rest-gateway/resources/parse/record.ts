@@ -24,13 +24,19 @@ export type RecordOptions = {
   readonly single: readonly string[];
 };
 
-/** Reads the object of a body. Throws RestError that names every fault. */
-export function parseRecord(body: unknown, options: RecordOptions): RecordInput {
+/** What else is wrong with a body. */
+type MoreFaults = { readonly faults: readonly Fault[]; readonly isMissing: boolean };
+
+/** Reads the object of a body. Throws RestError that names every fault, `more` among them. */
+export function parseRecord(body: unknown, options: RecordOptions, more: MoreFaults = NO_MORE): RecordInput {
   const object = objectOf(body);
   const { faults, isMissing, input } = readRecord(object, options);
-  if (faults.length > 0) throw invalidBody(faults, options.style.version, isMissing);
+  const all = [...faults, ...more.faults];
+  if (all.length > 0) throw invalidBody(all, options.style.version, isMissing || more.isMissing);
   return input;
 }
+
+const NO_MORE: MoreFaults = { faults: [], isMissing: false };
 
 /** The same for an array of them; places stand before the fields: `[3].email`. */
 export function parseRecords(bodies: readonly unknown[], options: RecordOptions): readonly RecordInput[] {

@@ -3,7 +3,7 @@ import type { BodyLimits } from "../../../http/body.ts";
 import { badParameter, notAnObject, tooManyRecords } from "../problem.ts";
 import type { Key, Operation, Parent, ResourceRequest, Style } from "../request.ts";
 import type { ResourceField } from "../resource.ts";
-import { ACCOUNT_FIELDS, type AccountInput, parseAccount, refusePassword } from "./account.ts";
+import { ACCOUNT_FIELDS, type AccountInput, NO_ACCOUNT, readAccount, refusePassword } from "./account.ts";
 import { parseConditions } from "./conditions.ts";
 import { parseBody } from "./json.ts";
 import { parseOrder } from "./order.ts";
@@ -28,6 +28,8 @@ export type Incoming = {
   readonly preferences: Preferences;
   /** Everything, and not a page: what a task does. */
   readonly isExport: boolean;
+  /** A new user without a password is refused: he could never sign in. */
+  readonly needsPassword?: boolean;
 };
 
 export type ParseLimits = BodyLimits & { /** Records that one POST may make. */ readonly records: number };
@@ -142,9 +144,9 @@ function parseCreate(
       account: null,
     };
   }
-  const { fields, columns } = parseRecord(body, options);
-  const account = resource.description.hasAccount ? parseAccount(body as object, incoming.style) : null;
-  return { operation: create(fields, columns, false), account };
+  const account = resource.description.hasAccount ? readAccount(body, incoming.needsPassword ?? false) : NO_ACCOUNT;
+  const { fields, columns } = parseRecord(body, options, account);
+  return { operation: create(fields, columns, false), account: account.input };
 }
 
 function parseUpdate(incoming: Incoming, key: Key, values: Values, limits: ParseLimits) {

@@ -4,17 +4,33 @@ import { useResources } from "../../support/resource-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 import { allUsers, newEmail } from "./users.ts";
 
-const client = useResources();
+// Each wrong password is sent with every method.
+const client = useResources({ LOGIN_ATTEMPTS: "100" });
 const { api, failure, service } = client;
 
 const sign = (claims: object, options: jwt.SignOptions = {}) =>
   jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60, ...options });
 const ADA = { sub: "1", role: "authenticated", type: "access" };
 
-const EXPIRED = ["TOKEN_EXPIRED", "the access token has expired: sign in again"] as const;
-const INVALID = ["INVALID_TOKEN", "the access token is not valid: sign in again"] as const;
-const SEVERAL = [401, "VERIFICATION_FAILED", "the request has several API keys: send one"];
-const BAD_KEY = ["INVALID_TOKEN", "the API key is not valid"] as const;
+type Told = readonly [code: string, message: string, challenge: string];
+const CHALLENGE = 'Bearer error="invalid_token"';
+const BASIC = 'Basic realm="content-service", charset="UTF-8"';
+const EXPIRED: Told = ["TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again", CHALLENGE];
+const INVALID: Told = ["INVALID_TOKEN", "the access token is not valid: sign in again", CHALLENGE];
+const BAD_KEY: Told = ["INVALID_TOKEN", "the API key is not valid", CHALLENGE];
+const EXPIRED_KEY: Told = ["TOKEN_EXPIRED", "the API key has expired", CHALLENGE];
+const UNREADABLE: Told = [
+  "VERIFICATION_FAILED",
+  "the header Authorization must be Bearer or Basic, with credentials",
+  BASIC,
+];
+const REVOKED: Told = ["VERIFICATION_FAILED", "the access token has been revoked: sign in again", CHALLENGE];
+const WRONG_PASSWORD: Told = ["AUTH_REQUIRED", "wrong username or password", BASIC];
+const NO_SESSION: Told = ["AUTH_REQUIRED", "the session has ended: sign in again", "Bearer"];
+const DISAGREE = [401, "VERIFICATION_FAILED", "the credentials of the request are of different callers"];
+const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
+
+const refused = ([code, message]: Told) => [401, code, message];
 
 const METHODS = [
   "GET /users",
@@ -27,11 +43,11 @@ const METHODS = [
 ];
 
 describe("a credential that is not good is 401, and never passed over for a weaker one", () => {
-  test.each<[what: string, headers: Readonly<Record<string, string>>, told: readonly [code: string, message: string]]>([
+  test.each<[what: string, headers: Readonly<Record<string, string>>, told: Told]>([
     ["an expired token", { authorization: `Bearer ${sign(ADA, { expiresIn: -1 })}` }, EXPIRED],
     ["a token that is none", { authorization: "Bearer garbage" }, INVALID],
-    ["nothing behind Bearer", { authorization: "Bearer " }, INVALID],
-    ["another scheme", { authorization: "Digest username=ada" }, INVALID],
+    ["nothing behind Bearer", { authorization: "Bearer " }, UNREADABLE],
+    ["another scheme", { authorization: "Digest username=ada" }, UNREADABLE],
     ["a refresh token", { authorization: `Bearer ${sign({ sub: "1", type: "refresh" })}` }, INVALID],
     [
       "somebody else's token",
@@ -41,33 +57,43 @@ describe("a credential that is not good is 401, and never passed over for a weak
     ["a token that nobody signed", { authorization: `Bearer ${jwt.sign(ADA, "", { algorithm: "none" })}` }, INVALID],
     ["a bad key in X-API-Key", { "x-api-key": "garbage" }, BAD_KEY],
     ["a bad key in apikey", { apikey: "garbage" }, BAD_KEY],
-    ["an expired key", { "x-api-key": sign({ role: "anon" }, { expiresIn: -1 }) }, BAD_KEY],
+    ["an expired key", { "x-api-key": sign({ role: "anon" }, { expiresIn: -1 }) }, EXPIRED_KEY],
     ["a user's token as a key", { "x-api-key": sign(ADA) }, BAD_KEY],
-  ])("%s", async (_, headers, [code, message]) => {
+    ["a key of ours that nobody has", { "x-api-key": `cs_user_${"x".repeat(43)}` }, BAD_KEY],
+    ["such a key as a token", { authorization: `Bearer cs_user_${"x".repeat(43)}` }, INVALID],
+    ["the token of an older epoch", { authorization: `Bearer ${sign({ ...ADA, epoch: -1 })}` }, REVOKED],
+    ["the token of another role", { authorization: `Bearer ${sign({ ...ADA, role: "admin" })}` }, REVOKED],
+    ["the token of a user who is gone", { authorization: `Bearer ${sign({ ...ADA, sub: "4711" })}` }, REVOKED],
+    ["Basic without a colon", { authorization: basic("ada") }, UNREADABLE],
+    ["Basic that is no base64", { authorization: "Basic %%%" }, UNREADABLE],
+    ["Basic with a NUL in the name", { authorization: basic("a\0da:x") }, UNREADABLE],
+    ["Basic of a user who is none", { authorization: basic("nobody:Correct-Horse-7!") }, WRONG_PASSWORD],
+    ["a session that is none", { cookie: "SESSION=garbage" }, NO_SESSION],
+  ])("%s", async (_, headers, [code, message, challenge]) => {
     const before = await allUsers(client);
     for (const request of METHODS) {
       const body = /^P/.test(request) ? { body: { name: "Eve", email: newEmail() } } : {};
       const answer = await api(request, { ...body, headers });
-      expect([request, answer.status, answer.headers.get("www-authenticate")]).toEqual([request, 401, "Bearer"]);
+      expect([request, answer.status, answer.headers.get("www-authenticate")]).toEqual([request, 401, challenge]);
       if (!request.startsWith("HEAD")) expect(answer.json.error).toMatchObject({ code, message });
     }
     expect(await allUsers(client)).toBe(before);
   });
 
   test("in the address", async () => {
-    expect(await failure("/users?api_key=garbage")).toEqual([401, ...BAD_KEY]);
-    expect(await failure("DELETE /users/4?api_key=garbage")).toEqual([401, ...BAD_KEY]);
+    expect(await failure("/users?api_key=garbage")).toEqual(refused(BAD_KEY));
+    expect(await failure("DELETE /users/4?api_key=garbage")).toEqual(refused(BAD_KEY));
   });
 
   test("beside one that is good", async () => {
     const anon = service().service.tokens.issueKey("anon");
-    expect(await failure("/users/1", { headers: { apikey: anon, "x-api-key": "garbage" } })).toEqual(SEVERAL);
-    expect(await failure("/users/1?api_key=garbage", { headers: { apikey: anon } })).toEqual(SEVERAL);
-    expect(await failure("/users/1", { as: "ada", headers: { "x-api-key": "garbage" } })).toEqual([401, ...BAD_KEY]);
-    expect(await failure("/users/1", { headers: { apikey: anon, authorization: "Bearer garbage" } })).toEqual([
-      401,
-      ...INVALID,
-    ]);
+    expect(await failure("/users/1", { headers: { apikey: anon, "x-api-key": "garbage" } })).toEqual(refused(BAD_KEY));
+    expect(await failure("/users/1?api_key=garbage", { headers: { apikey: anon } })).toEqual(refused(BAD_KEY));
+    expect(await failure(`/users/1?api_key=garbage`, { headers: { "x-api-key": anon } })).toEqual(refused(BAD_KEY));
+    expect(await failure("/users/1", { as: "ada", headers: { "x-api-key": "garbage" } })).toEqual(refused(BAD_KEY));
+    expect(await failure("/users/1", { headers: { apikey: anon, authorization: "Bearer garbage" } })).toEqual(
+      refused(INVALID),
+    );
   });
 });
 
@@ -101,14 +127,13 @@ describe("an API key", () => {
 
   test("and a token of two different callers are 401 VERIFICATION_FAILED", async () => {
     const headers = { "x-api-key": service().service.tokens.issueKey("service_role") };
-    const message = "the API key and the access token are of different callers";
-    expect(await failure("/users/1", { as: "ada", headers })).toEqual([401, "VERIFICATION_FAILED", message]);
+    expect(await failure("/users/1", { as: "ada", headers })).toEqual(DISAGREE);
   });
 
-  test("and another one are 401 VERIFICATION_FAILED", async () => {
+  test("of the service beside one for everybody in a stronger place is 401 VERIFICATION_FAILED", async () => {
     const { tokens } = service().service;
-    const headers = { "x-api-key": tokens.issueKey("service_role"), apikey: tokens.issueKey("anon") };
-    expect(await failure("/users/1", { headers })).toEqual(SEVERAL);
+    const headers = { apikey: tokens.issueKey("service_role"), "x-api-key": tokens.issueKey("anon") };
+    expect(await failure("/users/1", { headers })).toEqual(DISAGREE);
   });
 
   test("of the service in a browser is 403", async () => {
@@ -125,16 +150,4 @@ test("a token in a browser is fine", async () => {
   expect(
     (await api("PATCH /users/1", { as: "ada", body: {}, headers: { origin: "https://app.example" } })).status,
   ).toBe(200);
-});
-
-test("the token of a user who is gone changes nobody", async () => {
-  const authorization = `Bearer ${sign({ ...ADA, sub: "4711" })}`;
-  expect((await failure("PATCH /users/1", { body: { age: 1 }, headers: { authorization } })).slice(0, 2)).toEqual([
-    403,
-    "PERMISSION_DENIED",
-  ]);
-  expect((await failure("PATCH /users/4711", { body: { age: 1 }, headers: { authorization } })).slice(0, 2)).toEqual([
-    404,
-    "USER_NOT_FOUND",
-  ]);
 });

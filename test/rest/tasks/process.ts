@@ -15,7 +15,8 @@ const database = new Database({
   onConnectionError,
 });
 const log = pino({ level: "silent" });
-const tasks = createTasks({ settings, database, logins, url: logins.tasks, log, onConnectionError });
+const isStillCaller = async () => true;
+const tasks = createTasks({ settings, database, logins, url: logins.tasks, isStillCaller, log, onConnectionError });
 tasks.register("resource", sqlPerformer);
 await tasks.start();
 process.stdout.write("ready\n");

@@ -83,6 +83,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       database,
       logins,
       url: logins.tasks,
+      isStillCaller: async () => true,
       log: pino({ level: "silent" }),
       onConnectionError,
     });

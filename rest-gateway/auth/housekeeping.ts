@@ -1,0 +1,42 @@
+import type { AuthStore } from "./store.ts";
+
+const HOUR = 3_600_000;
+
+export type HousekeepingOptions = {
+  readonly store: Pick<AuthStore, "purge">;
+  /** Seconds that an attempt to sign in counts. */
+  readonly attemptSeconds: number;
+  /** Seconds that security events are kept. */
+  readonly eventSeconds: number;
+  onError(error: unknown): void;
+};
+
+/** Removes attempts, tokens, sessions and security events that nobody needs any more: at start, and every hour. */
+export class Housekeeping {
+  readonly #options: HousekeepingOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: HousekeepingOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#running = this.#purge();
+    this.#timer = setInterval(() => {
+      this.#running = this.#purge();
+    }, HOUR);
+    this.#timer.unref();
+  }
+
+  /** Waits for what is under way. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  async #purge(): Promise<void> {
+    const { store, attemptSeconds, eventSeconds, onError } = this.#options;
+    await store.purge(attemptSeconds, eventSeconds).catch(onError);
+  }
+}

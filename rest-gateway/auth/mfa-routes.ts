@@ -1,0 +1,87 @@
+import { type Request, Router } from "express";
+import { toDataURL } from "qrcode";
+import { byMethod } from "../../http/methods.ts";
+import { RestError } from "../conventions/problem.ts";
+import type { Auth } from "./auth.ts";
+import { route } from "./route.ts";
+import { isNotEnabled, wrongCode } from "./second-factor-enrolment.ts";
+import { readCode, readConfirmation } from "./second-factor-input.ts";
+import type { Account } from "./store.ts";
+import { unlessBusy } from "./throttle.ts";
+
+const SCAN =
+  "scan the QR code with an authenticator app, or type the secret into it; then send its code to /api/mfa/verify";
+const ENABLED = "the second factor is enabled: from now on logins need a code";
+const KEEP =
+  "keep these codes in a safe place: they are shown only now, and each is good once, in place of a code of the app";
+
+/** `/api/mfa/…`: the second factor of whoever is signed in. */
+export function mfaRouter(auth: Auth): Router {
+  const { enrolment, limits, addressOf } = auth;
+
+  const enable = route(async (request, response) => {
+    const { secret, uri } = await enrolment.begin(await accountOf(auth, request));
+    response.json({ secret, qrCode: await toDataURL(uri), message: SCAN });
+  });
+
+  const verify = route(async (request, response) => {
+    const account = await accountOf(auth, request);
+    const code = await readCode(request, limits);
+    const backupCodes = await enrolment.enable(account, code, addressOf(request));
+    response.json({ message: ENABLED, backupCodes, warning: KEEP });
+  });
+
+  const renew = route(async (request, response) => {
+    const account = await confirmedAccountOf(auth, request);
+    const backupCodes = await enrolment.renewBackupCodes(account, addressOf(request));
+    response.json({ message: "the old backup codes are worth nothing any more", backupCodes, warning: KEEP });
+  });
+
+  const disable = route(async (request, response) => {
+    const account = await confirmedAccountOf(auth, request);
+    await enrolment.disable(account, addressOf(request));
+    response.json({ message: "the second factor is disabled" });
+  });
+
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all("/api/mfa/enable", byMethod({ POST: enable }));
+  router.all("/api/mfa/verify", byMethod({ POST: verify }));
+  router.all("/api/mfa/backup-codes", byMethod({ POST: renew }));
+  router.all("/api/mfa/disable", byMethod({ POST: disable }));
+  return router;
+}
+
+async function accountOf(auth: Auth, request: Request): Promise<Account> {
+  const { claims } = await auth.callerOf(request);
+  const account = typeof claims.sub === "string" ? await auth.store.accountOf(claims.sub) : null;
+  if (account === null) throw loginRequired();
+  return account;
+}
+
+/**
+ * The account, of which the password is known too: what somebody left signed in, or a key, is not enough. The code is the
+ * caller's to send, as those who have lost their codes must get rid of the factor; one that is sent must be right.
+ */
+async function confirmedAccountOf(auth: Auth, request: Request): Promise<Account> {
+  const { store, throttle, hashing, secondFactor, limits, addressOf } = auth;
+  const account = await accountOf(auth, request);
+  const { password, code } = await readConfirmation(request, limits);
+  if (!account.hasFactor) throw isNotEnabled();
+  const address = addressOf(request);
+  const attempt = await throttle.attempt(account, address);
+  if (!(await unlessBusy(attempt, hashing.matches(password, account.passwordHash)))) {
+    await store.note({ event: "password_failed", userId: account.id, address });
+    throw wrongPassword();
+  }
+  if (code !== null && !(await secondFactor.acceptCode(account, code, address))) {
+    await store.note({ event: "code_failed", userId: account.id, address });
+    throw wrongCode();
+  }
+  await attempt.forgive();
+  return account;
+}
+
+const loginRequired = () => new RestError({ status: 401, code: "AUTH_REQUIRED", message: "login required" });
+
+/** Not 401: whoever asks is signed in, and stays so. */
+const wrongPassword = () => new RestError({ status: 403, code: "PERMISSION_DENIED", message: "wrong password" });

@@ -1,0 +1,15 @@
+import type { RequestHandler } from "express";
+import { restRefusal } from "../conventions/refused.ts";
+import { RefusedError } from "../principal/refused.ts";
+
+/** Nothing of it may be kept, and refusals are told as problems. */
+export const route =
+  (handler: (...given: Parameters<RequestHandler>) => Promise<void>): RequestHandler =>
+  async (request, response, next) => {
+    response.set("Cache-Control", "no-store");
+    try {
+      await handler(request, response, next);
+    } catch (error) {
+      throw error instanceof RefusedError ? restRefusal(error) : error;
+    }
+  };

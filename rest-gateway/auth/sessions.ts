@@ -1,0 +1,52 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { readCredentials } from "../principal/credentials.ts";
+import { RefusedError } from "../principal/refused.ts";
+import type { Remembered } from "../principal/remembered.ts";
+import { hashOf, newSecret } from "../principal/secrets.ts";
+import type { Account, AuthStore, Clock, Session } from "./store.ts";
+
+export type SessionsOptions = {
+  readonly store: AuthStore;
+  /** By the SHA-256 in hex. To look there is to be seen, which moves the end of a session that nobody uses. */
+  readonly known: Remembered<Session | null>;
+  readonly clock: Clock;
+  /** Seconds that a session lasts at most. */
+  readonly maxAge: number;
+};
+
+/** `id` is what the cookie holds; the database knows its hash alone. */
+export type CurrentSession = Session & { readonly id: string };
+
+/** Who is signed in by cookie: one session for each user, under an id that nobody has had before. */
+export class Sessions {
+  readonly #options: SessionsOptions;
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+  }
+
+  /** The new id. Rejects with RefusedError when the account has changed since it was found. */
+  async begin(account: Account): Promise<string> {
+    const { store, clock, maxAge } = this.#options;
+    const id = newSecret();
+    const hasBegun = await store.startSession(account, hashOf(id), clock() + maxAge * 1000);
+    if (!hasBegun) throw new RefusedError("wrong password");
+    return id;
+  }
+
+  /** That of the cookie; null without one, and when it has ended. */
+  async of(headers: IncomingHttpHeaders): Promise<CurrentSession | null> {
+    const { session: id } = readCredentials(headers);
+    const session = id && (await this.#options.known.of(keyOf(id)));
+    return session ? { ...session, id: id! } : null;
+  }
+
+  async end(id: string): Promise<void> {
+    const { store, known } = this.#options;
+    await store.endSession(hashOf(id));
+    // The database tells it too, a moment later.
+    known.forget(keyOf(id));
+  }
+}
+
+const keyOf = (id: string) => hashOf(id).toString("hex");

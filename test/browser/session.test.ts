@@ -1,0 +1,231 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const LOGIN = { username: "ada", password: "Correct-Horse-7!" };
+
+type Asked = { readonly status: number; readonly json: any };
+
+const installed = hasBrowser("sessions");
+
+let service: TestService;
+let evil: Server;
+let browser: Browser;
+let context: BrowserContext;
+/** A page of the service itself. Browsers take `Secure` cookies from localhost without TLS. */
+let page: Page;
+let base: string;
+/** Another site, not only another origin: 127.0.0.1 is no localhost. */
+let evilUrl: string;
+/** Another origin of the same site, as a neighbouring subdomain would be: browsers send it the cookie. */
+let neighbourUrl: string;
+
+beforeAll(async () => {
+  if (!installed) return;
+  service = await startTestService();
+  base = service.url.replace("127.0.0.1", "localhost");
+  evil = createServer((_request, response) =>
+    response.setHeader("content-type", "text/html").end("<!doctype html><title>A page of others</title>"),
+  );
+  await new Promise<void>((resolve) => evil.listen(0, "127.0.0.1", resolve));
+  const { port } = evil.address() as AddressInfo;
+  evilUrl = `http://127.0.0.1:${port}/`;
+  neighbourUrl = `http://localhost:${port}/`;
+  browser = await launchBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  evil?.close();
+  await service?.stop();
+});
+
+beforeEach(async () => {
+  if (!installed) return;
+  context = await browser.newContext();
+  page = await context.newPage();
+  await page.goto(`${base}/live`);
+});
+afterEach(() => context?.close());
+
+/** What a script of the page is answered; "blocked" when the browser does not let it read. */
+const ask = (from: Page, request: string, body?: unknown, headers: Record<string, string> = {}) =>
+  from.evaluate(
+    async ([method, url, text, sent]) => {
+      try {
+        const response = await fetch(url!, {
+          method: method!,
+          headers: sent as Record<string, string>,
+          credentials: "include",
+          ...(text !== null && { body: text as string }),
+        });
+        const answer = await response.text();
+        return { status: response.status, json: answer === "" ? null : JSON.parse(answer) };
+      } catch {
+        return "blocked" as const;
+      }
+    },
+    [
+      request.split(" ")[0]!,
+      request.split(" ")[1]!,
+      body === undefined ? null : typeof body === "string" ? body : JSON.stringify(body),
+      { ...(body !== undefined && { "content-type": "application/json" }), ...headers },
+    ] as const,
+  );
+
+const asked = async (...given: Parameters<typeof ask>) => (await ask(...given)) as Asked;
+const ageOfAda = async () => (await service.database.owner.query("select age from users where id = 1")).rows[0].age;
+const sessions = async () => (await service.database.owner.query("select from auth_private.sessions")).rowCount;
+
+/** A form that the page fills in and sends by itself, as those do that forge requests. */
+async function submit(from: Page, action: string, fields: Readonly<Record<string, string>>): Promise<number> {
+  const answered = from.waitForResponse((response) => response.url().startsWith(action));
+  const inputs = Object.entries(fields).map(([name, value]) => `<input name="${name}" value="${value}">`);
+  await from.setContent(`<form method="post" action="${action}">${inputs.join("")}</form>`);
+  await from.evaluate("document.forms[0].submit()");
+  return (await answered).status();
+}
+
+describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
+  test("a page of ours signs in, is known, acts with the token, and signs out", async () => {
+    expect(await asked(page, "POST /api/auth/login", LOGIN)).toMatchObject({ status: 200, json: { username: "ada" } });
+    const [cookie] = await context.cookies(base);
+    expect(cookie).toMatchObject({
+      name: "SESSION",
+      path: "/",
+      domain: "localhost",
+      httpOnly: true,
+      secure: true,
+      sameSite: "Strict",
+    });
+    expect(cookie!.expires - Date.now() / 1000).toBeGreaterThan(1700);
+    expect(cookie!.expires - Date.now() / 1000).toBeLessThanOrEqual(1801);
+    expect(await page.evaluate("document.cookie")).toBe("");
+
+    expect((await asked(page, "GET /api/auth/me")).json).toMatchObject({ userId: 1, username: "ada" });
+    expect((await asked(page, "GET /graphql?query={me{id}}")).json).toEqual({ data: { me: { id: "1" } } });
+    expect((await asked(page, "PATCH /users/1", { age: 37 })).status).toBe(403);
+    const { csrfToken } = (await asked(page, "GET /csrf-token")).json;
+    const token = { "x-csrf-token": csrfToken };
+    expect((await asked(page, "PATCH /users/1", { age: 37 }, token)).json.age).toBe(37);
+    expect((await asked(page, "POST /graphql", { query: "{ me { name } }" }, token)).json.data.me.name).toMatch(/Ada/);
+
+    expect((await asked(page, "POST /api/auth/logout")).status).toBe(200);
+    expect(await context.cookies(base)).toEqual([]);
+    expect((await asked(page, "GET /api/auth/me")).status).toBe(401);
+  });
+
+  test("the session lives on when the page is loaded again, or opened in another tab", async () => {
+    await ask(page, "POST /api/auth/login", LOGIN);
+    await page.reload();
+    expect((await asked(page, "GET /api/auth/me")).status).toBe(200);
+    const other = await context.newPage();
+    await other.goto(`${base}/live`);
+    expect((await asked(other, "GET /api/auth/me")).status).toBe(200);
+  });
+
+  test("a second browser of the user ends the session of the first, whose cookie is taken away", async () => {
+    await ask(page, "POST /api/auth/login", LOGIN);
+    const second = await (await browser.newContext()).newPage();
+    await second.goto(`${base}/live`);
+    await ask(second, "POST /api/auth/login", LOGIN);
+    await expect.poll(async () => (await asked(page, "GET /api/auth/me")).status, { timeout: 5000 }).toBe(401);
+    expect(await context.cookies(base)).toEqual([]);
+    // With nothing left that is bad, the page is anybody again.
+    expect((await asked(page, "GET /users/1")).status).toBe(200);
+    await second.context().close();
+  });
+
+  test("a page of another site neither reads nor acts", async () => {
+    await ask(page, "POST /api/auth/login", LOGIN);
+    const { csrfToken } = (await asked(page, "GET /csrf-token")).json;
+    const age = await ageOfAda();
+    const foreign = await context.newPage();
+    await foreign.goto(evilUrl);
+
+    // The cookie stays at home, and with it who asks.
+    for (const path of ["/api/auth/me", "/csrf-token", "/users/1", "/graphql?query={me{id}}"])
+      expect([path, await ask(foreign, `GET ${base}${path}`)]).toEqual([path, "blocked"]);
+    const token = { "x-csrf-token": csrfToken };
+    for (const headers of [{}, token])
+      expect(await ask(foreign, `PATCH ${base}/users/1`, { age: 1 }, headers)).toBe("blocked");
+    expect(await ask(foreign, `POST ${base}/api/auth/logout`)).toBe("blocked");
+    await foreign.evaluate(
+      (url) => fetch(url, { method: "POST", mode: "no-cors", credentials: "include", body: "{}" }).catch(() => {}),
+      `${base}/api/auth/logout`,
+    );
+    expect((await asked(page, "GET /api/auth/me")).status).toBe(200);
+    expect(await ageOfAda()).toBe(age);
+  });
+
+  test("a form of another site signs nobody out, nor in as somebody else", async () => {
+    await ask(page, "POST /api/auth/login", LOGIN);
+    const count = await sessions();
+    for (const path of ["/api/auth/logout", "/api/auth/login", "/users/1/follow", "/graphql"]) {
+      const foreign = await context.newPage();
+      await foreign.goto(evilUrl);
+      const fields = { username: "bob", password: LOGIN.password, query: "mutation{deleteArticle(id:1)}" };
+      expect([path, await submit(foreign, `${base}${path}`, fields)]).toEqual([
+        path,
+        expect.toBeOneOf([403, 404, 415]),
+      ]);
+      await foreign.close();
+    }
+    expect(await sessions()).toBe(count);
+    expect((await asked(page, "GET /api/auth/me")).json.username).toBe("ada");
+  });
+
+  test("a neighbour, to whom the cookie is sent, neither reads nor acts", async () => {
+    await ask(page, "POST /api/auth/login", LOGIN);
+    const age = await ageOfAda();
+    const neighbour = await context.newPage();
+    await neighbour.goto(neighbourUrl);
+    for (const path of ["/api/auth/me", "/csrf-token"])
+      expect([path, await ask(neighbour, `GET ${base}${path}`)]).toEqual([path, "blocked"]);
+    const sent = { method: "POST", mode: "no-cors", credentials: "include" };
+    await neighbour.evaluate(`fetch("${base}/api/auth/logout", ${JSON.stringify(sent)}).catch(() => {})`);
+    for (const path of ["/api/auth/logout", "/api/auth/login"]) {
+      const other = await context.newPage();
+      await other.goto(neighbourUrl);
+      const requested = other.waitForRequest(`${base}${path}`);
+      expect([path, await submit(other, `${base}${path}`, LOGIN)]).toEqual([path, 403]);
+      expect((await (await requested).allHeaders()).cookie).toMatch(/^SESSION=/);
+      await other.close();
+    }
+    expect((await asked(page, "GET /api/auth/me")).status).toBe(200);
+    expect(await ageOfAda()).toBe(age);
+  });
+
+  test("a neighbour that CORS_ORIGINS names signs in, and acts with the token", async () => {
+    const friendly = await startTestService({ CORS_ORIGINS: new URL(neighbourUrl).origin });
+    try {
+      const api = friendly.url.replace("127.0.0.1", "localhost");
+      const neighbour = await context.newPage();
+      await neighbour.goto(neighbourUrl);
+      expect((await asked(neighbour, `POST ${api}/api/auth/login`, LOGIN)).status).toBe(200);
+      expect((await asked(neighbour, `GET ${api}/api/auth/me`)).json.username).toBe("ada");
+      const { csrfToken } = (await asked(neighbour, `GET ${api}/csrf-token`)).json;
+      const token = { "x-csrf-token": csrfToken };
+      expect((await asked(neighbour, `PATCH ${api}/users/1`, { age: 38 }, token)).json.age).toBe(38);
+      expect((await asked(neighbour, `POST ${api}/api/auth/logout`)).status).toBe(200);
+    } finally {
+      await friendly.stop();
+    }
+  });
+
+  test("a link of another site opens our page as anybody: the cookie is for our own pages", async () => {
+    await ask(page, "POST /api/auth/login", LOGIN);
+    const foreign = await context.newPage();
+    await foreign.goto(evilUrl);
+    const answered = foreign.waitForResponse(`${base}/api/auth/me`);
+    await foreign.evaluate(`location.assign("${base}/api/auth/me")`);
+    expect((await answered).status()).toBe(401);
+  });
+
+  test("a wrong password is an answer to the page: the browser asks nobody by itself", async () => {
+    const wrong = { ...LOGIN, password: "wrong" };
+    expect((await asked(page, "POST /api/auth/login", wrong)).status).toBe(401);
+  });
+});

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import { type TestTransaction, useTransactions } from "../support/roles.ts";
+
+const inTransaction = useTransactions();
+
+const [ADA, ADDRESS] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+const at = (minute: number) => new Date(Date.UTC(2030, 0, 1, 0, minute)).toISOString();
+const reserve = (db: TestTransaction, minute: number, keys = [ADA, ADDRESS], limits = [2, 3]) =>
+  db.owner.call("auth_api.reserve_attempt", keys, limits, at(minute), "15 minutes");
+const count = async (db: TestTransaction) =>
+  (await db.owner.row("select count(*)::int as count from auth_private.attempts")).count;
+
+test("reserve_attempt counts an attempt for each key, until one of them has its limit", () =>
+  inTransaction(async (db) => {
+    expect((await reserve(db, 0)).ids).toHaveLength(2);
+    await reserve(db, 1);
+    expect(await reserve(db, 2)).toEqual({ retryAfter: 13 * 60 });
+    expect(await count(db)).toBe(4);
+    const other = Buffer.alloc(32, 3);
+    expect((await reserve(db, 3, [other, ADDRESS])).ids).toHaveLength(2);
+    expect(await reserve(db, 4, [other, ADDRESS])).toEqual({ retryAfter: 11 * 60 });
+    expect((await reserve(db, 4, [other, Buffer.alloc(32, 4)])).ids).toHaveLength(2);
+  }));
+
+test("an attempt counts for the span, and not longer", () =>
+  inTransaction(async (db) => {
+    await reserve(db, 0, [ADA], [1]);
+    expect(await reserve(db, 14, [ADA], [1])).toEqual({ retryAfter: 60 });
+    expect((await reserve(db, 15, [ADA], [1])).ids).toHaveLength(1);
+  }));
+
+test("forgive_attempt takes back what has not failed", () =>
+  inTransaction(async (db) => {
+    const { ids } = await reserve(db, 0, [ADA], [1]);
+    await db.owner.call("auth_api.forgive_attempt", ids);
+    expect((await reserve(db, 0, [ADA], [1])).ids).toHaveLength(1);
+  }));
+
+test("purge forgets what nobody needs any more, and nothing else", () =>
+  inTransaction(async (db) => {
+    await db.owner.rows(`
+      insert into auth_private.attempts (key, at) values (sha256('a'), now() - interval '20 minutes'), (sha256('b'), now());
+      insert into security_events (event, at) values ('old', now() - interval '91 days'), ('new', now());
+      insert into auth_private.sessions (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+      values (sha256('a'), 1, 0, now(), now(), now() - interval '1 minute'), (sha256('b'), 2, 0, now(), now(), now() + interval '1 hour');
+      insert into auth_private.api_keys (kind, name, prefix, key_hash, expires_at)
+      values ('anon', 'old', 'a', sha256('a'), now() - interval '31 days'), ('anon', 'new', 'b', sha256('b'), now() - interval '29 days'),
+        ('anon', 'ever', 'c', sha256('c'), null)`);
+    await db.owner.call("auth_api.purge", new Date().toISOString(), "15 minutes", "90 days");
+    expect(await count(db)).toBe(1);
+    const names = async (text: string) => (await db.owner.rows(text)).map(({ name }) => name);
+    expect(await names("select event as name from security_events")).toEqual(["new"]);
+    expect(await names("select user_id as name from auth_private.sessions")).toEqual([2]);
+    expect(await names("select name from auth_private.api_keys order by 1")).toEqual(["ever", "new"]);
+  }));

@@ -1,0 +1,162 @@
+import fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import { type ApiSent, useResources } from "../../support/resource-client.ts";
+
+const client = useResources({ LOGIN_ATTEMPTS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "1000000", MFA_ATTEMPTS: "1000" });
+const { api } = client;
+
+/** Routes with a body, and one that each would take. */
+const BODIES: Readonly<Record<string, object>> = {
+  "/auth/login": { username: "ada", password: "wrong" },
+  "/auth/refresh": { refreshToken: "x" },
+  "/auth/register": { name: "Dora", email: "dora@test.example", password: "Correct-Horse-8!" },
+  "/auth/password": { oldPassword: "wrong", newPassword: "Correct-Horse-8!" },
+  "/auth/keys": { name: "a program", expiresIn: 3600 },
+  "/api/auth/login": { username: "ada", password: "wrong" },
+  "/api/mfa/verify": { code: "123456" },
+  "/api/mfa/backup-codes": { password: "wrong" },
+  "/api/mfa/disable": { password: "wrong" },
+};
+const PATHS = Object.keys(BODIES);
+const OTHERS = [
+  ...["POST /auth/logout", "GET /auth/keys", "GET /auth/keys/x", "DELETE /auth/keys/x", "POST /api/auth/logout"],
+  ...["GET /api/auth/me", "GET /csrf-token", "POST /api/mfa/enable", "GET /.well-known/jwks.json"],
+];
+
+let before: unknown;
+const written = () =>
+  client.sql(`
+    select (select count(*) from users) as users, (select count(*) from auth_private.api_keys) as keys,
+      (select json_agg(a order by user_id) from auth_private.accounts as a) as accounts,
+      (select count(*) from auth_private.factors where enabled_at is not null) as factors`);
+beforeAll(async () => {
+  before = await written();
+  return async () => expect(await written()).toEqual(before);
+});
+
+const deep = (levels: number) => `${'{"a":'.repeat(levels)}1${"}".repeat(levels)}`;
+
+describe.each(PATHS)("POST %s", (path) => {
+  const body = BODIES[path]!;
+  const fields = Object.keys(body);
+  const status = async (sent: ApiSent) => (await api(`POST ${path}`, { as: "ada", ...sent })).status;
+
+  test.each<[string, string]>([
+    ["nothing", ""],
+    ["no JSON", "{"],
+    ["text", "password"],
+    ["null", "null"],
+    ["a number", "5"],
+    ["a string", '"ada"'],
+    ["an array", JSON.stringify([body])],
+    ["an empty object", "{}"],
+    ["brackets in 65 levels", deep(65)],
+    ["brackets in 100000 levels", deep(100_000)],
+  ])("with %s is 400", async (_what, text) => expect(await status({ body: text })).toBe(400));
+
+  test("with bytes that are no UTF-8 is 400", async () =>
+    expect(await status({ body: new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d]) })).toBe(400));
+
+  test("with 10 MB is 413", async () => expect(await status({ body: `{"a":"${"x".repeat(10_000_000)}"}` })).toBe(413));
+
+  test.each(["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", "application/xml"])(
+    "as %s is 415",
+    async (type) => expect(await status({ body: JSON.stringify(body), headers: { "content-type": type } })).toBe(415),
+  );
+
+  test.each(fields)("with another type as %s is 400", async (field) => {
+    for (const value of [5, true, [], {}, ["a"], { a: 1 }])
+      expect([value, await status({ body: { ...body, [field]: value } })]).toEqual([value, 400]);
+  });
+
+  // A password that can't be one is as wrong as another, and without a second factor there is nothing to confirm.
+  const refusal = ["/api/mfa/backup-codes", "/api/mfa/disable"].includes(path) ? 409 : 400;
+  test.each(fields)(`with nothing, a NUL, half a surrogate pair or too much as %s is ${refusal}`, async (field) => {
+    for (const value of ["", "a\0b", "a\ud800", "x".repeat(100_000)])
+      expect([value, await status({ body: { ...body, [field]: value } })]).toEqual([value, refusal]);
+  });
+
+  test("what the prototype of objects has is no field", async () =>
+    expect(await status({ body: '{"__proto__":{"username":"ada","password":"x"},"constructor":1}' })).toBe(400));
+});
+
+/** Nothing, wrong ones, and those of a user. */
+const CREDENTIALS: readonly ApiSent[] = [
+  {},
+  { as: "ada" },
+  { as: "service" },
+  { headers: { authorization: "Bearer x.y.z" } },
+  { headers: { authorization: "Basic Og==" } },
+  { headers: { authorization: "Basic bm9ib2R5Ong=" } },
+  { headers: { authorization: "\u00e4" } },
+  { headers: { cookie: "SESSION=x; SESSION=y" } },
+  { headers: { "x-api-key": "cs_user_x", apikey: "y" } },
+];
+
+/** A JSON object that is nearly right: some fields of the route, and others, with any values. */
+const anyBody = (path: string) =>
+  fc.oneof(
+    fc.json(),
+    fc.record(
+      Object.fromEntries(
+        [...Object.keys(BODIES[path]!), "code", "challenge", "age", "username"].map((field) => [
+          field,
+          fc.oneof(fc.string({ unit: "binary" }), fc.jsonValue()),
+        ]),
+      ),
+      { requiredKeys: [] },
+    ),
+  );
+const anyRequest = fc
+  .constantFrom(...PATHS)
+  .chain((path) => fc.tuple(fc.constant(`POST ${path}`), anyBody(path), fc.constantFrom(...CREDENTIALS)));
+
+test("no body is a fault of the service", { timeout: 120_000 }, () =>
+  fc.assert(
+    fc.asyncProperty(anyRequest, async ([request, body, credentials]) => {
+      const sent = typeof body === "string" ? body : JSON.stringify(body);
+      const { status, headers } = await api(request, { ...credentials, body: sent });
+      expect([request, sent, status]).toEqual([request, sent, expect.toSatisfy((code) => code >= 400 && code < 500)]);
+      expect(headers.get("cache-control")).toBe("no-store");
+    }),
+    { numRuns: 300 },
+  ),
+);
+
+const anySearch = fc.oneof(
+  fc.webQueryParameters(),
+  fc.constantFrom(
+    "code=%00",
+    "code=%ff",
+    "code[]=1",
+    "code=1&code=2",
+    "code[a]=1",
+    "api_key=%00",
+    "api_key=x",
+    "_csrf=%00",
+  ),
+);
+
+test("no address and no credential is a fault of the service", { timeout: 120_000 }, () =>
+  fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...OTHERS, ...PATHS.map((path) => `POST ${path}`)),
+      anySearch,
+      fc.constantFrom(...CREDENTIALS.filter(({ as }) => as !== "ada")),
+      async (request, search, credentials) => {
+        const { status } = await api(`${request}?${search}`, credentials);
+        expect([request, search, status]).toEqual([request, search, expect.toSatisfy((code) => code < 500)]);
+      },
+    ),
+    { numRuns: 200 },
+  ),
+);
+
+test.each<[string, number]>([
+  ...["/auth/keys/%", "/auth/keys/%zz", "/auth/keys/%ff", "/auth/keys/a%2fb", "/auth/keys/%00"].map(
+    (path): [string, number] => [path, 400],
+  ),
+  ...["/auth//keys", "/auth/login/", "/AUTH/login", "/auth/keys/", "/api/auth", "/api/mfa/", "/auth/keys/x/y"].map(
+    (path): [string, number] => [path, 404],
+  ),
+])("GET %s is %i", async (path, status) => expect((await api(path, { as: "ada" })).status).toBe(status));

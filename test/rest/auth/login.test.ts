@@ -1,0 +1,95 @@
+import jwt from "jsonwebtoken";
+import { describe, expect, test } from "vitest";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+import { JWT_SECRET } from "../../support/service.ts";
+
+const PASSWORD = "Correct-Horse-7!";
+const client = useService();
+const login = (body: unknown, headers = {}) => sendJson(client, "/auth/login", body, headers);
+
+describe("POST /auth/login", () => {
+  test.each(["ada", "ADA", "ada@example.com"])("gives %s, with the right password, a token pair", async (username) => {
+    const { status, json, headers } = await login({ username, password: PASSWORD });
+    expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+    const { accessToken, refreshToken, ...rest } = json;
+    expect(rest).toEqual({ expiresIn: 3600, tokenType: "Bearer" });
+    const claims = jwt.verify(accessToken, JWT_SECRET) as jwt.JwtPayload;
+    const expected = { sub: "1", name: "Ada Lovelace", role: "authenticated", permissions: [], iss: "content-service" };
+    expect(claims).toMatchObject({ ...expected, type: "access", jti: expect.any(String), iat: expect.any(Number) });
+    expect(claims.exp! - claims.iat!).toBe(3600);
+    const refresh = jwt.verify(refreshToken, JWT_SECRET) as jwt.JwtPayload;
+    expect(refresh).toMatchObject({ sub: "1", type: "refresh", jti: expect.any(String) });
+    expect(refresh.exp! - refresh.iat!).toBe(7 * 24 * 3600);
+    const { json: user } = await client.send("/users/1", { headers: { authorization: `Bearer ${accessToken}` } });
+    expect(user.name).toBe("Ada Lovelace");
+    expect(await client.data("{ me { id } }", { headers: { authorization: `Bearer ${accessToken}` } })).toEqual({
+      me: { id: "1" },
+    });
+  });
+
+  test("says the same to a wrong password and to an unknown user", async () => {
+    const wrong = await login({ username: "ada", password: "Wrong-Horse-7!!" });
+    const unknown = await login({ username: "nobody", password: "Wrong-Horse-7!!" });
+    const told = ({ status, json, headers }: typeof wrong) => {
+      const { requestId, timestamp, ...error } = json.error;
+      return { status, error, keys: Object.keys(json), challenge: headers.get("www-authenticate") };
+    };
+    expect(told(wrong)).toEqual(told(unknown));
+    expect(told(wrong)).toMatchObject({ status: 401, error: { message: "wrong username or password" } });
+  });
+
+  test("tells a disabled user so, but only with the right password", async () => {
+    expect((await login({ username: "carol", password: PASSWORD })).status).toBe(403);
+    expect((await login({ username: "carol", password: `${PASSWORD}?` })).status).toBe(401);
+  });
+
+  test.each<[string, unknown, code: string]>([
+    ["no password", { username: "ada" }, "MISSING_FIELD"],
+    ["no username", { password: PASSWORD }, "MISSING_FIELD"],
+    ["nothing", {}, "MISSING_FIELD"],
+    ["a number as password", { username: "ada", password: 7 }, "VALIDATION_ERROR"],
+    ["a NUL in the name", { username: "a\0da", password: PASSWORD }, "VALIDATION_ERROR"],
+    ["a password of 129 characters", { username: "ada", password: "x".repeat(129) }, "VALIDATION_ERROR"],
+    ["an object as code", { username: "ada", password: PASSWORD, code: {} }, "VALIDATION_ERROR"],
+    ["a challenge without a code", { challenge: "x" }, "MISSING_FIELD"],
+    ["an array", [], "VALIDATION_ERROR"],
+    ["null", null, "VALIDATION_ERROR"],
+  ])("refuses %s: 400", async (_what, body, code) => {
+    const { status, json } = await login(body);
+    expect([status, json.error.code]).toEqual([400, code]);
+  });
+
+  test("names every field that is missing", async () => {
+    const { json } = await login({});
+    expect(json.error.details).toEqual([
+      { field: "username", message: "username is required" },
+      { field: "password", message: "password is required" },
+    ]);
+  });
+
+  test.each(["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x"])(
+    "refuses what a form of another site could send: %s is 415",
+    async (type) => {
+      const body = JSON.stringify({ username: "ada", password: PASSWORD });
+      const { status } = await client.send("/auth/login", { headers: { "content-type": type }, body });
+      expect(status).toBe(415);
+    },
+  );
+
+  test.each(["garbage", "a.b.c"])("does not go on with the challenge %j: 401", async (challenge) => {
+    const { status, json } = await login({ challenge, code: "123456" });
+    expect([status, json.error.code]).toEqual([401, "INVALID_TOKEN"]);
+  });
+
+  test("takes no other token for a challenge", async () => {
+    const { json: pair } = await login({ username: "ada", password: PASSWORD });
+    for (const challenge of [pair.accessToken, pair.refreshToken])
+      expect((await login({ challenge, code: "123456" })).status).toBe(401);
+  });
+
+  test("has POST alone", async () => {
+    const { status, headers } = await client.send("/auth/login");
+    expect([status, headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
+  });
+});

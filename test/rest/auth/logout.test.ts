@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+
+const client = useService();
+const login = async (username: string) =>
+  (await sendJson(client, "/auth/login", { username, password: "Correct-Horse-7!" })).json;
+const logout = (headers: Record<string, string>) => client.send("/auth/logout", { method: "POST", headers });
+const bearer = (accessToken: string) => ({ authorization: `Bearer ${accessToken}` });
+
+test("POST /auth/logout ends all tokens of the user, at once, and nobody else's", async () => {
+  const [here, there, bob] = [await login("ada"), await login("ada"), await login("bob")];
+  const { status, json, headers } = await logout(bearer(here.accessToken));
+  expect([status, json, headers.get("cache-control")]).toEqual([200, { message: "signed out" }, "no-store"]);
+  for (const { accessToken, refreshToken } of [here, there]) {
+    const used = await client.send("/users/1", { headers: bearer(accessToken) });
+    expect([used.status, used.json.error.code]).toEqual([401, "VERIFICATION_FAILED"]);
+    expect((await sendJson(client, "/auth/refresh", { refreshToken })).status).toBe(401);
+    expect((await client.gql("{ me { id } }", { headers: bearer(accessToken) })).data?.me ?? null).toBeNull();
+  }
+  expect((await client.send("/users/1", { headers: bearer(bob.accessToken) })).status).toBe(200);
+  expect((await sendJson(client, "/auth/refresh", { refreshToken: bob.refreshToken })).status).toBe(200);
+  const again = await login("ada");
+  expect((await client.send("/users/1", { headers: bearer(again.accessToken) })).status).toBe(200);
+});
+
+test.each<[string, () => Promise<Record<string, string>>]>([
+  ["no token", async () => ({})],
+  ["garbage", async () => bearer("garbage")],
+  ["a refresh token", async () => bearer((await login("ada")).refreshToken)],
+  ["the key for everybody", async () => bearer(client.service().service.tokens.issueKey("anon"))],
+])("POST /auth/logout with %s is 401", async (_what, headers) => {
+  const { status, headers: answered } = await logout(await headers());
+  expect([status, answered.get("www-authenticate")]).toEqual([401, expect.stringMatching(/^Bearer/)]);
+});
+
+test("a token that was signed out can not sign out again", async () => {
+  const { accessToken } = await login("ada");
+  expect((await logout(bearer(accessToken))).status).toBe(200);
+  expect((await logout(bearer(accessToken))).status).toBe(401);
+});

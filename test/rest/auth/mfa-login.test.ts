@@ -1,0 +1,239 @@
+import jwt from "jsonwebtoken";
+import { describe, expect, test } from "vitest";
+import { PASSWORD, useFactors } from "../../support/second-factor.ts";
+import { JWT_SECRET } from "../../support/service.ts";
+import { wrongCode } from "../../support/totp.ts";
+
+// Whoever sends X-Forwarded-For is somebody else's address.
+const { api, failure, enrol, login, codeOf, now, pass, events, sql } = useFactors({ TRUST_PROXY: "127.0.0.1" });
+const patient = useFactors({ TRUST_PROXY: "127.0.0.1", MFA_ATTEMPTS: "100" });
+
+const MINUTE = 60_000;
+const from = (address: string) => ({ "x-forwarded-for": address });
+const challengeOf = async () => (await login("ada")).json.challenge;
+const answer = (challenge: string, code: string, headers = {}) =>
+  api("POST /auth/login", { body: { challenge, code }, headers });
+
+/** Each way to sign in, by name; a body without a password is one with a challenge. */
+const VARIANTS = ["/auth/login", "/api/auth/login"];
+
+describe.each(VARIANTS)("POST %s", (path) => {
+  const signIn = (more: object = {}) => api(`POST ${path}`, { body: { username: "ada", password: PASSWORD, ...more } });
+
+  test("without a code: 401 with a challenge, and no credential", async () => {
+    await enrol("ada");
+    const { status, headers, json } = await signIn();
+    expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
+    expect(json.challenge).toEqual(expect.any(String));
+    expect(headers.get("set-cookie")).toBe(null);
+    expect(JSON.stringify(json)).not.toContain('oken":');
+  });
+
+  test.each<[string, (app: string, backup: string) => string]>([
+    ["the code of the app", (app) => app],
+    ["a backup code", (_app, backup) => backup],
+    ["a backup code as people type it", (_app, backup) => `${backup.slice(0, 4)}-${backup.slice(4)}`.toLowerCase()],
+  ])("password and %s sign in", async (_what, chosen) => {
+    const { secret, backupCodes } = await enrol("ada");
+    expect((await signIn({ code: chosen(codeOf(secret), backupCodes[3]!) })).status).toBe(200);
+  });
+
+  test("challenge and code sign in", async () => {
+    const { secret } = await enrol("ada");
+    const { challenge } = (await signIn()).json;
+    expect((await api(`POST ${path}`, { body: { challenge, code: codeOf(secret) } })).status).toBe(200);
+    expect(await events()).toEqual(["mfa_enabled", "login"]);
+  });
+
+  test("a wrong code does not, and is noted; the right one still does", async () => {
+    const { secret } = await enrol("ada");
+    expect((await signIn({ code: wrongCode(secret, now()) })).status).toBe(401);
+    expect((await signIn({ code: codeOf(secret) })).status).toBe(200);
+    expect(await events()).toEqual(["mfa_enabled", "code_failed", "login"]);
+  });
+
+  test("a code is not looked at before the password is right, and stays good", async () => {
+    const { secret, backupCodes } = await enrol("ada");
+    for (const code of [codeOf(secret), backupCodes[0]])
+      expect((await signIn({ password: "Wrong-Horse-77!", code })).status).toBe(401);
+    for (const code of [codeOf(secret), backupCodes[0]]) expect((await signIn({ code })).status).toBe(200);
+  });
+});
+
+describe("a code of the app", () => {
+  test("is good once, whatever it signs in for", async () => {
+    const { secret } = await enrol("ada");
+    const code = codeOf(secret);
+    const body = { username: "ada", password: PASSWORD, code };
+    const challenge = await challengeOf();
+    expect((await api("POST /api/auth/login", { body })).status).toBe(200);
+    for (const path of VARIANTS) {
+      expect((await api(`POST ${path}`, { body })).status).toBe(401);
+      expect((await api(`POST ${path}`, { body: { challenge, code } })).status).toBe(401);
+    }
+    pass(30_000);
+    expect((await login("ada", { code })).status).toBe(401);
+    expect((await login("ada", { code: codeOf(secret) })).status).toBe(429);
+  });
+
+  test("of two logins at the same time with one code one succeeds", async () => {
+    const { secret } = await enrol("ada");
+    const body = { username: "ada", password: PASSWORD, code: codeOf(secret) };
+    const replies = await Promise.all([...VARIANTS, ...VARIANTS].map((path) => api(`POST ${path}`, { body })));
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401]);
+  });
+
+  test("the one that enabled the factor signs nobody in", async () => {
+    const { secret } = (await api("POST /api/mfa/enable", { as: "ada" })).json;
+    const code = codeOf(secret);
+    expect((await api(`POST /api/mfa/verify?code=${code}`, { as: "ada" })).status).toBe(200);
+    expect((await login("ada", { code })).status).toBe(401);
+    expect((await login("ada", { code: codeOf(secret, 1) })).status).toBe(200);
+  });
+
+  test("may be one step early or late, and no step before the last one that was taken", async () => {
+    const { secret } = await enrol("ada");
+    expect((await login("ada", { code: codeOf(secret, -2) })).status).toBe(401);
+    expect((await login("ada", { code: codeOf(secret, 2) })).status).toBe(401);
+    expect((await login("ada", { code: codeOf(secret, -1) })).status).toBe(200);
+    expect((await login("ada", { code: codeOf(secret, 1) })).status).toBe(200);
+    expect((await login("ada", { code: codeOf(secret) })).status).toBe(401);
+  });
+
+  test("of somebody else is worth nothing", async () => {
+    await enrol("ada");
+    const bob = await enrol("bob");
+    expect((await login("ada", { code: codeOf(bob.secret) })).status).toBe(401);
+    expect((await login("ada", { code: bob.backupCodes[0] })).status).toBe(401);
+    expect((await login("bob", { code: bob.backupCodes[0] })).status).toBe(200);
+  });
+
+  test("is not asked of those without a factor", async () => {
+    expect((await login("ada", { code: "123456" })).status).toBe(200);
+  });
+});
+
+describe("a backup code", () => {
+  test("is good once, and the others stay good", async () => {
+    const { backupCodes } = await enrol("ada");
+    expect((await login("ada", { code: backupCodes[0] })).status).toBe(200);
+    expect((await login("ada", { code: backupCodes[0] })).status).toBe(401);
+    for (const code of backupCodes.slice(1)) expect((await login("ada", { code })).status).toBe(200);
+    expect((await events()).filter((event) => event === "backup_code_used")).toHaveLength(10);
+  });
+
+  test("of two logins at the same time with one code one succeeds", async () => {
+    const { backupCodes } = await enrol("ada");
+    const replies = await Promise.all([1, 2, 3, 4].map(() => login("ada", { code: backupCodes[0] })));
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401]);
+  });
+});
+
+describe("guessing codes", () => {
+  test("is over after five within 15 minutes, wherever they come from; another user's logins go on", async () => {
+    const bob = await enrol("bob");
+    const { secret, backupCodes } = await enrol("ada");
+    const guess = (i: number, code: string) =>
+      api("POST /auth/login", { headers: from(`203.0.113.${i}`), body: { username: "ada", password: PASSWORD, code } });
+    const wrong = wrongCode(secret, now());
+    for (let i = 1; i <= 5; i++) expect((await guess(i, wrong)).status).toBe(401);
+    for (const code of [wrong, codeOf(secret), backupCodes[0]!]) {
+      const { status, headers, json } = await guess(6, code);
+      expect([status, json.error.code]).toEqual([429, "RATE_LIMITED"]);
+      expect(Number(headers.get("retry-after"))).toBe(900);
+    }
+    expect((await login("bob", { code: codeOf(bob.secret) })).status).toBe(200);
+    pass(15 * MINUTE);
+    expect((await guess(7, codeOf(secret))).status).toBe(200);
+  });
+
+  test("twelve at the same time are five", async () => {
+    const { secret } = await enrol("ada");
+    const code = wrongCode(secret, now());
+    const replies = await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        api("POST /auth/login", {
+          headers: from(`203.0.113.${i}`),
+          body: { username: "ada", password: PASSWORD, code },
+        }),
+      ),
+    );
+    expect(replies.filter(({ status }) => status === 401)).toHaveLength(5);
+    expect(replies.filter(({ status }) => status === 429)).toHaveLength(7);
+    expect((await events()).filter((event) => event === "code_failed")).toHaveLength(5);
+  });
+
+  test("right codes don't count", async () => {
+    const { backupCodes } = await enrol("ada");
+    for (const code of backupCodes.slice(0, 7)) expect((await login("ada", { code })).status).toBe(200);
+  });
+
+  test("wrong codes count as failed logins of the user at the address too, whatever MFA_ATTEMPTS is", async () => {
+    const { secret, backupCodes } = await patient.enrol("ada");
+    const challenge = (await patient.login("ada")).json.challenge;
+    const code = wrongCode(secret, patient.now());
+    for (let i = 0; i < 5; i++) {
+      const body = i % 2 === 0 ? { challenge, code } : { username: "ada", password: PASSWORD, code };
+      expect((await patient.api("POST /auth/login", { body })).status).toBe(401);
+    }
+    expect((await patient.login("ada", { code: backupCodes[0] })).status).toBe(429);
+    const body = { challenge, code: backupCodes[0] };
+    expect((await patient.api("POST /auth/login", { body })).status).toBe(429);
+    expect((await patient.api("POST /auth/login", { body, headers: from("203.0.113.1") })).status).toBe(200);
+  });
+});
+
+describe("a challenge", () => {
+  test("is good for five minutes", async () => {
+    await enrol("ada");
+    const { iat, exp } = jwt.decode(await challengeOf()) as jwt.JwtPayload;
+    expect(exp! - iat!).toBe(300);
+    const epoch = (await sql("select epoch from auth_private.accounts where user_id = 1"))[0].epoch;
+    const sign = (expiresIn: number) =>
+      jwt.sign({ type: "challenge", epoch, sub: "1" }, JWT_SECRET, { issuer: "content-service", expiresIn });
+    const { backupCodes } = await enrolAgain();
+    expect((await answer(sign(-1), backupCodes[0]!)).status).toBe(401);
+    expect((await answer(sign(10), backupCodes[0]!)).status).toBe(200);
+  });
+
+  test("is no access token", async () => {
+    await enrol("ada");
+    const headers = { authorization: `Bearer ${await challengeOf()}` };
+    for (const request of ["/users/1", "POST /auth/logout", "POST /api/mfa/enable"])
+      expect((await failure(request, { headers })).slice(0, 2)).toEqual([401, "INVALID_TOKEN"]);
+  });
+
+  test("access and refresh tokens are no challenges", async () => {
+    const { accessToken, refreshToken } = (await login("ada")).json;
+    const { backupCodes } = await enrol("ada");
+    for (const token of [accessToken, refreshToken, "", "garbage"]) {
+      const { status } = await answer(token, backupCodes[0]!);
+      expect(status).toBe(token === "" ? 400 : 401);
+    }
+  });
+
+  test.each([
+    ["the account is disabled", "update auth_private.accounts set disabled_at = now() where user_id = 1"],
+    ["its role changes", "update auth_private.accounts set role = 'admin' where user_id = 1"],
+    ["everything is signed out", "select auth_api.end_epoch(1)"],
+  ])("ends when %s", async (_what, change) => {
+    const { backupCodes } = await enrol("ada");
+    const challenge = await challengeOf();
+    await sql(change);
+    expect((await answer(challenge, backupCodes[0]!)).status).toBe(401);
+    await sql("update auth_private.accounts set disabled_at = null, role = 'authenticated' where user_id = 1");
+    await sql("update auth_private.accounts set epoch = 0 where user_id = 1");
+  });
+
+  test("is worth nothing once the factor is disabled: the password is asked for again", async () => {
+    const { secret, backupCodes } = await enrol("ada");
+    const challenge = await challengeOf();
+    await api("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD } });
+    for (const code of [codeOf(secret), backupCodes[0]!]) expect((await answer(challenge, code)).status).toBe(401);
+  });
+
+  const enrolAgain = async () => {
+    await sql("delete from auth_private.factors");
+    return enrol("ada");
+  };
+});

@@ -1,0 +1,301 @@
+import { describe, expect, test } from "vitest";
+import { PASSWORD, useFactors } from "../../support/second-factor.ts";
+import { wrongCode } from "../../support/totp.ts";
+
+const { service, api, failure, enrol, login, codeOf, now, pass, events, sql } = useFactors();
+
+const MINUTE = 60_000;
+const NOTHING_PENDING = [
+  400,
+  "BAD_REQUEST",
+  "no second factor is being enabled, or its 10 minutes are over: begin with POST /api/mfa/enable",
+];
+const WRONG = [400, "VALIDATION_ERROR", "the code is wrong: enter the one that the app shows now"];
+const ENABLED = [
+  409,
+  "RESOURCE_CONFLICT",
+  "a second factor is enabled already: disable it first, at POST /api/mfa/disable",
+];
+const NOT_ENABLED = [409, "RESOURCE_CONFLICT", "no second factor is enabled"];
+
+const begin = async () => (await api("POST /api/mfa/enable", { as: "ada" })).json.secret;
+const verify = (code: string) => failure(`POST /api/mfa/verify?code=${code}`, { as: "ada" });
+/** How many wait for a lock in this database. */
+const waiting = async () => {
+  await sql("select pg_stat_clear_snapshot()");
+  const text = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+  return (await sql(text)).length;
+};
+const hasFactor = async () => (await sql("select from auth_private.factors where enabled_at is not null")).length > 0;
+
+describe("POST /api/mfa/enable", () => {
+  test("answers the secret, a QR code and a message, and nobody may keep them", async () => {
+    const { status, headers, json } = await api("POST /api/mfa/enable", { as: "ada" });
+    expect(status).toBe(200);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(json).toEqual({
+      secret: expect.stringMatching(/^[A-Z2-7]{32}$/),
+      qrCode: expect.stringMatching(/^data:image\/png;base64,[A-Za-z0-9+/]+=*$/),
+      message: expect.any(String),
+    });
+    expect(await hasFactor()).toBe(false);
+    expect((await login("ada")).status).toBe(200);
+  });
+
+  test("gives another secret each time, and only the last one counts", async () => {
+    const [first, second] = [await begin(), await begin()];
+    expect(second).not.toBe(first);
+    expect(await verify(codeOf(first))).toEqual(WRONG);
+    expect(await verify(codeOf(second))).toEqual([200, undefined, undefined]);
+  });
+
+  test("is refused while a factor is enabled, which stays as it is", async () => {
+    const { secret } = await enrol("ada");
+    expect(await failure("POST /api/mfa/enable", { as: "ada" })).toEqual(ENABLED);
+    expect((await login("ada", { code: codeOf(secret) })).status).toBe(200);
+  });
+});
+
+describe("POST /api/mfa/verify", () => {
+  test("enables the factor by the first code, and shows ten backup codes of eight characters", async () => {
+    const secret = await begin();
+    const { status, headers, json } = await api(`POST /api/mfa/verify?code=${codeOf(secret)}`, { as: "ada" });
+    expect(status).toBe(200);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(json).toEqual({ message: expect.any(String), backupCodes: expect.any(Array), warning: expect.any(String) });
+    expect(json.backupCodes).toHaveLength(10);
+    expect(new Set(json.backupCodes).size).toBe(10);
+    for (const code of json.backupCodes) expect(code).toMatch(/^[ABCDEFGHJKLMNPQRSTUVWXYZ23456789]{8}$/);
+    expect(await hasFactor()).toBe(true);
+    expect(await sql("select pending, pending_until from auth_private.factors")).toEqual([
+      { pending: null, pending_until: null },
+    ]);
+    expect(await events()).toEqual(["mfa_enabled"]);
+  });
+
+  test.each([
+    ["in a JSON body", (code: string) => ["POST /api/mfa/verify", { as: "ada", body: { code } }] as const],
+    [
+      "as apps show it",
+      (code: string) => [`POST /api/mfa/verify?code=${code.slice(0, 3)}%20${code.slice(3)}`] as const,
+    ],
+  ])("takes the code %s", async (_how, sent) => {
+    const [request, more = { as: "ada" as const }] = sent(codeOf(await begin()));
+    expect((await api(request, more)).status).toBe(200);
+  });
+
+  test("a wrong code is refused, and the enrolment goes on", async () => {
+    const secret = await begin();
+    expect(await verify(wrongCode(secret, now()))).toEqual(WRONG);
+    expect(await hasFactor()).toBe(false);
+    expect(await verify(codeOf(secret))).toEqual([200, undefined, undefined]);
+    expect(await events()).toEqual(["code_failed", "mfa_enabled"]);
+  });
+
+  test("is refused where nothing was begun, and after it has succeeded", async () => {
+    expect(await verify("123456")).toEqual(NOTHING_PENDING);
+    const { secret } = await enrol("ada");
+    expect(await verify(codeOf(secret))).toEqual(NOTHING_PENDING);
+  });
+
+  test("another user's secret is none of the caller's", async () => {
+    const secret = await begin();
+    const bobs = (await api("POST /api/mfa/enable", { as: "bob" })).json.secret;
+    expect(await verify(codeOf(bobs))).toEqual(WRONG);
+    expect(await failure(`POST /api/mfa/verify?code=${codeOf(secret)}`, { as: "bob" })).toEqual(WRONG);
+  });
+
+  test("an enrolment ends after ten minutes", async () => {
+    const secret = await begin();
+    pass(10 * MINUTE);
+    expect(await verify(codeOf(secret))).toEqual(NOTHING_PENDING);
+    const again = await begin();
+    pass(10 * MINUTE - 1);
+    expect(await verify(codeOf(again))).toEqual([200, undefined, undefined]);
+  });
+
+  test("of two at the same time one succeeds", async () => {
+    const code = codeOf(await begin());
+    // Both have looked at what is pending before either ends it.
+    await sql("begin");
+    await sql("select from auth_private.factors for update");
+    const verified = [verify(code), verify(code)];
+    await expect.poll(waiting, { timeout: 10_000 }).toBe(2);
+    await sql("commit");
+    const outcomes = await Promise.all(verified);
+    expect(outcomes.filter(([status]) => status === 200)).toHaveLength(1);
+    for (const outcome of outcomes.filter(([status]) => status !== 200)) expect(outcome).toEqual(NOTHING_PENDING);
+    expect(await events()).toEqual(["mfa_enabled"]);
+    expect(await sql("select count(*)::integer from auth_private.backup_codes")).toEqual([{ count: 10 }]);
+  });
+
+  test("five wrong codes within 15 minutes, then every code is refused with the time to wait", async () => {
+    const secret = await begin();
+    const wrong = wrongCode(secret, now());
+    for (let i = 0; i < 5; i++) expect(await verify(wrong)).toEqual(WRONG);
+    const { status, headers, json } = await api(`POST /api/mfa/verify?code=${codeOf(secret)}`, { as: "ada" });
+    expect([status, json.error.code, headers.get("retry-after")]).toEqual([429, "RATE_LIMITED", "900"]);
+    expect((await api("POST /api/mfa/enable", { as: "bob" })).status).toBe(200);
+  });
+
+  test.each([
+    ["no code", "POST /api/mfa/verify", undefined, "MISSING_FIELD"],
+    ["an empty body", "POST /api/mfa/verify", {}, "MISSING_FIELD"],
+    ["two codes", "POST /api/mfa/verify?code=123456&code=123456", undefined, "VALIDATION_ERROR"],
+    ["a number", "POST /api/mfa/verify", { code: 123456 }, "VALIDATION_ERROR"],
+    ["null", "POST /api/mfa/verify", { code: null }, "VALIDATION_ERROR"],
+    ["an array", "POST /api/mfa/verify", [], "VALIDATION_ERROR"],
+    ["no JSON", "POST /api/mfa/verify", "{", "VALIDATION_ERROR"],
+    ["a long text", `POST /api/mfa/verify?code=${"1".repeat(21)}`, undefined, "VALIDATION_ERROR"],
+    ["five digits", "POST /api/mfa/verify?code=12345", undefined, "VALIDATION_ERROR"],
+    ["letters", "POST /api/mfa/verify?code=abcdef", undefined, "VALIDATION_ERROR"],
+    ["other digits", `POST /api/mfa/verify?code=${encodeURIComponent("١٢٣٤٥٦")}`, undefined, "VALIDATION_ERROR"],
+    ["NUL", "POST /api/mfa/verify?code=12345%00", undefined, "VALIDATION_ERROR"],
+    ["nothing", "POST /api/mfa/verify?code=", undefined, "VALIDATION_ERROR"],
+  ])("%s is no code: 400", async (_what, request, body, code) => {
+    await begin();
+    expect((await failure(request, { as: "ada", body })).slice(0, 2)).toEqual([400, code]);
+  });
+});
+
+describe.each(["/api/mfa/enable", "/api/mfa/verify?code=123456", "/api/mfa/backup-codes", "/api/mfa/disable"])(
+  "%s",
+  (path) => {
+    const anon = () => service().service.tokens.issueKey("anon");
+    const serviceKey = () => service().service.tokens.issueKey("service_role");
+    test.each<[string, () => Record<string, string>]>([
+      ["nobody", () => ({})],
+      ["the key for everybody", () => ({ authorization: `Bearer ${anon()}` })],
+      ["the service key", () => ({ authorization: `Bearer ${serviceKey()}` })],
+    ])("is not for %s: 401", async (_who, headers) => {
+      const body = { password: PASSWORD };
+      expect(await failure(`POST ${path}`, { headers: headers(), body })).toEqual([
+        401,
+        "AUTH_REQUIRED",
+        "login required",
+      ]);
+    });
+
+    test("is for POST alone", async () => {
+      const { status, headers } = await api(path, { as: "ada" });
+      expect([status, headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
+    });
+  },
+);
+
+test.each<[string, (user: string) => Promise<Record<string, string>>]>([
+  ["Basic", async (user) => ({ authorization: `Basic ${Buffer.from(`${user}:${PASSWORD}`).toString("base64")}` })],
+  [
+    "a key",
+    async () => {
+      const { json } = await api("POST /auth/keys", { as: "ada", body: { name: "mfa" } });
+      return { "x-api-key": json.key };
+    },
+  ],
+])("%s signs in well enough to enable a factor", async (_kind, headersOf) => {
+  const headers = await headersOf("ada");
+  const { status, json } = await api("POST /api/mfa/enable", { headers });
+  expect(status).toBe(200);
+  expect((await api(`POST /api/mfa/verify?code=${codeOf(json.secret)}`, { headers })).status).toBe(200);
+});
+
+test("a factor ends what the password alone could do: Basic credentials are refused from then on", async () => {
+  const headers = { authorization: `Basic ${Buffer.from(`ada:${PASSWORD}`).toString("base64")}` };
+  expect((await api("POST /api/mfa/enable", { headers })).status).toBe(200);
+  await enrol("ada");
+  await expect.poll(async () => (await failure("/users/1", { headers })).slice(0, 2)).toEqual([401, "MFA_REQUIRED"]);
+});
+
+test("every process hears of a factor that is enabled, once", async () => {
+  const { owner } = service().database;
+  const heard: unknown[] = [];
+  owner.on("notification", ({ payload }) => heard.push(payload));
+  await owner.query("listen principals");
+  await enrol("bob");
+  await login("bob", { code: "123456" });
+  await expect.poll(() => heard).toEqual(['{"user" : 2}']);
+  await owner.query("unlisten principals");
+});
+
+describe("POST /api/mfa/disable", () => {
+  const disable = (body: unknown) => failure("POST /api/mfa/disable", { as: "ada", body });
+
+  test("removes the factor and its codes by the password", async () => {
+    await enrol("ada");
+    const { status, json } = await api("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD } });
+    expect([status, json]).toEqual([200, { message: "the second factor is disabled" }]);
+    expect((await login("ada")).status).toBe(200);
+    expect(await sql("select from auth_private.backup_codes")).toEqual([]);
+    expect(await events()).toEqual(["mfa_enabled", "mfa_disabled", "login"]);
+    expect((await api("POST /api/mfa/enable", { as: "ada" })).status).toBe(200);
+  });
+
+  test("a token is not enough: the wrong password is refused, and counts as a failed login", async () => {
+    await enrol("ada");
+    const refused = [403, "PERMISSION_DENIED", "wrong password"];
+    for (let i = 0; i < 5; i++) expect(await disable({ password: "Wrong-Horse-77!" })).toEqual(refused);
+    expect((await disable({ password: PASSWORD })).slice(0, 2)).toEqual([429, "RATE_LIMITED"]);
+    expect((await login("ada")).status).toBe(429);
+    expect(await hasFactor()).toBe(true);
+  });
+
+  test("a code that is sent must be right, of the app or of the list", async () => {
+    const { secret, backupCodes } = await enrol("ada");
+    expect(await disable({ password: PASSWORD, code: wrongCode(secret, now()) })).toEqual(WRONG);
+    expect(await hasFactor()).toBe(true);
+    expect((await disable({ password: PASSWORD, code: codeOf(secret) }))[0]).toBe(200);
+    const other = await enrol("ada");
+    expect(await disable({ password: PASSWORD, code: backupCodes[0] })).toEqual(WRONG);
+    expect((await disable({ password: PASSWORD, code: other.backupCodes[0] }))[0]).toBe(200);
+  });
+
+  test.each([
+    [{}, "MISSING_FIELD"],
+    [{ password: null }, "VALIDATION_ERROR"],
+    [{ password: 7 }, "VALIDATION_ERROR"],
+    [{ password: PASSWORD, code: 123456 }, "VALIDATION_ERROR"],
+    [[], "VALIDATION_ERROR"],
+    ["null", "VALIDATION_ERROR"],
+  ])("%j is refused: 400", async (body, code) => {
+    await enrol("ada");
+    expect((await disable(body)).slice(0, 2)).toEqual([400, code]);
+  });
+
+  test.each(["", "x".repeat(5000), "a\0b", "\ud800"])("%j is no password: 403", async (password) => {
+    await enrol("ada");
+    expect((await disable({ password }))[0]).toBe(403);
+  });
+
+  test("is refused where no factor is enabled, and where one is only begun", async () => {
+    expect(await disable({ password: PASSWORD })).toEqual(NOT_ENABLED);
+    await begin();
+    expect(await disable({ password: PASSWORD })).toEqual(NOT_ENABLED);
+  });
+});
+
+describe("POST /api/mfa/backup-codes", () => {
+  const renew = (body: unknown) => api("POST /api/mfa/backup-codes", { as: "ada", body });
+
+  test("gives ten new codes by the password; the old ones are worth nothing any more", async () => {
+    const { backupCodes: old } = await enrol("ada");
+    const { status, headers, json } = await renew({ password: PASSWORD });
+    expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+    expect(json).toEqual({ message: expect.any(String), backupCodes: expect.any(Array), warning: expect.any(String) });
+    expect(new Set([...json.backupCodes, ...old]).size).toBe(20);
+    expect((await login("ada", { code: old[0] })).status).toBe(401);
+    expect((await login("ada", { code: json.backupCodes[0] })).status).toBe(200);
+    expect(await events()).toContain("backup_codes_renewed");
+  });
+
+  test("may be asked for often: the right password is no failed login", async () => {
+    await enrol("ada");
+    for (let i = 0; i < 7; i++) expect((await renew({ password: PASSWORD })).status).toBe(200);
+  });
+
+  test("is refused with the wrong password, and without a factor", async () => {
+    expect((await renew({ password: PASSWORD })).status).toBe(409);
+    await enrol("ada");
+    expect((await renew({ password: "Wrong-Horse-77!" })).status).toBe(403);
+    expect((await renew({})).status).toBe(400);
+  });
+});

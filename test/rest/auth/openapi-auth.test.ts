@@ -1,0 +1,224 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { openApiFaults, withTags } from "../../support/openapi-rules.ts";
+import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
+import { appCode } from "../../support/totp.ts";
+import { documented, Seen } from "../resources/openapi-responses.ts";
+
+const BODY_LIMIT = 2000;
+const client = useResources({ BODY_LIMIT: String(BODY_LIMIT), API_KEYS_MAX: "1", RATE_LIMIT: "1000000" });
+const throttled = useResources({ LOGIN_ATTEMPTS: "1", MFA_ATTEMPTS: "1", REGISTRATIONS_PER_ADDRESS: "1" });
+const foreign = useResources({ MIGRATE: "off", USERS_WRITE: "" });
+
+const PASSWORD = "Correct-Horse-7!";
+const UNKNOWN = "00000000-0000-4000-8000-000000000000";
+const isAuth = (tag: string) => tag === "authentication";
+
+let documents: { readonly 1: any; readonly 2: any };
+beforeAll(async () => {
+  documents = { 1: await client.body("/openapi.json"), 2: await client.body("/api/v2/openapi.json") };
+});
+
+/** Paths, and the methods that each is described with. */
+const ROUTES: Readonly<Record<string, readonly string[]>> = {
+  "/auth/login": ["post"],
+  "/auth/refresh": ["post"],
+  "/auth/logout": ["post"],
+  "/auth/register": ["post"],
+  "/auth/password": ["post"],
+  "/auth/keys": ["get", "post"],
+  "/auth/keys/{keyId}": ["get", "delete"],
+  "/api/auth/login": ["post"],
+  "/api/auth/logout": ["post"],
+  "/api/auth/me": ["get"],
+  "/csrf-token": ["get"],
+  "/api/mfa/enable": ["post"],
+  "/api/mfa/verify": ["post"],
+  "/api/mfa/backup-codes": ["post"],
+  "/api/mfa/disable": ["post"],
+  "/.well-known/jwks.json": ["get"],
+};
+
+test("the descriptions of both versions are valid, and have the routes of authentication", () => {
+  for (const document of Object.values(documents)) {
+    expect(openApiFaults(document)).toEqual([]);
+    const { paths } = withTags(document, isAuth);
+    const described = Object.entries<any>(paths).map(([path, item]) => [path, Object.keys(item)]);
+    expect(Object.fromEntries(described)).toEqual(ROUTES);
+  }
+});
+
+test("they are at the root of the service, whatever the version", () => {
+  const { url } = client.service();
+  const serversOf = (version: 1 | 2) =>
+    documents[version].paths["/auth/login"].post.servers ?? documents[version].servers;
+  expect([serversOf(1), serversOf(2)]).toEqual([[{ url }], [{ url }]]);
+});
+
+test("where tokens come from somebody else, they are neither served nor described", async () => {
+  const { paths, tags } = await foreign.body("/openapi.json");
+  expect(Object.keys(paths).filter((path) => path in ROUTES)).toEqual([]);
+  expect(tags.map(({ name }: { name: string }) => name)).not.toContain("authentication");
+  expect((await foreign.api("POST /auth/login", { body: {} })).status).toBe(404);
+});
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
+describe.each(Object.entries(ROUTES))("%s", (template, methods) => {
+  const path = template.replace("{keyId}", UNKNOWN);
+  const served = methods.flatMap((method) => (method === "get" ? ["GET", "HEAD"] : [method.toUpperCase()]));
+  const allow = [...served, "OPTIONS"].join(", ");
+
+  test(`has ${allow}, and tells so`, async () => {
+    const { status, headers, text } = await client.api(`OPTIONS ${path}`);
+    expect([status, headers.get("allow"), text]).toEqual([204, allow, ""]);
+    for (const method of METHODS.filter((name) => !served.includes(name))) {
+      const refused = await client.api(`${method} ${path}`, { as: "ada" });
+      expect([method, refused.status, refused.headers.get("allow")]).toEqual([method, 405, allow]);
+      expect(refused.headers.get("cache-control")).toBe("no-store");
+    }
+  });
+
+  test.skipIf(!methods.includes("get"))("HEAD answers as GET does, without a body", async () => {
+    const [get, head] = [
+      await client.api(`GET ${path}`, { as: "ada" }),
+      await client.api(`HEAD ${path}`, { as: "ada" }),
+    ];
+    expect([head.status, head.text]).toEqual([get.status, ""]);
+    expect(head.headers.get("cache-control")).toBe(get.headers.get("cache-control"));
+  });
+});
+
+type Client = typeof client;
+type Ask = (request: string, sent?: ApiSent) => Promise<ApiReply>;
+
+/** Nothing that one signs in with may be kept by anybody but who asked for it; public keys may. */
+const asker =
+  ({ api }: Client, seen: Seen): Ask =>
+  async (request, sent) => {
+    const reply = await api(request, sent);
+    seen.note(request, reply);
+    if (!request.includes("jwks")) expect(reply.headers.get("cache-control"), request).toBe("no-store");
+    return reply;
+  };
+
+const login = (username: string) => ({ body: { username, password: PASSWORD } });
+const cookieOf = ({ headers }: ApiReply) => ({ cookie: headers.get("set-cookie")!.split(";")[0]! });
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+test("each answer is described, and as it is described; nothing else is", { timeout: 120_000 }, async () => {
+  const document = withTags(documents[1], isAuth);
+  const seen = new Seen(document);
+  const ask = asker(client, seen);
+  await signIn(ask);
+  await useSession(ask);
+  await useKeys(ask);
+  await sendBadBodies(ask);
+  await sendBadCredentials(ask);
+  await useSecondFactor(ask);
+  await useAllAttempts(asker(throttled, seen));
+  expect(seen.faults).toEqual([]);
+  // Those that anything may answer: over the limit, without the database.
+  const always = / (429|503|504)$/;
+  const without = (answers: readonly string[]) => answers.filter((answer) => !always.test(answer));
+  expect(without(seen.answers)).toEqual(without(documented(document)));
+  expect(seen.missingHeaders.filter((missing) => !/ (429|503|504): /.test(missing))).toEqual([]);
+});
+
+async function signIn(ask: Ask): Promise<void> {
+  const { json: tokens } = await ask("POST /auth/login", login("ada"));
+  await ask("POST /auth/refresh", { body: { refreshToken: tokens.refreshToken } });
+  await ask("POST /auth/refresh", { body: { refreshToken: "x" } });
+  await ask("POST /auth/login", { body: { username: "ada", password: "wrong" } });
+  await ask("POST /auth/login", login("carol"));
+  const dora = { name: "Dora", email: "dora@test.example", password: PASSWORD };
+  const { json: registered } = await ask("POST /auth/register", { body: { ...dora, age: 36, username: "dora" } });
+  await ask("POST /auth/register", { body: dora });
+  const headers = bearer(registered.accessToken);
+  const body = { oldPassword: PASSWORD, newPassword: "Another-Horse-8!" };
+  await ask("POST /auth/password", { headers, body: { ...body, oldPassword: "wrong" } });
+  const { json: changed } = await ask("POST /auth/password", { headers, body });
+  await ask("POST /auth/logout", { headers: bearer(changed.accessToken) });
+  await ask("GET /.well-known/jwks.json");
+}
+
+async function useSession(ask: Ask): Promise<void> {
+  await ask("GET /csrf-token");
+  const headers = cookieOf(await ask("POST /api/auth/login", login("ada")));
+  await ask("GET /api/auth/me", { headers });
+  await ask("GET /csrf-token", { headers });
+  await ask("POST /auth/logout", { headers });
+  await ask("POST /auth/password", { headers, body: {} });
+  await ask("POST /api/mfa/enable", { headers });
+  const origin = "https://elsewhere.example";
+  const key = client.service().service.tokens.issueKey("service_role");
+  await ask("GET /api/auth/me", { headers: { ...headers, origin, "x-api-key": key } });
+  await ask("POST /api/auth/login", { ...login("ada"), headers: { origin } });
+  await ask("POST /api/auth/logout", { headers: { ...headers, origin } });
+  await ask("POST /api/auth/logout", { headers });
+  await ask("POST /api/auth/logout", { headers });
+  await ask("GET /api/auth/me", { headers });
+  await ask("GET /csrf-token", { headers });
+  await ask("POST /api/auth/login", { body: { username: "ada", password: "wrong" } });
+}
+
+async function useKeys(ask: Ask): Promise<void> {
+  const { json } = await ask("POST /auth/keys", { as: "bob", body: { name: "a program", expiresIn: 3600 } });
+  await ask("POST /auth/keys", { as: "bob", body: { name: "one too many" } });
+  await ask("GET /auth/keys", { as: "bob" });
+  await ask(`GET /auth/keys/${json.id}`, { as: "bob" });
+  for (const method of ["GET", "DELETE"]) {
+    await ask(`${method} /auth/keys/${UNKNOWN}`, { as: "bob" });
+    await ask(`${method} /auth/keys/x`, { as: "bob" });
+    await ask(`${method} /auth/keys/${json.id}`, { headers: { "x-api-key": json.key } });
+  }
+  await ask("GET /auth/keys", { headers: { "x-api-key": json.key } });
+  await ask(`DELETE /auth/keys/${json.id}`, { as: "bob" });
+}
+
+const POSTS_WITH_BODY = [
+  ...["/auth/login", "/auth/refresh", "/auth/register", "/auth/password", "/auth/keys", "/api/auth/login"],
+  ...["/api/mfa/verify", "/api/mfa/backup-codes", "/api/mfa/disable"],
+];
+
+async function sendBadBodies(ask: Ask): Promise<void> {
+  for (const path of POSTS_WITH_BODY) {
+    await ask(`POST ${path}`, { as: "bob", body: {} });
+    await ask(`POST ${path}`, { as: "bob", body: { more: "x".repeat(BODY_LIMIT) } });
+    await ask(`POST ${path}`, { as: "bob", body: "a=b", headers: { "content-type": "text/plain" } });
+  }
+}
+
+/** Bad ones, and those of a service that browsers must not have. */
+async function sendBadCredentials(ask: Ask): Promise<void> {
+  for (const [path, methods] of Object.entries(ROUTES)) {
+    for (const method of methods) {
+      const request = `${method.toUpperCase()} ${path.replace("{keyId}", UNKNOWN)}`;
+      await ask(request, { headers: bearer("x") });
+      await ask(request, { as: "service", headers: { origin: "https://elsewhere.example" } });
+    }
+  }
+}
+
+async function useSecondFactor(ask: Ask): Promise<void> {
+  const headers = { authorization: `Bearer ${(await ask("POST /auth/login", login("bob"))).json.accessToken}` };
+  const confirmation = { headers, body: { password: PASSWORD } };
+  for (const path of ["/api/mfa/backup-codes", "/api/mfa/disable"]) await ask(`POST ${path}`, confirmation);
+  const { json } = await ask("POST /api/mfa/enable", { headers });
+  await ask(`POST /api/mfa/verify?code=${appCode(json.secret, Date.now())}`, { headers });
+  await ask("POST /api/mfa/enable", { headers });
+  await ask("POST /auth/login", login("bob"));
+  await ask("POST /api/auth/login", login("bob"));
+  for (const path of ["/api/mfa/backup-codes", "/api/mfa/disable"]) {
+    await ask(`POST ${path}`, { headers, body: { password: "wrong" } });
+    await ask(`POST ${path}`, confirmation);
+  }
+}
+
+async function useAllAttempts(ask: Ask): Promise<void> {
+  const wrong = { body: { username: "ada", password: "wrong" } };
+  await ask("POST /auth/login", wrong);
+  for (const path of ["/auth/login", "/api/auth/login"]) {
+    const { status, headers } = await ask(`POST ${path}`, wrong);
+    expect([status, headers.get("retry-after")]).toEqual([429, expect.stringMatching(/^\d+$/)]);
+  }
+}

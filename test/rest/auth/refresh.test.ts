@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+import { startTestService } from "../../support/service.ts";
+
+const PASSWORD = "Correct-Horse-7!";
+const client = useService();
+const login = async (username: string) =>
+  (await sendJson(client, "/auth/login", { username, password: PASSWORD })).json;
+const refresh = (refreshToken: unknown) => sendJson(client, "/auth/refresh", { refreshToken });
+const codeOf = async (refreshToken: unknown) => {
+  const { status, json } = await refresh(refreshToken);
+  return [status, json.error?.code];
+};
+
+describe("POST /auth/refresh", () => {
+  test("spends a refresh token for another pair, again and again", async () => {
+    let pair = await login("ada");
+    for (let turn = 0; turn < 3; turn++) {
+      const { status, json, headers } = await refresh(pair.refreshToken);
+      expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+      expect(json).toMatchObject({ expiresIn: 3600, tokenType: "Bearer" });
+      expect(json.refreshToken).not.toBe(pair.refreshToken);
+      const authorization = `Bearer ${json.accessToken}`;
+      expect(await client.data("{ me { id } }", { headers: { authorization } })).toEqual({ me: { id: "1" } });
+      pair = json;
+    }
+  });
+
+  test("a token that is used again ends all that came of its sign-in, and is noted", async () => {
+    const first = await login("bob");
+    const other = await login("bob");
+    const { json: second } = await refresh(first.refreshToken);
+    expect(await codeOf(first.refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
+    expect(await codeOf(second.refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
+    expect((await refresh(other.refreshToken)).status).toBe(200);
+    const events = await client.sql("select event, user_id, host(address) as address from security_events");
+    expect(events).toContainEqual({ event: "token_reused", user_id: "2", address: "127.0.0.1" });
+  });
+
+  test("of twenty that use one token at once one gets a pair", async () => {
+    const { refreshToken } = await login("ada");
+    const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(refreshToken)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 401)).toHaveLength(19);
+  });
+
+  test.each<[string, unknown]>([
+    ["missing", undefined],
+    ["null", null],
+    ["a number", 7],
+    ["empty", ""],
+  ])("refuses a token that is %s: 400", async (_what, token) => expect((await refresh(token)).status).toBe(400));
+
+  test("refuses an access token, and a key: 400", async () => {
+    const { accessToken } = await login("ada");
+    expect(await codeOf(accessToken)).toEqual([400, "VALIDATION_ERROR"]);
+    expect((await codeOf(client.service().service.tokens.issueKey("anon")))[0]).toBe(400);
+  });
+
+  test("refuses what is no token of ours: 401", async () => {
+    expect(await codeOf("garbage")).toEqual([401, "INVALID_TOKEN"]);
+    const { refreshToken } = await login("ada");
+    expect(await codeOf(`${refreshToken.slice(0, -4)}AAAA`)).toEqual([401, "INVALID_TOKEN"]);
+  });
+
+  test("refuses a token that was signed, but never given out: 401", async () => {
+    const { tokens } = client.service().service;
+    expect(await codeOf(tokens.issueRefresh("1"))).toEqual([401, "VERIFICATION_FAILED"]);
+  });
+
+  test("is no access token: 401 at /users/1, nobody at GraphQL", async () => {
+    const headers = { authorization: `Bearer ${(await login("ada")).refreshToken}` };
+    expect((await client.send("/users/1", { headers })).status).toBe(401);
+    expect((await client.gql("{ me { id } }", { headers })).data?.me ?? null).toBeNull();
+  });
+
+  test("the tokens of an account that is disabled, or whose role changes, are worth nothing", async () => {
+    const { refreshToken, accessToken } = await login("bob");
+    await client.sql("update auth_private.accounts set disabled_at = now() where user_id = 2");
+    expect(await codeOf(refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
+    await client.sql("update auth_private.accounts set disabled_at = null where user_id = 2");
+    expect(await codeOf(refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
+    const headers = { authorization: `Bearer ${accessToken}` };
+    await expect.poll(async () => (await client.send("/users/1", { headers })).status, { timeout: 5000 }).toBe(401);
+  });
+});
+
+test("a refresh token is good for seven days", { timeout: 60_000 }, async () => {
+  let now = Date.now();
+  const service = await startTestService({}, undefined, undefined, () => now);
+  const post = async (path: string, body: object) => {
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(`${service.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    return { status: response.status, json: (await response.json()) as any };
+  };
+  const credentials = { username: "ada", password: PASSWORD };
+  const [{ json: one }, { json: other }] = await Promise.all([
+    post("/auth/login", credentials),
+    post("/auth/login", credentials),
+  ]);
+  now += 7 * 24 * 3600 * 1000 - 2000;
+  expect((await post("/auth/refresh", { refreshToken: one.refreshToken })).status).toBe(200);
+  now += 4000;
+  const { status, json } = await post("/auth/refresh", { refreshToken: other.refreshToken });
+  expect([status, json.error.code]).toEqual([401, "TOKEN_EXPIRED"]);
+  await service.stop();
+});

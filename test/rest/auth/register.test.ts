@@ -1,0 +1,98 @@
+import { describe, expect, test } from "vitest";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+
+const PASSWORD = "Correct-Horse-8!";
+const client = useService();
+const few = useService({ REGISTRATIONS_PER_ADDRESS: "2" });
+const register = (body: unknown) => sendJson(client, "/auth/register", body);
+const dora = { name: "Dora", email: "dora@test.example", password: PASSWORD, age: 20, username: "dora" };
+
+describe("POST /auth/register", () => {
+  test("makes a user who is signed in, and can sign in", async () => {
+    const { status, json, headers } = await register(dora);
+    expect([status, headers.get("cache-control")]).toEqual([201, "no-store"]);
+    const { user, accessToken, refreshToken, ...rest } = json;
+    expect(rest).toEqual({ expiresIn: 3600, tokenType: "Bearer" });
+    const time = expect.any(String);
+    const { id } = user;
+    expect(user).toEqual({ id, name: "Dora", email: "dora@test.example", age: 20, created_at: time, updated_at: time });
+    expect(headers.get("location")).toBe(`/users/${id}`);
+    const authorization = `Bearer ${accessToken}`;
+    expect(await client.data("{ me { name } }", { headers: { authorization } })).toEqual({ me: { name: "Dora" } });
+    expect((await sendJson(client, "/auth/refresh", { refreshToken })).status).toBe(200);
+    for (const username of ["dora", "DORA@test.example"])
+      expect((await sendJson(client, "/auth/login", { username, password: PASSWORD })).status).toBe(200);
+    const events = await client.sql(
+      "select host(address) as address from security_events where event = 'registered' and user_id = $1",
+      id,
+    );
+    expect(events).toEqual([{ address: "127.0.0.1" }]);
+    expect(JSON.stringify(await client.sql("select password_hash from auth_private.accounts"))).not.toContain(PASSWORD);
+  });
+
+  test("names all faults at once", async () => {
+    const { status, json } = await register({ email: 7, password: "short", username: "two words" });
+    expect([status, json.error.code]).toEqual([400, "MISSING_FIELD"]);
+    const fields = json.error.details.map(({ field }: { field: string }) => field);
+    expect([...new Set(fields)]).toEqual(["name", "email", "password", "username"]);
+  });
+
+  test.each<[string, object, status: number, code: string]>([
+    ["no password", { password: undefined }, 400, "MISSING_FIELD"],
+    ["a password of digits alone", { password: "123456789012" }, 400, "VALIDATION_ERROR"],
+    ["a password with a NUL", { password: `${PASSWORD}\0` }, 400, "VALIDATION_ERROR"],
+    ["a malformed e-mail", { email: "dora" }, 400, "VALIDATION_ERROR"],
+    ["an e-mail that is taken, in another case", { email: "ADA@example.com" }, 409, "RESOURCE_CONFLICT"],
+    ["a username that is taken", { username: "ADA" }, 409, "RESOURCE_CONFLICT"],
+    ["somebody's e-mail as username", { username: "bob@example.com" }, 409, "RESOURCE_CONFLICT"],
+  ])("refuses %s, and makes no user", async (_what, given, status, code) => {
+    const before = await client.sql("select count(*) from users");
+    const reply = await register({ ...dora, email: "eve@test.example", username: "eve", ...given });
+    expect([reply.status, reply.json.error.code]).toEqual([status, code]);
+    expect(await client.sql("select count(*) from users")).toEqual(before);
+  });
+
+  test("refuses in the words of POST /users", async () => {
+    for (const given of [{ email: "dora" }, { age: 700 }, { name: " " }, { password: "short" }, { username: "a b" }]) {
+      const body = { ...dora, email: "fay@test.example", username: "fay", ...given };
+      const [here, there] = [await register(body), await sendJson(client, "/users", body)];
+      expect([here.status, here.json.error.message]).toEqual([there.status, there.json.error.message]);
+      expect(here.json.error.details).toEqual(there.json.error.details);
+    }
+  });
+
+  test.each([[[]], [[dora]], [null], ["text"], [7]])("refuses the body %j: 400", async (body) => {
+    expect((await register(body)).status).toBe(400);
+  });
+
+  test("refuses what is no JSON, and forms", async () => {
+    const send = (type: string, body: string) =>
+      client.send("/auth/register", { headers: { "content-type": type }, body });
+    expect((await send("application/json", "{")).json.error.code).toBe("INVALID_JSON");
+    expect((await send("application/x-www-form-urlencoded", "name=Dora")).status).toBe(415);
+  });
+
+  test("makes nobody an administrator", async () => {
+    const body = { ...dora, email: "gil@test.example", username: "gil", role: "admin", permissions: ["all"], id: 1 };
+    const { json } = await register(body);
+    const rows = await client.sql(
+      "select role, permissions from auth_private.accounts where user_id = $1",
+      json.user.id,
+    );
+    expect(rows).toEqual([{ role: "authenticated", permissions: [] }]);
+  });
+});
+
+test("one address makes a limited number of accounts: 429 with Retry-After, at POST /users too", async () => {
+  const make = (path: string, name: string) =>
+    sendJson(few, path, { ...dora, email: `${name}@test.example`, username: name });
+  expect((await make("/auth/register", "hal")).status).toBe(201);
+  expect((await make("/users", "ida")).status).toBe(201);
+  for (const path of ["/auth/register", "/users"]) {
+    const { status, json, headers } = await make(path, "jon");
+    expect([status, json.error.code]).toEqual([429, "RATE_LIMITED"]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(800);
+  }
+  expect((await sendJson(few, "/users", { name: "Kay", email: "kay@test.example" })).status).toBe(201);
+});

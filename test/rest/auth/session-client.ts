@@ -1,0 +1,55 @@
+import type { Client, Reply } from "../../support/http-client.ts";
+
+export const PASSWORD = "Correct-Horse-7!";
+
+/** Somebody's browser, as far as sessions go: it keeps the cookie, and sends it. */
+export class SessionClient {
+  readonly #client: Client;
+  /** `SESSION=…`, or "" when there is none. */
+  cookie = "";
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  async send(request: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
+    const [, method = "GET", path = ""] = /^(?:([A-Z]+) )?(.*)$/.exec(request) ?? [];
+    const reply = await this.#client.send(path, {
+      method,
+      headers: {
+        ...(this.cookie && { cookie: this.cookie }),
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const set = reply.headers.get("set-cookie");
+    if (set !== null) this.cookie = set.startsWith("SESSION=;") ? "" : set.split(";", 1)[0]!;
+    return reply;
+  }
+
+  /** POST /api/auth/login */
+  login(username: string, password = PASSWORD, headers: Readonly<Record<string, string>> = {}): Promise<Reply> {
+    return this.send("POST /api/auth/login", { username, password }, headers);
+  }
+
+  me(): Promise<Reply> {
+    return this.send("/api/auth/me");
+  }
+
+  /** The headers of a request that may change something. */
+  async csrf(): Promise<{ readonly "x-csrf-token": string }> {
+    return { "x-csrf-token": (await this.send("/csrf-token")).json.csrfToken };
+  }
+}
+
+/** Somebody who has just signed in. */
+export async function signedIn(client: Client, username: string): Promise<SessionClient> {
+  const browser = new SessionClient(client);
+  const { status, text } = await browser.login(username);
+  if (status !== 200) throw new Error(`${username} can't sign in: ${status} ${text}`);
+  return browser;
+}
+
+/** `[401, "AUTH_REQUIRED", "wrong username or password"]` */
+export const failureOf = ({ status, json }: Reply) => [status, json?.error?.code, json?.error?.message];

@@ -1,0 +1,277 @@
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { afterEach, describe, expect, test } from "vitest";
+import { useService } from "../../support/http-client.ts";
+import { startTestService } from "../../support/service.ts";
+import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
+
+const COOKIE = /^SESSION=([A-Za-z0-9_-]{43}); Path=\/; HttpOnly; Secure; SameSite=Strict; Max-Age=1800$/;
+const ENDED = "SESSION=; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=0";
+const NO_SESSION = [401, "AUTH_REQUIRED", "the session has ended: sign in again"];
+const WRONG = [401, "AUTH_REQUIRED", "wrong username or password"];
+/** Longer than a session counts as seen without a word to the database, and than its end takes to be heard of. */
+const SOON = { timeout: 1000, interval: 20 };
+
+const client = useService();
+const { send, sql, service } = client;
+const anon = () => service().service.tokens.issueKey("anon");
+
+afterEach(() => sql("delete from auth_private.attempts"));
+
+describe("POST /api/auth/login", () => {
+  test("answers who has signed in, and sets the cookie exactly as the contract has it", async () => {
+    const { status, json, headers } = await new SessionClient(client).login("ada");
+    expect([status, json]).toEqual([200, { username: "ada", role: "authenticated", message: "signed in" }]);
+    expect(headers.getSetCookie()).toEqual([expect.stringMatching(COOKIE)]);
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("takes the e-mail too, whatever its case, and tells the role", async () => {
+    const { json } = await new SessionClient(client).login("ADMIN@example.com");
+    expect(json).toMatchObject({ username: "admin", role: "admin" });
+  });
+
+  test("the database knows the id by its SHA-256 alone", async () => {
+    const { cookie } = await signedIn(client, "ada");
+    const id = cookie.slice("SESSION=".length);
+    const rows = await sql("select encode(id_hash, 'hex') as hash, s::text as row from auth_private.sessions as s");
+    expect(rows.map(({ hash }) => hash)).toContain(createHash("sha256").update(id).digest("hex"));
+    expect(JSON.stringify(rows)).not.toContain(id);
+  });
+
+  test("gives a new id each time, and never the one that was sent: a session can't be fixed", async () => {
+    const browser = new SessionClient(client);
+    const preset = `SESSION=${"x".repeat(43)}`;
+    browser.cookie = preset;
+    await browser.login("ada");
+    const first = browser.cookie;
+    expect(first).not.toBe(preset);
+    await browser.login("ada");
+    expect(browser.cookie).not.toBe(first);
+    for (const cookie of [preset, first])
+      expect((await send("/api/auth/me", { headers: { cookie } })).status).toBe(401);
+    expect((await browser.me()).status).toBe(200);
+  });
+
+  test("a second login of the user ends the first within a second, on every interface", async () => {
+    const first = await signedIn(client, "ada");
+    const apikey = anon();
+    const statuses = async () => [
+      (await first.send("/users/1")).status,
+      (await first.send("/rest/v1/users?limit=1", undefined, { apikey })).status,
+      (await first.send("POST /auth/keys", { name: "x" })).status,
+    ];
+    expect(await statuses()).toEqual([200, 200, 403]);
+    const second = await signedIn(client, "ada");
+    await expect.poll(statuses, SOON).toEqual([401, 401, 401]);
+    expect(failureOf(await first.me())).toEqual(NO_SESSION);
+    expect((await second.me()).status).toBe(200);
+  });
+
+  test("of many who sign in as one user at once one session is left", async () => {
+    const browsers = await Promise.all(Array.from({ length: 4 }, () => signedIn(client, "bob")));
+    const living = async () =>
+      (await Promise.all(browsers.map(({ cookie }) => send("/api/auth/me", { headers: { cookie } })))).filter(
+        ({ status }) => status === 200,
+      ).length;
+    await expect.poll(living, SOON).toBe(1);
+    expect(await sql("select count(*)::int from auth_private.sessions where user_id = 2")).toEqual([{ count: 1 }]);
+  });
+
+  test("who signs in as somebody else ends the session that the browser had", async () => {
+    const browser = await signedIn(client, "ada");
+    const { cookie } = browser;
+    await browser.login("bob");
+    expect((await browser.me()).json.username).toBe("bob");
+    expect(failureOf(await send("/api/auth/me", { headers: { cookie } }))).toEqual(NO_SESSION);
+  });
+
+  test("a login that fails leaves the session of before as it is", async () => {
+    const browser = await signedIn(client, "ada");
+    expect(failureOf(await browser.login("ada", "wrong"))).toEqual(WRONG);
+    expect((await browser.me()).status).toBe(200);
+  });
+
+  test.each([
+    ["a wrong password", "ada", "Wrong-Horse-7!"],
+    ["an unknown user", "nobody", PASSWORD],
+    ["a wrong password of a disabled account", "carol", "Wrong-Horse-7!"],
+  ])("%s is 401, always with the same words and without a cookie", async (_what, username, password) => {
+    const reply = await new SessionClient(client).login(username, password);
+    expect(failureOf(reply)).toEqual(WRONG);
+    expect(reply.headers.getSetCookie()).toEqual([]);
+    // Browsers would ask for a password themselves.
+    expect(reply.headers.get("www-authenticate")).not.toContain("Basic");
+  });
+
+  test("a disabled account is 403, after the right password only", async () => {
+    const reply = await new SessionClient(client).login("carol");
+    expect(failureOf(reply)).toEqual([403, "PERMISSION_DENIED", "this account is disabled"]);
+    expect(reply.headers.getSetCookie()).toEqual([]);
+  });
+
+  test("counts failures together with /auth/login: the sixth attempt is 429, whatever the password", async () => {
+    const tokenLogin = (password: string) =>
+      new SessionClient(client).send("POST /auth/login", { username: "bob", password });
+    for (const _ of [1, 2, 3]) expect((await new SessionClient(client).login("bob", "wrong")).status).toBe(401);
+    for (const _ of [1, 2]) expect((await tokenLogin("wrong")).status).toBe(401);
+    for (const reply of [await new SessionClient(client).login("bob"), await tokenLogin(PASSWORD)]) {
+      expect([reply.status, reply.json.error.code]).toEqual([429, "RATE_LIMITED"]);
+      expect(Number(reply.headers.get("retry-after"))).toBeGreaterThan(800);
+    }
+  });
+
+  test.each([
+    ["no body", undefined, "application/json", 400],
+    ["no JSON", "{", "application/json", 400],
+    ["a list", "[]", "application/json", 400],
+    ["no password", '{"username":"ada"}', "application/json", 400],
+    ["a number as password", '{"username":"ada","password":1}', "application/json", 400],
+    ["a form", `username=ada&password=${PASSWORD}`, "application/x-www-form-urlencoded", 415],
+    ["JSON that is sent as text", JSON.stringify({ username: "ada", password: PASSWORD }), "text/plain", 415],
+  ])("refuses %s", async (_what, body, type, status) => {
+    const reply = await send("/api/auth/login", {
+      method: "POST",
+      headers: { "content-type": type },
+      ...(body && { body }),
+    });
+    expect([reply.status, reply.headers.getSetCookie()]).toEqual([status, []]);
+  });
+});
+
+describe("POST /api/auth/logout", () => {
+  test("ends the session and takes the cookie away; no token is needed", async () => {
+    const browser = await signedIn(client, "ada");
+    const { cookie } = browser;
+    const { status, json, headers } = await browser.send("POST /api/auth/logout");
+    expect([status, json, headers.getSetCookie()]).toEqual([200, { message: "signed out" }, [ENDED]]);
+    for (const path of ["/api/auth/me", "/users/1", "/csrf-token"])
+      expect(failureOf(await send(path, { headers: { cookie } }))).toEqual(NO_SESSION);
+    expect(await sql("select from auth_private.sessions where user_id = 1")).toEqual([]);
+  });
+
+  test("without a session it is 401, and a cookie that is worth nothing is taken away", async () => {
+    expect(failureOf(await send("/api/auth/logout", { method: "POST" }))).toEqual(NO_SESSION);
+    const headers = { cookie: "SESSION=garbage" };
+    const reply = await send("/api/auth/logout", { method: "POST", headers });
+    expect([...failureOf(reply), ...reply.headers.getSetCookie()]).toEqual([...NO_SESSION, ENDED]);
+  });
+});
+
+describe("GET /api/auth/me", () => {
+  test("says who is signed in since when, and moves the end of the cookie", async () => {
+    const browser = await signedIn(client, "ada");
+    const { cookie } = browser;
+    const { status, json, headers } = await browser.me();
+    expect([status, json]).toEqual([
+      200,
+      { userId: 1, username: "ada", role: "authenticated", loginTime: expect.stringMatching(/^\d{4}-.*Z$/) },
+    ]);
+    expect(Math.abs(Date.parse(json.loginTime) - Date.now())).toBeLessThan(10_000);
+    expect(headers.getSetCookie()).toEqual([expect.stringMatching(COOKIE)]);
+    expect(browser.cookie).toBe(cookie);
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test.each([
+    ["nothing", {}],
+    ["a token alone", { authorization: "Bearer ada" }],
+    ["an empty cookie", { cookie: "SESSION=" }],
+    ["another cookie", { cookie: "session=1; OTHER=2" }],
+    ["an unknown id", { cookie: `SESSION=${"x".repeat(43)}` }],
+    ["an id of any length", { cookie: `SESSION=${"x".repeat(5000)}` }],
+  ])("is 401 for %s", async (_what, headers) => {
+    const bearer = "authorization" in headers ? { authorization: `Bearer ${client.token("ada")}` } : {};
+    expect(
+      failureOf(await send("/api/auth/me", { headers: { ...headers, ...bearer } as Record<string, string> })),
+    ).toEqual(NO_SESSION);
+  });
+
+  test("whatever stands in the cookie, the answer is 401", async () => {
+    const value = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
+    await fc.assert(
+      fc.asyncProperty(value, async (text) => {
+        const { status } = await send("/api/auth/me", { headers: { cookie: `SESSION=${text}` } });
+        expect(status).toBe(401);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("a credential beside the cookie must be good too, and of the same user", async () => {
+    const browser = await signedIn(client, "ada");
+    const me = async (authorization: string) =>
+      (await browser.send("/api/auth/me", undefined, { authorization })).status;
+    expect(await me(`Bearer ${client.token("ada")}`)).toBe(200);
+    expect(await me(`Bearer ${client.token("bob")}`)).toBe(401);
+    expect(await me("Bearer garbage")).toBe(401);
+  });
+});
+
+test.each([
+  ["the account is disabled", "update auth_private.accounts set disabled_at = now() where user_id = 2"],
+  ["the role changes", "update auth_private.accounts set role = 'admin' where user_id = 2"],
+  ["the password changes", "update auth_private.accounts set password_hash = password_hash || 'x' where user_id = 2"],
+  ["the account is gone", "delete from auth_private.accounts where user_id = 2"],
+])("a session ends within a second when %s", async (_what, text) => {
+  const browser = await signedIn(client, "bob");
+  const [account] = await sql("select to_jsonb(a) as account from auth_private.accounts as a where user_id = 2");
+  await sql(text);
+  try {
+    await expect.poll(async () => (await browser.me()).status, SOON).toBe(401);
+  } finally {
+    await sql("delete from auth_private.accounts where user_id = 2");
+    const restore =
+      "insert into auth_private.accounts select * from jsonb_populate_record(null::auth_private.accounts, $1)";
+    await sql(restore, account!.account);
+  }
+});
+
+test("a session is good in every process, and ends in all of them within a second", async () => {
+  const other = await startTestService({}, service().database);
+  try {
+    const me = async (url: string, cookie: string) =>
+      (await fetch(`${url}/api/auth/me`, { headers: { cookie } })).status;
+    const urls = [service().url, other.url];
+    const statuses = (cookie: string) => Promise.all(urls.map((url) => me(url, cookie)));
+    const first = await signedIn(client, "ada");
+    const { cookie } = first;
+    expect(await statuses(cookie)).toEqual([200, 200]);
+    const second = await signedIn(client, "ada");
+    await expect.poll(() => statuses(cookie), SOON).toEqual([401, 401]);
+    expect(await statuses(second.cookie)).toEqual([200, 200]);
+    const ended = second.cookie;
+    await second.send("POST /api/auth/logout");
+    await expect.poll(() => statuses(ended), SOON).toEqual([401, 401]);
+  } finally {
+    await other.service.stop();
+  }
+});
+
+test("sign-ins and sign-outs are noted", async () => {
+  const [{ last }] = (await sql("select coalesce(max(id), 0) as last from security_events")) as [{ last: string }];
+  const browser = await signedIn(client, "ada");
+  await browser.login("ada", "wrong");
+  await browser.send("POST /api/auth/logout");
+  const events = await sql(
+    "select event, user_id::int as user, detail from security_events where id > $1 order by id",
+    last,
+  );
+  expect(events).toEqual([
+    { event: "login", user: 1, detail: { by: "session" } },
+    { event: "login_failed", user: 1, detail: {} },
+    { event: "logout", user: 1, detail: { by: "session" } },
+  ]);
+});
+
+test.each([
+  ["/api/auth/login", "POST, OPTIONS"],
+  ["/api/auth/logout", "POST, OPTIONS"],
+  ["/api/auth/me", "GET, HEAD, OPTIONS"],
+  ["/csrf-token", "GET, HEAD, OPTIONS"],
+])("%s has the methods %s, and no other", async (path, allow) => {
+  const refused = await send(path, { method: "DELETE" });
+  expect([refused.status, refused.headers.get("allow")]).toEqual([405, allow]);
+  const { status, headers } = await send(path, { method: "OPTIONS" });
+  expect([status, headers.get("allow")]).toEqual([204, allow]);
+});

@@ -1,0 +1,204 @@
+import pino from "pino";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { readConfig } from "../../../config.ts";
+import { type Service, startService } from "../../../server.ts";
+import { createTestDatabase } from "../../support/database.ts";
+import { connect, POLL } from "../../support/graphql-client.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../../support/service.ts";
+import { act, credentialsOf, DONE, INTERFACES, KINDS, type Kind, REFUSED } from "./support.ts";
+
+const SETTINGS = { USERS_WRITE: "owner", LOGIN_ATTEMPTS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "100000" };
+
+/** Two processes on one database; the second could as well be on another machine. */
+let first: TestService;
+let second: TestService;
+let other: Service;
+let passwordHash: string;
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(`
+    create table public.marks (name text);
+    grant insert, select on public.marks to authenticated;
+    create function public.mark(name text, seconds float8) returns void language sql volatile
+      as $$ insert into public.marks values (name); select pg_sleep(seconds) $$;
+    grant execute on function public.mark to authenticated, admin;
+    grant insert on public.marks to admin`);
+  first = await startTestService({ ...SETTINGS, TASK_CONCURRENCY: "1" }, database);
+  const environment = { DATABASE_URL: database.url, JWT_SECRET, PORT: "0", SEED: "none", RATE_LIMIT: "0", ...SETTINGS };
+  other = await startService(readConfig(environment), pino({ level: "silent" }));
+  second = { ...first, url: other.url, service: other };
+  passwordHash = (await sql("select password_hash from auth_private.accounts where user_id = 1"))[0].password_hash;
+});
+afterAll(async () => {
+  await other.stop();
+  await first.stop();
+});
+const sql = async (text: string, ...values: unknown[]) => (await first.database.owner.query(text, values)).rows;
+const accounts = (change: string) => sql(`update auth_private.accounts set ${change} where user_id = 1`);
+beforeEach(() =>
+  accounts(`disabled_at = null, role = 'authenticated', permissions = '{}', password_hash = '${passwordHash}'`),
+);
+
+/** What `act` tells on every interface of both processes, one after the other. */
+async function everywhere(headers: Readonly<Record<string, string>>) {
+  const told: (number | string)[] = [];
+  for (const service of [first, second]) for (const at of INTERFACES) told.push(await act(service, at, headers));
+  return told;
+}
+const ALL_DONE = [...INTERFACES, ...INTERFACES].map((at) => DONE[at]);
+const ALL_REFUSED = [...INTERFACES, ...INTERFACES].map((at) => REFUSED[at]);
+/** All three interfaces of two processes are asked within it. */
+const SOON = { timeout: 5000, interval: 50 };
+
+const ENDS: readonly (readonly [what: string, end: () => Promise<unknown>, kinds: readonly Kind[]])[] = [
+  ["the account is disabled", () => accounts("disabled_at = now()"), KINDS],
+  ["the role changes", () => accounts("role = 'admin'"), ["Bearer", "session"]],
+  ["the permissions change", () => accounts("permissions = '{publish}'"), ["Bearer", "session"]],
+  [
+    "the password changes",
+    () => accounts("password_hash = '$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$aGFzaA'"),
+    ["Bearer", "session", "Basic"],
+  ],
+  ["everything of the user is ended", () => accounts("epoch = epoch + 1"), ["Bearer", "session"]],
+  [
+    "the key is revoked",
+    () => sql("update auth_private.api_keys set revoked_at = now()"),
+    ["X-API-Key", "apikey", "key as Bearer"],
+  ],
+  ["the key is deleted", () => sql("delete from auth_private.api_keys"), ["X-API-Key"]],
+  ["the session is ended", () => sql("delete from auth_private.sessions"), ["session"]],
+  [
+    "the user signs in elsewhere",
+    () =>
+      sql("update auth_private.sessions set id_hash = sha256('another'), seen_at = now(), expires_at = now() + '1 h'"),
+    ["session"],
+  ],
+];
+
+describe.each(ENDS)("when %s", (_, end, kinds) => {
+  test.each(kinds)("%s is worth nothing at once, in every process and on every interface", async (kind) => {
+    const headers = await credentialsOf(kind, first, 1);
+    // Twice: the second time it is remembered.
+    expect(await everywhere(headers)).toEqual(ALL_DONE);
+    expect(await everywhere(headers)).toEqual(ALL_DONE);
+    await end();
+    await expect.poll(() => everywhere(headers), SOON).toEqual(ALL_REFUSED);
+  });
+
+  test.each(kinds)(
+    "a WebSocket that was opened with %s is closed with 4403, and its subscriptions end",
+    async (kind) => {
+      const headers = await credentialsOf(kind, first, 1);
+      const open = await Promise.all(
+        [first, second].map(async (service) => {
+          const client = connect(service, { headers });
+          const closed = new Promise((resolve) => client.on("closed", resolve));
+          return { closed, subscription: await client.subscribe("subscription { onArticleCreated { id } }") };
+        }),
+      );
+      await end();
+      for (const { closed, subscription } of open) {
+        expect(await closed).toMatchObject({ code: 4403 });
+        await expect.poll(() => subscription.error, POLL).toMatchObject({ code: 4403 });
+      }
+    },
+  );
+});
+
+test("a key that is made to end now is one that has expired", async () => {
+  const headers = await credentialsOf("apikey", first, 1);
+  expect(await everywhere(headers)).toEqual(ALL_DONE);
+  await sql("update auth_private.api_keys set expires_at = now() - interval '1 s'");
+  const expired = ALL_REFUSED.map((told) => (told === "AUTH_REQUIRED" ? "AUTH_EXPIRED" : told));
+  await expect.poll(() => everywhere(headers), SOON).toEqual(expired);
+});
+
+test("a key may still be used when the password changes: it is another secret", async () => {
+  const headers = await credentialsOf("X-API-Key", first, 1);
+  await accounts("password_hash = password_hash || 'x'");
+  expect(await everywhere(headers)).toEqual(ALL_DONE);
+});
+
+describe("while changes are not heard of", () => {
+  const loseConnection = () =>
+    sql(`select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name = 'content-service changes' and datname = current_database()`);
+
+  test("nothing is remembered, and sockets are looked after as soon as they are", async () => {
+    const headers = await credentialsOf("Bearer", first, 1);
+    expect(await everywhere(headers)).toEqual(ALL_DONE);
+    const client = connect(first, { headers });
+    const closed = new Promise((resolve) => client.on("closed", resolve));
+    expect(await client.run("{ me { id } }")).toEqual({ data: { me: { id: "1" } } });
+    await loseConnection();
+    await accounts("disabled_at = now()");
+    await expect.poll(() => everywhere(headers), SOON).toEqual(ALL_REFUSED);
+    expect(await closed).toMatchObject({ code: 4403 });
+  });
+
+  test("everything is forgotten when they are heard of again, and remembered from then on", async () => {
+    const headers = await credentialsOf("X-API-Key", first, 1);
+    await loseConnection();
+    expect(await everywhere(headers)).toEqual(ALL_DONE);
+    await sql("update auth_private.api_keys set revoked_at = now()");
+    await expect.poll(() => everywhere(headers), SOON).toEqual(ALL_REFUSED);
+    await sql("update auth_private.api_keys set revoked_at = null");
+    await expect.poll(() => everywhere(headers), SOON).toEqual(ALL_DONE);
+  });
+});
+
+test("somebody else's change closes nobody else's socket", async () => {
+  const client = connect(first, { headers: await credentialsOf("Bearer", first, 2) });
+  await client.run("{ me { id } }");
+  await accounts("disabled_at = now()");
+  await sql("select pg_notify('principals', $1)", '{"user":"2"}');
+  await sql("select pg_notify('principals', $1)", "{");
+  expect(await client.run("{ me { id } }")).toEqual({ data: { me: { id: "2" } } });
+});
+
+describe("a task that waits", () => {
+  const callMark = async (who: "ada" | "admin", name: string, seconds: number) => {
+    const response = await fetch(`${first.url}/rest/v1/rpc/mark`, {
+      method: "POST",
+      headers: {
+        apikey: first.service.tokens.issueKey("anon"),
+        authorization:
+          who === "admin"
+            ? `Bearer ${first.token("admin")}`
+            : String((await credentialsOf("Bearer", first, 1)).authorization),
+        "content-type": "application/json",
+        prefer: "respond-async",
+      },
+      body: JSON.stringify({ name, seconds }),
+    });
+    expect(response.status).toBe(202);
+    return response.headers.get("location")!.split("/").at(-1)!;
+  };
+  const statusOf = async (id: string) => (await sql("select status, error from tasks.tasks where id = $1", id))[0];
+
+  test.each([
+    ["is disabled", "disabled_at = now()"],
+    ["has another role", "role = 'admin'"],
+  ])("does not run any more when the account of who has asked for it %s", async (_, change) => {
+    const name = `of ada, whose account ${change}`;
+    const [busy, also] = [await callMark("admin", "of admin", 2), await callMark("admin", "of admin", 2)];
+    const waiting = await callMark("ada", name, 0);
+    await accounts(change);
+    await expect
+      .poll(() => statusOf(waiting), { timeout: 20_000 })
+      .toMatchObject({
+        status: "failed",
+        error: { status: 403, error: { code: "PERMISSION_DENIED" } },
+      });
+    expect(await sql("select from public.marks where name = $1", name)).toEqual([]);
+    for (const id of [busy, also]) {
+      await expect.poll(() => statusOf(id), { timeout: 20_000 }).toMatchObject({ status: "succeeded" });
+    }
+  });
+
+  test("runs although he has signed out in the meantime", async () => {
+    const waiting = await callMark("ada", "after signing out", 0);
+    await accounts("epoch = epoch + 1");
+    await expect.poll(() => statusOf(waiting), { timeout: 20_000 }).toMatchObject({ status: "succeeded" });
+  });
+});

@@ -1,0 +1,77 @@
+import { beforeAll, beforeEach } from "vitest";
+import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
+import { type DemoUser, startTestService, type TestService } from "./service.ts";
+import { appCode } from "./totp.ts";
+
+/** Of the demo accounts. */
+export const PASSWORD = "Correct-Horse-7!";
+const MINUTE = 60_000;
+
+export type Enrolled = {
+  readonly secret: string;
+  readonly backupCodes: readonly string[];
+};
+
+type Sent = Pick<ApiSent, "headers" | "body"> & { readonly as?: DemoUser };
+
+/** How tests speak to a service whose clock stands still unless they move it; each test begins without factors. */
+export type FactorClient = {
+  service(): TestService;
+  api(request: string, sent?: Sent): Promise<ApiReply>;
+  /** `[400, "VALIDATION_ERROR", "the code is wrong: …"]`; `[200, undefined, undefined]` for a success. */
+  failure(request: string, sent?: Sent): Promise<[status: number, code?: string, message?: string]>;
+  /** Somebody with a second factor, whose codes can be used at once. */
+  enrol(user: DemoUser): Promise<Enrolled>;
+  /** `login("ada", { code })`, for tokens. */
+  login(user: DemoUser, more?: object): Promise<ApiReply>;
+  /** What the app shows so many steps of 30 s from now. */
+  codeOf(secret: string, steps?: number): string;
+  now(): number;
+  pass(milliseconds: number): void;
+  /** Names of the security events, oldest first. */
+  events(): Promise<string[]>;
+  sql(text: string, ...values: unknown[]): Promise<any[]>;
+};
+
+export function useFactors(settings: Readonly<Record<string, string>> = {}): FactorClient {
+  let started: TestService;
+  let now = Date.now();
+  beforeAll(async () => {
+    started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, undefined, undefined, () => now);
+    return () => started.stop();
+  });
+  const sql = async (text: string, ...values: unknown[]) => (await started.database.owner.query(text, values)).rows;
+  beforeEach(async () => {
+    for (const table of ["auth_private.factors", "auth_private.attempts", "public.security_events"])
+      await sql(`delete from ${table}`);
+  });
+  const api = (request: string, { as, headers, body }: Sent = {}) => {
+    const bearer = as && { authorization: `Bearer ${started.token(as)}` };
+    return sendTo(started.url, request, { body, headers: { ...bearer, ...headers } });
+  };
+  return {
+    service: () => started,
+    api,
+    async failure(request, sent) {
+      const { status, json } = await api(request, sent);
+      return [status, json?.error?.code, json?.error?.message];
+    },
+    async enrol(user) {
+      const begun = await api("POST /api/mfa/enable", { as: user });
+      const { secret } = begun.json;
+      const { status, json, text } = await api(`POST /api/mfa/verify?code=${appCode(secret, now)}`, { as: user });
+      if (status !== 200) throw new Error(text);
+      // The code that enabled it is spent.
+      now += 2 * MINUTE;
+      return { secret, backupCodes: json.backupCodes };
+    },
+    login: (user, more = {}) => api("POST /auth/login", { body: { username: user, password: PASSWORD, ...more } }),
+    codeOf: (secret, steps = 0) => appCode(secret, now + steps * 30_000),
+    now: () => now,
+    pass: (milliseconds) => {
+      now += milliseconds;
+    },
+    events: async () => (await sql("select event from security_events order by id")).map(({ event }) => event),
+    sql,
+  };
+}
