@@ -146,7 +146,7 @@ export async function assemble(
         auth: rest.auth,
       },
       knownAs: (request) =>
-        principals.knownAs(readCredentials(request.headers, apiKeyIn(request.url)), addressOf(request)),
+        principals.known.nameOf(readCredentials(request.headers, apiKeyIn(request.url)), addressOf(request)),
       close: async () => {
         await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
         await close();

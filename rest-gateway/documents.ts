@@ -29,7 +29,11 @@ export function documentAt(
   if (path !== "" && (path !== "types.ts" || isTable(path, catalog))) return null;
   if (method === "OPTIONS") return { status: 200, headers: [["Allow", METHODS.join(",")]], body: null };
   if (!METHODS.includes(method)) throw methodNotAllowed(method, METHODS);
-  if (path === "types.ts") return document("text/plain; charset=utf-8", typesOf(catalog));
+  if (path === "types.ts")
+    return document(
+      "text/plain; charset=utf-8",
+      typesOf(catalog, caller.role === "service_role" ? "service" : "others"),
+    );
   if (options.openApi === "off") throw descriptionOff();
   const schema = headers["accept-profile"] ?? catalog.schemas.keys().next().value ?? "";
   const { contentType, body } = apiDescription(catalog, {

@@ -74,10 +74,12 @@ test("docs/errors.md lists the SQLSTATEs whose status is another one in the tabl
 
 test("docs/errors.md lists every code and status that a WebSocket is refused or closed with", () => {
   const documented = tableRows("docs/errors.md", "## WebSockets").map(([code]) => Number(code));
-  const sources = ["http/upgrade-gate.ts", "graphql/socket.ts"].map((file) => readFileSync(file, "utf8")).join();
+  const sources = ["http/upgrade-gate.ts", "graphql/socket.ts", "graphql/socket-caller.ts"]
+    .map((file) => readFileSync(file, "utf8"))
+    .join();
   const ours = [...sources.matchAll(/(?:return |= |close\()(\d{3,4})\b/g)]
     .map(([, code]) => Number(code))
-    .filter((code) => code < 600 || (code > 1000 && code < 5000));
+    .filter((code) => (code >= 400 && code < 600) || (code > 1000 && code < 5000));
   // The other codes of graphql-ws are a client's, or for servers that say more than ours.
   const others = new Set([
     CloseCode.InternalClientError,

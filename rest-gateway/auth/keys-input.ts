@@ -1,4 +1,5 @@
-import { type Fault, RestError } from "../conventions/problem.ts";
+import type { Fault } from "../conventions/problem.ts";
+import { badFields, objectOf } from "./login-input.ts";
 
 export type KeyInput = {
   readonly name: string;
@@ -16,20 +17,10 @@ const FIELDS = ["name", "expiresIn"];
  * with `expires_in` would never end.
  */
 export function parseKey(body: unknown): KeyInput {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw new RestError({ status: 400, code: "VALIDATION_ERROR", message: "the body must be a JSON object" });
-  }
-  const { name, expiresIn = null } = body as Readonly<Record<string, unknown>>;
-  const faults = [...unknownIn(body), ...faultsOfName(name), ...faultsOfEnd(expiresIn)];
-  if (faults.length > 0) {
-    const message = faults.map(({ message }) => message).join("; ");
-    throw new RestError({
-      status: 400,
-      code: name === undefined ? "MISSING_FIELD" : "VALIDATION_ERROR",
-      message,
-      faults,
-    });
-  }
+  const object = objectOf(body);
+  const { name, expiresIn = null } = object;
+  const faults = [...unknownIn(object), ...faultsOfName(name), ...faultsOfEnd(expiresIn)];
+  if (faults.length > 0) throw badFields(faults, name === undefined);
   return { name: name as string, expiresIn: expiresIn as number | null };
 }
 

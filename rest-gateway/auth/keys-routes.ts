@@ -1,10 +1,10 @@
 import { type Request, Router } from "express";
-import type { Caller } from "../../db/caller.ts";
 import { readJson } from "../../http/body.ts";
 import { byMethod } from "../../http/methods.ts";
 import { RestError } from "../conventions/problem.ts";
 import { hashOf, newKey } from "../principal/secrets.ts";
 import { isUuid } from "../resources/parse/id.ts";
+import { loginRequired } from "../resources/problem.ts";
 import type { Auth } from "./auth.ts";
 import { parseKey } from "./keys-input.ts";
 import { route } from "./route.ts";
@@ -61,7 +61,7 @@ export function keysRouter(auth: Auth): Router {
 
 /** The user's id. A key makes no keys: whoever got hold of it would keep what its owner revokes. */
 async function ownerOf(auth: Auth, request: Request): Promise<string> {
-  const { claims, credential }: Caller = await auth.callerOf(request);
+  const { claims, credential } = await auth.callerOf(request);
   if (typeof claims.sub !== "string") throw loginRequired();
   if (credential?.kind === "key") throw notByKey();
   return claims.sub;
@@ -72,8 +72,6 @@ function idOf({ params }: Request): string {
   if (!isUuid(id)) throw invalidId(id);
   return id.toLowerCase();
 }
-
-const loginRequired = () => new RestError({ status: 401, code: "AUTH_REQUIRED", message: "login required" });
 
 const notByKey = () =>
   new RestError({

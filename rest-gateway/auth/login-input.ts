@@ -47,7 +47,7 @@ function parseTexts<Name extends string>(body: unknown, limits: Record<Name, num
   return Object.fromEntries(names.map((name) => [name, object[name]])) as Record<Name, string>;
 }
 
-function objectOf(body: unknown): Readonly<Record<string, unknown>> {
+export function objectOf(body: unknown): Readonly<Record<string, unknown>> {
   if (typeof body === "object" && body !== null && !Array.isArray(body)) return body as Record<string, unknown>;
   throw new RestError({ status: 400, code: "VALIDATION_ERROR", message: "the body must be a JSON object" });
 }

@@ -46,14 +46,14 @@ const resources = versions.split(" ").map((version) => ({
 const sources = await Promise.all([...resources, tables].map(async ({ title, base, path, headers, authentication }) => {
   const response = await fetch(path, { headers });
   const content = await response.json();
-  const servers = [{ url: location.origin + base }];
+  content.servers = [{ url: location.origin + base }];
   for (const parameter of Object.values(content.components?.parameters ?? {})) leaveOut(parameter);
   const operations = Object.values(content.paths ?? {}).flatMap((item) => Object.values(item));
   // What is at the root of the service, wherever the others are.
   for (const operation of operations) if (operation.servers) operation.servers = [{ url: location.origin }];
   const isServed = response.ok && Object.keys(content.paths).length > 0;
   const message = response.ok ? null : (content.error ?? content).message;
-  return { title, slug: title.toLowerCase().replace(" ", "-"), content, servers, authentication, isServed, message };
+  return { title, slug: title.toLowerCase().replace(" ", "-"), content, authentication, isServed, message };
 }));
 // Scalar would send the default, or the first value, of each parameter: some of them don't go together.
 function leaveOut(parameter) {
@@ -65,11 +65,10 @@ if (served.length === 0) {
   reference.textContent = sources.at(-1).message ?? "There is nothing to describe.";
   throw new Error(reference.textContent);
 }
-Scalar.createApiReference(reference, served.map(({ title, slug, content, servers, authentication }) => ({
+Scalar.createApiReference(reference, served.map(({ title, slug, content, authentication }) => ({
   title,
   slug,
   content,
-  servers,
   authentication,
   operationTitleSource: "path",
   withDefaultFonts: false,

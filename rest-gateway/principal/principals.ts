@@ -3,6 +3,7 @@ import type { AccountState, FoundKey, Session } from "../auth/store.ts";
 import { callerOfAccount } from "./account-caller.ts";
 import type { BasicSignIns } from "./basic-sign-ins.ts";
 import type { BasicCredentials, Credentials } from "./credentials.ts";
+import { agrees, isAnybody, KnownCallers } from "./known-callers.ts";
 import { RefusedError } from "./refused.ts";
 import type { Remembered } from "./remembered.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
@@ -54,6 +55,7 @@ export type Circumstances = {
  * a bad one is refused, never passed over for a weaker one. The key for everybody is of nobody in particular.
  */
 export class Principals {
+  readonly known: KnownCallers;
   readonly #options: PrincipalOptions;
   readonly #nobody: Caller;
   readonly #keyCallers = new OncePer<FoundKey, Caller>();
@@ -61,41 +63,8 @@ export class Principals {
 
   constructor(options: PrincipalOptions) {
     this.#options = options;
+    this.known = new KnownCallers(options);
     this.#nobody = nobody(options.anonymousRole);
-  }
-
-  /**
-   * Whose request it is, as far as that is known without a question to the database or a signature to check: a name that
-   * is equal for equal callers. Null for nobody, and for those who are new.
-   */
-  knownAs({ bearer, keys, session, basic }: Credentials, address: string): string | null {
-    const { signedIn } = this.#options;
-    const ofToken = bearer === null ? null : this.#tokenKnownAs(bearer);
-    if (ofToken !== null) return ofToken;
-    for (const key of keys) {
-      const ofKey = this.#tokenKnownAs(key);
-      if (ofKey !== null) return ofKey;
-    }
-    if (signedIn === null) return null;
-    const account = session === null ? null : signedIn.sessions.lastOf(hexHashOf(session))?.account;
-    if (account) return userName(account.id);
-    const caller = basic && signedIn.basic.known(basic, address);
-    return caller && userName(caller.claims.sub);
-  }
-
-  #tokenKnownAs(token: string): string | null {
-    const { signedIn, tokens } = this.#options;
-    if (isOpaqueKey(token)) {
-      const key = signedIn?.keys.lastOf(hexHashOf(token));
-      if (!key || key.account?.isDisabled || key.kind === "anon") return null;
-      return key.account ? userName(key.account.id) : `key ${key.id}`;
-    }
-    const caller = tokens.known(token);
-    if (caller === null || this.#isAnybody(caller)) return null;
-    const { sub, jti } = caller.claims;
-    if (typeof sub !== "string") return `key ${jti ?? caller.role}`;
-    const state = signedIn?.accounts.lastOf(sub);
-    return signedIn === null || (state && agrees(caller, state)) ? userName(sub) : null;
   }
 
   /** Throws, or rejects with, RefusedError. What is known already is given at once, and not as a promise. */
@@ -137,7 +106,7 @@ export class Principals {
     let agreed: Caller | null = null;
     for (const caller of callers) {
       if (circumstances.origin && caller.role === "service_role") throw new RefusedError("service key in browser");
-      if (this.#isAnybody(caller)) {
+      if (isAnybody(caller, this.#options.anonymousRole)) {
         // Who sends the key for everybody in the stronger place wants to be no more than that.
         if (agreed?.role === "service_role") throw new RefusedError("disagreement");
         continue;
@@ -160,10 +129,6 @@ export class Principals {
     if (sessionNeeds !== "csrf token") return;
     const isWritten = csrfToken !== null && this.#options.signedIn!.isCsrfToken(csrfToken, session!);
     if (!isWritten) throw new RefusedError("no csrf token");
-  }
-
-  #isAnybody({ role, claims }: Caller): boolean {
-    return role === this.#options.anonymousRole && claims.sub === undefined;
   }
 
   #callerOfBearer(token: string): Caller | Promise<Caller> {
@@ -243,11 +208,6 @@ class OncePer<From extends object, Made> {
     return made;
   }
 }
-
-const userName = (id: unknown) => `user ${id}`;
-
-const agrees = ({ role, claims: { epoch = 0 } }: Caller, state: AccountState) =>
-  state.epoch === epoch && state.role === role;
 
 function agreeing(caller: Caller, state: AccountState | null): Caller {
   if (state === null || !agrees(caller, state)) throw new RefusedError("revoked token");

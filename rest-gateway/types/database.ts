@@ -1,4 +1,4 @@
-import type { Catalog, Schema } from "../../db/catalog/catalog.ts";
+import type { Catalog, Schema, Table } from "../../db/catalog/catalog.ts";
 import { functionType } from "./function.ts";
 import { helpers } from "./helpers.ts";
 import { layOut } from "./layout.ts";
@@ -10,19 +10,22 @@ import { isView, nullableType } from "./value.ts";
 /**
  * TypeScript types of all served schemas, in the shape and layout that `supabase gen types typescript` has, for
  * `createClient<Database>(…)`. The same catalog gives the same text. Where the database knows more, so do the types: null
- * in columns of views and in results of functions, text of types that the CLI calls unknown.
+ * in columns of views and in results of functions, text of types that the CLI calls unknown. Tables that are granted to the
+ * service alone are for its readers.
  */
-export function typesOf(catalog: Catalog): string {
-  const known = written.get(catalog);
+export function typesOf(catalog: Catalog, reader: Reader = "service"): string {
+  const known = written[reader].get(catalog);
   if (known !== undefined) return known;
-  const parts = [JSON_TYPE, databaseType(catalog), helpers(defaultSchema(catalog)), constants(catalog)];
+  const parts = [JSON_TYPE, databaseType(catalog, reader), helpers(defaultSchema(catalog)), constants(catalog)];
   const text = parts.join("\n");
-  written.set(catalog, text);
+  written[reader].set(catalog, text);
   return text;
 }
 
+export type Reader = "service" | "others";
+
 /** A thousand tables take some tenths of a second, in which nobody else would be served. */
-const written = new WeakMap<Catalog, string>();
+const written: Readonly<Record<Reader, WeakMap<Catalog, string>>> = { service: new WeakMap(), others: new WeakMap() };
 
 /** The one that the client takes when it is told none, otherwise the service's own. */
 const defaultSchema = ({ schemas }: Catalog): string =>
@@ -44,16 +47,16 @@ const INTERNAL: Member = {
   type: openObject([{ name: "PostgrestVersion", type: literal("14") }]),
 };
 
-function databaseType(catalog: Catalog): string {
+function databaseType(catalog: Catalog, reader: Reader): string {
   const schemas = byName(catalog.schemas.values()).map((schema) => ({
     name: schema.name,
-    type: schemaType(schema, catalog),
+    type: schemaType(schema, catalog, reader),
   }));
   return `export type Database = ${layOut(openObject([INTERNAL, ...schemas]), 0, 0)}\n`;
 }
 
-function schemaType(schema: Schema, catalog: Catalog): Type {
-  const tables = byName(schema.tables.values());
+function schemaType(schema: Schema, catalog: Catalog, reader: Reader): Type {
+  const tables = byName(schema.tables.values()).filter((table) => reader === "service" || !isOfService(table));
   const membersOf = (some: typeof tables) =>
     some.map((table) => ({ name: table.name, type: tableType(table, catalog) }));
   return openObject([
@@ -64,6 +67,11 @@ function schemaType(schema: Schema, catalog: Catalog): Type {
     { name: "CompositeTypes", type: openObject(compositeMembers(schema, catalog)) },
   ]);
 }
+
+/** The owner of authentication is no caller. */
+const isOfService = ({ grants, owner }: Table) =>
+  grants.has("service_role") &&
+  [...grants.keys()].every((role) => ["service_role", "auth_owner", owner].includes(role));
 
 const sorted = <Value>(map: ReadonlyMap<string, Value>) => inOrder(map, ([name]) => name);
 

@@ -93,6 +93,25 @@ test.skipIf(!installed).each([
   expect(faults).toEqual([]);
 });
 
+test.skipIf(!installed)(
+  "the routes of authentication are at the root, in version 2 too",
+  { timeout: 60_000 },
+  async () => {
+    const { page, faults } = await visit();
+    const list = await choose(page, "Resources v2");
+    await list.getByText("authentication", { exact: true }).click({ timeout: 30_000 });
+    await expect.poll(() => list.innerText(), { timeout: 20_000 }).toMatch(/\/auth\/keys\/\{keyId\}/);
+    await list.getByText("/csrf-token", { exact: true }).first().click();
+    await page.getByRole("button", { name: /Test Request.*get \/csrf-token\)/i }).click({ timeout: 30_000 });
+    const asked = page.waitForResponse((response) => response.url().endsWith("/csrf-token"));
+    await page.getByRole("button", { name: /^Send/ }).first().click();
+    const response = await asked;
+    expect([response.status(), response.url()]).toEqual([200, `${service.url}/csrf-token`]);
+    await page.screenshot({ path: "test/browser/docs-authentication.png" });
+    expect(faults).toEqual([]);
+  },
+);
+
 test.skipIf(!installed)("where nothing is described the page says so", { timeout: 60_000 }, async () => {
   const off = await startTestService({ DOCS: "on", OPENAPI: "off" });
   const page = await browser.newPage();

@@ -75,6 +75,13 @@ describe("POST /auth/refresh", () => {
     expect((await client.gql("{ me { id } }", { headers })).data?.me ?? null).toBeNull();
   });
 
+  test("a challenge is neither an access nor a refresh token", async () => {
+    const challenge = client.service().service.tokens.issueChallenge({ id: "1", epoch: 0 });
+    expect(await codeOf(challenge)).toEqual([400, "VALIDATION_ERROR"]);
+    expect((await client.send("/users/1", { headers: { authorization: `Bearer ${challenge}` } })).status).toBe(401);
+    expect((await client.send("/users/1", { headers: { "x-api-key": challenge } })).status).toBe(401);
+  });
+
   test("the tokens of an account that is disabled, or whose role changes, are worth nothing", async () => {
     const { refreshToken, accessToken } = await login("bob");
     await client.sql("update auth_private.accounts set disabled_at = now() where user_id = 2");

@@ -125,6 +125,34 @@ export type Database = {
           },
         ]
       }
+      security_events: {
+        Row: {
+          address: string | null
+          at: string
+          detail: NonNullable<Json>
+          event: string
+          id: number
+          user_id: number | null
+        }
+        ComputedFields: never
+        Insert: {
+          address?: string | null
+          at?: string
+          detail?: NonNullable<Json>
+          event: string
+          id?: never
+          user_id?: number | null
+        }
+        Update: {
+          address?: string | null
+          at?: string
+          detail?: NonNullable<Json>
+          event?: string
+          id?: never
+          user_id?: number | null
+        }
+        Relationships: []
+      }
       users: {
         Row: {
           age: number | null
