@@ -24,7 +24,7 @@ export type Config = Omit<Parsed, "seed" | "graphiql" | "docs" | "usersWrite"> &
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings are read from names with these beginnings alone by this service: one that is unknown is a slip of the pen. */
-const FAMILIES = /^(API|DB|GRAPHQL|JWT|LOGIN|MFA|REST|USERS|WS)_/;
+const FAMILIES = /^(DB|GRAPHQL|JWT|LOGIN|MFA|REST|USERS|WS)_/;
 
 /**
  * Reads and checks the settings, under our names and under PostgREST's; the only reader of the environment. Throws

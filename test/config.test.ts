@@ -365,7 +365,7 @@ test.each([
   "GRAPHQL_DEPTH",
   "JWT_SECRETS",
   "REST_LIMIT",
-  "API_RECORDS",
+  "LOGIN_TRIES",
   "USERS_WRITES",
   "WS_MAX_CONNECTION",
 ])("%s, a slip of the pen, is refused", (name) => {

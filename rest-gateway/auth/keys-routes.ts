@@ -4,9 +4,9 @@ import { byMethod } from "../../http/methods.ts";
 import { RestError } from "../conventions/problem.ts";
 import { hashOf, newKey } from "../principal/secrets.ts";
 import { isUuid } from "../resources/parse/id.ts";
-import { loginRequired } from "../resources/problem.ts";
 import type { Auth } from "./auth.ts";
 import { parseKey } from "./keys-input.ts";
+import { ownerOf } from "./owner.ts";
 import { route } from "./route.ts";
 
 /** `/auth/keys`: the keys that a user has made for his programs. */
@@ -59,26 +59,11 @@ export function keysRouter(auth: Auth): Router {
   return router;
 }
 
-/** The user's id. A key makes no keys: whoever got hold of it would keep what its owner revokes. */
-async function ownerOf(auth: Auth, request: Request): Promise<string> {
-  const { claims, credential } = await auth.callerOf(request);
-  if (typeof claims.sub !== "string") throw loginRequired();
-  if (credential?.kind === "key") throw notByKey();
-  return claims.sub;
-}
-
 function idOf({ params }: Request): string {
   const id = String(params.id);
   if (!isUuid(id)) throw invalidId(id);
   return id.toLowerCase();
 }
-
-const notByKey = () =>
-  new RestError({
-    status: 403,
-    code: "PERMISSION_DENIED",
-    message: "a key may not look after keys: sign in with a token, a session or the password",
-  });
 
 const invalidId = (text: string) =>
   new RestError({

@@ -2,7 +2,9 @@ import { type Request, Router } from "express";
 import { toDataURL } from "qrcode";
 import { byMethod } from "../../http/methods.ts";
 import { RestError } from "../conventions/problem.ts";
+import { loginRequired } from "../resources/problem.ts";
 import type { Auth } from "./auth.ts";
+import { ownerOf } from "./owner.ts";
 import { route } from "./route.ts";
 import { isNotEnabled, wrongCode } from "./second-factor-enrolment.ts";
 import { readCode, readConfirmation } from "./second-factor-input.ts";
@@ -52,8 +54,7 @@ export function mfaRouter(auth: Auth): Router {
 }
 
 async function accountOf(auth: Auth, request: Request): Promise<Account> {
-  const { claims } = await auth.callerOf(request);
-  const account = typeof claims.sub === "string" ? await auth.store.accountOf(claims.sub) : null;
+  const account = await auth.store.accountOf(await ownerOf(auth, request));
   if (account === null) throw loginRequired();
   return account;
 }
@@ -80,8 +81,6 @@ async function confirmedAccountOf(auth: Auth, request: Request): Promise<Account
   await attempt.forgive();
   return account;
 }
-
-const loginRequired = () => new RestError({ status: 401, code: "AUTH_REQUIRED", message: "login required" });
 
 /** Not 401: whoever asks is signed in, and stays so. */
 const wrongPassword = () => new RestError({ status: 403, code: "PERMISSION_DENIED", message: "wrong password" });

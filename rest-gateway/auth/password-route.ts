@@ -1,8 +1,8 @@
 import { Router } from "express";
 import { readJson } from "../../http/body.ts";
 import { byMethod } from "../../http/methods.ts";
-import { RestError } from "../conventions/problem.ts";
 import { RefusedError } from "../principal/refused.ts";
+import { loginRequired } from "../resources/problem.ts";
 import type { Auth } from "./auth.ts";
 import { sessionCookie } from "./cookie.ts";
 import { startTokens } from "./login.ts";
@@ -58,5 +58,3 @@ function refuseWeak(newPassword: string, oldPassword: string): void {
   if (newPassword === oldPassword) told.push("newPassword must be another one than the old");
   if (told.length > 0) throw badFields(told.map((message) => ({ field: "newPassword", message })));
 }
-
-const loginRequired = () => new RestError({ status: 401, code: "AUTH_REQUIRED", message: "login required" });

@@ -43,7 +43,7 @@ export type Circumstances = {
   /** What must come with a session, which browsers send by themselves; null where nothing can be changed. */
   readonly sessionNeeds: "csrf token" | "own page" | null;
   /** `X-CSRF-Token` and its other names. */
-  readonly csrfToken: string | null;
+  csrfToken(): string | null;
   /** Whether a page of ours sends the request, or a program. */
   isOwnPage(): boolean;
   /** The client's address. */
@@ -127,7 +127,8 @@ export class Principals {
   #refuseForgery({ session }: Credentials, { sessionNeeds, csrfToken, isOwnPage }: Circumstances): void {
     if (sessionNeeds === "own page" && !isOwnPage()) throw new RefusedError("foreign page");
     if (sessionNeeds !== "csrf token") return;
-    const isWritten = csrfToken !== null && this.#options.signedIn!.isCsrfToken(csrfToken, session!);
+    const token = csrfToken();
+    const isWritten = token !== null && this.#options.signedIn!.isCsrfToken(token, session!);
     if (!isWritten) throw new RefusedError("no csrf token");
   }
 

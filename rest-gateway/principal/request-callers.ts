@@ -49,7 +49,7 @@ export class RequestCallers {
         needsKey,
         origin: headers.origin,
         sessionNeeds,
-        csrfToken: csrfTokenIn(request),
+        csrfToken: () => csrfTokenIn(request),
         isOwnPage: () => sentByOwnPage?.(headers) === true,
         address: addressOf(request),
       });

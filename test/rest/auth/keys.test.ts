@@ -146,7 +146,7 @@ describe("who may look after keys", () => {
     const refused = [
       403,
       "PERMISSION_DENIED",
-      "a key may not look after keys: sign in with a token, a session or the password",
+      "a key may not look after the account: sign in with a token, a session or the password",
     ];
     expect(await failure("POST /auth/keys", { headers, body: { name: "another" } })).toEqual(refused);
     expect(await failure("/auth/keys", { headers })).toEqual(refused);

@@ -8,9 +8,16 @@ const client = useResources();
 const { api, failure, sql } = client;
 const user = userMaker(client);
 
+/** Somebody who can sign in: tokens of others are worth nothing. */
+async function userWithAccount(): Promise<User> {
+  const made = await user();
+  await sql("insert into auth_private.accounts (user_id, password_hash) values ($1, '$argon2id$')", made.id);
+  return made;
+}
+
 /** A user with two articles, on which Bob has commented, and with a comment on an article of Ada's. */
 async function writer(): Promise<User> {
-  const made = await user();
+  const made = await userWithAccount();
   const articles = await sql(
     "insert into articles (author_id, title, content) values ($1, 'First article', 'x'), ($1, 'Second article', 'x') returning id",
     made.id,
@@ -25,7 +32,7 @@ async function writer(): Promise<User> {
 
 /** A user who has commented, and written nothing else. */
 async function commenter(): Promise<User> {
-  const made = await user();
+  const made = await userWithAccount();
   await sql("insert into comments (article_id, author_id, content) values (1, $1, 'x')", made.id);
   return made;
 }
