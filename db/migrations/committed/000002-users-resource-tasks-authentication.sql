@@ -1,0 +1,1394 @@
+--! Previous: sha1:0a7af54e366d2249aa2754cd131d828b20b7491d
+--! Hash: sha1:5d835ff586872b54864bfb4a39095b3c71fdcdea
+--! Message: users resource, tasks, authentication
+
+--! Included roles.sql
+-- Who a request can be. Roles belong to the whole server, so each is made only when it is missing.
+-- The login roles that may become these are made at start, with their passwords (db/cluster/provision.ts).
+do $$
+declare name text;
+begin
+  foreach name in array array['anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner', 'tasks_owner'] loop
+    if not exists (select from pg_roles where rolname = name) then
+      execute format('create role %I nologin', name);
+    end if;
+  end loop;
+
+  -- An administrator may do what every signed-in caller may.
+  if not pg_has_role('admin', 'authenticated', 'member') then
+    grant authenticated to admin;
+  end if;
+
+  if not (select rolbypassrls from pg_roles where rolname = 'service_role') then
+    alter role service_role bypassrls;
+  end if;
+
+  -- The migrating role hands the tables of authentication, and those of tasks, to their owners.
+  foreach name in array array['auth_owner', 'tasks_owner'] loop
+    if not pg_has_role(name, 'member') then
+      execute format('grant %I to %I', name, current_user);
+    end if;
+  end loop;
+end $$;
+--! EndIncluded roles.sql
+--! Included schemas.sql
+-- public is the API. Nothing in it, nor in the schemas beside it, is open to PUBLIC by default.
+revoke all on schema public from public;
+alter default privileges revoke execute on functions from public;
+grant usage on schema public to anon, authenticated, users_editor, service_role, auth_owner;
+comment on schema public is 'The API: what is granted here is served.';
+
+-- Readers of the caller, for policies and functions.
+create schema if not exists auth;
+grant usage on schema auth to anon, authenticated, service_role, auth_owner;
+comment on schema auth is 'Who is asking: auth.uid(), auth.claims(), auth.is_admin().';
+
+-- Triggers and checks of the API's tables; not served.
+create schema if not exists internal;
+grant usage on schema internal to anon, authenticated, service_role;
+comment on schema internal is 'Helpers of the API''s tables; not served.';
+
+-- Accounts and tokens. No role of the API may look in.
+create schema if not exists auth_private;
+alter schema auth_private owner to auth_owner;
+comment on schema auth_private is 'Accounts and tokens; only auth_owner may look in.';
+
+-- What the gateway calls to sign somebody in.
+create schema if not exists auth_api;
+alter schema auth_api owner to auth_owner;
+comment on schema auth_api is 'Functions the gateway calls to sign callers in.';
+
+-- Work that a client does not wait for.
+create schema if not exists tasks;
+alter schema tasks owner to tasks_owner;
+grant usage on schema tasks to anon, authenticated, service_role;
+comment on schema tasks is 'Work that a client does not wait for: functions for callers and for those who run it; not served.';
+
+-- The queue of that work. graphile-worker makes what is in it, as tasks_owner (db/cluster/migrate.ts).
+create schema if not exists graphile_worker;
+alter schema graphile_worker owner to tasks_owner;
+
+-- Extensions stay out of public, where their functions would be served.
+create schema if not exists extensions;
+grant usage on schema extensions to anon, authenticated, service_role;
+create extension if not exists pg_trgm with schema extensions;
+grant execute on all functions in schema extensions to anon, authenticated, service_role;
+
+-- Which data the service has put in by itself, so that it does so once.
+create table if not exists internal.seeds (
+  name      text primary key,
+  seeded_at timestamptz not null default now()
+);
+comment on table internal.seeds is 'Data that the service put in by itself, once.';
+alter table internal.seeds enable row level security;
+--! EndIncluded schemas.sql
+--! Included keywords/functions.sql
+create or replace function internal.substring_pattern(keyword text) returns text
+language sql immutable strict parallel safe
+return '%' || pg_catalog.regexp_replace(keyword, '([\\%_])', '\\\1', 'g') || '%';
+
+grant execute on function internal.substring_pattern(text) to anon, authenticated, service_role;
+--! EndIncluded keywords/functions.sql
+
+comment on function internal.touch() is 'Writes updated_at; the trigger says at which changes.';
+
+-- Every update of a user counts, also one that changes nothing.
+create or replace trigger _100_timestamps before update on public.users
+  for each row execute function internal.touch();
+comment on column public.users.updated_at is 'When the user was last written.';
+
+alter table public.users drop constraint if exists users_name_length;
+alter table public.users add constraint users_name_length
+  check (name ~ '[^\s\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]' and char_length(name) <= 200);
+alter table public.users drop constraint if exists users_email_format;
+alter table public.users add constraint users_email_format check (
+  char_length(email) <= 254 and email ~ '^[^@[:space:][:cntrl:]]+@[^@[:space:][:cntrl:].]+(\.[^@[:space:][:cntrl:].]+)+$'
+);
+comment on constraint users_name_length on public.users is 'name must have 1 to 200 characters';
+comment on constraint users_email_format on public.users is 'email must be a valid address';
+
+create or replace function internal.user_text(name text, email text) returns text
+language plpgsql immutable parallel safe set search_path = '' as $$
+begin
+  return name || e'\n' || email;
+end $$;
+grant execute on function internal.user_text(text, text) to anon, authenticated, users_editor, service_role, auth_owner;
+
+create index if not exists users_search_idx on public.users
+  using gin (internal.user_text(name, email) extensions.gin_trgm_ops);
+create index if not exists users_name_id_idx on public.users (name, id);
+create index if not exists users_created_at_id_idx on public.users (created_at, id);
+--! Included users/functions.sql
+create or replace function public.me() returns public.users
+language plpgsql stable set search_path = '' as $$
+declare caller public.users;
+begin
+  select * into caller from public.users where id = auth.uid();
+  if found then return caller; end if;
+  raise invalid_authorization_specification using message = 'login required';
+end $$;
+
+comment on function public.me() is $$
+@notNull
+The signed-in caller. Raises 28000 for anybody else.
+$$;
+
+create or replace function public.create_user(input public.users) returns public.users
+language sql volatile
+begin atomic
+  insert into public.users (name, email, age) values (input.name, input.email, input.age) returning *;
+end;
+
+comment on function public.create_user(public.users) is $$
+@notNull
+Signs somebody up. Raises 23505 when the e-mail is already registered.
+$$;
+
+create or replace function public.users_avatar(person public.users, size integer default 80) returns text
+language plpgsql immutable set search_path = '' as $$
+begin
+  size := coalesce(size, 80);
+  if size not between 1 and 2048 then
+    raise invalid_parameter_value using message = 'size must be from 1 to 2048';
+  end if;
+  return person.avatar_url || case when position('?' in person.avatar_url) > 0 then '&' else '?' end || 'size=' || size;
+end $$;
+
+comment on function public.users_avatar(public.users, integer) is
+  'Address of the user''s picture, `size` pixels wide; null when the user has none.';
+
+create or replace function internal.user_matches(person public.users, keyword text) returns boolean
+language sql immutable parallel safe
+-- The first condition is for the trigram index; the others keep a match from reaching over the end of a field.
+return internal.user_text(person.name, person.email) ilike internal.substring_pattern(keyword)
+  and (person.name ilike internal.substring_pattern(keyword) or person.email ilike internal.substring_pattern(keyword));
+--! EndIncluded users/functions.sql
+--! Included users/access.sql
+alter table public.users enable row level security;
+
+grant select on public.users to anon, authenticated, users_editor, auth_owner;
+grant insert (name, email, age) on public.users to anon, authenticated, auth_owner;
+grant update (name, email, age, avatar_url), delete on public.users to authenticated;
+grant update (name, email, age), delete on public.users to users_editor;
+grant all on public.users to service_role;
+-- Accounts refer to users.
+grant references on public.users to auth_owner;
+
+drop policy if exists "everyone reads users" on public.users;
+create policy "everyone reads users" on public.users for select
+  using (true);
+
+drop policy if exists "everyone may sign up" on public.users;
+create policy "everyone may sign up" on public.users for insert to anon, authenticated
+  with check (true);
+
+drop policy if exists "signing up with a password adds a user" on public.users;
+create policy "signing up with a password adds a user" on public.users for insert to auth_owner
+  with check (true);
+
+drop policy if exists "users change themselves, admins everyone" on public.users;
+create policy "users change themselves, admins everyone" on public.users for update to authenticated
+  using (id = (select auth.uid()) or (select auth.is_admin()))
+  with check (id = (select auth.uid()) or (select auth.is_admin()));
+
+drop policy if exists "users delete themselves, admins everyone" on public.users;
+create policy "users delete themselves, admins everyone" on public.users for delete to authenticated
+  using (id = (select auth.uid()) or (select auth.is_admin()));
+
+-- Whoever comes without credentials is one where USERS_WRITE=open; elsewhere nobody is.
+drop policy if exists "editors of users change everyone" on public.users;
+create policy "editors of users change everyone" on public.users for update to users_editor
+  using (true)
+  with check (true);
+
+drop policy if exists "editors of users delete everyone" on public.users;
+create policy "editors of users delete everyone" on public.users for delete to users_editor
+  using (true);
+
+grant execute on function internal.user_matches(public.users, text) to anon, authenticated, service_role;
+grant execute on function
+  public.me(), public.create_user(public.users), public.users_avatar(public.users, integer)
+  to anon, authenticated, service_role;
+--! EndIncluded users/access.sql
+--! Included comments/functions.sql
+create or replace function public.create_comment(article_id bigint, content text) returns public.comments
+language plpgsql volatile set search_path = '' as $$
+declare
+  comment public.comments;
+  broken text;
+begin
+  if article_id is null then raise foreign_key_violation; end if;
+  insert into public.comments (article_id, content) values (create_comment.article_id, create_comment.content)
+  returning * into comment;
+  return comment;
+exception when foreign_key_violation then
+  get stacked diagnostics broken = constraint_name;
+  -- The caller's own row is gone: that is not the article's fault.
+  if broken = 'comments_author_id_fkey' then raise; end if;
+  raise no_data_found using message = 'no such article';
+end $$;
+
+comment on function public.create_comment(bigint, text) is $$
+@notNull
+Adds a comment; its author is the caller. Raises P0002 when there is no such article.
+$$;
+
+create or replace function internal.comment_matches(comment public.comments, keyword text) returns boolean
+language sql immutable parallel safe
+return comment.content ilike internal.substring_pattern(keyword);
+--! EndIncluded comments/functions.sql
+--! Included comments/access.sql
+alter table public.comments enable row level security;
+
+grant select on public.comments to anon, authenticated;
+grant insert (article_id, content), update (content), delete on public.comments to authenticated;
+grant all on public.comments to service_role;
+
+drop policy if exists "everyone reads comments" on public.comments;
+create policy "everyone reads comments" on public.comments for select
+  using (true);
+
+drop policy if exists "callers comment as themselves" on public.comments;
+create policy "callers comment as themselves" on public.comments for insert to authenticated
+  with check (author_id = (select auth.uid()));
+
+drop policy if exists "authors change their own comments, admins all" on public.comments;
+create policy "authors change their own comments, admins all" on public.comments for update to authenticated
+  using (author_id = (select auth.uid()) or (select auth.is_admin()))
+  with check (author_id = (select auth.uid()) or (select auth.is_admin()));
+
+drop policy if exists "authors delete their own comments, admins all" on public.comments;
+create policy "authors delete their own comments, admins all" on public.comments for delete to authenticated
+  using (author_id = (select auth.uid()) or (select auth.is_admin()));
+
+grant execute on function public.create_comment(bigint, text), internal.comment_matches(public.comments, text)
+  to anon, authenticated, service_role;
+--! EndIncluded comments/access.sql
+
+-- A username with an @ might be somebody else's e-mail: its owner signs in with his own.
+alter table auth_private.accounts alter column username drop not null;
+update auth_private.accounts set username = null where username like '%@%';
+alter table auth_private.accounts
+  drop constraint if exists accounts_username_format,
+  add constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100);
+comment on index auth_private.accounts_username_key is 'username already taken';
+comment on constraint accounts_username_format on auth_private.accounts is
+  'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
+alter table auth_private.accounts add column if not exists epoch integer not null default 0;
+
+-- Nothing but the service's own sign-in took refresh tokens, and nobody could spend them: there is nothing to keep.
+drop function if exists auth_api.keep_refresh_token(bigint, bytea, timestamptz);
+drop function if exists auth_api.find_account(text);
+drop table if exists auth_private.refresh_tokens;
+--! Included factors/table.sql
+-- The second factor of an account. Secrets are encrypted by the gateway, with a key that is not in this database.
+create table auth_private.factors (
+  user_id       bigint primary key references auth_private.accounts on delete cascade,
+  secret        bytea, -- null until it is enabled
+  pending       bytea, -- null unless somebody is enrolling
+  pending_until timestamptz,
+  enabled_at    timestamptz, -- null until it is enabled
+  last_step     bigint not null default 0, -- the last 30 s whose code was accepted: a code is accepted once
+
+  constraint factors_secret_known check ((secret is null) = (enabled_at is null)),
+  constraint factors_pending_known check ((pending is null) = (pending_until is null))
+);
+
+-- Codes for those who have lost the other thing, as keyed hashes; each is good once.
+create table auth_private.backup_codes (
+  user_id   bigint not null references auth_private.factors on delete cascade,
+  code_hash bytea not null,
+  used_at   timestamptz, -- null while it is good
+
+  primary key (user_id, code_hash),
+  constraint backup_codes_code_hash_length check (octet_length(code_hash) = 32)
+);
+
+comment on table auth_private.factors is 'The second factor of an account; secrets are encrypted.';
+comment on table auth_private.backup_codes is 'Codes in place of a second factor, as keyed hashes.';
+
+alter table auth_private.factors owner to auth_owner;
+alter table auth_private.backup_codes owner to auth_owner;
+alter table auth_private.factors enable row level security;
+alter table auth_private.backup_codes enable row level security;
+--! EndIncluded factors/table.sql
+--! Included accounts/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.find_account(login text) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('id', a.user_id::text, 'username', coalesce(a.username, u.email), 'name', u.name, 'role', a.role,
+    'permissions', a.permissions, 'passwordHash', a.password_hash, 'isDisabled', a.disabled_at is not null, 'epoch', a.epoch,
+    'hasFactor', coalesce(f.enabled_at is not null, false))
+  from auth_private.accounts as a
+  join public.users as u on u.id = a.user_id
+  left join auth_private.factors as f on f.user_id = a.user_id
+  -- One at most: no username looks like an e-mail.
+  where a.user_id in (
+    select named.user_id from auth_private.accounts as named where lower(named.username) = lower(login)
+    union all
+    select known.id from public.users as known where lower(known.email) = lower(login)
+  )
+$$;
+
+comment on function auth_api.find_account(text) is
+  'The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor}; null when there is none.';
+
+-- security definer: see above.
+create or replace function auth_api.account_of(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select auth_api.find_account(u.email) from public.users as u where u.id = account_of.user_id
+$$;
+
+comment on function auth_api.account_of(bigint) is 'The same of a user that is known; null when he has no account.';
+
+-- security definer: see above.
+create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
+returns bigint
+language plpgsql volatile security definer set search_path = '' as $$
+declare user_id bigint;
+begin
+  insert into public.users (name, email, age) values (register.name, register.email, register.age) returning id into user_id;
+  -- The check of accounts would only say that it looks like an e-mail.
+  perform from public.users as u where lower(u.email) = lower(register.username) and u.id <> user_id;
+  if found then
+    raise unique_violation using
+      message = 'username already taken', schema = 'auth_private', table = 'accounts', constraint = 'accounts_username_key';
+  end if;
+  insert into auth_private.accounts (user_id, username, password_hash)
+  values (user_id, case when lower(register.username) <> lower(register.email) then register.username end, register.password_hash);
+  return user_id;
+end $$;
+
+comment on function auth_api.register(text, text, integer, text, text) is
+  'Signs somebody up with a password and gives the id. The username may be null or the e-mail: either way the e-mail is the login. Raises 23505 when the e-mail or the username is taken.';
+
+-- Whoever has signed in before loses it: tokens and sessions carry the epoch that they were issued in.
+create or replace function auth_private.begin_epoch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.epoch := old.epoch + 1;
+  return new;
+end $$;
+
+comment on function auth_private.begin_epoch() is 'Ends what was issued to an account: its role, its password or its being disabled has changed.';
+
+create or replace trigger _200_epoch before update on auth_private.accounts
+  for each row when (
+    old.role is distinct from new.role
+    or old.permissions is distinct from new.permissions
+    or old.password_hash is distinct from new.password_hash
+    or old.disabled_at is distinct from new.disabled_at
+  ) execute function auth_private.begin_epoch();
+
+create or replace function auth_private.announce_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('user', old.user_id)::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_account() is 'Tells the listeners of the channel "principals" whose account has changed, or is gone.';
+
+create or replace trigger _500_principals after update or delete on auth_private.accounts
+  for each row execute function auth_private.announce_account();
+
+-- security definer: see above.
+create or replace function auth_api.account_state(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('epoch', a.epoch, 'role', a.role)
+  from auth_private.accounts as a
+  where a.user_id = account_state.user_id and a.disabled_at is null
+$$;
+
+comment on function auth_api.account_state(bigint) is
+  'What a token of this user must agree with: {epoch, role}; null for a user without an account, and for one that is disabled.';
+
+-- security definer: see above.
+create or replace function auth_api.end_epoch(user_id bigint) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
+$$;
+
+comment on function auth_api.end_epoch(bigint) is 'Ends all access and refresh tokens and sessions that were issued to a user; his keys go on, for programs run while he is not there.';
+
+-- security definer: see above.
+create or replace function auth_api.change_password(user_id bigint, old_hash text, password_hash text, address inet) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- For the event that is noted of it.
+  perform set_config('request.address', coalesce(host(change_password.address), ''), true);
+  update auth_private.accounts as a set password_hash = change_password.password_hash
+  where a.user_id = change_password.user_id and a.password_hash = old_hash and a.disabled_at is null;
+  return case when found then auth_api.account_of(change_password.user_id) end;
+end $$;
+
+comment on function auth_api.change_password(bigint, text, text, inet) is
+  'Sets another password and gives the account as it is now; what was issued to the user before is worth nothing then. Null when the old one is not his any more.';
+
+create or replace function auth_private.note_account_change() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare
+  client constant inet := nullif(current_setting('request.address', true), '')::inet;
+  happened text;
+begin
+  foreach happened in array array_remove(array[
+    case when old.password_hash is distinct from new.password_hash then 'password_changed' end,
+    case when old.disabled_at is null and new.disabled_at is not null then 'account_disabled' end,
+    case when old.disabled_at is not null and new.disabled_at is null then 'account_enabled' end,
+    case when old.permissions is distinct from new.permissions then 'permissions_changed' end,
+    case when old.role is distinct from new.role then 'role_changed' end
+  ], null) loop
+    insert into public.security_events (event, user_id, address, detail)
+    values (happened, new.user_id, client,
+      case when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role) else '{}' end);
+  end loop;
+  return null;
+end $$;
+
+comment on function auth_private.note_account_change() is 'Notes the changes of an account as security events, whoever makes them.';
+
+create or replace trigger _600_events after update on auth_private.accounts
+  for each row execute function auth_private.note_account_change();
+
+-- The owner of these functions is no superuser: that is all they can do.
+alter function auth_api.find_account(text) owner to auth_owner;
+alter function auth_api.account_of(bigint) owner to auth_owner;
+alter function auth_api.register(text, text, integer, text, text) owner to auth_owner;
+alter function auth_private.begin_epoch() owner to auth_owner;
+alter function auth_private.announce_account() owner to auth_owner;
+alter function auth_api.account_state(bigint) owner to auth_owner;
+alter function auth_api.end_epoch(bigint) owner to auth_owner;
+alter function auth_api.change_password(bigint, text, text, inet) owner to auth_owner;
+alter function auth_private.note_account_change() owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded accounts/functions.sql
+--! Included factors/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.factor_of(user_id bigint, now timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'secret', encode(f.secret, 'hex'),
+    'pending', case when f.pending_until > factor_of.now then encode(f.pending, 'hex') end,
+    'lastStep', f.last_step)
+  from auth_private.factors as f
+  where f.user_id = factor_of.user_id
+$$;
+
+comment on function auth_api.factor_of(bigint, timestamptz) is
+  'A user''s second factor: {secret, pending, lastStep}, secrets encrypted, in hex; null without one.';
+
+-- security definer: see above.
+create or replace function auth_api.begin_factor(user_id bigint, pending bytea, until timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with begun as (
+    insert into auth_private.factors as f (user_id, pending, pending_until)
+    values (begin_factor.user_id, begin_factor.pending, begin_factor.until)
+    on conflict (user_id) do update set pending = excluded.pending, pending_until = excluded.pending_until
+    where f.enabled_at is null
+    returning f.user_id
+  )
+  select exists (select from begun)
+$$;
+
+comment on function auth_api.begin_factor(bigint, bytea, timestamptz) is 'Begins an enrolment, in place of one that was begun before; false when a factor is enabled.';
+
+-- security definer: see above.
+create or replace function auth_api.enable_factor(user_id bigint, pending bytea, step bigint, code_hashes bytea[], now timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- Of two at once the second finds nothing pending any more.
+  update auth_private.factors as f
+  set secret = f.pending, pending = null, pending_until = null, enabled_at = enable_factor.now, last_step = enable_factor.step
+  where f.user_id = enable_factor.user_id and f.pending = enable_factor.pending and f.pending_until > enable_factor.now;
+  if not found then return false; end if;
+  delete from auth_private.backup_codes as c where c.user_id = enable_factor.user_id;
+  insert into auth_private.backup_codes (user_id, code_hash) select enable_factor.user_id, hash from unnest(code_hashes) as hash;
+  return true;
+end $$;
+
+comment on function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) is
+  'Ends an enrolment whose first code, of this step, was right; false when it was not pending any more.';
+
+create or replace function auth_private.announce_factor() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('user', new.user_id)::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_factor() is
+  'Tells the listeners of the channel "principals" whose factor is enabled: from now on a password alone is not enough.';
+
+create or replace trigger _500_principals after update on auth_private.factors
+  for each row when (old.enabled_at is distinct from new.enabled_at)
+  execute function auth_private.announce_factor();
+
+-- security definer: see above.
+create or replace function auth_api.accept_step(user_id bigint, step bigint) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with accepted as (
+    update auth_private.factors as f set last_step = accept_step.step
+    where f.user_id = accept_step.user_id and f.enabled_at is not null and f.last_step < accept_step.step
+    returning f.user_id
+  )
+  select exists (select from accepted)
+$$;
+
+comment on function auth_api.accept_step(bigint, bigint) is 'Spends the code of a step; false when it, or a later one, was spent before.';
+
+-- security definer: see above.
+create or replace function auth_api.use_backup_code(user_id bigint, code_hash bytea, now timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with used as (
+    update auth_private.backup_codes as c set used_at = use_backup_code.now
+    where c.user_id = use_backup_code.user_id and c.code_hash = use_backup_code.code_hash and c.used_at is null
+    returning c.user_id
+  )
+  select exists (select from used)
+$$;
+
+comment on function auth_api.use_backup_code(bigint, bytea, timestamptz) is 'Spends a backup code; false when there is none such, or it was spent before.';
+
+-- security definer: see above.
+create or replace function auth_api.replace_backup_codes(user_id bigint, code_hashes bytea[]) returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform from auth_private.factors as f where f.user_id = replace_backup_codes.user_id and f.enabled_at is not null for update;
+  if not found then return false; end if;
+  delete from auth_private.backup_codes as c where c.user_id = replace_backup_codes.user_id;
+  insert into auth_private.backup_codes (user_id, code_hash) select replace_backup_codes.user_id, hash from unnest(code_hashes) as hash;
+  return true;
+end $$;
+
+comment on function auth_api.replace_backup_codes(bigint, bytea[]) is 'New codes in place of the old ones; false without a factor.';
+
+-- security definer: see above.
+create or replace function auth_api.remove_factor(user_id bigint) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with removed as (
+    delete from auth_private.factors as f where f.user_id = remove_factor.user_id returning f.enabled_at
+  )
+  select exists (select from removed where enabled_at is not null)
+$$;
+
+comment on function auth_api.remove_factor(bigint) is 'Removes a second factor and its codes; false when none was enabled.';
+
+alter function auth_private.announce_factor() owner to auth_owner;
+alter function auth_api.factor_of(bigint, timestamptz) owner to auth_owner;
+alter function auth_api.begin_factor(bigint, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) owner to auth_owner;
+alter function auth_api.accept_step(bigint, bigint) owner to auth_owner;
+alter function auth_api.use_backup_code(bigint, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.replace_backup_codes(bigint, bytea[]) owner to auth_owner;
+alter function auth_api.remove_factor(bigint) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded factors/functions.sql
+--! Included tokens/table.sql
+-- One sign-in and all the refresh tokens that came of it, each in place of the one before.
+create table auth_private.token_families (
+  id         uuid primary key default gen_random_uuid(),
+  user_id    bigint not null references auth_private.accounts on delete cascade,
+  epoch      integer not null, -- that of the account at sign-in
+  started_at timestamptz not null default now(),
+  revoked_at timestamptz -- null while it is good
+);
+-- Revoking all tokens of a user.
+create index token_families_user_id_idx on auth_private.token_families (user_id);
+
+-- Refresh tokens that were issued, by their SHA-256: a token that is not here is worth nothing.
+create table auth_private.refresh_tokens (
+  token_hash bytea primary key,
+  family_id  uuid not null references auth_private.token_families on delete cascade,
+  issued_at  timestamptz not null default now(),
+  expires_at timestamptz not null,
+  spent_at   timestamptz, -- null until it was used
+
+  constraint refresh_tokens_token_hash_length check (octet_length(token_hash) = 32)
+);
+-- The tokens of a family.
+create index refresh_tokens_family_id_idx on auth_private.refresh_tokens (family_id);
+-- Those that may be forgotten.
+create index refresh_tokens_expires_at_idx on auth_private.refresh_tokens (expires_at);
+
+comment on table auth_private.token_families is 'One sign-in and the refresh tokens that came of it.';
+comment on table auth_private.refresh_tokens is 'Refresh tokens that were issued, by their SHA-256.';
+
+alter table auth_private.token_families owner to auth_owner;
+alter table auth_private.refresh_tokens owner to auth_owner;
+alter table auth_private.token_families enable row level security;
+alter table auth_private.refresh_tokens enable row level security;
+--! EndIncluded tokens/table.sql
+--! Included tokens/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.start_tokens(user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+declare family_id uuid;
+begin
+  -- Whoever signed in as the account was a moment ago, before its password was changed, has not signed in.
+  insert into auth_private.token_families (user_id, epoch)
+  select a.user_id, a.epoch from auth_private.accounts as a
+  where a.user_id = start_tokens.user_id and a.epoch = start_tokens.epoch and a.disabled_at is null
+  returning id into family_id;
+  if not found then return false; end if;
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
+  values (start_tokens.token_hash, family_id, start_tokens.expires_at);
+  return true;
+end $$;
+
+comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz) is
+  'Remembers the first refresh token of a sign-in, by its SHA-256; false when the account is of another epoch by now.';
+
+-- security definer: see above.
+create or replace function auth_api.rotate_token(old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token auth_private.refresh_tokens;
+  family auth_private.token_families;
+  account json;
+begin
+  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+  -- Uses of one family wait for each other here, and look again.
+  select * into family from auth_private.token_families as f where f.id = token.family_id for update;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
+  account := auth_api.account_of(family.user_id);
+
+  if family.revoked_at is not null or account is null or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> family.epoch then
+    return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
+  end if;
+  if token.spent_at is not null then
+    -- Two have it: the thief, and whom it was stolen from. Both sign in again.
+    update auth_private.token_families as f set revoked_at = rotate_token.now where f.id = family.id;
+    return json_build_object('outcome', 'reused', 'userId', family.user_id::text);
+  end if;
+  if token.expires_at <= rotate_token.now then
+    return json_build_object('outcome', 'expired', 'userId', family.user_id::text);
+  end if;
+
+  update auth_private.refresh_tokens as t set spent_at = rotate_token.now where t.token_hash = old_hash;
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at) values (new_hash, family.id, rotate_token.expires_at);
+  return json_build_object('outcome', 'rotated', 'userId', family.user_id::text, 'account', account);
+end $$;
+
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) is
+  'Spends a refresh token for another one: {outcome, userId, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family.';
+
+alter function auth_api.start_tokens(bigint, integer, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded tokens/functions.sql
+--! Included sessions/table.sql
+-- Who is signed in by cookie, by the SHA-256 of the session's id. One for each user.
+create table auth_private.sessions (
+  id_hash    bytea primary key,
+  user_id    bigint not null references auth_private.accounts on delete cascade,
+  epoch      integer not null, -- that of the account at sign-in
+  started_at timestamptz not null,
+  seen_at    timestamptz not null,
+  expires_at timestamptz not null, -- however busy it is
+
+  constraint sessions_id_hash_length check (octet_length(id_hash) = 32)
+);
+-- At most one session for each user is a rule, not a habit.
+create unique index sessions_user_id_key on auth_private.sessions (user_id);
+
+comment on table auth_private.sessions is 'Who is signed in by cookie, by the SHA-256 of the session''s id.';
+
+alter table auth_private.sessions owner to auth_owner;
+alter table auth_private.sessions enable row level security;
+--! EndIncluded sessions/table.sql
+--! Included sessions/functions.sql
+create or replace function auth_private.announce_session() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('session', encode(old.id_hash, 'hex'))::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_session() is 'Tells the listeners of the channel "principals" which session has ended.';
+
+create or replace trigger _500_principals_delete after delete on auth_private.sessions
+  for each row execute function auth_private.announce_session();
+create or replace trigger _500_principals_update after update on auth_private.sessions
+  for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
+
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.start_session(user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
+returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with started as (
+    insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+    select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
+    from auth_private.accounts as a
+    where a.user_id = start_session.user_id and a.epoch = start_session.epoch and a.disabled_at is null
+    on conflict (user_id) do update set
+      id_hash = excluded.id_hash, epoch = excluded.epoch,
+      started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
+    returning s.user_id
+  )
+  select exists (select from started)
+$$;
+
+comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is
+  'Begins a session of an account that was found in this epoch; one that the user has elsewhere ends. False when the account has changed since, or is disabled.';
+
+-- security definer: see above.
+create or replace function auth_api.touch_session(id_hash bytea, now timestamptz, idle interval) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  session auth_private.sessions;
+  account json;
+begin
+  select * into session from auth_private.sessions as s where s.id_hash = touch_session.id_hash;
+  if not found then return null; end if;
+  account := auth_api.account_of(session.user_id);
+  if session.expires_at <= touch_session.now or session.seen_at + idle <= touch_session.now
+    or account is null or (account ->> 'isDisabled')::boolean or (account ->> 'epoch')::integer <> session.epoch then
+    -- Unless it has been seen, or has begun anew, in between.
+    delete from auth_private.sessions as s where s.id_hash = touch_session.id_hash and s.seen_at = session.seen_at;
+    return null;
+  end if;
+  update auth_private.sessions as s set seen_at = touch_session.now
+  where s.id_hash = touch_session.id_hash and s.seen_at < touch_session.now;
+  return json_build_object('account', account, 'startedAt', session.started_at, 'expiresAt', session.expires_at);
+end $$;
+
+comment on function auth_api.touch_session(bytea, timestamptz, interval) is
+  'Whose session it is: {account, startedAt, expiresAt}; it has been seen now. Null when there is none, or none any more: it was idle for too long, or its account has changed.';
+
+-- security definer: see above.
+create or replace function auth_api.end_session(id_hash bytea) returns bigint
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.sessions as s where s.id_hash = end_session.id_hash returning s.user_id
+$$;
+
+comment on function auth_api.end_session(bytea) is 'Ends a session and gives its user; null when there is none.';
+
+alter function auth_private.announce_session() owner to auth_owner;
+alter function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) owner to auth_owner;
+alter function auth_api.touch_session(bytea, timestamptz, interval) owner to auth_owner;
+alter function auth_api.end_session(bytea) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded sessions/functions.sql
+--! Included keys/table.sql
+-- Keys for programs, by their SHA-256. A key of a user stands for him; anon and service keys stand for their role.
+create table auth_private.api_keys (
+  id           uuid primary key default gen_random_uuid(),
+  kind         text not null,
+  user_id      bigint references auth_private.accounts on delete cascade,
+  name         text not null,
+  prefix       text not null, -- what people tell it by
+  key_hash     bytea not null,
+  created_at   timestamptz not null default now(),
+  expires_at   timestamptz, -- null: never
+  revoked_at   timestamptz, -- null while it is good
+  last_used_at timestamptz, -- within a minute
+
+  constraint api_keys_kind_known check (kind in ('user', 'anon', 'service')),
+  constraint api_keys_user_id_known check ((kind = 'user') = (user_id is not null)),
+  constraint api_keys_name_length check (name ~ '\S' and char_length(name) <= 100),
+  constraint api_keys_key_hash_length check (octet_length(key_hash) = 32)
+);
+-- A request with a key.
+create unique index api_keys_key_hash_key on auth_private.api_keys (key_hash);
+-- The keys of a user, newest first.
+create index api_keys_user_id_created_at_idx on auth_private.api_keys (user_id, created_at desc);
+
+comment on table auth_private.api_keys is 'Keys for programs, by their SHA-256.';
+comment on constraint api_keys_name_length on auth_private.api_keys is 'name must have 1 to 100 characters';
+
+alter table auth_private.api_keys owner to auth_owner;
+alter table auth_private.api_keys enable row level security;
+--! EndIncluded keys/table.sql
+--! Included keys/functions.sql
+create or replace function auth_private.announce_key() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('key', encode(old.key_hash, 'hex'))::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_key() is 'Tells the listeners of the channel "principals" which key has changed, or is gone.';
+
+create or replace trigger _500_principals_delete after delete on auth_private.api_keys
+  for each row execute function auth_private.announce_key();
+create or replace trigger _500_principals_update after update on auth_private.api_keys
+  for each row when ((old.revoked_at, old.expires_at) is distinct from (new.revoked_at, new.expires_at))
+  execute function auth_private.announce_key();
+
+create or replace function auth_private.describe_key(key auth_private.api_keys) returns json
+language sql stable set search_path = ''
+return json_build_object('id', key.id, 'prefix', key.prefix, 'name', key.name, 'createdAt', key.created_at,
+  'expiresAt', key.expires_at, 'lastUsedAt', key.last_used_at);
+
+comment on function auth_private.describe_key(auth_private.api_keys) is 'What its owner is told of a key.';
+
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.create_key(
+  kind text, user_id bigint, name text, prefix text, key_hash bytea, now timestamptz, expires_at timestamptz, max_keys integer)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare key auth_private.api_keys;
+begin
+  -- One after the other for each user: two at once would both find room for one.
+  perform from auth_private.accounts as a where a.user_id = create_key.user_id for update;
+  if not found or max_keys <= (
+    select count(*) from auth_private.api_keys as k
+    where k.user_id = create_key.user_id and k.revoked_at is null and (k.expires_at is null or k.expires_at > create_key.now)
+  ) then return null; end if;
+  insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash, created_at, expires_at)
+  values (create_key.kind, create_key.user_id, create_key.name, create_key.prefix, create_key.key_hash, create_key.now, create_key.expires_at)
+  returning * into key;
+  return auth_private.describe_key(key);
+end $$;
+
+comment on function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) is
+  'Keeps a new key of a user and describes it; null when he has `max_keys` already that are good, or no account any more.';
+
+-- security definer: see above.
+create or replace function auth_api.list_keys(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select coalesce(json_agg(auth_private.describe_key(k) order by k.created_at desc, k.id), '[]')
+  from auth_private.api_keys as k
+  where k.user_id = list_keys.user_id and k.revoked_at is null
+$$;
+
+comment on function auth_api.list_keys(bigint) is 'The keys of a user that are not revoked, newest first.';
+
+-- security definer: see above.
+create or replace function auth_api.revoke_key(user_id bigint, id uuid) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with revoked as (
+    update auth_private.api_keys as k set revoked_at = now()
+    where k.id = revoke_key.id and k.user_id = revoke_key.user_id and k.revoked_at is null
+    returning k.id
+  )
+  select exists (select from revoked)
+$$;
+
+comment on function auth_api.revoke_key(bigint, uuid) is 'Ends a key of a user; false when he has none with this id.';
+
+-- security definer: see above.
+create or replace function auth_api.find_key(key_hash bytea) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('id', k.id, 'kind', k.kind, 'expiresAt', k.expires_at,
+    'account', case when k.user_id is not null then auth_api.account_of(k.user_id) end)
+  from auth_private.api_keys as k
+  where k.key_hash = find_key.key_hash and k.revoked_at is null
+$$;
+
+comment on function auth_api.find_key(bytea) is 'Whom a key stands for: {id, kind, expiresAt, account}; null when there is none, or none any more.';
+
+-- security definer: see above.
+create or replace function auth_api.use_keys(ids uuid[]) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.api_keys as k set last_used_at = now() where k.id = any (ids)
+$$;
+
+comment on function auth_api.use_keys(uuid[]) is 'Notes that keys have been used.';
+
+-- For the operator's psql: nobody is granted it.
+create or replace function auth_private.make_key(kind text, name text) returns text
+language sql volatile set search_path = '' as $$
+  with made as (
+    select format('cs_%s_%s', make_key.kind, replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')) as key
+  ), kept as (
+    insert into auth_private.api_keys (kind, name, prefix, key_hash)
+    select make_key.kind, make_key.name, left(made.key, length('cs__') + length(make_key.kind) + 6), sha256(convert_to(made.key, 'UTF8')) from made
+  )
+  select key from made
+$$;
+
+comment on function auth_private.make_key(text, text) is 'Makes a key of the kind anon or service and shows it, this once: select auth_private.make_key(''service'', ''nightly import'')';
+
+alter function auth_private.announce_key() owner to auth_owner;
+alter function auth_private.describe_key(auth_private.api_keys) owner to auth_owner;
+alter function auth_private.make_key(text, text) owner to auth_owner;
+alter function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) owner to auth_owner;
+alter function auth_api.list_keys(bigint) owner to auth_owner;
+alter function auth_api.revoke_key(bigint, uuid) owner to auth_owner;
+alter function auth_api.find_key(bytea) owner to auth_owner;
+alter function auth_api.use_keys(uuid[]) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded keys/functions.sql
+--! Included security_events/table.sql
+-- Who signed in, who failed to, and what was changed about it. For service_role, over /rest/v1 too.
+create table public.security_events (
+  id      bigint generated always as identity primary key,
+  at      timestamptz not null default now(),
+  event   text not null,
+  user_id bigint, -- null when it is not known; no foreign key: events outlive users
+  address inet, -- null when it came from no client
+  detail  jsonb not null default '{}'
+);
+-- Events of a user, newest first.
+create index security_events_user_id_at_idx on public.security_events (user_id, at desc);
+-- Events, newest first, and those that are old enough to be forgotten.
+create index security_events_at_idx on public.security_events (at desc);
+
+comment on table public.security_events is $$
+@behavior -query:resource:list -query:resource:connection -query:resource:single -insert -update -delete
+What has happened to accounts: sign-ins, failures, changes.
+$$;
+comment on column public.security_events.id is 'Assigned by the database, increasing.';
+comment on column public.security_events.at is 'When it has happened.';
+comment on column public.security_events.event is 'What has happened: login, login_failed, login_throttled, logout, token_reused, password_changed …';
+comment on column public.security_events.user_id is 'Whose account it is.';
+comment on column public.security_events.address is 'The client''s address.';
+comment on column public.security_events.detail is 'What else is known of it; no secrets.';
+--! EndIncluded security_events/table.sql
+--! Included security_events/access.sql
+alter table public.security_events enable row level security;
+
+grant select on public.security_events to service_role;
+grant insert (event, user_id, address, detail, at), select, delete on public.security_events to auth_owner;
+
+drop policy if exists "authentication notes what happens, and forgets it in time" on public.security_events;
+create policy "authentication notes what happens, and forgets it in time" on public.security_events to auth_owner
+  using (true)
+  with check (true);
+--! EndIncluded security_events/access.sql
+--! Included security_events/functions.sql
+-- security definer: the gateway's login may call this function and see no table.
+create or replace function auth_api.note_event(event text, user_id bigint, address inet, detail jsonb, now timestamptz) returns void
+language sql volatile security definer set search_path = '' as $$
+  insert into public.security_events (event, user_id, address, detail, at)
+  values (note_event.event, note_event.user_id, note_event.address, coalesce(note_event.detail, '{}'), note_event.now)
+$$;
+
+comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Notes a security event.';
+
+alter function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded security_events/functions.sql
+--! Included attempts/table.sql
+-- Attempts to sign in that have failed, or are not decided yet: what throttles guessing.
+create table auth_private.attempts (
+  id  bigint generated always as identity primary key,
+  key bytea not null, -- SHA-256 of what is counted: a username at an address, an address, a user's second factor
+  at  timestamptz not null,
+
+  constraint attempts_key_length check (octet_length(key) = 32)
+);
+-- Attempts within the window.
+create index attempts_key_at_idx on auth_private.attempts (key, at);
+-- Those that may be forgotten.
+create index attempts_at_idx on auth_private.attempts (at);
+
+comment on table auth_private.attempts is 'Attempts to sign in that have failed, or are not decided yet.';
+
+alter table auth_private.attempts owner to auth_owner;
+alter table auth_private.attempts enable row level security;
+--! EndIncluded attempts/table.sql
+--! Included attempts/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  place integer;
+  oldest timestamptz;
+  taken integer;
+  ids bigint[];
+begin
+  -- Before anything is compared, and one after the other for each key: however many come at once, no more are let through.
+  for place in select i from generate_subscripts(keys, 1) as i order by keys[i] loop
+    perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
+  end loop;
+  for place in select i from generate_subscripts(keys, 1) as i loop
+    select count(*), min(a.at) into taken, oldest
+    from (
+      select a.at from auth_private.attempts as a
+      where a.key = keys[place] and a.at > reserve_attempt.now - span
+      order by a.at desc limit limits[place]
+    ) as a;
+    if taken >= limits[place] then
+      return json_build_object('retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
+    end if;
+  end loop;
+  with reserved as (
+    insert into auth_private.attempts (key, at) select key, reserve_attempt.now from unnest(keys) as key returning id
+  )
+  select array_agg(id) into ids from reserved;
+  return json_build_object('ids', ids);
+end $$;
+
+comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is
+  'Counts an attempt for each key before it is made: {ids}, or {retryAfter} in seconds when one of the keys has as many as its limit within `span`.';
+
+-- security definer: see above.
+create or replace function auth_api.forgive_attempt(ids bigint[]) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a where a.id = any (ids)
+$$;
+
+comment on function auth_api.forgive_attempt(bigint[]) is 'Takes back attempts that have not failed.';
+
+-- security definer: see above.
+create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a where a.at < purge.now - attempt_span;
+  delete from auth_private.refresh_tokens as t where t.expires_at < purge.now - interval '1 day';
+  delete from auth_private.token_families as f
+  where f.started_at < purge.now - interval '1 day'
+    and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
+  delete from auth_private.sessions as s where s.expires_at < purge.now;
+  delete from auth_private.api_keys as k where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
+  delete from public.security_events as e where e.at < purge.now - event_retention;
+$$;
+
+comment on function auth_api.purge(timestamptz, interval, interval) is 'Forgets what nobody needs any more: old attempts, tokens, sessions, keys and security events.';
+
+alter function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) owner to auth_owner;
+alter function auth_api.forgive_attempt(bigint[]) owner to auth_owner;
+alter function auth_api.purge(timestamptz, interval, interval) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded attempts/functions.sql
+--! Included tasks/table.sql
+-- Work that a client does not wait for: who asked for what, and what became of it.
+create table tasks.tasks (
+  id           uuid primary key default gen_random_uuid(),
+  owner        text not null, -- the user's id, or the role of callers who are no user; no foreign key: a task may delete its user
+  role         text not null,
+  claims       jsonb not null,
+  kind         text not null,
+  request      json, -- null once it has ended: it may hold secrets, and nobody needs it any more
+  status       text not null default 'pending',
+  done         bigint not null default 0,
+  total        bigint, -- null when it is not known
+  estimate     integer not null, -- seconds
+  result_limit bigint, -- bytes; null until it was begun
+  run          integer not null default 0, -- counts how often it was begun: only the latest run may end it
+  attempts     integer not null default 0, -- the same without the runs that a stop of the service has ended
+  error        json,
+  created_at   timestamptz not null default now(),
+  started_at   timestamptz,
+  finished_at  timestamptz,
+
+  constraint tasks_status_known check (status in ('pending', 'running', 'succeeded', 'failed', 'cancelled')),
+  constraint tasks_finished_at_known check ((finished_at is null) = (status in ('pending', 'running'))),
+  constraint tasks_total_range check (total > 0)
+);
+-- A caller's own tasks, newest first.
+create index tasks_owner_created_at_id_idx on tasks.tasks (owner, created_at desc, id desc);
+-- How many tasks of a caller have not ended.
+create index tasks_owner_unfinished_idx on tasks.tasks (owner) where finished_at is null;
+-- How long tasks of a kind have taken lately.
+create index tasks_kind_finished_at_idx on tasks.tasks (kind, finished_at desc) where status = 'succeeded';
+-- Tasks that are old enough to be forgotten.
+create index tasks_finished_at_idx on tasks.tasks (finished_at);
+
+-- What tasks have given, in parts. Only the transaction of the work writes here: when it fails nothing is left.
+create table tasks.results (
+  id      bigint generated always as identity primary key,
+  task_id uuid not null references tasks.tasks on delete cascade,
+  part    json not null,
+  bytes   bigint not null
+);
+-- The parts of a task in order.
+create index results_task_id_id_idx on tasks.results (task_id, id);
+
+comment on table tasks.tasks is 'Work that a client does not wait for.';
+comment on table tasks.results is 'What tasks have given, in parts.';
+
+-- graphile-worker would make this table together with its schema, which tasks_owner may not.
+create table if not exists graphile_worker.migrations (
+  id       integer primary key,
+  ts       timestamptz not null default now(),
+  breaking boolean not null default false
+);
+--! EndIncluded tasks/table.sql
+--! Included tasks/access.sql
+-- The tables belong to tasks_owner, and nobody is granted anything; row-level security says so too, should a grant ever slip in.
+alter table tasks.tasks owner to tasks_owner;
+alter table tasks.results owner to tasks_owner;
+alter table graphile_worker.migrations owner to tasks_owner;
+alter table tasks.tasks enable row level security;
+alter table tasks.results enable row level security;
+
+-- The functions ask who calls.
+grant usage on schema auth to tasks_owner;
+grant execute on function auth.claims(), auth.uid() to tasks_owner;
+--! EndIncluded tasks/access.sql
+--! Included tasks/functions.sql
+-- For callers. Each is security definer because no role of the API may touch the tables: what a caller may see and change
+-- is decided here. Inside, current_user is the owner of the function: the caller's role is in the setting `role`.
+
+create or replace function tasks.caller() returns text
+language sql stable set search_path = ''
+return coalesce(auth.uid()::text, current_setting('role'));
+
+comment on function tasks.caller() is 'Whom the tasks of this caller belong to: the user''s id, or the role of who is no user.';
+
+create or replace function tasks.is_visible(task tasks.tasks) returns boolean
+language sql stable set search_path = ''
+return task.owner = tasks.caller()
+  -- Nobody's: an id is as good as a password, and whoever has it may see the task.
+  or (task.owner = task.role and task.role <> 'service_role')
+  or exists (
+    select from pg_roles
+    where rolname = current_setting('role') and (pg_has_role(oid, 'admin', 'member') or pg_has_role(oid, 'service_role', 'member'))
+  );
+
+comment on function tasks.is_visible(tasks.tasks) is 'Whether the caller may see a task, and cancel it, that he knows the id of.';
+
+create or replace function tasks.describe(task tasks.tasks) returns json
+language sql stable set search_path = ''
+return json_build_object(
+  'taskId', task.id,
+  'status', task.status,
+  'progress', json_build_object('done', task.done, 'total', task.total),
+  'createdAt', task.created_at,
+  'startedAt', task.started_at,
+  'finishedAt', task.finished_at,
+  'estimate', json_build_object('seconds', task.estimate),
+  'error', task.error
+);
+
+comment on function tasks.describe(tasks.tasks) is 'What is told of a task, besides its result.';
+
+create or replace function tasks.estimate(kind text, total bigint) returns integer
+language sql stable set search_path = '' as $$
+  with latest as (
+    select t.total, extract(epoch from t.finished_at - t.started_at) as seconds
+    from tasks.tasks as t
+    where t.kind = estimate.kind and t.status = 'succeeded'
+    order by t.finished_at desc
+    limit 20
+  ), paces as (
+    select sum(l.seconds) filter (where l.total is not null) / sum(l.total) as of_row, avg(l.seconds) as of_task from latest as l
+  )
+  select least(greatest(ceil(coalesce(estimate.total * p.of_row, p.of_task)), 1), 2147483647)::integer from paces as p
+$$;
+
+comment on function tasks.estimate(text, bigint) is 'Seconds that a task will run, as the latest of its kind did; at least 1.';
+
+create or replace function tasks.accept(kind text, request json, total bigint, max_pending integer) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  task tasks.tasks;
+begin
+  -- One after the other for each caller: two at once would both find room for one.
+  perform pg_advisory_xact_lock(hashtextextended('content-service:tasks:' || tasks.caller(), 0));
+  if max_pending <= (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and t.finished_at is null) then
+    return null;
+  end if;
+  insert into tasks.tasks (owner, role, claims, kind, request, total, estimate)
+  values (tasks.caller(), current_setting('role'), auth.claims(), accept.kind, accept.request, accept.total,
+    tasks.estimate(accept.kind, accept.total))
+  returning * into task;
+  perform graphile_worker.add_job('perform', json_build_object('task', task.id));
+  return tasks.describe(task);
+end $$;
+
+comment on function tasks.accept(text, json, bigint, integer) is
+  'Keeps a request to be run as this caller, and its job; null when `max_pending` tasks of the caller have not ended.';
+
+create or replace function tasks.elements_of(part json) returns text
+language sql stable set search_path = '' as $$
+  select case when json_typeof(part) = 'array' then btrim(substr(p.trimmed, 2, length(p.trimmed) - 2), e' \t\r\n') else p.trimmed end
+  from (values (btrim(part::text, e' \t\r\n'))) as p (trimmed)
+$$;
+
+comment on function tasks.elements_of(json) is 'The text of an array without its brackets: "" for an empty one.';
+
+create or replace function tasks.find(id uuid) returns table (task json, result text)
+language sql stable security definer set search_path = '' as $$
+  select tasks.describe(t), (
+    select case when count(*) > 1 then '[' || coalesce(string_agg(nullif(tasks.elements_of(r.part), ''), ',' order by r.id), '') || ']'
+      else max(r.part::text) end
+    from tasks.results as r
+    where r.task_id = t.id
+  )
+  from tasks.tasks as t
+  where t.id = find.id and tasks.is_visible(t)
+$$;
+
+comment on function tasks.find(uuid) is 'A task that the caller may see, and what it has given as JSON; no row when there is none.';
+
+create or replace function tasks.list(status text, page_size integer, skipped bigint) returns table (tasks json, total bigint)
+language sql stable security definer set search_path = '' as $$
+  select
+    (select coalesce(json_agg(tasks.describe(page.task) order by page.created_at desc, page.id desc), '[]') from (
+      select t as task, t.created_at, t.id from tasks.tasks as t
+      where t.owner = tasks.caller() and (list.status is null or t.status = list.status)
+      order by t.created_at desc, t.id desc
+      limit page_size offset skipped
+    ) as page),
+    (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and (list.status is null or t.status = list.status))
+$$;
+
+comment on function tasks.list(text, integer, bigint) is 'A page of the caller''s own tasks, newest first, and how many there are; of one status, or of all for null.';
+
+create or replace function tasks.cancel(id uuid) returns table (task json, was_cancelled boolean)
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  found_task tasks.tasks;
+begin
+  -- Work that is just being committed has this row: it comes first.
+  select * into found_task from tasks.tasks as t where t.id = cancel.id and tasks.is_visible(t) for no key update;
+  if not found then return; end if;
+  was_cancelled := found_task.finished_at is null;
+  if was_cancelled then
+    update tasks.tasks as t set status = 'cancelled', finished_at = clock_timestamp(), request = null
+    where t.id = cancel.id returning * into found_task;
+  end if;
+  task := tasks.describe(found_task);
+  return next;
+end $$;
+
+comment on function tasks.cancel(uuid) is
+  'Cancels a task that the caller may see, unless it has ended; no row when there is none. Whoever runs it finds out within a second.';
+
+-- For the transaction of the work, which runs as the caller.
+
+create or replace function tasks.keep_result(task uuid, part json) returns void
+language plpgsql volatile strict security definer set search_path = '' as $$
+declare
+  kept bigint := (select coalesce(sum(r.bytes), 0) from tasks.results as r where r.task_id = task);
+  size constant bigint := octet_length(part::text);
+  allowed bigint;
+begin
+  select t.result_limit into allowed from tasks.tasks as t
+  where t.id = task and t.status = 'running' and t.role = current_setting('role') and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+  end if;
+  if kept + size > allowed then
+    raise program_limit_exceeded using message =
+      format('the result of the task is larger than %s bytes: ask for less at a time', allowed);
+  end if;
+  insert into tasks.results (task_id, part, bytes) values (task, part, size);
+end $$;
+
+comment on function tasks.keep_result(uuid, json) is
+  'Adds a part to what a running task of this caller gives. Parts of which there are several are arrays, and are joined to one. Raises 54000 when it is too much.';
+
+create or replace function tasks.finish(task uuid, run integer) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set status = 'succeeded', finished_at = clock_timestamp(), done = coalesce(t.total, t.done), request = null
+  where t.id = task and t.run = finish.run and t.status = 'running'
+    and t.role = current_setting('role') and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+  end if;
+end $$;
+
+comment on function tasks.finish(uuid, integer) is
+  'Ends a task of this caller, in the transaction of its work. Raises 55000 when it was cancelled, or begun anew by somebody else: the work is undone then.';
+
+-- For those who run tasks, and are tasks_owner: nobody else may call these.
+
+create or replace function tasks.begin(task uuid, result_limit bigint) returns json
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t
+  set status = 'running', started_at = clock_timestamp(), done = 0, run = t.run + 1, attempts = t.attempts + 1,
+    result_limit = begin.result_limit
+  where t.id = task and t.finished_at is null
+  returning json_build_object('id', t.id, 'kind', t.kind, 'role', t.role, 'claims', t.claims, 'request', t.request,
+    'run', t.run, 'attempts', t.attempts)
+$$;
+
+comment on function tasks.begin(uuid, bigint) is
+  'Begins a task, or begins it anew: the run before can not end it any more. Null when it has ended.';
+
+create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t set done = advance.done, total = advance.total
+  where t.id = task and t.run = advance.run and t.status = 'running'
+    and (t.done, t.total) is distinct from (advance.done, advance.total);
+  select exists (select from tasks.tasks as t where t.id = task and t.run = advance.run and t.status = 'running')
+$$;
+
+comment on function tasks.advance(uuid, integer, bigint, bigint) is 'Tells how far a run is; false when it is to end, for somebody has cancelled the task or begun it anew.';
+
+create or replace function tasks.fail(task uuid, run integer, error json) returns void
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t set status = 'failed', finished_at = clock_timestamp(), error = fail.error, request = null
+  where t.id = task and t.run = fail.run and t.status = 'running'
+$$;
+
+comment on function tasks.fail(uuid, integer, json) is 'Ends a task whose work can not be done.';
+
+create or replace function tasks.put_back(task uuid, run integer, delay interval, is_attempt boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set status = 'pending', started_at = null, done = 0, attempts = t.attempts - case when is_attempt then 0 else 1 end
+  where t.id = task and t.run = put_back.run and t.status = 'running';
+  if found then
+    perform graphile_worker.add_job('perform', json_build_object('task', task), run_at => now() + delay);
+  end if;
+end $$;
+
+comment on function tasks.put_back(uuid, integer, interval, boolean) is
+  'Gives a run up, so that the task is begun anew after `delay`; one that is no attempt does not count.';
+
+create or replace function tasks.purge(keep interval) returns integer
+language sql volatile set search_path = '' as $$
+  with purged as (delete from tasks.tasks where finished_at < now() - keep returning id)
+  select count(*)::integer from purged
+$$;
+
+comment on function tasks.purge(interval) is 'Forgets tasks that have ended longer ago than that; how many they were.';
+
+create or replace function tasks.lock_of(worker text) returns bigint
+language sql immutable set search_path = ''
+return hashtextextended('content-service:worker:' || worker, 0);
+
+comment on function tasks.lock_of(text) is 'The advisory lock that a worker holds for as long as it lives.';
+
+create or replace function tasks.free_jobs() returns text[]
+language plpgsql volatile set search_path = '' as $$
+declare
+  dead text[];
+begin
+  select array_agg(w.name) into dead
+  from (select distinct j.locked_by as name from graphile_worker.jobs as j where j.locked_by is not null) as w
+  where pg_try_advisory_xact_lock(tasks.lock_of(w.name));
+  if dead is null then return '{}'; end if;
+  perform graphile_worker.force_unlock_workers(dead);
+  -- As graphile-worker does when there are new jobs: nobody would look for these before it is time to.
+  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', cardinality(dead))::text);
+  return dead;
+end $$;
+
+comment on function tasks.free_jobs() is
+  'Gives the jobs of workers back that have died: those whose lock nobody holds. The names of those workers.';
+
+create or replace function tasks.restore_jobs() returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  restored integer;
+begin
+  perform graphile_worker.add_job('perform', json_build_object('task', t.id))
+  from tasks.tasks as t
+  where t.finished_at is null and not exists (
+    select from graphile_worker._private_jobs as j where j.payload ->> 'task' = t.id::text and j.attempts < j.max_attempts
+  );
+  get diagnostics restored = row_count;
+  return restored;
+end $$;
+
+comment on function tasks.restore_jobs() is
+  'Gives a job to tasks that have lost theirs: a run that was overtaken ends the job that it shares with the run after it. How many they were.';
+
+do $$
+declare signature regprocedure;
+begin
+  for signature in select oid::regprocedure from pg_proc where pronamespace = 'tasks'::regnamespace loop
+    execute format('alter function %s owner to tasks_owner', signature);
+    execute format('revoke all on function %s from public', signature);
+  end loop;
+end $$;
+
+grant execute on function
+  tasks.accept(text, json, bigint, integer), tasks.find(uuid), tasks.list(text, integer, bigint), tasks.cancel(uuid),
+  tasks.keep_result(uuid, json), tasks.finish(uuid, integer)
+  to anon, authenticated, service_role;
+--! EndIncluded tasks/functions.sql
