@@ -138,6 +138,9 @@ export class Principals {
     const { signedIn } = this.#options;
     const { sub } = caller.claims;
     if (signedIn === null || typeof sub !== "string") return caller;
+    const last = signedIn.accounts.lastOf(sub);
+    // Another process has signed him in since, and its word of the change is still on the way.
+    if (last && last.epoch < Number(caller.claims.epoch)) signedIn.accounts.forget(sub);
     const state = signedIn.accounts.of(sub);
     return state instanceof Promise ? state.then((known) => agreeing(caller, known)) : agreeing(caller, state);
   }

@@ -82,8 +82,10 @@ test.each([
     [
       "- column auth_private.refresh_tokens.expires_at: 4 timestamp with time zone, not null",
       "+ column auth_private.refresh_tokens.expires_at: 3 timestamp with time zone, not null",
+      "- column auth_private.refresh_tokens.spent_at: 5 timestamp with time zone",
+      "+ column auth_private.refresh_tokens.spent_at: 4 timestamp with time zone",
       "- column auth_private.refresh_tokens.issued_at: 3 timestamp with time zone, not null, default now()",
-      "+ column auth_private.refresh_tokens.issued_at: 4 timestamp with time zone, not null, default now()",
+      "+ column auth_private.refresh_tokens.issued_at: 5 timestamp with time zone, not null, default now()",
     ],
   ],
   [

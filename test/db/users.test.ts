@@ -367,9 +367,9 @@ test("a user who is deleted takes his account and its tokens along", () =>
       ada!.id,
       "$argon2id$",
     );
-    await db.owner.rows("select auth_api.keep_refresh_token($1, sha256('token'), now() + '1 day')", ada!.id);
+    await db.owner.rows("select auth_api.start_tokens($1, 0, sha256('token'), now() + '1 day')", ada!.id);
     await db.as(ada!).rows("delete from users where id = $1", ada!.id);
     const left =
-      "select from auth_private.refresh_tokens where user_id = $1 union all select from auth_private.accounts where user_id = $1";
+      "select from auth_private.token_families where user_id = $1 union all select from auth_private.accounts where user_id = $1";
     expect(await db.owner.rows(left, ada!.id)).toEqual([]);
   }));
