@@ -58,6 +58,8 @@ export class Principals {
   readonly known: KnownCallers;
   readonly #options: PrincipalOptions;
   readonly #nobody: Caller;
+  /** Stands for a session that is not there any more. */
+  readonly #ended: Caller;
   readonly #keyCallers = new OncePer<FoundKey, Caller>();
   readonly #sessionCallers = new OncePer<Session, Caller>();
 
@@ -65,6 +67,7 @@ export class Principals {
     this.#options = options;
     this.known = new KnownCallers(options);
     this.#nobody = nobody(options.anonymousRole);
+    this.#ended = nobody(options.anonymousRole, "invalid");
   }
 
   /** Throws, or rejects with, RefusedError. What is known already is given at once, and not as a promise. */
@@ -90,7 +93,7 @@ export class Principals {
     try {
       for (const key of keys) found.push(this.#callerOfKey(key));
       if (bearer !== null) found.push(this.#callerOfBearer(bearer));
-      if (session !== null) found.push(this.#callerOfSession(session));
+      if (session !== null) found.push(this.#callerOfSessionIfAny(session));
       // The last: a password is not tried beside what is bad already.
       if (basic !== null) found.push(this.#callerOfBasic(basic, circumstances.address));
     } catch (error) {
@@ -105,6 +108,7 @@ export class Principals {
   #agree(callers: readonly Caller[], credentials: Credentials, circumstances: Circumstances): Caller {
     let agreed: Caller | null = null;
     for (const caller of callers) {
+      if (caller === this.#ended) continue;
       if (circumstances.origin && caller.role === "service_role") throw new RefusedError("service key in browser");
       if (isAnybody(caller, this.#options.anonymousRole)) {
         // Who sends the key for everybody in the stronger place wants to be no more than that.
@@ -117,6 +121,8 @@ export class Principals {
       // What a browser sends by itself proves less than what a program has written.
       if (agreed === null || agreed.credential?.kind === "session") agreed = caller;
     }
+    // A cookie is sent by itself, and may be another program's on the same host: beside a name it need not be good.
+    if (agreed === null && callers.includes(this.#ended)) throw new RefusedError("no session");
     const caller = agreed ?? callers[0] ?? this.#nobody;
     if (caller.role === "") throw new RefusedError("anonymous off");
     if (caller.credential?.kind === "session") this.#refuseForgery(credentials, circumstances);
@@ -179,6 +185,19 @@ export class Principals {
     const { signedIn } = this.#options;
     if (signedIn === null) throw new RefusedError("unreadable");
     return signedIn.basic.callerOf(basic, address);
+  }
+
+  #callerOfSessionIfAny(id: string): Caller | Promise<Caller> {
+    const orEnded = (error: unknown): Caller => {
+      if (error instanceof RefusedError && error.reason === "no session") return this.#ended;
+      throw error;
+    };
+    try {
+      const caller = this.#callerOfSession(id);
+      return caller instanceof Promise ? caller.catch(orEnded) : caller;
+    } catch (error) {
+      return orEnded(error);
+    }
   }
 
   #callerOfSession(id: string): Caller | Promise<Caller> {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { type RestSent, useRest } from "../support/rest-client.ts";
 
 const { rest, rows, service } = useRest(
@@ -37,6 +37,11 @@ const { rest, rows, service } = useRest(
 );
 
 const waits = () => service().service.databaseWaits();
+
+// What the accounts of tokens are like is looked up once, and then remembered.
+beforeAll(async () => {
+  for (const as of ["ada", "bob", "admin"] as const) await rows("articles?id=eq.1", { as });
+});
 
 describe("a request waits for the database once", () => {
   const comment = { article_id: 1, content: "A comment." };

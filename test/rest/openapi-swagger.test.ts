@@ -8,7 +8,9 @@ import { useCatalog } from "../support/catalog.ts";
 import { resolve, swaggerFaults } from "../support/openapi-rules.ts";
 
 const SHOP = readFileSync(new URL("./openapi/shop.sql", import.meta.url), "utf8");
-const database = useCatalog(SHOP, { schemas: ["public", "shop"] });
+// PostgREST describes what can be written of a table that may only be read.
+const READ_ONLY = "revoke all on security_events from service_role;";
+const database = useCatalog(`${SHOP}\n${READ_ONLY}`, { schemas: ["public", "shop"] });
 
 const describing = (schema: string, role: string): any =>
   swagger(database().catalog, { schema, role, baseUrl: "https://shop.example:8443/api" });

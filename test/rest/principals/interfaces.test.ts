@@ -109,10 +109,19 @@ describe("two credentials", () => {
 
   test("a bad one beside a good one is refused", async () => {
     const good = await credentialsOf("Bearer", service, 1);
-    for (const bad of [{ "x-api-key": "garbage" }, { cookie: "SESSION=garbage" }, { apikey: "garbage" }]) {
+    for (const bad of [{ "x-api-key": "garbage" }, { apikey: "garbage" }]) {
       for (const at of INTERFACES) {
         expect([at, await act(service, at, { ...good, ...bad } as never)]).toEqual([at, REFUSED[at]]);
       }
+    }
+  });
+
+  test("a cookie that is no session of ours counts for nothing beside a token, and is refused without one", async () => {
+    const cookie = "SESSION=of-another-program";
+    const headers = { ...(await credentialsOf("Bearer", service, 1)), cookie };
+    for (const at of INTERFACES) {
+      expect([at, await act(service, at, headers)]).toEqual([at, DONE[at]]);
+      expect([at, await act(service, at, { cookie })]).toEqual([at, REFUSED[at]]);
     }
   });
 

@@ -41,9 +41,12 @@ afterAll(async () => {
 });
 const sql = async (text: string, ...values: unknown[]) => (await first.database.owner.query(text, values)).rows;
 const accounts = (change: string) => sql(`update auth_private.accounts set ${change} where user_id = 1`);
-beforeEach(() =>
-  accounts(`disabled_at = null, role = 'authenticated', permissions = '{}', password_hash = '${passwordHash}'`),
-);
+beforeEach(async () => {
+  await accounts(`disabled_at = null, role = 'authenticated', permissions = '{}', password_hash = '${passwordHash}'`);
+  // Of an account that was disabled until now the processes hear in a moment.
+  const headers = await credentialsOf("Bearer", first, 1);
+  await expect.poll(() => everywhere(headers), SOON).toEqual(ALL_DONE);
+});
 
 /** What `act` tells on every interface of both processes, one after the other. */
 async function everywhere(headers: Readonly<Record<string, string>>) {
