@@ -9,5 +9,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 60_000,
     maxWorkers: 3,
+    // Files of one worker share what is loaded, which takes longer than most of their tests: the service keeps no state in modules.
+    isolate: false,
   },
 });

@@ -112,7 +112,8 @@ describe("among several processes", () => {
     await sql(`select graphile_worker.force_unlock_workers(array(select locked_by from graphile_worker.jobs)),
       pg_notify('jobs:insert', '{"count": 4}')`);
     expect((await until("ada", id)).status).toBe("succeeded");
-    expect([await marks("taken over"), (await factsOf(id)).run]).toEqual([1, 2]);
+    expect(await marks("taken over")).toBe(1);
+    expect((await factsOf(id)).run).toBeGreaterThan(1);
   });
 
   test("a task that has lost its job gets another", async () => {
