@@ -45,6 +45,8 @@ export type RunOptions = {
 };
 
 const CANCEL_MILLISECONDS = 5000;
+/** What pg-pool says to who has waited for a connection in vain; a server that lets nobody in fails otherwise. */
+const QUEUE_TIMEOUT = "timeout exceeded when trying to connect";
 const MAX_NAMES_PER_ROLE = 2000;
 /** Longer statements are not kept: what anybody may ask for once would take megabytes on every connection. */
 const MAX_PREPARED_LENGTH = 10_000;
@@ -119,7 +121,7 @@ export class Transactions {
       return await this.#pool.connect();
     } catch (error) {
       const { totalCount, idleCount, options } = this.#pool;
-      const isBusy = totalCount >= options.max && idleCount === 0;
+      const isBusy = totalCount >= options.max && idleCount === 0 && (error as Error).message === QUEUE_TIMEOUT;
       throw new ApiError(isBusy ? connectionsBusy() : databaseUnavailable(), { cause: error });
     }
   }

@@ -6,7 +6,8 @@ export type AddressReader = (request: IncomingMessage) => string;
 /** Whether what this address says of the one before it is believed; `hop` is 0 for the address of the connection. */
 export type Trust = (address: string, hop: number) => boolean;
 
-const addressOfConnection: AddressReader = ({ socket }) => socket.remoteAddress ?? "";
+/** Without the zone of a link-local one, `fe80::1%eth0`, which Postgres would not take for an address. */
+const addressOfConnection: AddressReader = ({ socket }) => socket.remoteAddress?.split("%", 1)[0] ?? "";
 
 /** Where a request comes from: the last address that is no trusted proxy's. Null where there is no proxy. */
 export function addressReader(trust: Trust | null): AddressReader {

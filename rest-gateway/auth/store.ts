@@ -93,7 +93,7 @@ export class AuthStore {
 
   /** The account as it is then; null when it has another password by now, or is disabled. */
   changePassword({ id, passwordHash }: Account, newHash: string, address: string): Promise<Account | null> {
-    return this.#call("change_password($1::bigint, $2, $3, $4::inet)", [id, passwordHash, newHash, address]);
+    return this.#call("change_password($1::bigint, $2, $3, $4::inet)", [id, passwordHash, newHash, address || null]);
   }
 
   /** False when the account has changed meanwhile: nobody is signed in. */
@@ -200,7 +200,7 @@ export class AuthStore {
   }
 
   async note({ event, userId, address, detail = {} }: SecurityEvent): Promise<void> {
-    const values = [event, userId, address, JSON.stringify(detail), this.#now()];
+    const values = [event, userId, address || null, JSON.stringify(detail), this.#now()];
     await this.#call("note_event($1, $2::bigint, $3::inet, $4::jsonb, $5::timestamptz)", values);
   }
 

@@ -19,6 +19,8 @@ export type Exchange = {
   chosen: Chosen | null;
   caller: Caller | null;
   parsed: ResourceRequest | null;
+  /** Something was written already: it must not be done again. */
+  isWritten: boolean;
 };
 
 /** Addresses in answers lead to the same version, however it was chosen. */

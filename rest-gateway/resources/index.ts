@@ -84,6 +84,7 @@ export class ResourceInterface {
       chosen: null,
       caller: null,
       parsed: null,
+      isWritten: false,
     };
     const { lifecycle } = this.#options;
     try {
@@ -130,7 +131,7 @@ export class ResourceInterface {
       return await this.#perform(exchange, { address, route, parameters, body });
     } catch (error) {
       // The tables may have changed a moment ago.
-      if (!isOutdated(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
+      if (!isOutdated(error) || exchange.isWritten || response.destroyed || !(await catalog.caughtUp())) throw error;
       const found = parseRoute(decodeSegments(address), resources);
       return this.#perform(exchange, { address, route: found, parameters, body });
     }
@@ -157,6 +158,7 @@ export class ResourceInterface {
     const id = await register(newUserOf(request, account), account.password, sent).catch(async (error) => {
       throw await this.#runner.explained(error, request, identity);
     });
+    exchange.isWritten = true;
     const reading = readingOf(request, id);
     const made = answer(reading, await this.#runner.run(reading, identity, signal), address, parameters);
     return { ...made, status: 201, headers: [["Location", locationOf(request, id)]] };

@@ -179,15 +179,3 @@ export const serviceKeyInBrowser = () =>
   });
 
 const hintOf = (hint: string | null) => (hint === null ? {} : { hint });
-
-/** Of credentials, for those who look at them. */
-export const REFUSALS = {
-  noApiKey,
-  badApiKey,
-  expiredKey: badApiKey,
-  badToken,
-  expiredToken,
-  disagreeingCredentials,
-  serviceKeyInBrowser,
-  anonymousOff,
-};

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { endWith } from "../../http/end.ts";
 import type { Head } from "../../http/head.ts";
+import { varyOf } from "../../http/vary.ts";
 import { isNotModified } from "../conventions/conditional.ts";
 import type { Answer } from "./answer/answer.ts";
 import type { Header } from "./answer/response-settings.ts";
@@ -9,7 +11,7 @@ import type { Stopwatch } from "./stopwatch.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** What an answer depends on besides its address. */
-const VARY = "Accept, Prefer, Range, Authorization, apikey, Accept-Profile";
+const VARY = "Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie";
 
 /** Where an answer goes. */
 export type Destination = {
@@ -25,19 +27,15 @@ export function sendAnswer({ request, response, head, watch }: Destination, answ
   const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
   const { status, headers, given, body } = isKnown ? notModified(answered) : answered;
   const isBodiless = hasNoBody(request, status);
-  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response)];
+  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response, VARY)];
   for (const [name, value] of headers) all.push(name, value);
   if (etag !== null) all.push("ETag", etag);
   if (watch) all.push("Server-Timing", watch.text);
   if (!isBodiless) all.push("Content-Length", String(body?.length ?? 0));
   response.writeHead(status, given ? replaced(all, given) : all);
   if (isBodiless || body === null) response.end();
-  else if (body.length > ONE_WRITE) response.end(body);
-  else response.end(body.toString("latin1"), "latin1");
+  else endWith(response, body);
 }
-
-/** Bytes of a body that goes out in one write with the head, as one text; two writes cost more than to copy it. */
-const ONE_WRITE = 16_384;
 
 const hasNoBody = ({ method }: IncomingMessage, status: number) =>
   method === "HEAD" || status === 204 || status === 304;
@@ -47,12 +45,6 @@ function replaced(all: readonly string[], given: readonly Header[]): string[] {
   const names = new Set(given.map(([name]) => name.toLowerCase()));
   const kept = all.filter((_, i) => !names.has(all[i - (i % 2)]!.toLowerCase()));
   return [...kept, ...given.flat()];
-}
-
-/** CORS has set it already where it asks for the origin. */
-function varyOf(response: ServerResponse): string {
-  const present = response.getHeader("Vary");
-  return present === undefined ? VARY : `${String(present)}, ${VARY}`;
 }
 
 /** `{"code":"PGRST116","message":…,"details":…,"hint":…}` */

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { Transactions } from "../../db/transaction.ts";
 import { anon, useTransactionsDatabase } from "../support/transactions.ts";
 
 const database = useTransactionsDatabase("create table notes (text text); grant all on notes to anon;");
@@ -238,4 +239,13 @@ test("takesAll lifts the limit for one transaction", async () => {
   const [[row]] = (await db.run(anon, ["select repeat('x', 200000)"], { takesAll: true })) as [[[string]]];
   expect(row[0]).toHaveLength(200_000);
   await expect(db.run(anon, ["select repeat('x', 200000)"])).rejects.toMatchObject(TOO_LARGE);
+});
+
+test("a server that lets nobody in is not available, however many ask at once", async () => {
+  const pool = { connectionString: "postgres://nobody@127.0.0.1:1/none", max: 2, connectionTimeoutMillis: 5000 };
+  const closed = new Transactions({ pool, statementTimeout: 0, maxPrepared: 0, onConnectionError: () => {} });
+  const asked = await Promise.allSettled(Array.from({ length: 10 }, () => closed.run(anon, [])));
+  const statuses = asked.map((each) => each.status === "rejected" && each.reason.problem.status);
+  expect(new Set(statuses)).toEqual(new Set([503]));
+  await closed.close();
 });

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { endWith } from "../../../http/end.ts";
 import type { Head } from "../../../http/head.ts";
+import { varyOf } from "../../../http/vary.ts";
 import type { Header, RestAnswer } from "../../conventions/answer.ts";
 import { isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
@@ -11,7 +12,7 @@ export type Destination = {
   readonly head: Head;
 };
 
-const VARY = "Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key";
+const VARY = "Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
 
 /** Sends an answer, or 304 to a client that has it; `headers` are those of every answer to this request. */
 export function sendAnswer(
@@ -21,7 +22,7 @@ export function sendAnswer(
   contentType: string,
 ): void {
   const { etag, lastModified, body } = answer;
-  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response)];
+  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response, VARY)];
   for (const [name, value] of headers) all.push(name, value);
   for (const [name, value] of answer.headers) all.push(name, value);
   if (etag !== null) all.push("ETag", etag);
@@ -47,16 +48,10 @@ export function sendProblem(
   dialect: ErrorDialect,
 ): void {
   const body = Buffer.from(problemBody(problem, head.requestId, dialect));
-  const all = [...head.headers, "Vary", varyOf(response), ...headers.flat(), ...problemHeaders(problem)];
+  const all = [...head.headers, "Vary", varyOf(response, VARY), ...headers.flat(), ...problemHeaders(problem)];
   response.writeHead(problem.status, [...all, "Content-Length", String(body.length)]);
   response.end(request.method === "HEAD" ? undefined : body);
   finishReading(request);
-}
-
-/** CORS has set it already where it asks for the origin. */
-function varyOf(response: ServerResponse): string {
-  const present = response.getHeader("Vary");
-  return present === undefined ? VARY : `${String(present)}, ${VARY}`;
 }
 
 /** What was not read of the body would stand in the way of the next request. */

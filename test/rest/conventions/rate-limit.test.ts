@@ -242,3 +242,8 @@ describe("RATE_LIMIT", () => {
     expect(counters(answer)).toEqual([null, null]);
   });
 });
+
+test("a link-local address is told without its zone, which Postgres would not take", () => {
+  const request = { headers: {}, socket: { remoteAddress: "fe80::1%eth0" } } as unknown as IncomingMessage;
+  expect(addressReader(null)(request)).toBe("fe80::1");
+});
