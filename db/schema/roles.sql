@@ -20,7 +20,8 @@ begin
 
   -- The migrating role hands the tables of authentication, and those of tasks, to their owners.
   foreach name in array array['auth_owner', 'tasks_owner'] loop
-    if not pg_has_role(name, 'member') then
+    -- Since PostgreSQL 16 who makes a role is a member of it, but may not act as it before it is granted.
+    if not pg_has_role(name, case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end) then
       execute format('grant %I to %I', name, current_user);
     end if;
   end loop;

@@ -1,5 +1,5 @@
 --! Previous: sha1:0a7af54e366d2249aa2754cd131d828b20b7491d
---! Hash: sha1:5d835ff586872b54864bfb4a39095b3c71fdcdea
+--! Hash: sha1:3dea1944db9e3faac76879bd5d8b6f972c2e9dff
 --! Message: users resource, tasks, authentication
 
 --! Included roles.sql
@@ -25,7 +25,8 @@ begin
 
   -- The migrating role hands the tables of authentication, and those of tasks, to their owners.
   foreach name in array array['auth_owner', 'tasks_owner'] loop
-    if not pg_has_role(name, 'member') then
+    -- Since PostgreSQL 16 who makes a role is a member of it, but may not act as it before it is granted.
+    if not pg_has_role(name, case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end) then
       execute format('grant %I to %I', name, current_user);
     end if;
   end loop;
