@@ -16,6 +16,7 @@ import {
   restProblemOf,
   sendProblem,
 } from "./rest-gateway/conventions/problem.ts";
+import { nothingHere } from "./rest-gateway/conventions/problems.ts";
 import { errorsHandler } from "./rest-gateway/docs/errors.ts";
 import type { ResourceInterface } from "./rest-gateway/resources/index.ts";
 
@@ -64,7 +65,7 @@ export function createApp(options: AppOptions): App {
     arrive(request, response, (head) => {
       const state = health.state();
       const routes = state === "ready" ? options.routes() : null;
-      // Express takes as long for a request as all else that we do about HTTP: the two main roads go by it.
+      // Express takes as long for a request as all else that we do about HTTP: the interfaces do without it.
       const asked = interfaceAt(request.url!);
       const fail = (error: unknown) => answerError(log, error, response, head.requestId);
       if (routes === null && asked !== "rest") return turnAway({ request, response, head }, serviceUnavailable(state));
@@ -97,7 +98,7 @@ function createExpress({ log, health, trustProxy, routes }: AppOptions): Express
   app.use(optional(() => routes()!.explorer));
   app.use(optional(() => routes()!.docs));
   app.use(optional(() => routes()!.auth));
-  app.use((_request, response) => sendProblem(response, notFound(), requestIdOn(response)));
+  app.use((_request, response) => sendProblem(response, nothingHere().problem, requestIdOn(response)));
   const handleError: ErrorRequestHandler = (error, _request, response, _next) =>
     answerError(log, error, response, requestIdOn(response));
   app.use(handleError);
@@ -108,14 +109,15 @@ const optional =
   (handler: () => RequestHandler | null): RequestHandler =>
   (request, response, next) => {
     const present = handler();
-    if (present) present(request, response, next);
-    else next();
+    return present ? present(request, response, next) : next();
   };
 
 const requestIdOn = (response: ServerResponse) => String(response.getHeader("X-Request-Id"));
 
 function answerError(log: Logger, error: unknown, response: ServerResponse, requestId: string): void {
   const problem = problemOf(error);
+  // Whoever broke off what he sent has made no error of ours.
+  if (response.destroyed) return;
   if (problem === null) log.error({ requestId, err: error }, "unhandled error");
   if (response.headersSent) response.destroy();
   else sendProblem(response, problem ?? restProblemOf(internalError()), requestId);
@@ -132,10 +134,4 @@ const unreadableAddress = (): RestProblem => ({
   status: 400,
   code: "BAD_REQUEST",
   message: "the address has a % that is not followed by UTF-8 in hex",
-});
-
-const notFound = (): RestProblem => ({
-  status: 404,
-  code: "RESOURCE_NOT_FOUND",
-  message: "there is nothing at this address",
 });

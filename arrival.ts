@@ -6,8 +6,7 @@ import { type Head, setHead } from "./http/head.ts";
 import type { RateLimit } from "./http/rate-limit.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { securityHeaders } from "./http/security-headers.ts";
-import { tooManyRequests, turnAway } from "./interfaces.ts";
-import { sendProblem } from "./rest-gateway/conventions/problem.ts";
+import { ambiguous, tooManyRequests, turnAway } from "./interfaces.ts";
 
 export type ArrivalOptions = {
   readonly log: Logger;
@@ -29,21 +28,21 @@ export function arrival({ log, corsOrigins, rateLimit }: ArrivalOptions): Arriva
     const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...ofLimit, ...ofEveryAnswer] };
     const start = performance.now();
     const { url = "/" } = request;
-    response.once("finish", () => logRequest(log, request, url, response, requestId, performance.now() - start));
+    response.once("close", () => logRequest(log, request, url, response, requestId, performance.now() - start));
 
-    const ambiguity = ambiguityOf(request);
-    if (ambiguity !== null) {
-      setHead(response, head);
-      return sendProblem(response, { status: 400, code: "VALIDATION_ERROR", message: ambiguity }, requestId);
-    }
     // A preflight is answered there and then.
     if (request.method === "OPTIONS") setHead(response, head);
     handleCors(request, response, () => {
+      const ambiguity = ambiguityOf(request);
       if (taken?.isOver) turnAway({ request, response, head }, tooManyRequests(taken));
+      else if (ambiguity !== null) turnAway({ request, response, head }, ambiguous(ambiguity));
       else next(head);
     });
   };
 }
+
+/** What nginx, and others since, note of a client that went away before it had its answer. */
+const CLIENT_GONE = 499;
 
 function logRequest(
   log: Logger,
@@ -53,7 +52,7 @@ function logRequest(
   requestId: string,
   took: number,
 ): void {
-  const { statusCode: status } = response;
+  const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
   const level = levelOf(status);
   if (!log.isLevelEnabled(level)) return;
   const line = {

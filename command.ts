@@ -1,5 +1,5 @@
 import pg from "pg";
-import { type Config, ConfigError, readConfig } from "./config.ts";
+import { type Config, ConfigError, type Environment, readConfig } from "./config.ts";
 import { runningUrl } from "./db/cluster/running.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
@@ -13,21 +13,30 @@ export class Refusal extends Error {
   }
 }
 
+/** What a command leaves to who called it. */
+export type Outcome = { readonly exitCode: 0 | 1 | 2; readonly stdout: string; readonly stderr: string };
+
 /** Prints what `work` gives for the arguments of this process, or why it gives nothing. */
 export async function runCommand(work: (args: string[]) => Promise<string>): Promise<void> {
+  const { exitCode, stdout, stderr } = await outcomeOf(work(process.argv.slice(2)));
+  process.stdout.write(stdout);
+  process.stderr.write(stderr);
+  process.exitCode = exitCode;
+}
+
+export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
   try {
-    process.stdout.write(await work(process.argv.slice(2)));
+    return { exitCode: 0, stdout: await work, stderr: "" };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exitCode = error.exitCode;
+    return { exitCode: error.exitCode, stdout: "", stderr: `${error.message}\n` };
   }
 }
 
-/** Those of npm start. Throws Refusal. */
-export function readSettings(): Config {
+/** Those of npm start; of this process, unless others are given. Throws Refusal. */
+export function readSettings(environment?: Environment): Config {
   try {
-    return readConfig();
+    return readConfig(environment);
   } catch (error) {
     throw error instanceof ConfigError ? new Refusal(2, error.message) : error;
   }

@@ -150,7 +150,7 @@ export const SETTINGS = {
     "API_KEY_REQUIRED",
     onOff,
     "on",
-    "Whether each request to the table interface must carry the header apikey.",
+    "Whether each request to the table interface must carry a key.",
   ),
   extraSearchPath: setting(
     "DB_EXTRA_SEARCH_PATH",
@@ -349,6 +349,12 @@ export const SETTINGS = {
     "",
     "What secrets of second factors are encrypted with, made from JWT_SECRET (or JWT_PRIVATE_KEY) when it is unset; without it they are lost.",
   ),
+  mfaPreviousKey: setting(
+    "MFA_PREVIOUS_KEY",
+    secret,
+    "",
+    "The MFA_KEY of before: secrets of second factors that were encrypted with it are encrypted with MFA_KEY at the start, and backup codes stay good.",
+  ),
   mfaIssuer: setting("MFA_ISSUER", issuerName, "Content Service", "What authenticator apps show above the codes."),
   mfaAttempts: setting(
     "MFA_ATTEMPTS",
@@ -363,11 +369,11 @@ export const SETTINGS = {
     "43200",
     "Seconds after which a session ends, however busy it is.",
   ),
-  rateLimit: setting(
-    "RATE_LIMIT",
-    integer(0, 1_000_000),
-    "600",
-    "Requests a minute that one user or key, or one address for all others, may send to each process; 0 is no limit.",
+  refreshGrace: setting(
+    "JWT_REFRESH_GRACE",
+    integer(0, 600),
+    "0",
+    "Seconds within which a refresh token that was spent may come again, for clients that refresh twice at once; after them it ends all that came of its sign-in.",
   ),
   wsMaxConnections: setting("WS_MAX_CONNECTIONS", integer(1, 1_000_000), "10000", "Open WebSockets."),
   wsMaxPerAddress: setting(
@@ -399,6 +405,12 @@ export const SETTINGS = {
     integer(1, 1_073_741_824),
     "1048576",
     "Bytes that may wait for a WebSocket which reads too slowly, before it is closed.",
+  ),
+  rateLimit: setting(
+    "RATE_LIMIT",
+    integer(0, 1_000_000),
+    "600",
+    "Requests a minute that one user or key, or one address for all others, may send to each process; 0 is no limit.",
   ),
   corsOrigins: setting(
     "CORS_ORIGINS",

@@ -21,10 +21,10 @@ export type Config = Omit<Parsed, "seed" | "graphiql" | "docs" | "usersWrite"> &
   readonly ignored: readonly string[];
 };
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings are read from names with these beginnings alone by this service: one that is unknown is a slip of the pen. */
-const FAMILIES = /^(DB|GRAPHQL|JWT|LOGIN|MFA|REST|USERS|WS)_/;
+const FAMILIES = /^(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_/;
 
 /**
  * Reads and checks the settings, under our names and under PostgREST's; the only reader of the environment. Throws

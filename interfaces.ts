@@ -3,8 +3,9 @@ import { mediaTypeOf, refusal, sendAnswer } from "./graphql/envelope.ts";
 import { type Head, setHead } from "./http/head.ts";
 import type { ServiceState } from "./http/health.ts";
 import type { Taken } from "./http/rate-limit.ts";
-import { RETRY_SECONDS, type RestProblem, sendProblem } from "./rest-gateway/conventions/problem.ts";
-import { SERVICE_CODES } from "./rest-gateway/table/answer/database-problem.ts";
+import { RETRY_SECONDS } from "./http/retry.ts";
+import { type RestProblem, sendProblem } from "./rest-gateway/conventions/problem.ts";
+import { inOurWords } from "./rest-gateway/table/problem.ts";
 import { sendTableProblem } from "./rest-gateway/table/send.ts";
 
 /** What an address belongs to; "rest" is everything that nobody else has. */
@@ -27,8 +28,8 @@ export function turnAway(arrived: Arrived, problem: RestProblem): void {
 }
 
 const ENVELOPES: Readonly<Record<InterfaceName, (arrived: Arrived, problem: RestProblem) => void>> = {
-  tables(arrived, { status, message, headers }) {
-    sendTableProblem(arrived, { status, code: SERVICE_CODES[status]!, message, headers });
+  tables(arrived, problem) {
+    sendTableProblem(arrived, inOurWords(problem));
   },
   graphql({ request, response, head }, problem) {
     setHead(response, head);
@@ -49,6 +50,8 @@ export const serviceUnavailable = (state: ServiceState): RestProblem => ({
   message: `the service is ${state}: try again`,
   headers: { "Retry-After": RETRY_SECONDS, Connection: "close" },
 });
+
+export const ambiguous = (reason: string): RestProblem => ({ status: 400, code: "VALIDATION_ERROR", message: reason });
 
 export const tooManyRequests = ({ retryAfter }: Taken): RestProblem => ({
   status: 429,

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
 import { Refusal, readSettings, runCommand, withOwner } from "./command.ts";
+import type { Environment } from "./config.ts";
 import { inColumns } from "./rest-gateway/auth/operator/columns.ts";
 import { OperatorKeys } from "./rest-gateway/auth/operator/keys.ts";
 
@@ -17,11 +18,14 @@ A key is printed once: the database keeps its hash.
 The settings are those of npm start: DATABASE_URL, or the embedded database while npm start runs.
 `;
 
-async function key(args: string[]): Promise<string> {
+/** What is printed for these arguments; throws Refusal. */
+export async function key(args: string[], environment?: Environment): Promise<string> {
   const { help, given } = readArguments(args);
   if (help) return HELP;
   const [action, first = "", second = "", ...more] = given;
   const count = given.length;
+  const withKeys = (work: (keys: OperatorKeys) => Promise<string>) =>
+    withOwner(readSettings(environment), (client) => act(client, work));
   if (action === "list" && count === 1) return withKeys(list);
   if (action === "revoke" && count === 2) return withKeys((keys) => revoke(keys, first));
   const isCreate = action === "create" && (first === "anon" || first === "service") && more.length === 0;
@@ -42,9 +46,6 @@ function readArguments(args: string[]): { readonly help: boolean; readonly given
 }
 
 const misused = (message: string) => new Refusal(2, `${message}; npm run -s key -- --help tells how`);
-
-const withKeys = (work: (keys: OperatorKeys) => Promise<string>): Promise<string> =>
-  withOwner(readSettings(), (client) => act(client, work));
 
 async function act(client: pg.Client, work: (keys: OperatorKeys) => Promise<string>): Promise<string> {
   try {
@@ -71,4 +72,4 @@ async function revoke(keys: OperatorKeys, idOrPrefix: string): Promise<string> {
   throw new Refusal(1, `${why}; npm run -s key -- list shows them`);
 }
 
-await runCommand(key);
+if (import.meta.main) await runCommand(key);

@@ -1,26 +1,24 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { join } from "node:path";
 import type { RequestHandler } from "express";
+import type pg from "pg";
 import type { Logger } from "pino";
 import type { Routes } from "./app.ts";
 import type { Config } from "./config.ts";
-import { NotificationFeed } from "./db/changes/notifications.ts";
+import type { NotificationFeed } from "./db/changes/notifications.ts";
 import { type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
-import { keepSecret } from "./db/cluster/secrets.ts";
-import { Database } from "./db/database.ts";
+import type { Database } from "./db/database.ts";
 import type { GraphQLInterface } from "./graphql/index.ts";
-import type { AddressReader } from "./http/address.ts";
+import { type Ground, type GroundOptions, layGround } from "./ground.ts";
 import { requestIdOf } from "./http/request-id.ts";
-import { type Auth, createAuth } from "./rest-gateway/auth/auth.ts";
+import { secretOf } from "./issuer.ts";
+import { resealFactors } from "./rest-gateway/auth/operator/factors.ts";
+import { factorKeys } from "./rest-gateway/auth/second-factor.ts";
+import { restRefusal } from "./rest-gateway/conventions/refused.ts";
 import { createRest, type RestInterface } from "./rest-gateway/index.ts";
 import { apiKeyIn, readCredentials } from "./rest-gateway/principal/credentials.ts";
-import { ForeignTokens } from "./rest-gateway/principal/foreign-tokens.ts";
-import { foreignKeys, previousKeys } from "./rest-gateway/principal/keys.ts";
 import { LenientCallers } from "./rest-gateway/principal/lenient-callers.ts";
-import { Principals } from "./rest-gateway/principal/principals.ts";
-import { Tokens } from "./rest-gateway/principal/tokens.ts";
-import type { Verifier } from "./rest-gateway/principal/verified-tokens.ts";
-import { createTasks, type Tasks } from "./rest-gateway/tasks/index.ts";
+import type { Tokens } from "./rest-gateway/principal/tokens.ts";
+import type { Tasks } from "./rest-gateway/tasks/index.ts";
 
 /** Everything behind the server. */
 export type Parts = {
@@ -38,98 +36,23 @@ export type Parts = {
   close(): Promise<void>;
 };
 
-/** What the interfaces are made of. */
-type Ground = {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly database: Database;
-  readonly changes: NotificationFeed;
-  readonly tasks: Tasks | null;
-  readonly tokens: Tokens;
-  readonly verifier: Verifier;
-  /** Null where nobody signs in. */
-  readonly auth: Auth | null;
-  readonly principals: Principals;
-  readonly addressOf: AddressReader;
-  /** The address of the service. */
-  readonly url: string;
-  onInternalError(error: unknown, requestId: string): void;
-};
-
-export type AssembleOptions = {
-  /** The address of the service. */
-  readonly url: string;
-  readonly addressOf: AddressReader;
-  /** Milliseconds since 1970. */
-  readonly clock: () => number;
-};
-
 /** Puts the service together on the database that `open` gives; rejects, with nothing left running, when it can't. */
 export async function assemble(
   config: Config,
   log: Logger,
   open: () => Promise<OpenedDatabase>,
-  { url, addressOf, clock }: AssembleOptions,
+  options: GroundOptions,
 ): Promise<Parts> {
-  const tokens = await issuerOf(config);
-  const verifier = verifierOf(config, tokens);
-  const opened = await open();
-  let closing = false;
-  const onConnectionError = (error: Error & { client?: unknown }) => {
-    // pg-pool hangs the whole client on it, with the key that cancels its queries.
-    delete error.client;
-    // At the end both sides hang up, in either order.
-    log[closing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
-  };
-  const database = new Database({ ...config, logins: opened.logins, onConnectionError });
-  const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
-  const onInternalError = (error: unknown, requestId: string) =>
-    log.error({ requestId, err: error }, "unhandled error");
-  const secret = await secretOf(config);
-  const auth = config.migrate
-    ? createAuth({
-        settings: config,
-        database: database.auth,
-        tokens,
-        secret,
-        changes,
-        addressOf,
-        clock,
-        onError: (error) => log.warn({ err: error }, "something of authentication could not be noted or tidied up"),
-      })
-    : null;
-  const tasks =
-    opened.tasksUrl === null
-      ? null
-      : createTasks({
-          settings: config,
-          database,
-          logins: opened.logins,
-          url: opened.tasksUrl,
-          isStillCaller: async (caller) => auth === null || auth.principals.isStill(caller),
-          log,
-          onConnectionError,
-        });
-  const close = async () => {
-    await tasks?.close();
-    await auth?.close();
-    closing = true;
-    await changes.close();
-    await database.close();
-    await opened.cluster?.stop();
-  };
-  const { anonymousRole } = config;
-  const principals = auth?.principals ?? new Principals({ tokens: verifier, anonymousRole, signedIn: null });
-  const identity = { tokens, verifier, auth, principals, addressOf };
-  const ground: Ground = { ...identity, config, log, database, changes, tasks, url, onInternalError };
+  const ground = await layGround(config, log, open, options);
+  const { opened, database, changes, tokens, tasks, auth, principals } = ground;
   try {
     await changes.start();
     auth?.start();
     const rest = await openRest(ground);
     await tasks?.start();
-    auth?.start();
     const graphql = config.maxTables === 0 ? null : await openGraphQL(ground, rest);
     const explorer = graphql && config.graphiql ? await openExplorer() : null;
+    const { catalog, tables, resources, docs } = rest;
     return {
       opened,
       database,
@@ -137,23 +60,16 @@ export async function assemble(
       graphql,
       tokens,
       tasks,
-      routes: {
-        graphql: graphql?.handler ?? null,
-        tables: rest.tables,
-        resources: rest.resources,
-        explorer,
-        docs: rest.docs,
-        auth: rest.auth,
-      },
+      routes: { graphql: graphql?.handler ?? null, tables, resources, explorer, docs, auth: rest.auth },
       knownAs: (request) =>
-        principals.known.nameOf(readCredentials(request.headers, apiKeyIn(request.url)), addressOf(request)),
+        principals.known.nameOf(readCredentials(request.headers, apiKeyIn(request.url)), options.addressOf(request)),
       close: async () => {
-        await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
-        await close();
+        await Promise.all([graphql?.reload.close(), catalog.close()]);
+        await ground.close();
       },
     };
   } catch (error) {
-    await close();
+    await ground.close();
     throw error;
   }
 }
@@ -179,7 +95,12 @@ async function openGraphQL(ground: Ground, { catalog }: RestInterface): Promise<
   const { config, log, auth } = ground;
   const { createGraphQL } = await import("./graphql/index.ts");
   const sentByOwnPage = (headers: IncomingHttpHeaders) => auth?.ownPages.sends(headers) === true;
-  const callers = new LenientCallers({ ...ground, anonymousRole: config.anonymousRole, sentByOwnPage });
+  const callers = new LenientCallers({
+    ...ground,
+    anonymousRole: config.anonymousRole,
+    sentByOwnPage,
+    tellingOf: (error) => restRefusal(error).problem,
+  });
   return createGraphQL({
     ...ground,
     anonymousRole: config.anonymousRole,
@@ -225,30 +146,16 @@ async function openExplorer(): Promise<RequestHandler> {
 /** Starts the embedded database, or looks at that of the settings. */
 export async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
-  return openDatabase({ ...config, secret, log: (level, message) => logLine(log, level, message) });
+  const tend = config.mfaPreviousKey === "" ? null : (owner: pg.Client) => tendFactors(owner, config, secret, log);
+  return openDatabase({ ...config, secret, tend, log: (level, message) => logLine(log, level, message) });
 }
 
-/** That of the settings, or the one that is kept beside the embedded database. */
-async function secretOf({ jwtSecret, jwtPrivateKey, embedded, dataDir }: Config): Promise<string> {
-  return jwtSecret || jwtPrivateKey || (embedded ? keepSecret(join(dataDir, "secret")) : "");
-}
-
-export async function issuerOf(config: Config): Promise<Tokens> {
-  const { jwtPrivateKey: privateKey, jwtAudience: audience, anonymousRole } = config;
-  return new Tokens({
-    secret: await secretOf(config),
-    privateKey,
-    previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousKey),
-    audience,
-    anonymousRole,
-  });
-}
-
-/** With MIGRATE=off tokens come from somebody else. */
-function verifierOf(config: Config, tokens: Tokens): Verifier {
-  const { jwtSecret, jwtPrivateKey, jwtAudience: audience, jwtRoleClaim: roleClaim, anonymousRole } = config;
-  if (config.migrate) return tokens;
-  return new ForeignTokens({ keys: foreignKeys(jwtSecret, jwtPrivateKey), audience, roleClaim, anonymousRole });
+/** Nothing is to be left that only a key of before can read. */
+async function tendFactors(owner: pg.Client, config: Config, secret: string, log: Logger): Promise<void> {
+  const { resealed, unreadable } = await resealFactors(owner, factorKeys(config, secret).box);
+  log.info({ factors: resealed }, "second factors were encrypted anew");
+  if (unreadable > 0)
+    log.warn({ factors: unreadable }, "second factors can be read with neither MFA_KEY nor MFA_PREVIOUS_KEY");
 }
 
 function logLine(log: Logger, level: string, message: string): void {

@@ -1,21 +1,24 @@
 import { createInterface } from "node:readline/promises";
-import { Writable } from "node:stream";
+import { type Readable, Writable } from "node:stream";
 import { Refusal } from "./command.ts";
 
 /** Nobody reads along. */
 const SILENT = new Writable({ write: (_chunk, _encoding, done) => done() });
 
-/** A new password: asked for twice on a terminal, where it is not shown, else the first line of stdin. Throws Refusal. */
-export async function readNewPassword(): Promise<string> {
-  if (!process.stdin.isTTY) return readLine();
-  const password = await ask("New password: ");
-  if (password !== (await ask("The same again: ")))
+/** Where a command is typed into. */
+export type Input = Readable & { readonly isTTY?: boolean };
+
+/** A new password: asked for twice on a terminal, where it is not shown, else the first line of `input`. Throws Refusal. */
+export async function readNewPassword(input: Input): Promise<string> {
+  if (!input.isTTY) return readLine(input);
+  const password = await ask(input, "New password: ");
+  if (password !== (await ask(input, "The same again: ")))
     throw new Refusal(1, "the two are not the same: nothing is changed");
   return password;
 }
 
-async function ask(question: string): Promise<string> {
-  const lines = createInterface({ input: process.stdin, output: SILENT, terminal: true });
+async function ask(input: Input, question: string): Promise<string> {
+  const lines = createInterface({ input, output: SILENT, terminal: true });
   process.stderr.write(question);
   try {
     return await new Promise<string>((resolve, reject) => {
@@ -29,8 +32,8 @@ async function ask(question: string): Promise<string> {
   }
 }
 
-async function readLine(): Promise<string> {
+async function readLine(input: Input): Promise<string> {
   let text = "";
-  for await (const chunk of process.stdin.setEncoding("utf8")) text += chunk;
+  for await (const chunk of input.setEncoding("utf8")) text += chunk;
   return text.split(/\r?\n/, 1)[0]!;
 }

@@ -10,9 +10,10 @@ import { Drain } from "./http/drain.ts";
 import type { ServiceState } from "./http/health.ts";
 import { answerUnreadable } from "./http/unreadable.ts";
 import { UpgradeGate } from "./http/upgrade-gate.ts";
+import { issuerOf } from "./issuer.ts";
 import { findSharedPort, listen, portOf, urlOf } from "./listen.ts";
 import { createLog } from "./log.ts";
-import { assemble, issuerOf, openConfigured, type Parts } from "./parts.ts";
+import { assemble, openConfigured, type Parts } from "./parts.ts";
 import type { Tokens } from "./rest-gateway/principal/tokens.ts";
 import { serveAsWorker, startWorkers } from "./workers.ts";
 

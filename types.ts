@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
 import { Refusal, readSettings, runCommand, withOwner } from "./command.ts";
-import type { Config } from "./config.ts";
+import type { Config, Environment } from "./config.ts";
 import { buildCatalog } from "./db/catalog/build.ts";
 import type { Catalog } from "./db/catalog/catalog.ts";
 import { parseCatalog, readCatalog } from "./db/catalog/read.ts";
@@ -18,10 +18,10 @@ The settings are those of npm start: DATABASE_URL, or the embedded database whil
 `;
 
 /** What is printed for these arguments; throws Refusal. */
-async function print(args: string[]): Promise<string> {
+export async function types(args: string[], environment?: Environment): Promise<string> {
   const options = readOptions(args);
   if (options.help) return HELP;
-  const config = readSettings();
+  const config = readSettings(environment);
   const schemas = options.schemas ?? config.schemas;
   const catalog = await withOwner(config, (client) => readDatabase(client, { ...config, schemas }));
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
@@ -44,4 +44,4 @@ function readOptions(args: string[]): { readonly help: boolean; readonly schemas
 const readDatabase = async (client: pg.Client, scope: Pick<Config, "schemas" | "extraSearchPath">): Promise<Catalog> =>
   buildCatalog(await parseCatalog(await readCatalog(client, scope)), 1);
 
-await runCommand(print);
+if (import.meta.main) await runCommand(types);

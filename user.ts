@@ -1,11 +1,12 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
 import { Refusal, readSettings, runCommand, withOwner } from "./command.ts";
-import { readNewPassword } from "./password-prompt.ts";
+import type { Environment } from "./config.ts";
+import { type Input, readNewPassword } from "./password-prompt.ts";
 import { OperatorAccounts } from "./rest-gateway/auth/operator/accounts.ts";
 import { inColumns } from "./rest-gateway/auth/operator/columns.ts";
 import { hashPassword, passwordFaults } from "./rest-gateway/auth/passwords.ts";
-import type { Account } from "./rest-gateway/auth/store.ts";
+import type { Account } from "./rest-gateway/principal/account.ts";
 
 const HELP = `\
 Looks after the accounts of users, also while the service runs: what is taken away is gone within a second.
@@ -27,7 +28,7 @@ The settings are those of npm start: DATABASE_URL, or the embedded database whil
 
 const ROLES = ["authenticated", "admin"];
 
-type Options = { readonly username: string | null; readonly role: string };
+type Options = { readonly username: string | null; readonly role: string; readonly input: () => Input };
 type Action = {
   /** What comes behind the name of the action. */
   readonly arguments: readonly string[];
@@ -36,19 +37,21 @@ type Action = {
 
 /** `(ada) => …` for an action that is about one account. */
 const onAccount =
-  (work: (accounts: OperatorAccounts, account: Account, more: readonly string[]) => Promise<string>): Action["run"] =>
-  async (accounts, [login, ...more]) => {
+  (
+    work: (accounts: OperatorAccounts, account: Account, more: readonly string[], options: Options) => Promise<string>,
+  ): Action["run"] =>
+  async (accounts, [login, ...more], options) => {
     const account = await accounts.find(login!);
     if (account === null) throw new Refusal(1, `nobody signs in as ${login}; npm run -s user -- list shows who does`);
-    return work(accounts, account, more);
+    return work(accounts, account, more, options);
   };
 
 const ACTIONS: Readonly<Record<string, Action>> = {
   create: { arguments: ["name", "email"], run: create },
   password: {
     arguments: ["login"],
-    run: onAccount(async (accounts, { id, username }) => {
-      await accounts.setPassword(id, await newPasswordHash());
+    run: onAccount(async (accounts, { id, username }, _more, { input }) => {
+      await accounts.setPassword(id, await newPasswordHash(input()));
       return `${username} has another password, and is signed in nowhere\n`;
     }),
   },
@@ -85,7 +88,12 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
 };
 
-async function user(args: string[]): Promise<string> {
+/** What is printed for these arguments; throws Refusal. */
+export async function user(
+  args: string[],
+  environment?: Environment,
+  input = (): Input => process.stdin,
+): Promise<string> {
   const { values, positionals } = readArguments(args);
   if (values.help) return HELP;
   const [name = "", ...given] = positionals;
@@ -99,7 +107,7 @@ async function user(args: string[]): Promise<string> {
     throw misused("--username and --role go with create");
   const wanted = name === "role" ? given[1]! : role;
   if (!ROLES.includes(wanted)) throw misused(`a role is ${ROLES.join(" or ")}`);
-  return withOwner(readSettings(), (client) => act(client, action, given, { username, role }));
+  return withOwner(readSettings(environment), (client) => act(client, action, given, { username, role, input }));
 }
 
 function readArguments(args: string[]) {
@@ -141,15 +149,17 @@ async function act(client: pg.Client, action: Action, args: readonly string[], o
 }
 
 async function create(accounts: OperatorAccounts, [name, email]: readonly string[], options: Options): Promise<string> {
-  const id = await accounts.create({ name: name!, email: email!, ...options, passwordHash: await newPasswordHash() });
-  return `user ${id} signs in as ${options.username ?? email}\n`;
+  const { username, role, input } = options;
+  const passwordHash = await newPasswordHash(input());
+  const id = await accounts.create({ name: name!, email: email!, username, role, passwordHash });
+  return `user ${id} signs in as ${username ?? email}\n`;
 }
 
-async function newPasswordHash(): Promise<string> {
-  const password = await readNewPassword();
+async function newPasswordHash(input: Input): Promise<string> {
+  const password = await readNewPassword(input);
   const faults = passwordFaults(password);
   if (faults.length > 0) throw new Refusal(1, faults.join("; "));
   return hashPassword(password);
 }
 
-await runCommand(user);
+if (import.meta.main) await runCommand(user);

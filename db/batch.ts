@@ -1,6 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import type { RawRow } from "./connection.ts";
 import { ApiError, internalError } from "./errors.ts";
+import { MessageWriter } from "./messages.ts";
 
 /** One SQL statement: values are text or null already, so that nothing can fail between two messages. */
 export type Statement = {
@@ -18,13 +19,7 @@ export type NamedStatement = Statement & { readonly name: string };
 
 /** What pg's connection offers to a query; pg has no public type for it. */
 type Wire = {
-  stream: { cork(): void; uncork(): void; destroy(): void };
-  parse(message: { text: string; name: string }): void;
-  bind(message: object): void;
-  execute(message: object): void;
-  flush(): void;
-  close(message: { type: "S"; name: string }): void;
-  sync(): void;
+  stream: { write(bytes: Buffer): void; destroy(): void };
   prepared?: PreparedStatements;
   received?: number;
 };
@@ -38,6 +33,8 @@ export type BatchOptions = {
   readonly onCompleted: ((index: number) => void) | undefined;
 };
 
+const messages = new MessageWriter();
+
 /** What to take back when Postgres never read what was sent. */
 type Undo = () => void;
 
@@ -49,10 +46,10 @@ type Undo = () => void;
 class PreparedStatements {
   #certain = new Map<string, boolean>();
 
-  /** Sends the statement unless the connection has it. */
-  prepare(wire: Wire, { name, text }: NamedStatement, limit: number): Undo | null {
+  /** Writes the statement unless the connection has it. */
+  prepare({ name, text }: NamedStatement, limit: number): Undo | null {
     if (name === "") {
-      wire.parse({ name, text });
+      messages.parse(name, text);
       return null;
     }
     const certain = this.#certain.get(name);
@@ -61,9 +58,9 @@ class PreparedStatements {
     if (certain) return null;
 
     let reopen: Undo | null = null;
-    if (certain === false) wire.close({ type: "S", name });
-    else if (this.#certain.size > limit) reopen = this.#closeOldest(wire);
-    wire.parse({ name, text });
+    if (certain === false) messages.close(name);
+    else if (this.#certain.size > limit) reopen = this.#closeOldest();
+    messages.parse(name, text);
     return () => {
       if (certain === undefined) this.#certain.delete(name);
       else this.#certain.set(name, certain);
@@ -79,10 +76,10 @@ class PreparedStatements {
     for (const name of this.#certain.keys()) this.#certain.set(name, false);
   }
 
-  #closeOldest(wire: Wire): Undo {
+  #closeOldest(): Undo {
     const [oldest, certain] = this.#certain.entries().next().value as [string, boolean];
     this.#certain.delete(oldest);
-    wire.close({ type: "S", name: oldest });
+    messages.close(oldest);
     return () => this.#certain.set(oldest, certain);
   }
 }
@@ -117,19 +114,15 @@ export class Batch {
     wire.prepared ??= new PreparedStatements();
     const { maxPrepared, takesAll, onCompleted } = this.#options;
     wire.received = takesAll ? Number.NEGATIVE_INFINITY : 0;
-    wire.stream.cork();
-    try {
-      for (const statement of this.#statements) {
-        this.#undo.push(wire.prepared.prepare(wire, statement, maxPrepared));
-        wire.bind({ statement: statement.name, values: statement.values, binary: statement.binary === true });
-        wire.execute({});
-        // Without it Postgres keeps what it has to say until the Sync.
-        if (onCompleted) wire.flush();
-      }
-    } finally {
-      wire.sync();
-      wire.stream.uncork();
+    for (const statement of this.#statements) {
+      this.#undo.push(wire.prepared.prepare(statement, maxPrepared));
+      messages.bind(statement.name, statement.values, statement.binary === true);
+      messages.execute();
+      // Without it Postgres keeps what it has to say until the Sync.
+      if (onCompleted) messages.flush();
     }
+    messages.sync();
+    wire.stream.write(messages.take());
     return null;
   }
 

@@ -6,6 +6,8 @@ import protocol from "pg-protocol";
 import { ApiError, resultTooLarge } from "./errors.ts";
 
 const DATA_ROW = 0x44; // "D"
+const COMMAND_COMPLETE = 0x43; // "C"
+const BIND_COMPLETE = 0x32; // "2"
 const HEADER = 5; // one byte of type, four of length
 
 /** One row as it came over the wire: a view on each field's bytes, null for NULL. */
@@ -82,8 +84,17 @@ class RawConnection extends pg.Connection {
 
   /** A whole message. Rows are kept by whoever gets them. */
   #take(message: Buffer, isBorrowed: boolean): void {
-    if (message[0] !== DATA_ROW) return void this.#others.emit("data", message);
-    this.emit("dataRow", { name: "dataRow", fields: fieldsOf(isBorrowed ? Buffer.from(message) : message, HEADER) });
+    const [type] = message;
+    if (type === DATA_ROW) {
+      this.emit("dataRow", { name: "dataRow", fields: fieldsOf(isBorrowed ? Buffer.from(message) : message, HEADER) });
+    } else if (type === COMMAND_COMPLETE) {
+      this.emit("commandComplete", {
+        name: "commandComplete",
+        text: message.toString("latin1", HEADER, message.length - 1),
+      });
+    } else if (type !== BIND_COMPLETE) {
+      this.#others.emit("data", message);
+    }
   }
 
   /** The rest would have to be read to use the connection again: it is given up. */

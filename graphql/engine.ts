@@ -8,10 +8,10 @@ import {
   isNonNullType,
   Kind,
 } from "postgraphile/graphql";
-import type { Identity } from "../db/caller.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type Problem } from "../db/errors.ts";
+import type { Identity } from "../db/identity.ts";
 import type { CancelSignal } from "../db/transaction.ts";
 import { type DocumentLimits, Documents } from "./document.ts";
 import { lostFields } from "./lost-fields.ts";

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller } from "../db/caller.ts";
-import { requestCookies, requestHeaders } from "../db/caller.ts";
 import { ApiError, type ConstraintMessages, internalError } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { ClientGone } from "../http/client-gone.ts";
+import { contextOf } from "../http/request-context.ts";
+import { RETRY_SECONDS } from "../http/retry.ts";
 import type { Engine, GraphQLRequest } from "./engine.ts";
 import { type Answer, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
@@ -20,8 +21,6 @@ export type GraphQLHttpOptions = {
   requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
 };
-
-const RETRY_SECONDS = "5";
 
 /**
  * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json every well-formed request is
@@ -52,6 +51,7 @@ async function answerTo(
       if (status === 401) response.setHeader("WWW-Authenticate", "Bearer");
       return refusal(error.problem);
     }
+    if (response.destroyed) throw error;
     const requestId = idOf(request, response, options);
     options.onInternalError(error, requestId);
     return refusal(
@@ -83,12 +83,7 @@ async function run(
 
   const identity = {
     caller,
-    request: {
-      method: request.method!,
-      path: "/graphql",
-      headers: requestHeaders(request.headers),
-      cookies: requestCookies(request.headers.cookie),
-    },
+    request: contextOf(request, "/graphql"),
   };
   const gone = new ClientGone(response);
   const result = await engine.execute(operation, identity, gone);

@@ -1,6 +1,6 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
-import type { Identity } from "../db/caller.ts";
 import { ApiError, notExecuted, tooManyRows } from "../db/errors.ts";
+import type { Identity } from "../db/identity.ts";
 import type { CancelSignal, Result, Statement, Transactions } from "../db/transaction.ts";
 
 type Waiting = {

@@ -2,10 +2,11 @@ import type { IncomingMessage } from "node:http";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import { type Caller, requestCookies, requestHeaders } from "../db/caller.ts";
+import type { Caller } from "../db/caller.ts";
 import type { PrincipalChange } from "../db/changes/feed.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
+import { contextOf } from "../http/request-context.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import type { Engine, Operation } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
@@ -145,9 +146,7 @@ async function start(engine: Engine, args: unknown) {
   const { operation, extra } = args as { operation: Operation; extra: Session };
   // The socket is closed then: nobody reads what would be answered.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
-  const { headers } = extra.request;
-  const context = { headers: requestHeaders(headers), cookies: requestCookies(headers.cookie) };
-  const request = { method: "GET", path: "/graphql", ...context };
+  const request = contextOf(extra.request, "/graphql");
   const result = await engine.start(operation, { caller: extra.caller!.current, request }, extra.gone);
   return Symbol.asyncIterator in result ? visibleEvents(result) : (result as ExecutionResult);
 }

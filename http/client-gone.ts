@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { CancelSignal } from "../db/transaction.ts";
 
-/** Aborted when the client goes away before it got its answer. Every request makes one: an AbortController does more for it. */
+/** Aborted when the client goes away before it got its answer. Every request makes one: an AbortController costs more. */
 export class ClientGone implements CancelSignal {
   reason: Error | undefined;
   readonly #listeners = new Set<() => void>();

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import type { RequestHandler } from "express";
+import { RETRY_SECONDS } from "./retry.ts";
 
 export type ServiceState = "starting" | "ready" | "draining";
 
@@ -11,7 +12,6 @@ export type Health = {
   details(): Readonly<Record<string, unknown>>;
 };
 
-const RETRY_SECONDS = "5";
 /** A database that needs longer for nothing at all is not healthy. */
 const PING_MILLISECONDS = 3000;
 

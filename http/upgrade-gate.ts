@@ -5,6 +5,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 import type { AddressReader } from "./address.ts";
 import { ambiguityOf } from "./ambiguous.ts";
 import type { RateLimit } from "./rate-limit.ts";
+import { RETRY_SECONDS } from "./retry.ts";
 
 export type SocketLimits = {
   /** Open sockets in all. */ readonly connections: number;
@@ -160,7 +161,7 @@ const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
 function answer(socket: Duplex, status: number, headers: readonly string[]): void {
   const all = [...headers, "Connection", "close", "Content-Length", "0"];
   const isPassing = status === 503 || status === 429;
-  if (isPassing && !headers.includes("Retry-After")) all.push("Retry-After", "5");
+  if (isPassing && !headers.includes("Retry-After")) all.push("Retry-After", RETRY_SECONDS);
   const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   // Both ways: a client that never ends its own would keep the connection.
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`, () => socket.destroy());

@@ -7,6 +7,8 @@ import type { AddressReader } from "../http/address.ts";
 import type { Head } from "../http/head.ts";
 import type { Auth } from "./auth/auth.ts";
 import { authRouter } from "./auth/router.ts";
+import type { Endpoint } from "./conventions/endpoint.ts";
+import { Lifecycle, type LifecycleOptions } from "./conventions/lifecycle.ts";
 import { restRefusal } from "./conventions/refused.ts";
 import { docsRouter } from "./docs/page.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
@@ -18,9 +20,7 @@ import type { Verifier } from "./principal/verified-tokens.ts";
 import type { Register } from "./resources/accounts.ts";
 import { CurrentResources } from "./resources/current.ts";
 import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
-import type { Endpoint } from "./resources/endpoint.ts";
 import { ResourceInterface } from "./resources/index.ts";
-import { Lifecycle, type LifecycleOptions } from "./resources/lifecycle.ts";
 import { DescriptionEndpoint } from "./resources/openapi/endpoint.ts";
 import { type Dialect, PreferenceParser } from "./resources/parse/preferences.ts";
 import { ResourcePerformer } from "./resources/performer.ts";
@@ -144,7 +144,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     database,
     tasks,
     showsTiming: settings.serverTiming,
-    callerOf: (request) => callers.of(request),
+    callerOf: (request, apiKey) => callers.of(request, apiKey),
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
     onInternalError,
   });

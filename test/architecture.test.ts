@@ -27,6 +27,20 @@ test.each(sources)("%s imports from its own floor and those below alone", (file)
   expect(importsOf(file).filter((imported) => !allowed.includes(folderOf(imported)))).toEqual([]);
 });
 
+/** The rooms of the gateway, each of which may use those before it. */
+const ROOMS = ["parse", "principal", "conventions", "tasks", "table", "openapi", "types", "docs", "auth", "resources"];
+const roomOf = (file: string) => /^rest-gateway\/([\w-]+)\//.exec(file)?.[1] ?? null;
+
+test.each(ROOMS)("rest-gateway/%s uses the rooms before it alone", (room) => {
+  const used = sources.filter((file) => roomOf(file) === room).flatMap((file) => importsOf(file).map(roomOf));
+  const known = ROOMS.slice(0, ROOMS.indexOf(room) + 1);
+  expect(used.filter((name) => name !== null && !known.includes(name))).toEqual([]);
+});
+
+test("every folder of the gateway is one of its rooms", () => {
+  expect([...new Set(sources.map(roomOf))].filter((name) => name !== null).sort()).toEqual([...ROOMS].sort());
+});
+
 test("config.ts alone reads the environment", () => {
   expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config.ts"]);
 });

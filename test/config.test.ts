@@ -98,7 +98,9 @@ test("without settings the service runs on an embedded database with demo data, 
     auditRetention: 7_776_000,
     maxKeys: 50,
     sessionMaxAge: 43_200,
+    refreshGrace: 0,
     mfaKey: "",
+    mfaPreviousKey: "",
     mfaIssuer: "Content Service",
     mfaAttempts: 5,
     rateLimit: 600,
@@ -368,6 +370,8 @@ test.each([
   "LOGIN_TRIES",
   "USERS_WRITES",
   "WS_MAX_CONNECTION",
+  "TASK_CONCURENCY",
+  "API_V1_STATE",
 ])("%s, a slip of the pen, is refused", (name) => {
   expect(refusal({ [name]: "1" })).toBe(`${name} is no setting of this service; npm start -- --help lists them`);
 });

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestService, type TestService } from "./support/service.ts";
@@ -36,29 +35,50 @@ async function readBlocks(file: string): Promise<Block[]> {
   }));
 }
 
+/**
+ * What a reader does, in order: blocks of shell that follow each other are one shell, and each shell begins with the first
+ * block, which the others use.
+ */
+async function readSteps(file: string): Promise<Block[]> {
+  const [prelude, ...blocks] = (await readBlocks(file)).filter(({ code }) => !code.startsWith("npm ci"));
+  const steps: Block[] = [];
+  for (const { language, code } of blocks) {
+    const before = language === "sh" && steps.at(-1)?.language === "sh" ? steps.pop()! : prelude!;
+    steps.push({ language, code: language === "sh" ? before.code + code : code });
+  }
+  return steps;
+}
+
+/** Does it all; resolves to everything that is printed. */
+async function follow(file: string, runJs: (code: string) => Promise<string> = runScript): Promise<string> {
+  let printed = "";
+  for (const { language, code } of await readSteps(file)) {
+    if (language === "sql") await service.database.owner.query(code);
+    if (language === "js") printed += await runJs(code);
+    if (language === "sh") printed += (await run("bash", ["-euc", code])).stdout;
+  }
+  return printed;
+}
+
+async function runScript(code: string): Promise<string> {
+  const file = join(folder, "script.mjs");
+  await writeFile(file, code);
+  const env = { ...process.env, ANON_KEY: service.service.tokens.issueKey("anon") };
+  return (await run(process.execPath, [file], { env })).stdout;
+}
+
 test("the first two commands are how to start and how to test", async () => {
   const [start, tests] = await readBlocks("README.md");
   expect([start!.code.trim(), tests!.code.trim()]).toEqual(["npm ci && npm start", "npm ci && npm test"]);
 });
 
 test("the five minutes of the README run as they stand", { timeout: 30_000 }, async () => {
-  const [, , ...blocks] = await readBlocks("README.md");
-  // Later blocks use what the first one defines.
-  const prelude = blocks[0]!.code;
-  let listener: Promise<{ stdout: string }> | undefined;
-  let everything = "";
-
-  for (const { language, code } of blocks) {
-    if (language === "sql") await service.database.owner.query(code);
-    if (language === "js") {
-      const file = join(folder, "listen.mjs");
-      await writeFile(file, code);
-      listener = run(process.execPath, [file]);
-      await setTimeout(1500);
-    }
-    if (language === "sh") everything += (await run("bash", ["-euc", code === prelude ? code : prelude + code])).stdout;
-  }
-
+  let listener: Promise<string> | undefined;
+  const everything = await follow("README.md", async (code) => {
+    listener = runScript(code);
+    await expect.poll(() => service.service.open().subscriptions, { timeout: 10_000 }).toBe(1);
+    return "";
+  });
   expect(everything).not.toContain('"errors":[{"message"');
   expect(everything).toContain('"me":{"id":"1","name":"Ada Lovelace"');
   expect(everything).toContain('"success":true');
@@ -66,22 +86,11 @@ test("the five minutes of the README run as they stand", { timeout: 30_000 }, as
   expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
   expect(everything).toContain('"note":"read again"');
   expect(everything).toContain('"bookmarks":[{"note":"read again"}]');
-  expect((await listener)!.stdout).toContain("Well woven.");
+  expect(await listener).toContain("Well woven.");
 });
 
 test("the examples of docs/tables.md run as they stand", { timeout: 30_000 }, async () => {
-  const [prelude, ...blocks] = await readBlocks("docs/tables.md");
-  const anonKey = service.service.tokens.issueKey("anon");
-  let everything = "";
-  for (const { language, code } of blocks) {
-    if (language === "sql") await service.database.owner.query(code);
-    if (language === "sh") everything += (await run("bash", ["-euc", prelude!.code + code])).stdout;
-    if (language === "js") {
-      const file = join(folder, "query.mjs");
-      await writeFile(file, code);
-      everything += (await run(process.execPath, [file], { env: { ...process.env, ANON_KEY: anonKey } })).stdout;
-    }
-  }
+  const everything = await follow("docs/tables.md");
   expect(everything).not.toContain('{"code"');
   expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
   expect(everything).toContain("Content-Range: 0-1/");
@@ -90,11 +99,7 @@ test("the examples of docs/tables.md run as they stand", { timeout: 30_000 }, as
 });
 
 test("the examples of docs/resources.md run as they stand", { timeout: 30_000 }, async () => {
-  const [prelude, ...blocks] = await readBlocks("docs/resources.md");
-  let everything = "";
-  for (const { language, code } of blocks) {
-    if (language === "sh") everything += (await run("bash", ["-euc", prelude!.code + code])).stdout;
-  }
+  const everything = await follow("docs/resources.md");
   expect(everything).not.toContain('"error":{"code"');
   expect(everything).toContain("Location: /users/");
   expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
@@ -106,11 +111,7 @@ test("the examples of docs/resources.md run as they stand", { timeout: 30_000 },
 });
 
 test("the examples of docs/authentication.md run as they stand", { timeout: 60_000 }, async () => {
-  const [prelude, ...blocks] = await readBlocks("docs/authentication.md");
-  let everything = "";
-  for (const { language, code } of blocks) {
-    if (language === "sh") everything += (await run("bash", ["-euc", prelude!.code + code])).stdout;
-  }
+  const everything = await follow("docs/authentication.md");
   expect(everything).not.toContain('"error":{"code"');
   expect(everything).not.toContain('{"code"');
   expect(everything).toContain('"tokenType":"Bearer"');

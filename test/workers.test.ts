@@ -2,10 +2,11 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../db/cluster/embedded.ts";
-import { type Command, kill, npmStart, POLL, processesNamed, type Settings } from "./support/command.ts";
+import { type Command, kill, nodeStart, POLL, processesNamed, type StartOptions } from "./support/command.ts";
 import { createTestDatabase } from "./support/database.ts";
+import { JWT_SECRET } from "./support/service.ts";
 
 let folder: string;
 let dataDir: string;
@@ -17,12 +18,11 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 
-const start = (settings: Settings = {}) => npmStart({ dataDir, settings: { WORKERS: "2", ...settings } });
+const start = ({ settings, ...options }: Partial<StartOptions>) =>
+  nodeStart({ dataDir, settings: { WORKERS: "2", ...settings }, ...options });
 
-/** npm starts the primary process as `server.ts`; workers have the whole path among their arguments. */
+/** The primary process is started as `server.ts`; workers have the whole path among their arguments. */
 const workersOf = (command: Command) => processesNamed("/server.ts", command.child.pid!).sort((a, b) => a - b);
-
-const isRunning = (pid: number) => processesNamed("server.ts").includes(pid);
 
 /** A request on a connection of its own: connections are spread over the processes. */
 async function ask(command: Command, query: string, token = ""): Promise<any> {
@@ -35,71 +35,79 @@ async function ask(command: Command, query: string, token = ""): Promise<any> {
 const answerers = (command: Command) =>
   new Set(command.logged.filter(({ msg }) => msg === "request").map(({ pid }) => pid as number));
 
-test("WORKERS=2 serves one address by two processes that share the secret, replaces one that is killed, lets requests end on SIGTERM, and leaves nothing", {
-  timeout: 90_000,
-}, async () => {
-  const command = start({ LOG_LEVEL: "debug" });
-  await command.ready();
-  const first = workersOf(command);
-  expect(first).toHaveLength(2);
-  expect(command.stdout.match(/^ {2}Health /gm)).toHaveLength(1);
+describe("WORKERS=2", { timeout: 60_000 }, () => {
+  let command: Command;
+  let first: number[];
+  let token: string;
+  beforeAll(async () => {
+    command = start({ settings: { LOG_LEVEL: "debug" }, shared: true });
+    await command.ready();
+    first = workersOf(command);
+    token = await command.login();
+    return () => command.end();
+  });
 
-  const token = await command.login();
   const askAsAda = async () => {
     expect(await ask(command, "{ me { id } }", token)).toEqual({ me: { id: "1" } });
     return answerers(command);
   };
-  await expect.poll(askAsAda, POLL).toEqual(new Set(first));
-  expect(command.logged.find(({ pid }) => pid === first[0])).toMatchObject({ worker: expect.any(Number) });
 
-  kill(first[0]!, "SIGKILL");
-  await expect.poll(() => workersOf(command).filter((pid) => !first.includes(pid)), POLL).toHaveLength(1);
-  const [replacement] = workersOf(command).filter((pid) => !first.includes(pid));
-  await expect.poll(askAsAda, POLL).toContain(replacement);
-  expect(command.logged).toContainEqual(
-    expect.objectContaining({ level: "error", signal: "SIGKILL", msg: "a worker has ended: another takes its place" }),
-  );
+  test("serves one address by two processes that share the secret", async () => {
+    expect(first).toHaveLength(2);
+    expect(command.stdout.match(/^ {2}Health /gm)).toHaveLength(1);
+    await expect.poll(askAsAda, POLL).toEqual(new Set(first));
+    expect(command.logged.find(({ pid }) => pid === first[0])).toMatchObject({ worker: expect.any(Number) });
+  });
 
-  await command.dba(
-    "create function slow() returns text language sql stable as $$ select 'done' || pg_sleep(1.5)::text $$; grant execute on function slow() to anon",
-  );
-  const isAsleep = "select from pg_stat_activity where wait_event = 'PgSleep'";
-  await expect.poll(() => ask(command, "{ slow }"), POLL).toEqual({ slow: "done" });
-  const answers = [1, 2].map(() => ask(command, "{ slow }").catch(() => "cut off"));
-  await expect.poll(async () => (await command.dba(isAsleep)).length, POLL).toBeGreaterThan(0);
-  process.kill(command.pid, "SIGTERM");
-  expect(await Promise.all(answers)).toContainEqual({ slow: "done" });
-  expect(await command.exited()).toBe(0);
-  expect(workersOf(command)).toEqual([]);
-  expect(processesNamed(dataDir)).toEqual([]);
-});
+  test("replaces a process that is killed", async () => {
+    kill(first[0]!, "SIGKILL");
+    await expect.poll(() => workersOf(command).filter((pid) => !first.includes(pid)), POLL).toHaveLength(1);
+    const [replacement] = workersOf(command).filter((pid) => !first.includes(pid));
+    await expect.poll(askAsAda, POLL).toContain(replacement);
+    expect(command.logged).toContainEqual(
+      expect.objectContaining({
+        level: "error",
+        signal: "SIGKILL",
+        msg: "a worker has ended: another takes its place",
+      }),
+    );
+  });
 
-test("Ctrl-C, which a terminal sends to all processes, ends them once, with 0", { timeout: 60_000 }, async () => {
-  const command = start();
-  await command.ready();
-  command.interrupt();
-  expect(await command.exited()).toBe(0);
-  expect(processesNamed(dataDir)).toEqual([]);
-  // Nothing that should worry an operator, such as a worker that was replaced on the way.
-  expect(command.logged.filter(({ level }) => level !== "info")).toEqual([]);
+  test("lets requests end on Ctrl-C, which a terminal sends to all processes, and on SIGTERM, and ends once, with 0, leaving nothing", async () => {
+    const free = await command.block("articles");
+    const answers = [1, 2, 3, 4].map(() => ask(command, "{ articles { totalCount } }").catch(() => "cut off"));
+    await expect.poll(() => command.blocked(), POLL).toBe(4);
+    const before = command.logged.length;
+    command.interrupt();
+    process.kill(command.child.pid!, "SIGTERM");
+    const told = () => command.logged.filter(({ msg }) => msg === "stopping").map(({ signal }) => signal);
+    await expect.poll(told, POLL).toHaveLength(2);
+    expect(told()).toEqual(expect.arrayContaining(["SIGINT", "SIGTERM"]));
+    await free();
+    expect(await Promise.all(answers)).toEqual(answers.map(() => ({ articles: { totalCount: 4 } })));
+    expect(await command.exited()).toBe(0);
+    expect(workersOf(command)).toEqual([]);
+    expect(processesNamed(dataDir)).toEqual([]);
+    // Nothing that should worry an operator, such as a worker that was replaced on the way.
+    expect(command.logged.slice(before).filter(({ level }) => !["info", "debug"].includes(level))).toEqual([]);
+  });
 });
 
 test("no worker outlives a primary process that is killed", { timeout: 60_000 }, async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  const command = start({ DATABASE_URL: database.url, JWT_SECRET: "a secret of thirty-two bytes or more" });
+  const command = start({ settings: { DATABASE_URL: database.url, JWT_SECRET, GRAPHQL_MAX_TABLES: "0" } });
   await command.ready();
-  const workers = workersOf(command);
-  expect(workers).toHaveLength(2);
-  process.kill(command.pid, "SIGKILL");
-  await expect.poll(() => workers.filter(isRunning), POLL).toEqual([]);
+  expect(workersOf(command)).toHaveLength(2);
+  command.child.kill("SIGKILL");
+  await expect.poll(() => workersOf(command), POLL).toEqual([]);
 });
 
 test("a port that is taken is one clear line and exit code 1, and nothing is left", { timeout: 60_000 }, async () => {
   const port = await findFreePort();
   const other = createServer().listen(port, "127.0.0.1");
   onTestFinished(() => void other.close());
-  const command = start({ PORT: String(port) });
+  const command = start({ settings: { PORT: String(port) } });
   expect(await command.exited()).toBe(1);
   expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
     ["fatal", `the service can not start: listen EADDRINUSE: address already in use 127.0.0.1:${port}`],
@@ -110,8 +118,7 @@ test("a port that is taken is one clear line and exit code 1, and nothing is lef
 
 test("a database that is down is one clear line and exit code 1", { timeout: 60_000 }, async () => {
   const port = await findFreePort();
-  const settings = { DATABASE_URL: `postgres://owner@127.0.0.1:${port}/shop`, JWT_SECRET: "x".repeat(32) };
-  const command = start(settings);
+  const command = start({ settings: { DATABASE_URL: `postgres://owner@127.0.0.1:${port}/shop`, JWT_SECRET } });
   expect(await command.exited()).toBe(1);
   expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
     ["fatal", `the service can not start: the database does not let us in: connect ECONNREFUSED 127.0.0.1:${port}`],

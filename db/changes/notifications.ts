@@ -3,6 +3,7 @@ import pg from "pg";
 import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted, type PrincipalChange } from "./feed.ts";
 import { Hub } from "./hub.ts";
 
+/** Between two attempts to connect again; the first is made as soon as the connection is lost. */
 const RECONNECT_MILLISECONDS = 500;
 const CONNECT_MILLISECONDS = 10_000;
 const KEEPALIVE_MILLISECONDS = 10_000;
@@ -111,7 +112,7 @@ export class NotificationFeed implements ChangeFeed {
     clearTimeout(this.#asking);
     this.#hub.end(lostConnection());
     this.#principalChanged("lost");
-    this.#startAgain();
+    this.#startAgain(0);
   }
 
   #askAgain(client: pg.Client): void {
@@ -130,7 +131,7 @@ export class NotificationFeed implements ChangeFeed {
     if (!this.#closed && this.#client === client) this.#askAgain(client);
   }
 
-  #startAgain(): void {
+  #startAgain(milliseconds: number): void {
     this.#reconnect = setTimeout(() => {
       this.start().then(
         () => {
@@ -139,10 +140,10 @@ export class NotificationFeed implements ChangeFeed {
         },
         (error: Error) => {
           this.#options.onError(error);
-          if (!this.#closed) this.#startAgain();
+          if (!this.#closed) this.#startAgain(RECONNECT_MILLISECONDS);
         },
       );
-    }, RECONNECT_MILLISECONDS);
+    }, milliseconds);
   }
 }
 

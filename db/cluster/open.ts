@@ -21,6 +21,8 @@ export type OpenOptions = {
   readonly anonymousRole: string;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
+  /** What else is to be done as the owner, in tables that are there by then; null for nothing. */
+  readonly tend: ((owner: pg.Client) => Promise<void>) | null;
   readonly log: MigrationLog;
 };
 
@@ -67,7 +69,9 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     return { logins: { data: url, service: url, auth: url, tasks: url }, listenUrl: directUrl, tasksUrl: null };
   }
   await migrate(directUrl, options.log);
-  const logins = await provisionLogins(directUrl, url, options.secret, options.usersWrite);
+  const { secret, usersWrite, anonymousRole } = options;
+  const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole);
+  if (options.tend) await withClient(directUrl, options.tend);
   if (options.seed === "demo")
     await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
   await withClient(logins.data, (client) => refuseUnservable(client, options));

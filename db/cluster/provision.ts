@@ -25,13 +25,15 @@ const MEMBER_OF: Record<Kind, readonly string[]> = {
 /**
  * Makes the login roles of this database, or gives them their present passwords, and returns how to log in.
  * Roles belong to the whole server, so their names begin with the database's; passwords are derived from `secret`.
- * `ownerUrl` makes them; `serviceUrl` is the address that they log in at, a pooler perhaps.
+ * `ownerUrl` makes them; `serviceUrl` is the address that they log in at, a pooler perhaps. `anonymousRole` is that of
+ * callers who are not signed in.
  */
 export async function provisionLogins(
   ownerUrl: string,
   serviceUrl: string,
   secret: string,
   usersWrite: UsersWrite = "owner",
+  anonymousRole = "anon",
 ): Promise<Logins> {
   const client = new pg.Client({ connectionString: ownerUrl });
   await client.connect();
@@ -41,7 +43,7 @@ export async function provisionLogins(
     const login = async (kind: Kind) => {
       const role = roleName(database, kind);
       const password = createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
-      await provision(client, { database, role, password, kind, usersWrite });
+      await provision(client, { database, role, password, kind, usersWrite, anonymousRole });
       const url = new URL(serviceUrl);
       url.username = encodeURIComponent(role);
       url.password = password;
@@ -64,10 +66,11 @@ type Login = {
   readonly password: string;
   readonly kind: Kind;
   readonly usersWrite: UsersWrite;
+  readonly anonymousRole: string;
 };
 
 async function provision(client: pg.Client, login: Login): Promise<void> {
-  const { database, role, password, kind, usersWrite } = login;
+  const { database, role, password, kind, usersWrite, anonymousRole } = login;
   const name = client.escapeIdentifier(role);
   await client.query("begin");
   // Two services that start at once on one database wait for each other here.
@@ -82,11 +85,29 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   for (const parent of MEMBER_OF[kind]) await client.query(`grant ${client.escapeIdentifier(parent)} to ${name}`);
   if (kind === "data" && usersWrite === "open") await client.query(`grant users_editor to ${name}`);
   else await revokeUsersEditor(client, role);
+  if (kind === "data") await grantTasks(client, anonymousRole, role);
   if (kind === "auth") {
     await client.query(`grant usage on schema auth_api to ${name}`);
     await client.query(`grant execute on all functions in schema auth_api to ${name}`);
   }
   await client.query("commit");
+}
+
+/**
+ * Gives another role than `anon` for callers who are not signed in what that one may do with tasks. What else it may do
+ * is up to those who have made it, and have granted it to the login: others get nothing.
+ */
+async function grantTasks(client: pg.Client, role: string, login: string): Promise<void> {
+  const { rows } = await client.query<{ signature: string }>(
+    `select f.oid::regprocedure::text as signature from pg_proc as f, pg_roles as r
+     where f.pronamespace = 'tasks'::regnamespace and has_function_privilege('anon', f.oid, 'execute')
+       and r.rolname = $1 and r.rolname <> 'anon' and pg_has_role($2::name, r.oid, 'member')`,
+    [role, login],
+  );
+  if (rows.length === 0) return;
+  const name = client.escapeIdentifier(role);
+  await client.query(`grant usage on schema tasks to ${name}`);
+  await client.query(`grant execute on function ${rows.map(({ signature }) => signature).join(", ")} to ${name}`);
 }
 
 /** Since PostgreSQL 16 a revoke takes back what one role has granted, and another owner may have started the service before. */

@@ -5,26 +5,28 @@ import type { Transactions } from "../../db/transaction.ts";
 import type { AddressReader } from "../../http/address.ts";
 import type { BodyLimits } from "../../http/body.ts";
 import { restRefusal } from "../conventions/refused.ts";
+import type { Clock } from "../principal/account.ts";
+import { apiKeyIn } from "../principal/credentials.ts";
+import { CsrfTokens } from "../principal/csrf.ts";
 import { KeyUses } from "../principal/key-uses.ts";
 import { Principals } from "../principal/principals.ts";
 import { RequestCallers } from "../principal/request-callers.ts";
-import { signedIn } from "../principal/signed-in.ts";
 import type { Tokens } from "../principal/tokens.ts";
-import { CsrfTokens } from "./csrf.ts";
 import { PasswordHashing } from "./hashing.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { OwnPages } from "./own-pages.ts";
+import { PasswordCheck } from "./password-check.ts";
 import { Registration } from "./registration.ts";
-import { factorKeys, SecondFactor } from "./second-factor.ts";
+import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
 import { Enrolment } from "./second-factor-enrolment.ts";
-import { CodeLimit } from "./second-factor-limit.ts";
 import { Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
-import { AuthStore, type Clock } from "./store.ts";
+import { signedIn } from "./signed-in.ts";
+import { AuthStore } from "./store.ts";
 import { Throttle } from "./throttle.ts";
 
 /** The names are those of the service's settings. */
-export type AuthSettings = {
+export type AuthSettings = FactorSettings & {
   readonly anonymousRole: string;
   readonly loginAttempts: number;
   readonly loginAttemptsPerAddress: number;
@@ -35,10 +37,10 @@ export type AuthSettings = {
   readonly auditRetention: number;
   /** Seconds. */
   readonly sessionMaxAge: number;
+  /** Seconds. */
+  readonly refreshGrace: number;
   readonly baseUrl: string;
   readonly corsOrigins: readonly string[];
-  /** "" is unset. */
-  readonly mfaKey: string;
   readonly mfaIssuer: string;
   readonly mfaAttempts: number;
   /** Of one user. */
@@ -67,8 +69,8 @@ export type Auth = {
   readonly settings: AuthSettings;
   readonly store: AuthStore;
   readonly tokens: Tokens;
-  readonly throttle: Throttle;
   readonly hashing: PasswordHashing;
+  readonly passwords: PasswordCheck;
   readonly signIn: SignIn;
   readonly registration: Registration;
   readonly secondFactor: SecondFactor;
@@ -99,17 +101,24 @@ export function createAuth({
   onError,
 }: AuthOptions): Auth {
   const { loginAttempts: attempts, loginAttemptsPerAddress: attemptsPerAddress, loginWindow: window } = settings;
-  const { anonymousRole, registrationsPerAddress, auditRetention, bodyLimit: size, jsonDepth: depth } = settings;
+  const {
+    mfaAttempts: codeAttempts,
+    anonymousRole,
+    registrationsPerAddress,
+    auditRetention,
+    bodyLimit: size,
+    jsonDepth: depth,
+  } = settings;
   const store = new AuthStore(database, clock);
-  const throttle = new Throttle(store, { attempts, attemptsPerAddress, registrationsPerAddress, window });
+  const limitsOfAttempts = { attempts, attemptsPerAddress, codeAttempts, registrationsPerAddress, window };
+  const throttle = new Throttle(store, limitsOfAttempts);
   const hashing = new PasswordHashing();
+  const passwords = new PasswordCheck({ store, hashing, throttle });
   const csrf = new CsrfTokens(secret);
-  const limit = new CodeLimit(store, { attempts: settings.mfaAttempts, window });
-  const factor = { store, limit, clock, ...factorKeys(settings.mfaKey || secret) };
+  const factor = { store, throttle, clock, ...factorKeys(settings, secret) };
   const secondFactor = new SecondFactor(factor);
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer });
-  const acceptCode = secondFactor.acceptCode.bind(secondFactor);
-  const signIn = new SignIn({ store, hashing, throttle, tokens, acceptCode });
+  const signIn = new SignIn({ store, passwords, throttle, tokens, secondFactor });
   const registration = new Registration({ database, store, hashing, throttle });
   const housekeeping = new Housekeeping({ store, attemptSeconds: window, eventSeconds: auditRetention, onError });
   const keyUses = new KeyUses({ write: (ids) => store.useKeys(ids), onError });
@@ -124,8 +133,8 @@ export function createAuth({
     settings,
     store,
     tokens,
-    throttle,
     hashing,
+    passwords,
     signIn,
     registration,
     secondFactor,
@@ -137,7 +146,7 @@ export function createAuth({
     limits,
     clock,
     addressOf,
-    callerOf: async (request) => callers.of(request),
+    callerOf: async (request) => callers.of(request, apiKeyIn(request.url)),
     forget: known.forget,
     start: () => housekeeping.start(),
     close: async () => {

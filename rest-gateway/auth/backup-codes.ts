@@ -8,26 +8,33 @@ const COUNT = 10;
 
 /** Codes in place of a second factor, each good once: shown when they are made, kept as keyed hashes. */
 export class BackupCodes {
-  readonly #key: Buffer;
+  readonly #keys: readonly [Buffer, ...Buffer[]];
 
-  /** They have 40 bits: without the key, which is not in the database, their hashes would be guessed in minutes. */
-  constructor(key: Buffer) {
-    this.#key = key;
+  /**
+   * They have 40 bits: without the key, which is not in the database, their hashes would be guessed in minutes. Codes that
+   * were made with keys of before are known by them.
+   */
+  constructor(key: Buffer, previousKeys: readonly Buffer[] = []) {
+    this.#keys = [key, ...previousKeys];
   }
 
   /** For a user, by his id: the codes, and what is kept of them. */
   make(userId: string): { readonly codes: readonly string[]; readonly hashes: readonly Buffer[] } {
     const codes = Array.from({ length: COUNT }, newCode);
-    return { codes, hashes: codes.map((code) => this.hashOf(code, userId)) };
+    const [key] = this.#keys;
+    return { codes, hashes: codes.map((code) => hashOf(key, code, userId)) };
   }
 
-  /** The same for `ABCDEFGH`, `abcd-efgh` and `ABCD EFGH`. */
-  hashOf(code: string, userId: string): Buffer {
-    return createHmac("sha256", this.#key)
-      .update(`${userId}:${withoutMarks(code).toUpperCase()}`)
-      .digest();
+  /** By one of which a code is kept, with each key another one. The same for `ABCDEFGH`, `abcd-efgh` and `ABCD EFGH`. */
+  hashesOf(code: string, userId: string): readonly Buffer[] {
+    return this.#keys.map((key) => hashOf(key, code, userId));
   }
 }
+
+const hashOf = (key: Buffer, code: string, userId: string): Buffer =>
+  createHmac("sha256", key)
+    .update(`${userId}:${withoutMarks(code).toUpperCase()}`)
+    .digest();
 
 /** Whether it has the form of one, as people type it. */
 export const isBackupCode = (code: string): boolean => FORM.test(withoutMarks(code));

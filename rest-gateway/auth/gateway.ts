@@ -1,7 +1,8 @@
-import { type Identity, nobody } from "../../db/caller.ts";
+import { nobody } from "../../db/caller.ts";
+import { type Identity, NO_REQUEST } from "../../db/identity.ts";
 
 /** The gateway itself: the login role of its pool, which "none" leaves as it is. */
 export const GATEWAY: Identity = {
   caller: nobody("none"),
-  request: { method: "", path: "", headers: "{}", cookies: "{}" },
+  request: NO_REQUEST,
 };

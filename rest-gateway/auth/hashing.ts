@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { verify } from "@node-rs/argon2";
 import { RefusedError } from "../principal/refused.ts";
 import { hashPassword, MAX_PASSWORD } from "./passwords.ts";
@@ -6,24 +7,29 @@ import { hashPassword, MAX_PASSWORD } from "./passwords.ts";
 const AT_ONCE = 2;
 const MAX_WAITING = 64;
 
-/** Of random bytes. Verified when there is no such account, so that both answers take the same time. */
-const DUMMY_HASH = "$argon2id$v=19$m=19456,t=2,p=1$9xRI96Q8p9Nl11NO9unMbQ$bkXvAWEj9tu3pQtfT9B02T92gGv1rcxF/HfFRtXjbGA";
-
 /** The only place where passwords are hashed and compared: a few at a time, and those that would wait too long not at all. */
 export class PasswordHashing {
+  readonly #hash: typeof hashPassword;
+  /** Verified when there is no such account, so that both answers take the same time. */
+  readonly #nobodys: Promise<string>;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
+  constructor(hash = hashPassword) {
+    this.#hash = hash;
+    this.#nobodys = hash(randomBytes(32).toString("hex"));
+  }
+
   /** Rejects with RefusedError "busy". */
   hash(password: string): Promise<string> {
-    return this.#inTurn(() => hashPassword(password));
+    return this.#inTurn(() => this.#hash(password));
   }
 
   /** False for a password that is too long to be one; null for `hash` is an account that there is not. */
   async matches(password: string, hash: string | null): Promise<boolean> {
     const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
     const text = isPossible ? password.normalize("NFC") : "";
-    const isRight = await this.#inTurn(() => verify(hash ?? DUMMY_HASH, text));
+    const isRight = await this.#inTurn(async () => verify(hash ?? (await this.#nobodys), text));
     return isRight && hash !== null && isPossible;
   }
 

@@ -1,5 +1,6 @@
 import type { Fault } from "../conventions/problem.ts";
-import { badFields, objectOf } from "./login-input.ts";
+import { objectOf } from "./body.ts";
+import { badFields } from "./problem.ts";
 
 export type KeyInput = {
   readonly name: string;

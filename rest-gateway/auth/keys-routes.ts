@@ -1,12 +1,12 @@
 import { type Request, Router } from "express";
-import { readJson } from "../../http/body.ts";
 import { byMethod } from "../../http/methods.ts";
-import { RestError } from "../conventions/problem.ts";
+import { isUuid } from "../parse/uuid.ts";
 import { hashOf, newKey } from "../principal/secrets.ts";
-import { isUuid } from "../resources/parse/id.ts";
 import type { Auth } from "./auth.ts";
+import { readBody } from "./body.ts";
 import { parseKey } from "./keys-input.ts";
 import { ownerOf } from "./owner.ts";
+import { invalidKeyId, noSuchKey, tooManyKeys } from "./problem.ts";
 import { route } from "./route.ts";
 
 /** `/auth/keys`: the keys that a user has made for his programs. */
@@ -19,7 +19,7 @@ export function keysRouter(auth: Auth): Router {
 
   const create = route(async (request, response) => {
     const userId = await ownerOf(auth, request);
-    const { name, expiresIn } = parseKey(await readJson(request, limits));
+    const { name, expiresIn } = parseKey(await readBody(request, limits));
     const { key, prefix } = newKey("user");
     const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
     const made = await store.createKey(
@@ -61,20 +61,6 @@ export function keysRouter(auth: Auth): Router {
 
 function idOf({ params }: Request): string {
   const id = String(params.id);
-  if (!isUuid(id)) throw invalidId(id);
+  if (!isUuid(id)) throw invalidKeyId(id);
   return id.toLowerCase();
 }
-
-const invalidId = (text: string) =>
-  new RestError({
-    status: 400,
-    code: "INVALID_ID",
-    message: `"${text.slice(0, 50)}" is no id of keys: it must be a UUID`,
-    faults: [{ field: "id", message: "must be an id" }],
-  });
-
-const noSuchKey = () =>
-  new RestError({ status: 404, code: "RESOURCE_NOT_FOUND", message: "there is no key with this id" });
-
-const tooManyKeys = (max: number) =>
-  new RestError({ status: 409, code: "RESOURCE_CONFLICT", message: `there are ${max} keys already: delete one first` });

@@ -1,9 +1,11 @@
-import { type Fault, RestError } from "../conventions/problem.ts";
+import type { Fault } from "../conventions/problem.ts";
+import { objectOf } from "./body.ts";
+import { MAX_CODE, parseCode } from "./code-input.ts";
 import { MAX_PASSWORD } from "./passwords.ts";
+import { badFields } from "./problem.ts";
 import type { ChallengeInput, LoginInput } from "./sign-in.ts";
 
 const MAX_USERNAME = 254;
-const MAX_CODE = 20;
 /** Characters of a token; ours have some hundreds. */
 const MAX_TOKEN = 4096;
 
@@ -11,15 +13,15 @@ const MAX_TOKEN = 4096;
 export function parseLogin(body: unknown): LoginInput {
   const { code = null } = objectOf(body);
   const { username, password } = parseTexts(body, { username: MAX_USERNAME, password: MAX_PASSWORD });
-  if (code !== null && !isText(code, MAX_CODE)) throw badFields([{ field: "code", message: "code must be a text" }]);
-  return { username, password, code };
+  return { username, password, code: code === null ? null : parseCode(code) };
 }
 
 /** The same, or `{ challenge, code }`. */
-export const parseSignIn = (body: unknown): LoginInput | ChallengeInput =>
-  objectOf(body).challenge === undefined
-    ? parseLogin(body)
-    : parseTexts(body, { challenge: MAX_TOKEN, code: MAX_CODE });
+export function parseSignIn(body: unknown): LoginInput | ChallengeInput {
+  if (objectOf(body).challenge === undefined) return parseLogin(body);
+  const { challenge, code } = parseTexts(body, { challenge: MAX_TOKEN, code: MAX_CODE });
+  return { challenge, code: parseCode(code) };
+}
 
 /** `{ refreshToken }` */
 export const parseRefresh = (body: unknown): string => parseTexts(body, { refreshToken: MAX_TOKEN }).refreshToken;
@@ -45,17 +47,6 @@ function parseTexts<Name extends string>(body: unknown, limits: Record<Name, num
       names.some((name) => object[name] === undefined),
     );
   return Object.fromEntries(names.map((name) => [name, object[name]])) as Record<Name, string>;
-}
-
-export function objectOf(body: unknown): Readonly<Record<string, unknown>> {
-  if (typeof body === "object" && body !== null && !Array.isArray(body)) return body as Record<string, unknown>;
-  throw new RestError({ status: 400, code: "VALIDATION_ERROR", message: "the body must be a JSON object" });
-}
-
-/** What is wrong with fields of a body, all at once. */
-export function badFields(faults: readonly Fault[], isMissing = false): RestError {
-  const message = faults.map(({ message }) => message).join("; ");
-  return new RestError({ status: 400, code: isMissing ? "MISSING_FIELD" : "VALIDATION_ERROR", message, faults });
 }
 
 const isText = (value: unknown, max: number): value is string =>

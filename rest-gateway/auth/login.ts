@@ -1,17 +1,18 @@
-import { RestError } from "../conventions/problem.ts";
 import { restRefusal } from "../conventions/refused.ts";
+import type { Account } from "../principal/account.ts";
 import { RefusedError } from "../principal/refused.ts";
 import { hashOf } from "../principal/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair } from "../principal/tokens.ts";
 import type { Auth } from "./auth.ts";
 import { parseSignIn } from "./login-input.ts";
-import type { Account } from "./store.ts";
+import { challenged } from "./problem.ts";
+import type { Client } from "./throttle.ts";
 
 /** Signs a user in for tokens. Rejects with RestError, RefusedError. */
-export async function login(auth: Auth, body: unknown, address: string): Promise<TokenPair> {
-  const account = await accountOfLogin(auth, body, address);
+export async function login(auth: Auth, body: unknown, client: Client): Promise<TokenPair> {
+  const account = await accountOfLogin(auth, body, client);
   const pair = await startTokens(auth, account);
-  await auth.store.note({ event: "login", userId: account.id, address, detail: { by: "token" } });
+  await auth.store.note({ event: "login", userId: account.id, address: client.address, detail: { by: "token" } });
   return pair;
 }
 
@@ -19,12 +20,12 @@ export async function login(auth: Auth, body: unknown, address: string): Promise
  * Whose login it is, for all that one may sign in for: `{ username, password, code? }`, or `{ challenge, code }` to go on
  * where a code was missing. Rejects with RestError, RefusedError.
  */
-export async function accountOfLogin(auth: Auth, body: unknown, address: string): Promise<Account> {
+export async function accountOfLogin(auth: Auth, body: unknown, client: Client): Promise<Account> {
   const input = parseSignIn(body);
   try {
     return await ("challenge" in input
-      ? auth.signIn.accountOfChallenge(input, address)
-      : auth.signIn.account(input, address));
+      ? auth.signIn.accountOfChallenge(input, client)
+      : auth.signIn.account(input, client.address, client.signal));
   } catch (error) {
     throw error instanceof RefusedError ? withChallenge(error, auth) : error;
   }
@@ -33,13 +34,13 @@ export async function accountOfLogin(auth: Auth, body: unknown, address: string)
 function withChallenge(error: RefusedError, { tokens }: Auth): Error {
   const { account } = error.more;
   if (account === undefined) return error;
-  return new RestError({ ...restRefusal(error).problem, members: { challenge: tokens.issueChallenge(account) } });
+  return challenged(restRefusal(error).problem, tokens.issueChallenge(account));
 }
 
 /** The first tokens of a sign-in. Rejects with RefusedError when the account has changed since it was looked at. */
 export async function startTokens({ store, tokens, clock }: Auth, account: Account): Promise<TokenPair> {
-  const pair = tokens.issuePair(account);
-  const isStarted = await store.startTokens(account, hashOf(pair.refreshToken), clock() + REFRESH_SECONDS * 1000);
-  if (!isStarted) throw new RefusedError("wrong password");
-  return pair;
+  const refreshToken = tokens.issueRefresh(account.id);
+  const family = await store.startTokens(account, hashOf(refreshToken), clock() + REFRESH_SECONDS * 1000);
+  if (family === null) throw new RefusedError("wrong password");
+  return tokens.issuePair(account, { family, refreshToken });
 }

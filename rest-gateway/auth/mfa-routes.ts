@@ -1,15 +1,15 @@
-import { type Request, Router } from "express";
+import { type Request, type Response, Router } from "express";
 import { toDataURL } from "qrcode";
 import { byMethod } from "../../http/methods.ts";
-import { RestError } from "../conventions/problem.ts";
-import { loginRequired } from "../resources/problem.ts";
+import { loginRequired } from "../conventions/problems.ts";
+import type { Account } from "../principal/account.ts";
 import type { Auth } from "./auth.ts";
+import { clientOf } from "./client.ts";
 import { ownerOf } from "./owner.ts";
+import type { Wrong } from "./password-check.ts";
+import { noFactorEnabled, wrongCode, wrongPassword } from "./problem.ts";
 import { route } from "./route.ts";
-import { isNotEnabled, wrongCode } from "./second-factor-enrolment.ts";
 import { readCode, readConfirmation } from "./second-factor-input.ts";
-import type { Account } from "./store.ts";
-import { unlessBusy } from "./throttle.ts";
 
 const SCAN =
   "scan the QR code with an authenticator app, or type the secret into it; then send its code to /api/mfa/verify";
@@ -29,18 +29,18 @@ export function mfaRouter(auth: Auth): Router {
   const verify = route(async (request, response) => {
     const account = await accountOf(auth, request);
     const code = await readCode(request, limits);
-    const backupCodes = await enrolment.enable(account, code, addressOf(request));
+    const backupCodes = await enrolment.enable(account, code, clientOf(auth, request, response));
     response.json({ message: ENABLED, backupCodes, warning: KEEP });
   });
 
   const renew = route(async (request, response) => {
-    const account = await confirmedAccountOf(auth, request);
+    const account = await confirmedAccountOf(auth, request, response);
     const backupCodes = await enrolment.renewBackupCodes(account, addressOf(request));
     response.json({ message: "the old backup codes are worth nothing any more", backupCodes, warning: KEEP });
   });
 
   const disable = route(async (request, response) => {
-    const account = await confirmedAccountOf(auth, request);
+    const account = await confirmedAccountOf(auth, request, response);
     await enrolment.disable(account, addressOf(request));
     response.json({ message: "the second factor is disabled" });
   });
@@ -63,24 +63,17 @@ async function accountOf(auth: Auth, request: Request): Promise<Account> {
  * The account, of which the password is known too: what somebody left signed in, or a key, is not enough. The code is the
  * caller's to send, as those who have lost their codes must get rid of the factor; one that is sent must be right.
  */
-async function confirmedAccountOf(auth: Auth, request: Request): Promise<Account> {
-  const { store, throttle, hashing, secondFactor, limits, addressOf } = auth;
-  const account = await accountOf(auth, request);
+async function confirmedAccountOf(auth: Auth, request: Request, response: Response): Promise<Account> {
+  const { passwords, secondFactor, limits } = auth;
+  const who = await accountOf(auth, request);
   const { password, code } = await readConfirmation(request, limits);
-  if (!account.hasFactor) throw isNotEnabled();
-  const address = addressOf(request);
-  const attempt = await throttle.attempt(account, address);
-  if (!(await unlessBusy(attempt, hashing.matches(password, account.passwordHash)))) {
-    await store.note({ event: "password_failed", userId: account.id, address });
-    throw wrongPassword();
-  }
-  if (code !== null && !(await secondFactor.acceptCode(account, code, address))) {
-    await store.note({ event: "code_failed", userId: account.id, address });
+  if (!who.hasFactor) throw noFactorEnabled();
+  const client = clientOf(auth, request, response);
+  return passwords.check({ who, password }, client, WRONG, async (account, count) => {
+    if (code === null || (await secondFactor.accepts(account, code, client))) return account;
+    count();
     throw wrongCode();
-  }
-  await attempt.forgive();
-  return account;
+  });
 }
 
-/** Not 401: whoever asks is signed in, and stays so. */
-const wrongPassword = () => new RestError({ status: 403, code: "PERMISSION_DENIED", message: "wrong password" });
+const WRONG: Wrong = { event: "password_failed", error: wrongPassword };

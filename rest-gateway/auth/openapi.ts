@@ -1,7 +1,7 @@
+import { type HeaderName, headerReferences, type ProblemStatus, problems } from "../openapi/convention-responses.ts";
 import type { Content, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
 import { refer } from "../openapi/names.ts";
 import { queryParameter } from "../openapi/parameters.ts";
-import { type HeaderName, headerReferences, type ProblemStatus, problems } from "../resources/openapi/responses.ts";
 import type { AuthSchema } from "./openapi-schemas.ts";
 
 export const AUTH_TAG = { name: "authentication", description: "Signing in, and what one signs in with." };
@@ -83,7 +83,8 @@ const ROUTES: readonly Route[] = [
     method: "post",
     operationId: "refresh",
     summary: "Renew tokens",
-    description: "A refresh token is good once. One that comes again ends all that came of its sign-in.",
+    description:
+      "A refresh token is good once: send it once, and not in parallel. One that comes again ends all that came of its sign-in.",
     body: ["Refresh"],
     success: ok("The next tokens.", "TokenPair"),
     failures: [401, ...OF_BODIES],
@@ -115,7 +116,7 @@ const ROUTES: readonly Route[] = [
     operationId: "changePassword",
     summary: "Change the password",
     description:
-      "Ends all tokens and sessions of the user. Who came with a token gets new ones, who came with a cookie another one.",
+      "Ends all tokens and sessions of the user. Who came with a token gets new ones, who came with a cookie another one. Not with a key.",
     body: ["PasswordChange"],
     success: ok("Changed.", "TokenPair", "Message"),
     failures: [401, 403, ...OF_BODIES],

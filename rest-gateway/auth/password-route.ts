@@ -1,26 +1,28 @@
 import { Router } from "express";
-import { readJson } from "../../http/body.ts";
 import { byMethod } from "../../http/methods.ts";
+import type { Account } from "../principal/account.ts";
 import { RefusedError } from "../principal/refused.ts";
-import { loginRequired } from "../resources/problem.ts";
 import type { Auth } from "./auth.ts";
+import { readBody } from "./body.ts";
+import { clientOf } from "./client.ts";
 import { sessionCookie } from "./cookie.ts";
 import { startTokens } from "./login.ts";
-import { badFields, parseNewPassword } from "./login-input.ts";
+import { parseNewPassword } from "./login-input.ts";
+import { ownerWith } from "./owner.ts";
+import type { Wrong } from "./password-check.ts";
 import { passwordFaults } from "./passwords.ts";
+import { badFields } from "./problem.ts";
 import { route } from "./route.ts";
-import type { Account } from "./store.ts";
-import { unlessBusy } from "./throttle.ts";
+import type { Client } from "./throttle.ts";
 
 /** `/auth/password`: another password, which ends all that was signed in with the old one, but for who changes it. */
 export function passwordRouter(auth: Auth): Router {
   const change = route(async (request, response) => {
-    const { claims, credential } = await auth.callerOf(request);
-    if (typeof claims.sub !== "string") throw loginRequired();
-    const passwords = parseNewPassword(await readJson(request, auth.limits));
-    const account = await changePassword(auth, claims.sub, passwords, auth.addressOf(request));
-    if (credential?.kind === "token") return void response.json(await startTokens(auth, account));
-    if (credential?.kind === "session") response.set("Set-Cookie", sessionCookie(await auth.sessions.begin(account)));
+    const { id, by } = await ownerWith(auth, request);
+    const passwords = parseNewPassword(await readBody(request, auth.limits));
+    const account = await changePassword(auth, id, passwords, clientOf(auth, request, response));
+    if (by === "token") return void response.json(await startTokens(auth, account));
+    if (by === "session") response.set("Set-Cookie", sessionCookie(await auth.sessions.begin(account)));
     response.json({ message: "the password is changed" });
   });
   const router = Router({ strict: true, caseSensitive: true });
@@ -32,26 +34,25 @@ type Passwords = { readonly oldPassword: string; readonly newPassword: string };
 
 /** The account as it is then. The old password is guessed as seldom as at a login: it counts as one. */
 async function changePassword(
-  { store, hashing, throttle, forget }: Auth,
+  { store, hashing, passwords, forget }: Auth,
   userId: string,
   { oldPassword, newPassword }: Passwords,
-  address: string,
+  client: Client,
 ): Promise<Account> {
   refuseWeak(newPassword, oldPassword);
-  const account = await store.accountOf(userId);
-  if (account === null) throw new RefusedError("revoked token");
-  const attempt = await throttle.attempt(account, address);
-  if (!(await unlessBusy(attempt, hashing.matches(oldPassword, account.passwordHash)))) {
-    await store.note({ event: "password_refused", userId, address });
-    throw new RefusedError("wrong old password");
-  }
-  await attempt.forgive();
-  const changed = await store.changePassword(account, await hashing.hash(newPassword), address);
+  const who = await store.accountOf(userId);
+  if (who === null) throw new RefusedError("revoked token");
+  const guess = { who, password: oldPassword };
+  const changed = await passwords.check(guess, client, WRONG, async (account) =>
+    store.changePassword(account, await hashing.hash(newPassword), client.address),
+  );
   // Somebody else was faster.
-  if (changed === null) throw new RefusedError("wrong old password");
+  if (changed === null) throw WRONG.error();
   forget(userId);
   return changed;
 }
+
+const WRONG: Wrong = { event: "password_refused", error: () => new RefusedError("wrong old password") };
 
 function refuseWeak(newPassword: string, oldPassword: string): void {
   const told = passwordFaults(newPassword).map((message) => message.replace(/^password/, "newPassword"));

@@ -2,7 +2,7 @@ import type { Transactions } from "../../db/transaction.ts";
 import { GATEWAY } from "./gateway.ts";
 import type { PasswordHashing } from "./hashing.ts";
 import type { AuthStore } from "./store.ts";
-import { type Throttle, unlessBusy } from "./throttle.ts";
+import type { Throttle } from "./throttle.ts";
 
 /** Who signs up. Without a username the e-mail is the login. */
 export type NewUser = {
@@ -35,8 +35,11 @@ export class Registration {
    */
   async register({ name, email, age, username }: NewUser, password: string, address: string): Promise<string> {
     const { database, store, hashing, throttle } = this.#options;
-    const attempt = await throttle.registration(address);
-    const hash = await unlessBusy(attempt, hashing.hash(password));
+    const hash = await throttle.registration({ address }, async (count) => {
+      const hash = await hashing.hash(password);
+      count();
+      return hash;
+    });
     const statement = {
       text: "select auth_api.register($1, $2, $3::integer, $4, $5)::text",
       values: [name, email, age === null ? null : String(age), username, hash],

@@ -1,10 +1,9 @@
 import { Router } from "express";
-import type { SignUp } from "../resources/sign-up.ts";
 import type { Auth } from "./auth.ts";
 import { keysRouter } from "./keys-routes.ts";
 import { mfaRouter } from "./mfa-routes.ts";
 import { passwordRouter } from "./password-route.ts";
-import { registerRouter } from "./register-route.ts";
+import { registerRouter, type SignUp } from "./register-route.ts";
 import { sessionRouter } from "./session-routes.ts";
 import { tokensRouter } from "./tokens-routes.ts";
 

@@ -1,12 +1,13 @@
-import { RestError } from "../conventions/problem.ts";
+import type { Account, Clock } from "../principal/account.ts";
+import { factorEnabled, noFactorEnabled, noFactorPending, wrongCode } from "./problem.ts";
 import type { FactorKeys } from "./second-factor.ts";
-import type { CodeLimit } from "./second-factor-limit.ts";
-import type { Account, AuthStore, Clock } from "./store.ts";
+import type { AuthStore } from "./store.ts";
+import type { Client, Throttle } from "./throttle.ts";
 import { newTotpSecret, stepOf, totpUri } from "./totp.ts";
 
 export type EnrolmentOptions = FactorKeys & {
   readonly store: AuthStore;
-  readonly limit: CodeLimit;
+  readonly throttle: Throttle;
   readonly clock: Clock;
   /** What apps show above the codes. */
   readonly issuer: string;
@@ -28,28 +29,31 @@ export class Enrolment {
 
   /** Begins, with a new secret each time. Rejects with RestError when a factor is enabled. */
   async begin({ id, username }: Account): Promise<Begun> {
-    const { store, box, clock, issuer } = this.#options;
+    const { store, box, throttle, clock, issuer } = this.#options;
     const secret = newTotpSecret();
-    if (!(await store.beginFactor(id, box.seal(secret, id), clock() + PENDING_FOR))) throw isEnabled();
+    if (!(await store.beginFactor(id, box.seal(secret, id), clock() + PENDING_FOR))) throw factorEnabled();
+    await throttle.forgetCodes(id);
     return { secret, uri: totpUri(secret, issuer, username) };
   }
 
   /**
    * Ends it by the first code; gives the backup codes, which nobody can read again. Rejects with RestError for a wrong
-   * code and when nothing is pending, with RefusedError "too many attempts". The code is spent: it signs nobody in.
+   * code and when nothing is pending, with RefusedError "too many attempts" and "busy". The code is spent: it signs nobody in.
    */
-  async enable({ id }: Account, code: string, address: string): Promise<readonly string[]> {
-    const { store, backupCodes, limit, clock } = this.#options;
+  async enable({ id }: Account, code: string, client: Client): Promise<readonly string[]> {
+    const { store, backupCodes, throttle, clock } = this.#options;
+    const { address } = client;
     const { pending, secret } = await this.#pendingOf(id);
-    const attempt = await limit.attempt(id);
-    const step = stepOf(secret, code, clock());
-    if (step === null) {
+    const step = await throttle.code(id, client, async (count) => {
+      const step = stepOf(secret, code, clock());
+      if (step !== null) return step;
+      count();
       await store.note({ event: "code_failed", userId: id, address });
       throw wrongCode();
-    }
-    await attempt.forgive();
+    });
     const { codes, hashes } = backupCodes.make(id);
-    if (!(await store.enableFactor(id, pending, step, hashes))) throw nothingPending();
+    const kept = await this.#resealed(id, pending);
+    if (!(await store.enableFactor(id, kept, step, hashes))) throw noFactorPending();
     await store.note({ event: "mfa_enabled", userId: id, address });
     return codes;
   }
@@ -58,7 +62,7 @@ export class Enrolment {
   async renewBackupCodes({ id }: Account, address: string): Promise<readonly string[]> {
     const { store, backupCodes } = this.#options;
     const { codes, hashes } = backupCodes.make(id);
-    if (!(await store.replaceBackupCodes(id, hashes))) throw isNotEnabled();
+    if (!(await store.replaceBackupCodes(id, hashes))) throw noFactorEnabled();
     await store.note({ event: "backup_codes_renewed", userId: id, address });
     return codes;
   }
@@ -66,8 +70,17 @@ export class Enrolment {
   /** Rejects with RestError without a factor. */
   async disable({ id }: Account, address: string): Promise<void> {
     const { store } = this.#options;
-    if (!(await store.removeFactor(id))) throw isNotEnabled();
+    if (!(await store.removeFactor(id))) throw noFactorEnabled();
     await store.note({ event: "mfa_disabled", userId: id, address });
+  }
+
+  /** What was sealed with a key of before is not to outlive it. */
+  async #resealed(userId: string, pending: Buffer): Promise<Buffer> {
+    const { store, box, clock } = this.#options;
+    const resealed = box.reseal(pending, userId)!;
+    const isSame = resealed === pending || (await store.beginFactor(userId, resealed, clock() + PENDING_FOR));
+    if (!isSame) throw factorEnabled();
+    return resealed;
   }
 
   /** What was sealed with another key is as if it were not there: the user begins again. */
@@ -76,32 +89,7 @@ export class Enrolment {
     const found = (await store.factorOf(userId))?.pending ?? null;
     const pending = found === null ? null : Buffer.from(found, "hex");
     const secret = pending && box.open(pending, userId);
-    if (pending === null || secret === null) throw nothingPending();
+    if (pending === null || secret === null) throw noFactorPending();
     return { pending, secret };
   }
 }
-
-const isEnabled = () =>
-  new RestError({
-    status: 409,
-    code: "RESOURCE_CONFLICT",
-    message: "a second factor is enabled already: disable it first, at POST /api/mfa/disable",
-  });
-
-export const isNotEnabled = () =>
-  new RestError({ status: 409, code: "RESOURCE_CONFLICT", message: "no second factor is enabled" });
-
-const nothingPending = () =>
-  new RestError({
-    status: 400,
-    code: "BAD_REQUEST",
-    message: "no second factor is being enabled, or its 10 minutes are over: begin with POST /api/mfa/enable",
-  });
-
-export const wrongCode = () =>
-  new RestError({
-    status: 400,
-    code: "VALIDATION_ERROR",
-    message: "the code is wrong: enter the one that the app shows now",
-    faults: [{ field: "code", message: "wrong code" }],
-  });

@@ -1,8 +1,9 @@
-import { RestError } from "../conventions/problem.ts";
+import type { Account, Clock } from "../principal/account.ts";
 import { BackupCodes, isBackupCode } from "./backup-codes.ts";
-import type { CodeLimit } from "./second-factor-limit.ts";
+import { factorUnreadable } from "./problem.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
-import type { Account, AuthStore, Clock } from "./store.ts";
+import type { AuthStore } from "./store.ts";
+import type { Client, Throttle } from "./throttle.ts";
 import { stepOf } from "./totp.ts";
 
 /** What the codes of all users are made with and checked by. */
@@ -10,15 +11,23 @@ export type FactorKeys = { readonly box: SecretBox; readonly backupCodes: Backup
 
 export type SecondFactorOptions = FactorKeys & {
   readonly store: AuthStore;
-  readonly limit: CodeLimit;
+  readonly throttle: Throttle;
   readonly clock: Clock;
 };
 
-/** Those who lose the secret lose all factors. */
-export const factorKeys = (secret: string): FactorKeys => ({
-  box: new SecretBox(deriveKey(secret, "second factors")),
-  backupCodes: new BackupCodes(deriveKey(secret, "backup codes")),
-});
+/** The names are those of the service's settings; "" is unset. */
+export type FactorSettings = { readonly mfaKey: string; readonly mfaPreviousKey: string };
+
+/** Made from MFA_KEY, or else from `secret`, which is that of the service. Those who lose it lose all factors. */
+export function factorKeys({ mfaKey, mfaPreviousKey }: FactorSettings, secret: string): FactorKeys {
+  const previous = mfaPreviousKey === "" ? [] : [mfaPreviousKey];
+  const keysFor = (purpose: string) =>
+    [deriveKey(mfaKey || secret, purpose), previous.map((key) => deriveKey(key, purpose))] as const;
+  return {
+    box: new SecretBox(...keysFor("second factors")),
+    backupCodes: new BackupCodes(...keysFor("backup codes")),
+  };
+}
 
 /** Checks the codes of those who sign in: of their app, or of their list of backup codes. */
 export class SecondFactor {
@@ -30,22 +39,30 @@ export class SecondFactor {
 
   /**
    * Whether the code is right and was not spent; spends it. Rejects with RefusedError "too many attempts" whatever the code
-   * is, and with RestError when the user's secret can't be read.
+   * is, and "busy"; with RestError when the user's secret can't be read.
    */
-  async acceptCode(account: Account, code: string, address: string): Promise<boolean> {
-    const attempt = await this.#options.limit.attempt(account.id);
-    const isRight = isBackupCode(code)
-      ? await this.#spendBackupCode(account, code, address)
-      : await this.#spendTotp(account, code, address);
-    if (isRight) await attempt.forgive();
-    return isRight;
+  accepts(account: Account, code: string, client: Client): Promise<boolean> {
+    const { store, throttle } = this.#options;
+    const { address } = client;
+    return throttle.code(account.id, client, async (count) => {
+      const isRight = isBackupCode(code)
+        ? await this.#spendBackupCode(account, code, address)
+        : await this.#spendTotp(account, code, address);
+      if (isRight) return true;
+      count();
+      await store.note({ event: "code_failed", userId: account.id, address });
+      return false;
+    });
   }
 
   async #spendBackupCode({ id }: Account, code: string, address: string): Promise<boolean> {
     const { store, backupCodes } = this.#options;
-    const isRight = await store.useBackupCode(id, backupCodes.hashOf(code, id));
-    if (isRight) await store.note({ event: "backup_code_used", userId: id, address });
-    return isRight;
+    for (const hash of backupCodes.hashesOf(code, id)) {
+      if (!(await store.useBackupCode(id, hash))) continue;
+      await store.note({ event: "backup_code_used", userId: id, address });
+      return true;
+    }
+    return false;
   }
 
   async #spendTotp({ id }: Account, code: string, address: string): Promise<boolean> {
@@ -55,18 +72,9 @@ export class SecondFactor {
     const secret = box.open(Buffer.from(sealed, "hex"), id);
     if (secret === null) {
       await store.note({ event: "factor_unreadable", userId: id, address });
-      throw unreadable();
+      throw factorUnreadable();
     }
     const step = stepOf(secret, code, clock());
     return step !== null && (await store.acceptStep(id, step));
   }
 }
-
-/** The service has another key than the one that the factor was enrolled with. */
-const unreadable = () =>
-  new RestError({
-    status: 503,
-    code: "INTERNAL_ERROR",
-    message: "the second factor can't be checked: the service has another MFA_KEY than when it was enabled",
-    hint: "Ask the operator to restore the key, or to reset the factor.",
-  });

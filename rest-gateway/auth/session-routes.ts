@@ -1,12 +1,14 @@
 import { type Request, type Response, Router } from "express";
-import { readJson } from "../../http/body.ts";
 import { byMethod } from "../../http/methods.ts";
 import { readCredentials } from "../principal/credentials.ts";
 import { RefusedError } from "../principal/refused.ts";
 import { newSecret } from "../principal/secrets.ts";
 import type { Auth } from "./auth.ts";
+import { readBody } from "./body.ts";
+import { clientOf } from "./client.ts";
 import { endedCookie, sessionCookie } from "./cookie.ts";
 import { accountOfLogin } from "./login.ts";
+import { sessionRequired } from "./problem.ts";
 import { route } from "./route.ts";
 import type { CurrentSession } from "./sessions.ts";
 
@@ -17,12 +19,13 @@ export function sessionRouter(auth: Auth): Router {
   const login = route(async (request, response) => {
     // Else a page of others could sign its reader in as somebody else, and read what he leaves behind.
     ownPages.refuseOthers(request.headers);
-    const address = addressOf(request);
-    const account = await accountOfLogin(auth, await readJson(request, limits), address);
+    const client = clientOf(auth, request, response);
+    const account = await accountOfLogin(auth, await readBody(request, limits), client);
     response.set("Set-Cookie", sessionCookie(await sessions.begin(account)));
     // Another user's, perhaps: nobody has its cookie any more.
     const before = readCredentials(request.headers).session;
     if (before !== null) await sessions.end(before);
+    const { address } = client;
     await store.note({ event: "login", userId: account.id, address, detail: { by: "session" } });
     response.json({ username: account.username, role: account.role, message: "signed in" });
   });
@@ -64,10 +67,14 @@ export function sessionRouter(auth: Auth): Router {
   return router;
 }
 
-/** Rejects with RefusedError without one, and takes away the cookie that every other request would be refused for. */
+/**
+ * Rejects with RestError without a cookie, and with RefusedError when its session has ended: takes away then what every other
+ * request would be refused for.
+ */
 async function sessionOf({ sessions }: Auth, { headers }: Request, response: Response): Promise<CurrentSession> {
   const session = await sessions.of(headers);
   if (session !== null) return session;
-  if (readCredentials(headers).session !== null) response.set("Set-Cookie", endedCookie);
+  if (readCredentials(headers).session === null) throw sessionRequired();
+  response.set("Set-Cookie", endedCookie);
   throw new RefusedError("no session");
 }

@@ -1,9 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Account, Clock, Session } from "../principal/account.ts";
 import { readCredentials } from "../principal/credentials.ts";
 import { RefusedError } from "../principal/refused.ts";
 import type { Remembered } from "../principal/remembered.ts";
 import { hashOf, newSecret } from "../principal/secrets.ts";
-import type { Account, AuthStore, Clock, Session } from "./store.ts";
+import type { AuthStore } from "./store.ts";
 
 export type SessionsOptions = {
   readonly store: AuthStore;

@@ -1,9 +1,13 @@
+import type { CancelSignal } from "../../db/transaction.ts";
+import type { Account } from "../principal/account.ts";
 import { RefusedError } from "../principal/refused.ts";
-import type { Tokens } from "../principal/tokens.ts";
+import type { Challenge, Tokens } from "../principal/tokens.ts";
 import { TokenError } from "../principal/verified-tokens.ts";
-import type { PasswordHashing } from "./hashing.ts";
-import type { Account, AuthStore } from "./store.ts";
-import { type Attempt, type Throttle, unlessBusy } from "./throttle.ts";
+import type { PasswordCheck, Wrong } from "./password-check.ts";
+import { wrongCodeAtLogin } from "./problem.ts";
+import type { SecondFactor } from "./second-factor.ts";
+import type { AuthStore } from "./store.ts";
+import type { Client, Throttle } from "./throttle.ts";
 
 export type LoginInput = {
   /** A username or an e-mail. */
@@ -18,12 +22,14 @@ export type ChallengeInput = { readonly challenge: string; readonly code: string
 
 export type SignInOptions = {
   readonly store: AuthStore;
-  readonly hashing: PasswordHashing;
+  readonly passwords: PasswordCheck;
   readonly throttle: Throttle;
   readonly tokens: Pick<Tokens, "verifyChallenge">;
-  /** Whether the code is right, and not spent; spends it. */
-  acceptCode(account: Account, code: string, address: string): Promise<boolean>;
+  readonly secondFactor: Pick<SecondFactor, "accepts">;
 };
+
+/** The same for a wrong password and an unknown name. */
+const WRONG: Wrong = { event: "login_failed", error: () => new RefusedError("wrong password") };
 
 /** Checks who somebody is, whatever he is given for it: tokens, a session, or nothing but this one answer. */
 export class SignIn {
@@ -36,41 +42,33 @@ export class SignIn {
   /**
    * The account of these credentials. Rejects with RefusedError: "too many attempts" whatever the password is, "wrong
    * password" for both a wrong one and an unknown name, "account disabled" only after the right one, "second factor needed"
-   * when a code is missing.
+   * when a code is missing; with RestError for a wrong code after the right password. `signal` tells that the client has gone.
    */
-  async account({ username, password, code }: LoginInput, address: string): Promise<Account> {
-    const { store, hashing } = this.#options;
-    const found = await store.findAccount(username);
-    const attempt = await this.#attempt(found, username, address);
-    const isRight = await unlessBusy(attempt, hashing.matches(password, found?.passwordHash ?? null));
-    if (!isRight || found === null) {
-      await store.note({ event: "login_failed", userId: found?.id ?? null, address });
-      throw new RefusedError("wrong password");
-    }
-    if (found.isDisabled) {
-      await attempt.forgive();
-      await store.note({ event: "login_refused", userId: found.id, address, detail: { reason: "disabled" } });
-      throw new RefusedError("account disabled");
-    }
-    if (found.hasFactor && code !== null) await this.#checkCode(found, code, address);
-    await attempt.forgive();
-    if (found.hasFactor && code === null) throw new RefusedError("second factor needed", { account: found });
-    return found;
+  async account({ username, password, code }: LoginInput, address: string, signal?: CancelSignal): Promise<Account> {
+    const { store, passwords } = this.#options;
+    const who = (await store.findAccount(username)) ?? username;
+    const client = { address, signal };
+    return passwords.check({ who, password }, client, WRONG, (account, count) =>
+      this.#admit(account, code, client, count),
+    );
   }
 
-  /** The account whose password was right a few minutes ago, and has not changed since. Rejects with RefusedError. */
-  async accountOfChallenge({ challenge, code }: ChallengeInput, address: string): Promise<Account> {
-    const { userId, epoch } = this.#verified(challenge);
-    const account = await this.#options.store.accountOf(userId);
+  /**
+   * The account whose password was right a few minutes ago, and has not changed since. The login that completes it spends
+   * the challenge. Rejects as `account` does.
+   */
+  async accountOfChallenge({ challenge, code }: ChallengeInput, client: Client): Promise<Account> {
+    const { store, throttle } = this.#options;
+    const { id, userId, epoch } = this.#verified(challenge);
+    const account = await store.accountOf(userId);
     const isSame = account !== null && account.epoch === epoch && account.hasFactor && !account.isDisabled;
     if (!isSame) throw new RefusedError("invalid challenge");
-    const attempt = await this.#attempt(account, account.username, address);
-    await this.#checkCode(account, code, address);
-    await attempt.forgive();
+    await throttle.login(account, client, (count) => this.#withCode(account, code, client, count));
+    if (!(await store.spendChallenge(id))) throw new RefusedError("invalid challenge");
     return account;
   }
 
-  #verified(challenge: string): { readonly userId: string; readonly epoch: number } {
+  #verified(challenge: string): Challenge {
     try {
       return this.#options.tokens.verifyChallenge(challenge);
     } catch (error) {
@@ -78,22 +76,23 @@ export class SignIn {
     }
   }
 
-  async #attempt(found: Account | null, username: string, address: string): Promise<Attempt> {
-    const { store, throttle } = this.#options;
-    try {
-      return await throttle.attempt(found ?? username, address);
-    } catch (error) {
-      const isRefused = error instanceof RefusedError;
-      if (isRefused) await store.note({ event: "login_throttled", userId: found?.id ?? null, address });
-      throw error;
+  /** Whose password was right. */
+  async #admit(account: Account, code: string | null, client: Client, count: () => void): Promise<Account> {
+    if (account.isDisabled) {
+      const { address } = client;
+      const detail = { reason: "disabled" };
+      await this.#options.store.note({ event: "login_refused", userId: account.id, address, detail });
+      throw new RefusedError("account disabled");
     }
+    if (!account.hasFactor) return account;
+    if (code === null) throw new RefusedError("second factor needed", { account });
+    return this.#withCode(account, code, client, count);
   }
 
-  /** A wrong code counts as a failed login: the attempt stands. */
-  async #checkCode(account: Account, code: string, address: string): Promise<void> {
-    const { store, acceptCode } = this.#options;
-    if (await acceptCode(account, code, address)) return;
-    await store.note({ event: "code_failed", userId: account.id, address });
-    throw new RefusedError("wrong password");
+  /** A wrong code counts as a failed login. */
+  async #withCode(account: Account, code: string, client: Client, count: () => void): Promise<Account> {
+    if (await this.#options.secondFactor.accepts(account, code, client)) return account;
+    count();
+    throw wrongCodeAtLogin();
   }
 }

@@ -1,42 +1,11 @@
 import type { Transactions } from "../../db/transaction.ts";
+import type { Account, AccountState, Clock, FoundKey, KeyKind, Session } from "../principal/account.ts";
 import { GATEWAY } from "./gateway.ts";
 
-/** Somebody who can sign in. */
-export type Account = {
-  /** The user's, as text. */
-  readonly id: string;
-  /** Or the e-mail, where there is no username. */
-  readonly username: string;
-  readonly name: string;
-  readonly role: string;
-  readonly permissions: readonly string[];
-  readonly passwordHash: string;
-  readonly isDisabled: boolean;
-  /** Grows when what was issued before is to be worth nothing. */
-  readonly epoch: number;
-  /** Whether a second factor is enabled. */
-  readonly hasFactor: boolean;
-};
-
-/** What a token must agree with; null for an account that is disabled or gone. */
-export type AccountState = Pick<Account, "epoch" | "role">;
-
 export type Rotation =
-  | { readonly outcome: "rotated"; readonly userId: string; readonly account: Account }
+  | { readonly outcome: "rotated"; readonly userId: string; readonly family: string; readonly account: Account }
   | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
   | { readonly outcome: "unknown" };
-
-/** Times are ISO 8601. */
-export type Session = { readonly account: Account; readonly startedAt: string; readonly expiresAt: string };
-
-export type KeyKind = "user" | "anon" | "service";
-export type FoundKey = {
-  readonly id: string;
-  readonly kind: KeyKind;
-  readonly expiresAt: string | null;
-  /** Of keys of users. */
-  readonly account: Account | null;
-};
 
 /** What the owner of a key is told of it. */
 export type KeyDescription = {
@@ -53,15 +22,32 @@ export type Factor = { readonly secret: string | null; readonly pending: string 
 
 export type Reservation = { readonly ids: readonly number[] } | { /** Seconds. */ readonly retryAfter: number };
 
+/** What the gateway notes; other events the database notes itself. */
+export type EventName =
+  | "registered"
+  | "login"
+  | "logout"
+  | "login_failed"
+  | "login_throttled"
+  | "login_refused"
+  | "token_reused"
+  | "password_refused"
+  | "password_failed"
+  | "mfa_enabled"
+  | "mfa_disabled"
+  | "backup_codes_renewed"
+  | "backup_code_used"
+  | "code_failed"
+  | "factor_unreadable"
+  | "key_created"
+  | "key_revoked";
+
 export type SecurityEvent = {
-  readonly event: string;
+  readonly event: EventName;
   readonly userId: string | null;
   readonly address: string | null;
   readonly detail?: Readonly<Record<string, unknown>>;
 };
-
-/** Milliseconds since 1970; of the service's clock, which tests may set. */
-export type Clock = () => number;
 
 /** Hashes are given as bytes and stored so; the functions are those of `auth_api`. */
 export class AuthStore {
@@ -82,8 +68,12 @@ export class AuthStore {
     return this.#call("account_of($1::bigint)", [userId]);
   }
 
-  accountState(userId: string): Promise<AccountState | null> {
-    return this.#call("account_state($1::bigint)", [userId]);
+  /** `revokedFor` is milliseconds: of families that were revoked before nothing is told. */
+  async accountState(userId: string, revokedFor: number): Promise<AccountState | null> {
+    type Found = Pick<Account, "epoch" | "role"> & { readonly revoked: readonly string[] };
+    const values = [userId, time(this.#clock() - revokedFor)];
+    const found = await this.#call<Found | null>("account_state($1::bigint, $2::timestamptz)", values);
+    return found && { ...found, revoked: new Set(found.revoked) };
   }
 
   /** Ends everything that was issued to the user. */
@@ -96,15 +86,21 @@ export class AuthStore {
     return this.#call("change_password($1::bigint, $2, $3, $4::inet)", [id, passwordHash, newHash, address || null]);
   }
 
-  /** False when the account has changed meanwhile: nobody is signed in. */
-  startTokens({ id, epoch }: Account, hash: Buffer, expiresAt: number): Promise<boolean> {
+  /** The id of their family; null when the account has changed meanwhile: nobody is signed in. */
+  startTokens({ id, epoch }: Account, hash: Buffer, expiresAt: number): Promise<string | null> {
     const values = [id, String(epoch), bytes(hash), time(expiresAt)];
     return this.#call("start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz)", values);
   }
 
-  rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number): Promise<Rotation> {
-    const values = [bytes(oldHash), bytes(newHash), this.#now(), time(expiresAt)];
-    return this.#call("rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz)", values);
+  /** A token that was spent before is taken once more within `graceSeconds`. */
+  rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number, graceSeconds: number): Promise<Rotation> {
+    const values = [bytes(oldHash), bytes(newHash), this.#now(), time(expiresAt), `${graceSeconds} seconds`];
+    return this.#call("rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval)", values);
+  }
+
+  /** False when it was spent before. */
+  spendChallenge(id: string): Promise<boolean> {
+    return this.#call("spend_challenge($1::uuid, $2::timestamptz)", [id, this.#now()]);
   }
 
   /** False when the account has changed since it was found. */
@@ -185,18 +181,29 @@ export class AuthStore {
     return this.#call("remove_factor($1::bigint)", [userId]);
   }
 
-  /** Counts an attempt for each of the keys, unless one has reached its limit within the window. */
+  /**
+   * A place among the attempts of each of the keys, unless as many as the limit of one count within the window. Null while
+   * others that are not decided have the last places.
+   */
   reserveAttempt(
     limits: readonly (readonly [key: Buffer, limit: number])[],
     windowSeconds: number,
-  ): Promise<Reservation> {
+  ): Promise<Reservation | null> {
     const keys = byteArray(limits.map(([key]) => key));
     const values = [keys, `{${limits.map(([, limit]) => limit).join()}}`, this.#now(), `${windowSeconds} seconds`];
     return this.#call("reserve_attempt($1::bytea[], $2::integer[], $3::timestamptz, $4::interval)", values);
   }
 
+  async countAttempt(ids: readonly number[]): Promise<void> {
+    await this.#call("count_attempt($1::bigint[])", [`{${ids.join()}}`]);
+  }
+
   async forgiveAttempt(ids: readonly number[]): Promise<void> {
     await this.#call("forgive_attempt($1::bigint[])", [`{${ids.join()}}`]);
+  }
+
+  async forgetAttempts(key: Buffer): Promise<void> {
+    await this.#call("forget_attempts($1::bytea)", [bytes(key)]);
   }
 
   async note({ event, userId, address, detail = {} }: SecurityEvent): Promise<void> {

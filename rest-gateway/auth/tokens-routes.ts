@@ -1,11 +1,12 @@
 import { Router } from "express";
-import { readJson } from "../../http/body.ts";
 import { byMethod } from "../../http/methods.ts";
 import { contentHandler } from "../conventions/content.ts";
-import { RestError } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
+import { readBody } from "./body.ts";
+import { clientOf } from "./client.ts";
 import { login } from "./login.ts";
 import { parseRefresh } from "./login-input.ts";
+import { tokenRequired } from "./problem.ts";
 import { refresh } from "./refresh.ts";
 import { route } from "./route.ts";
 
@@ -14,11 +15,11 @@ export function tokensRouter(auth: Auth): Router {
   const { store, tokens, limits, addressOf, callerOf } = auth;
 
   const signIn = route(async (request, response) => {
-    response.json(await login(auth, await readJson(request, limits), addressOf(request)));
+    response.json(await login(auth, await readBody(request, limits), clientOf(auth, request, response)));
   });
 
   const renew = route(async (request, response) => {
-    const token = parseRefresh(await readJson(request, limits));
+    const token = parseRefresh(await readBody(request, limits));
     response.json(await refresh(auth, token, addressOf(request)));
   });
 
@@ -46,10 +47,3 @@ export function tokensRouter(auth: Auth): Router {
   router.all("/.well-known/jwks.json", byMethod({ GET: keys }));
   return router;
 }
-
-const tokenRequired = () =>
-  new RestError({
-    status: 401,
-    code: "AUTH_REQUIRED",
-    message: "an access token is required: send it as Authorization: Bearer",
-  });

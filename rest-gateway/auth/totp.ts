@@ -13,13 +13,18 @@ export const newTotpSecret = (): string => generateSecret();
  * `now` in milliseconds. Whether that step was spent before the database knows.
  */
 export function stepOf(secret: string, code: string, now: number): number | null {
-  // Apps show `123 456`.
-  const token = code.replace(/\s/g, "");
-  if (!/^[0-9]{6}$/.test(token)) return null;
+  if (!isAppCode(code)) return null;
+  const token = digitsOf(code);
   const epoch = Math.floor(now / 1000);
   const result = verifySync({ secret, token, epoch, period: PERIOD, epochTolerance: DRIFT });
   return result.valid && "timeStep" in result ? result.timeStep : null;
 }
+
+/** Whether it has the form of one. */
+export const isAppCode = (code: string): boolean => /^[0-9]{6}$/.test(digitsOf(code));
+
+/** Apps show `123 456`. */
+const digitsOf = (code: string) => code.replace(/\s/g, "");
 
 /** What the QR code says: `otpauth://totp/Content%20Service:ada?secret=…&issuer=Content%20Service` */
 export const totpUri = (secret: string, issuer: string, account: string): string =>

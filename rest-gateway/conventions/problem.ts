@@ -1,8 +1,15 @@
 import type { ServerResponse } from "node:http";
 import type { Code, Problem } from "../../db/errors.ts";
+import { RETRY_SECONDS } from "../../http/retry.ts";
 
 /** What is wrong with one field of the input; `tags[0]` names an element, `[3].email` a field of the fourth record. */
 export type Fault = { readonly field: string; readonly message: string };
+
+/** What is wrong with one record among several, `[3].email`, or with no field of it, `[3]`. */
+export const faultOfRecord = (place: number, message: string, field: string | null): Fault => ({
+  field: field === null ? `[${place}]` : `[${place}].${field}`,
+  message: `[${place}]: ${message}`,
+});
 
 /** Codes of the REST endpoints, besides those that every interface has. */
 export const REST_CODES = [
@@ -42,14 +49,18 @@ export class RestError extends Error {
   }
 }
 
+export const restError = (
+  status: number,
+  code: RestCode,
+  message: string,
+  more: Partial<RestProblem> = {},
+): RestError => new RestError({ status, code, message, ...more });
+
 /** How an error is told: as the general convention does, as `{detail: {code, message}}`, or as `{error, message, field}`. */
 export type ErrorDialect = "nested" | "detail" | "flat";
 
 /** Where the codes are explained. */
 export const DOCUMENTATION = "/docs/errors";
-
-/** Seconds after which those who were turned away by a service that starts, stops or has no database may come again. */
-export const RETRY_SECONDS = "5";
 
 /** `{"error":{"code":"USER_NOT_FOUND","message":"no such user","requestId":…,"timestamp":…,"documentation":…},"timestamp":…,"status":404}` */
 export function problemBody(problem: RestProblem, requestId: string, dialect: ErrorDialect = "nested"): string {

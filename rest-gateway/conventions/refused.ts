@@ -1,5 +1,6 @@
+import { RETRY_SECONDS } from "../../http/retry.ts";
 import type { RefusalReason, RefusedError } from "../principal/refused.ts";
-import { RETRY_SECONDS, RestError, type RestProblem } from "./problem.ts";
+import { RestError, type RestProblem } from "./problem.ts";
 
 type Row = readonly [status: number, code: RestProblem["code"], message: string];
 
@@ -40,11 +41,10 @@ const BASIC = 'Basic realm="content-service", charset="UTF-8"';
 
 export function restRefusal({ reason, more: { retryAfter, scheme } }: RefusedError): RestError {
   const [status, code, message] = REFUSALS[reason];
-  // Browsers ask their user for a password when they are told of Basic: only who has sent it is.
-  const isBasic = scheme === "Basic" || reason === "unreadable";
   const headers = {
-    ...(status === 401 && { "WWW-Authenticate": isBasic ? BASIC : challengeOf(code) }),
-    ...(status === 429 && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
+    // Browsers ask their user for a password when they are told of Basic: only who has sent it is.
+    ...(status === 401 && { "WWW-Authenticate": scheme === "Basic" ? BASIC : challengeOf(code) }),
+    ...((status === 429 || retryAfter !== undefined) && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
   };
   return new RestError({ status, code, message, headers });
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { bearerToken } from "./bearer.ts";
+import { hasFormOfKey } from "./secrets.ts";
 
 /** Everything that a request may be signed in with; "" counts as absent. */
 export type Credentials = {
@@ -10,8 +11,8 @@ export type Credentials = {
   readonly session: string | null;
   /** `apikey`, which is the header of the table interface, `X-API-Key`, and the parameter `api_key`. */
   readonly keys: readonly string[];
-  /** An Authorization that is neither Bearer nor Basic, or can't be read. */
-  readonly isUnreadable: boolean;
+  /** The scheme of an Authorization that can't be read, or is neither Bearer nor Basic. */
+  readonly unreadable: "Basic" | "other" | null;
 };
 
 export type BasicCredentials = { readonly username: string; readonly password: string };
@@ -26,9 +27,11 @@ export function readCredentials(headers: IncomingHttpHeaders, parameter: string 
     basic,
     session: headers.cookie ? sessionIn(headers.cookie) : null,
     keys: keysIn(headers, parameter),
-    isUnreadable: Boolean(authorization) && bearer === null && basic === null,
+    unreadable: authorization && bearer === null && basic === null ? schemeOf(authorization) : null,
   };
 }
+
+const schemeOf = (authorization: string) => (/^Basic(?: |$)/i.test(authorization) ? "Basic" : "other");
 
 const NO_KEYS: readonly string[] = [];
 
@@ -42,6 +45,27 @@ export function apiKeyIn(url = "/"): string | null {
   const at = url.indexOf("?");
   if (at < 0 || !url.includes("api_key", at)) return null;
   return new URLSearchParams(url.slice(at + 1)).get("api_key") || null;
+}
+
+/**
+ * Takes the key out of parameters that are filters or arguments, which one of this name may be too:
+ *
+ *   takeKey("id=eq.1&api_key=cs_user_…")  // { apiKey: "cs_user_…", search: "id=eq.1" }
+ *   takeKey("id=eq.1&api_key=eq.x")       // { apiKey: null, search: "id=eq.1&api_key=eq.x" }
+ * Two keys are none that is good, as in headers.
+ */
+export function takeKey(search: string): { readonly apiKey: string | null; readonly search: string } {
+  const pairs = search.split("&").map((pair) => ({ pair, key: keyIn(pair) }));
+  const keys = pairs.flatMap(({ key }) => (key === null ? [] : [key]));
+  const others = pairs.filter(({ key }) => key === null).map(({ pair }) => pair);
+  return { apiKey: keys.join(", ") || null, search: others.join("&") };
+}
+
+/** Null for another parameter, and for a value that has not the form of a key. */
+function keyIn(pair: string): string | null {
+  if (!pair.startsWith("api_key=")) return null;
+  const key = new URLSearchParams(pair).get("api_key")!;
+  return hasFormOfKey(key) ? key : null;
 }
 
 const SESSION = /(?:^|;)\s*SESSION=([^;]*)/;

@@ -2,6 +2,7 @@ import jwt from "jsonwebtoken";
 import type { Caller } from "../../db/caller.ts";
 import { type ClaimPath, claimAt } from "./claim-path.ts";
 import type { Key } from "./keys.ts";
+import { headerOf } from "./token-header.ts";
 import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
 
 export type ForeignTokenOptions = {
@@ -67,7 +68,7 @@ export class ForeignTokens implements Verifier {
         clockTolerance: CLOCK_TOLERANCE,
         ...(audience === "" ? null : { audience }),
       });
-      return typeof claims === "object" ? claims : null;
+      return typeof claims === "object" && !Array.isArray(claims) ? claims : null;
     } catch (error) {
       if (error instanceof jwt.TokenExpiredError) throw new TokenError("expired");
       return null;
@@ -80,15 +81,6 @@ export class ForeignTokens implements Verifier {
     if (role === undefined) return anonymousRole;
     if (typeof role !== "string" || !isRoleName(role)) throw new TokenError("invalid");
     return role;
-  }
-}
-
-/** Null for what is no token at all, on which jsonwebtoken may throw. */
-function headerOf(token: string): jwt.JwtHeader | null {
-  try {
-    return jwt.decode(token, { complete: true })?.header ?? null;
-  } catch {
-    return null;
   }
 }
 

@@ -61,6 +61,7 @@ type Jwk = {
   readonly crv?: unknown;
   readonly alg?: unknown;
   readonly use?: unknown;
+  readonly key_ops?: unknown;
   readonly kid?: unknown;
   readonly k?: unknown;
 };
@@ -76,6 +77,8 @@ const ALGORITHMS: Readonly<Record<string, readonly Algorithm[]>> = {
 
 const MIN_SECRET_BYTES = 32;
 const MIN_RSA_BITS = 2048;
+/** With one everybody could sign; two is no exponent of RSA. */
+const MIN_RSA_EXPONENT = 3n;
 
 /** Whether the text is a JSON Web Key or a set of them, and no secret in itself. */
 export function isJwk(text: string): boolean {
@@ -99,10 +102,13 @@ function readJwk(jwk: Jwk | null): Key | null {
   const kind = jwk?.kty === "EC" ? `EC ${jwk.crv}` : String(jwk?.kty);
   const algorithms = Object.hasOwn(ALGORITHMS, kind) ? ALGORITHMS[kind]! : [];
   const algorithm = jwk?.alg === undefined ? algorithms[0] : algorithms.find((name) => name === jwk.alg);
-  if (!jwk || algorithm === undefined || (jwk.use !== undefined && jwk.use !== "sig")) return null;
+  if (!jwk || algorithm === undefined || !isToVerify(jwk)) return null;
   const verify = jwk.kty === "oct" ? importSecret(jwk.k) : importPublicKey(jwk);
   return { algorithm, verify, kid: typeof jwk.kid === "string" ? jwk.kid : null };
 }
+
+const isToVerify = ({ use, key_ops: operations }: Jwk) =>
+  (use === undefined || use === "sig") && (!Array.isArray(operations) || operations.includes("verify"));
 
 function importSecret(k: unknown): KeyObject {
   const secret = Buffer.from(typeof k === "string" ? k : "", "base64url");
@@ -112,8 +118,10 @@ function importSecret(k: unknown): KeyObject {
 
 function importPublicKey(jwk: Jwk): KeyObject {
   const key = parseKey(jwk);
-  if ((key.asymmetricKeyDetails?.modulusLength ?? MIN_RSA_BITS) < MIN_RSA_BITS) {
-    throw new Error(`must have at least ${MIN_RSA_BITS} bits in each RSA key`);
+  const { modulusLength = MIN_RSA_BITS, publicExponent = MIN_RSA_EXPONENT } = key.asymmetricKeyDetails ?? {};
+  if (modulusLength < MIN_RSA_BITS) throw new Error(`must have at least ${MIN_RSA_BITS} bits in each RSA key`);
+  if (publicExponent < MIN_RSA_EXPONENT) {
+    throw new Error(`must have an exponent of at least ${MIN_RSA_EXPONENT} in each RSA key`);
   }
   return key;
 }

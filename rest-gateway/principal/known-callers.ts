@@ -1,5 +1,5 @@
 import type { Caller } from "../../db/caller.ts";
-import type { AccountState } from "../auth/store.ts";
+import type { AccountState } from "./account.ts";
 import type { Credentials } from "./credentials.ts";
 import type { PrincipalOptions } from "./principals.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
@@ -40,8 +40,10 @@ export class KnownCallers {
   }
 
   #nameOfKey(token: string): string | null {
-    const key = this.#options.signedIn?.keys.lastOf(hexHashOf(token));
-    if (!key || key.account?.isDisabled || key.kind === "anon") return null;
+    const { signedIn } = this.#options;
+    const key = signedIn?.keys.lastOf(hexHashOf(token));
+    if (!signedIn || !key || key.account?.isDisabled || key.kind === "anon") return null;
+    if (key.expiresAt !== null && Date.parse(key.expiresAt) <= signedIn.clock()) return null;
     return key.account ? userName(key.account.id) : `key ${key.id}`;
   }
 }
@@ -53,5 +55,5 @@ export const isAnybody = ({ role, claims }: Caller, anonymousRole: string): bool
   role === anonymousRole && claims.sub === undefined;
 
 /** Whether a token is of the account as it is now. */
-export const agrees = ({ role, claims: { epoch = 0 } }: Caller, state: AccountState): boolean =>
-  state.epoch === epoch && state.role === role;
+export const agrees = ({ role, claims: { epoch = 0, sid } }: Caller, state: AccountState): boolean =>
+  state.epoch === epoch && state.role === role && !state.revoked.has(sid as string);

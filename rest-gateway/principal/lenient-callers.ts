@@ -1,13 +1,14 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { type Caller, nobody } from "../../db/caller.ts";
 import { ApiError, type Code } from "../../db/errors.ts";
-import { restRefusal } from "../conventions/refused.ts";
 import { apiKeyIn } from "./credentials.ts";
 import { type RefusalReason, RefusedError } from "./refused.ts";
 import { RequestCallers, type RequestCallersOptions } from "./request-callers.ts";
 
 export type LenientCallersOptions = Omit<RequestCallersOptions, "needsKey" | "refusal"> & {
   readonly anonymousRole: string;
+  /** What is told to those whose request is refused. */
+  tellingOf(error: RefusedError): { readonly status: number; readonly message: string };
 };
 
 /** What is not about a credential that is missing or bad: the request is refused as on every other interface. */
@@ -24,10 +25,12 @@ const REFUSED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
 export class LenientCallers {
   readonly #callers: RequestCallers;
   readonly #anonymousRole: string;
+  readonly #tellingOf: LenientCallersOptions["tellingOf"];
 
-  constructor({ anonymousRole, ...options }: LenientCallersOptions) {
+  constructor({ anonymousRole, tellingOf, ...options }: LenientCallersOptions) {
     this.#callers = new RequestCallers({ ...options, needsKey: false, refusal: (error) => error });
     this.#anonymousRole = anonymousRole;
+    this.#tellingOf = tellingOf;
   }
 
   /** Throws, or rejects with, ApiError. */
@@ -61,9 +64,15 @@ export class LenientCallers {
 
   #nobody(error: unknown): Caller {
     if (!(error instanceof RefusedError)) throw error;
-    if (REFUSED.has(error.reason)) throw asApiError(error);
+    if (REFUSED.has(error.reason)) throw this.#asApiError(error);
     const isExpired = error.reason === "expired token" || error.reason === "expired key";
     return nobody(this.#anonymousRole, isExpired ? "expired" : "invalid");
+  }
+
+  #asApiError(error: RefusedError): ApiError {
+    const { status, message } = this.#tellingOf(error);
+    const { retryAfter } = error.more;
+    return new ApiError({ status, code: CODES[status]!, message, ...(retryAfter !== undefined && { retryAfter }) });
   }
 }
 
@@ -75,9 +84,3 @@ const CODES: Readonly<Record<number, Code>> = {
   429: "RATE_LIMITED",
   503: "INTERNAL_ERROR",
 };
-
-function asApiError(error: RefusedError): ApiError {
-  const { status, message } = restRefusal(error).problem;
-  const { retryAfter } = error.more;
-  return new ApiError({ status, code: CODES[status]!, message, ...(retryAfter !== undefined && { retryAfter }) });
-}

@@ -1,6 +1,5 @@
 import { type Caller, nobody } from "../../db/caller.ts";
-import type { AccountState, FoundKey, Session } from "../auth/store.ts";
-import { callerOfAccount } from "./account-caller.ts";
+import { type AccountState, callerOfAccount, type FoundKey, type Session } from "./account.ts";
 import type { BasicSignIns } from "./basic-sign-ins.ts";
 import type { BasicCredentials, Credentials } from "./credentials.ts";
 import { agrees, isAnybody, KnownCallers } from "./known-callers.ts";
@@ -72,7 +71,8 @@ export class Principals {
 
   /** Throws, or rejects with, RefusedError. What is known already is given at once, and not as a promise. */
   resolve(credentials: Credentials, circumstances: Circumstances): Caller | Promise<Caller> {
-    if (credentials.isUnreadable) throw new RefusedError("unreadable");
+    const { unreadable } = credentials;
+    if (unreadable !== null) throw new RefusedError("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
     const found = this.#each(credentials, circumstances);
     const isAtHand = found.every((caller) => !(caller instanceof Promise));
     if (isAtHand) return this.#agree(found as readonly Caller[], credentials, circumstances);

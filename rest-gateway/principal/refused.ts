@@ -40,9 +40,9 @@ export class RefusedError extends Error {
 }
 
 export type RefusalDetail = {
-  /** Seconds, of "too many attempts". */
+  /** Seconds, of "too many attempts" and "busy". */
   readonly retryAfter?: number;
-  /** That of the header, of "wrong password". */
+  /** That of the header, of "wrong password" and "unreadable". */
   readonly scheme?: "Basic";
   /** Whose second factor is needed. */
   readonly account?: { readonly id: string; readonly epoch: number };

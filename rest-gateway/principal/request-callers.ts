@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { AddressReader } from "../../http/address.ts";
-import { csrfTokenIn } from "../auth/csrf.ts";
 import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
+import { csrfTokenIn } from "./csrf.ts";
 import type { Circumstances, Principals } from "./principals.ts";
 import { RefusedError } from "./refused.ts";
 

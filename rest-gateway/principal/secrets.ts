@@ -8,6 +8,12 @@ const SECRET_BYTES = 32;
 
 export const isOpaqueKey = (text: string): boolean => text.startsWith("cs_") && OPAQUE_KEY.test(text);
 
+/** `eyJ….….…`: a key that is signed. */
+const SIGNED_KEY = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/;
+
+/** Whether the text looks like a key, be it a good one or not. */
+export const hasFormOfKey = (text: string): boolean => isOpaqueKey(text) || SIGNED_KEY.test(text);
+
 /** Secrets are long and random: a fast hash is enough for them. */
 export const hashOf = (secret: string): Buffer => hash("sha256", secret, "buffer");
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import jwt from "jsonwebtoken";
 import type { Caller } from "../../db/caller.ts";
 import { type Key, rsaKey, type SigningKey, secretKey } from "./keys.ts";
+import { headerOf } from "./token-header.ts";
 import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
 
 /** Claims of one of our tokens. `permissions` are the application's own words. */
@@ -13,6 +14,8 @@ type Claims = {
   readonly type?: "access";
   /** That of the account when the token was issued; 0 where there is none. */
   readonly epoch?: number;
+  /** The id of the family of tokens: all that came of one sign-in. */
+  readonly sid?: string;
   /** Seconds since 1970. */
   readonly exp: number;
   readonly [claim: string]: unknown;
@@ -27,6 +30,12 @@ export type TokenUser = {
   readonly epoch?: number;
 };
 
+/** What a pair has in common with those that came before it. */
+export type TokenFamily = {
+  readonly family?: string;
+  readonly refreshToken: string;
+};
+
 export type TokenPair = {
   readonly accessToken: string;
   readonly refreshToken: string;
@@ -34,6 +43,9 @@ export type TokenPair = {
   readonly expiresIn: number;
   readonly tokenType: "Bearer";
 };
+
+/** Of which account, and of which epoch of it. */
+export type Challenge = { readonly id: string; readonly userId: string; readonly epoch: number };
 
 export const ACCESS_SECONDS = 3600;
 export const REFRESH_SECONDS = 7 * 24 * 3600;
@@ -78,10 +90,11 @@ export class Tokens implements Verifier {
     this.#anonymousRole = anonymousRole;
   }
 
-  /** `refreshToken` is a new one, unless it was issued before. */
-  issuePair(user: TokenUser, refreshToken = this.issueRefresh(user.id)): TokenPair {
+  /** Those of no family can be revoked with the user alone. */
+  issuePair(user: TokenUser, of: TokenFamily = { refreshToken: this.issueRefresh(user.id) }): TokenPair {
     const { name, role, permissions, epoch = 0 } = user;
-    const claims = { name, role, permissions, epoch };
+    const { family: sid, refreshToken } = of;
+    const claims = { name, role, permissions, epoch, sid };
     return {
       accessToken: this.#sign({ ...claims, type: "access" }, ACCESS_SECONDS, user.id),
       refreshToken,
@@ -100,10 +113,10 @@ export class Tokens implements Verifier {
     return this.#sign({ type: "challenge", epoch }, CHALLENGE_SECONDS, id);
   }
 
-  /** Whose challenge it is, and of which epoch. Throws TokenError. */
-  verifyChallenge(token: string): { readonly userId: string; readonly epoch: number } {
-    const { sub, epoch } = this.#claimsOf(token, "challenge");
-    return { userId: String(sub), epoch: Number(epoch) };
+  /** Throws TokenError. */
+  verifyChallenge(token: string): Challenge {
+    const { sub, epoch, jti } = this.#claimsOf(token, "challenge");
+    return { id: String(jti), userId: String(sub), epoch: Number(epoch) };
   }
 
   /**
@@ -178,8 +191,8 @@ export class Tokens implements Verifier {
 
   /** One algorithm for each key; what else the header says does not count. */
   #verify(token: string): unknown {
-    const kid = jwt.decode(token, { complete: true })?.header.kid;
-    const key = this.#keys.get(kid);
+    const header = headerOf(token);
+    const key = header && this.#keys.get(header.kid);
     if (!key) throw new TokenError("invalid");
     try {
       return jwt.verify(token, key.verify, {

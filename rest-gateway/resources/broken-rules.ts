@@ -1,14 +1,14 @@
-import type { Identity } from "../../db/caller.ts";
 import type { Constraint } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import type { Statement, Transactions } from "../../db/transaction.ts";
-import type { Fault } from "../conventions/problem.ts";
+import type { Statement } from "../../db/transaction.ts";
+import { type Fault, faultOfRecord } from "../conventions/problem.ts";
 import { finish, type Sql, sql } from "../sql.ts";
 import { MAX_FAULTS } from "./parse/record.ts";
-import type { Operation, ResourceRequest } from "./request.ts";
+import type { Attempt } from "./refusal.ts";
+import { nameIn, type Operation, type ResourceRequest } from "./request.ts";
 import type { Resource } from "./resource.ts";
-import { statementOf } from "./runner.ts";
 import { inputOf } from "./write/insert.ts";
+import { statementOf } from "./write/statement.ts";
 
 const CHECK_VIOLATION = "23514";
 
@@ -23,10 +23,8 @@ type Input = Extract<Operation, { kind: "create" | "update" }>;
  */
 export async function brokenRules(
   error: unknown,
-  request: ResourceRequest,
+  { request, identity, transactions }: Attempt,
   constraints: ReadonlyMap<string, Constraint>,
-  transactions: Transactions,
-  identity: Identity,
 ): Promise<readonly Fault[]> {
   const { operation, resource, values } = request;
   if ((error as DatabaseErrorLike).code !== CHECK_VIOLATION) return [];
@@ -36,25 +34,23 @@ export async function brokenRules(
   const [result] = await transactions.run(identity, [askFor(rules, resource, operation, values)]);
   const broken: readonly (readonly number[])[] = JSON.parse(result!.rows[0]![0]!.toString());
   const faults = broken.flatMap((places, i) =>
-    places.flatMap((place) => faultsOf(rules[place]!, isMany(operation) ? `[${i}]` : null)),
+    places.flatMap((place) => faultsOf(rules[place]!, isMany(operation) ? i : null)),
   );
   return faults.slice(0, MAX_FAULTS);
 }
 
 const isMany = (input: Input) => input.kind === "create" && input.isMany;
 
-/** `record` is the place of one among several: `[3]`. */
-const faultsOf = ({ fields, message }: Rule, record: string | null): readonly Fault[] =>
-  fields.map((field) =>
-    record === null ? { field, message } : { field: `${record}.${field}`, message: `${record}: ${message}` },
-  );
+/** `record` is the place of one among several. */
+const faultsOf = ({ fields, message }: Rule, record: number | null): readonly Fault[] =>
+  fields.map((field) => (record === null ? { field, message } : faultOfRecord(record, message, field)));
 
 function rulesOf(
   { resource, style }: ResourceRequest,
   { fields }: Input,
   constraints: ReadonlyMap<string, Constraint>,
 ): Rule[] {
-  const names = new Map(fields.map((field) => [field.column.name, style.isCamel ? field.camelName : field.name]));
+  const names = new Map(fields.map((field) => [field.column.name, nameIn(field, style)]));
   const { schema, name } = resource.table;
   return [...constraints].flatMap(([key, { check, columns, message }]) => {
     const isAsked =

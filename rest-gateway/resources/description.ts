@@ -35,7 +35,10 @@ export type Description = {
   readonly collections: Readonly<Record<string, CollectionDescription>>;
   /** What else can be done with one: `POST /articles/{id}/publish`. */
   readonly actions: Readonly<Record<string, ActionDescription>>;
-  /** What goes too with `DELETE ?cascade=true`, in this order; without it what refers to a row keeps it. */
+  /**
+   * What goes too with `DELETE ?cascade=true`, in this order; without it what refers to a row keeps it. The row is locked
+   * first, which takes the right to update some column of it.
+   */
   readonly cascade: readonly Reference[];
   /** The role of PUT, PATCH and DELETE without credentials; null where they need some. */
   readonly editor: string | null;
@@ -54,10 +57,10 @@ export type FieldDescription = {
 
 export type SortTerm = { readonly field: string; readonly direction: "asc" | "desc" };
 
-/** `?status=DRAFT`; `has` is for lists: `?tag=sql`. */
+/** `?status=DRAFT`; `has` is for lists: `?tag=sql`. `alike` is for texts, and heeds no case. */
 export type FilterDescription = {
   readonly field: string;
-  readonly operator: "is" | "has" | "from" | "before";
+  readonly operator: "is" | "alike" | "has" | "from" | "before";
   readonly about: string;
 };
 

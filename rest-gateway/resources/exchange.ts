@@ -2,11 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { Head } from "../../http/head.ts";
 import type { Header } from "../conventions/answer.ts";
+import type { Lifecycle } from "../conventions/lifecycle.ts";
 import type { ErrorDialect } from "../conventions/problem.ts";
-import type { Lifecycle } from "./lifecycle.ts";
+import type { Chosen } from "../conventions/version.ts";
+import { appliedPreferences } from "./answer/applied-preferences.ts";
 import type { Address } from "./parse/address.ts";
 import type { Preferences } from "./parse/preferences.ts";
-import type { Chosen } from "./parse/version.ts";
 import type { ResourceRequest, Style } from "./request.ts";
 
 /** One request on its way; what is learned of it is kept for the answer, and for the answer to its failure. */
@@ -36,10 +37,12 @@ export function errorDialect({ dialects }: Preferences): ErrorDialect {
 }
 
 /** Headers of every answer to the request, whether it fails or not. */
-export function headersOf({ chosen, address, preferences }: Exchange, lifecycle: Lifecycle): Header[] {
+export function headersOf(exchange: Exchange, lifecycle: Lifecycle, isProblem: boolean): Header[] {
+  const { chosen, address } = exchange;
   const headers: Header[] = [];
   if (chosen) headers.push(["X-API-Version", String(chosen.version)]);
-  if (preferences.applied !== "") headers.push(["Preference-Applied", preferences.applied]);
+  const applied = appliedPreferences(exchange, isProblem);
+  if (applied !== "") headers.push(["Preference-Applied", applied]);
   if (chosen && address && lifecycle.isDeprecated(chosen.version)) {
     headers.push(...lifecycle.headers(address.path.slice(address.prefix.length)));
   }

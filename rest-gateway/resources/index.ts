@@ -1,29 +1,32 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Caller, type RequestContext, requestCookies, requestHeaders } from "../../db/caller.ts";
+import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
+import { contextOf } from "../../http/request-context.ts";
 import { answerOf, type RestAnswer } from "../conventions/answer.ts";
-import { newUserOf, type Register, readingOf } from "./accounts.ts";
+import type { Endpoint } from "../conventions/endpoint.ts";
+import type { Lifecycle } from "../conventions/lifecycle.ts";
+import { Parameters } from "../conventions/parameters.ts";
+import { methodNotAllowed, nothingHere } from "../conventions/problems.ts";
+import { chooseVersion } from "../conventions/version.ts";
+import type { AcceptsTasks } from "../tasks/performer.ts";
+import { type Register, registerNew } from "./accounts.ts";
 import { answer, locationOf } from "./answer/answer.ts";
 import { withDeprecation } from "./answer/deprecation.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
 import { sendAnswer, sendProblem } from "./answer/send.ts";
 import type { CurrentResources } from "./current.ts";
-import type { Endpoint } from "./endpoint.ts";
 import { type Exchange, errorDialect, headersOf, styleOf } from "./exchange.ts";
-import type { Lifecycle } from "./lifecycle.ts";
 import { type Address, decodeSegments, firstSegment, isVersioned, parseAddress } from "./parse/address.ts";
-import { Parameters } from "./parse/parameters.ts";
 import { type PreferenceParser, refuseUnknown } from "./parse/preferences.ts";
 import { type ParseLimits, parseRequest } from "./parse/request.ts";
 import { methodsOf, parseRoute, type Route } from "./parse/route.ts";
-import { chooseVersion } from "./parse/version.ts";
-import { accountsOff, methodNotAllowed, nothingHere } from "./problem.ts";
+import { accountsOff } from "./problem.ts";
 import { Runner } from "./runner.ts";
-import { type AcceptsTasks, isWork, workOf } from "./work.ts";
+import { isWork, workOf } from "./work.ts";
 
 export type ResourceOptions = {
   readonly resources: CurrentResources;
@@ -53,7 +56,9 @@ type Arrived = {
   readonly body: Buffer | null;
 };
 
-const HAS_BODY = new Set(["POST", "PUT", "PATCH"]);
+/** Whether a body says anything: one that comes with DELETE or an action is passed over. */
+const hasBody = (method: string, { kind }: Route): boolean =>
+  kind !== "action" && (method === "POST" || method === "PUT" || method === "PATCH");
 
 /** `/users`, `/articles`, `/comments` and all that has a description: credential → parse → write → run → answer. */
 export class ResourceInterface {
@@ -91,7 +96,7 @@ export class ResourceInterface {
       const answered = await this.#answer(exchange);
       const { contentType, version } = exchange.chosen!;
       const told = lifecycle.isDeprecated(version) ? withDeprecation(answered, lifecycle.block) : answered;
-      sendAnswer(exchange, told, headersOf(exchange, lifecycle), contentType);
+      sendAnswer(exchange, told, headersOf(exchange, lifecycle, false), contentType);
     } catch (error) {
       this.#fail(error, exchange);
     }
@@ -118,7 +123,7 @@ export class ResourceInterface {
     exchange.caller = caller;
     if (route) return this.#serve(exchange, address, route, parameters);
     const { version, prefix } = styleOf(exchange.chosen, address, exchange.preferences);
-    const request = contextOf(exchange.request, address);
+    const request = contextOf(exchange.request, address.path);
     const search = new URLSearchParams(address.search);
     return endpoint!.answer({ method, segments, search, caller, request, version, prefix });
   }
@@ -126,7 +131,7 @@ export class ResourceInterface {
   async #serve(exchange: Exchange, address: Address, route: Route, parameters: Parameters): Promise<RestAnswer> {
     const { limits, catalog, resources } = this.#options;
     const { request, response } = exchange;
-    const body = HAS_BODY.has(request.method!) ? await readBytes(request, limits.size) : null;
+    const body = hasBody(request.method!, route) ? await readBytes(request, limits.size) : null;
     try {
       return await this.#perform(exchange, { address, route, parameters, body });
     } catch (error) {
@@ -146,7 +151,7 @@ export class ResourceInterface {
     const isAsync = tasks !== null && preferences.respondsAsync;
     const { request, account } = parseRequest({ ...incoming, isExport: isAsync && method === "GET" }, limits);
     exchange.parsed = request;
-    const context = contextOf(sent, address);
+    const context = contextOf(sent, address.path);
     if (isAsync && isWork(request)) return tasks.accept(workOf(exchange, body), style.prefix);
 
     const identity = this.#runner.identity(request, exchange.caller!, context);
@@ -155,11 +160,8 @@ export class ResourceInterface {
     if (account === null || register === null) {
       return answer(request, await this.#runner.run(request, identity, signal), address, parameters);
     }
-    const id = await register(newUserOf(request, account), account.password, sent).catch(async (error) => {
-      throw await this.#runner.explained(error, request, identity);
-    });
+    const { id, reading } = await registerNew({ request, account, identity, sent }, register, this.#runner);
     exchange.isWritten = true;
-    const reading = readingOf(request, id);
     const made = answer(reading, await this.#runner.run(reading, identity, signal), address, parameters);
     return { ...made, status: 201, headers: [["Location", locationOf(request, id)]] };
   }
@@ -167,19 +169,11 @@ export class ResourceInterface {
   #fail(error: unknown, exchange: Exchange): void {
     if (exchange.response.destroyed) return;
     const { catalog, anonymousRole, lifecycle, onInternalError } = this.#options;
-    const { constraints, constraintMessages } = catalog.current;
     const { parsed: request, caller, head } = exchange;
     const isAnonymous = caller === null || caller.role === anonymousRole;
-    const problem = restProblem(error, { request, isAnonymous, constraints, constraintMessages });
+    const problem = restProblem(error, { request, isAnonymous, catalog: catalog.current });
     if (!problem) onInternalError(error, head.requestId);
-    const headers = headersOf(exchange, lifecycle);
+    const headers = headersOf(exchange, lifecycle, true);
     sendProblem(exchange, problem ?? internalProblem(), headers, errorDialect(exchange.preferences));
   }
 }
-
-const contextOf = ({ method = "GET", headers }: IncomingMessage, { path }: Address): RequestContext => ({
-  method,
-  path,
-  headers: requestHeaders(headers),
-  cookies: requestCookies(headers.cookie),
-});

@@ -1,19 +1,23 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { Identity } from "../../db/identity.ts";
+import type { Lifecycle } from "../conventions/lifecycle.ts";
+import { Parameters } from "../conventions/parameters.ts";
 import { problemBody } from "../conventions/problem.ts";
-import type { KeptRequest, Performer, Step, Task, Work } from "../tasks/performer.ts";
+import { chooseVersion } from "../conventions/version.ts";
+import type { CallerTransactions, KeptRequest, Performer, Task, Told, Work } from "../tasks/performer.ts";
 import { restProblem } from "./answer/problem.ts";
 import type { CurrentResources } from "./current.ts";
 import { errorDialect, styleOf } from "./exchange.ts";
-import type { Lifecycle } from "./lifecycle.ts";
 import { decodeSegments, parseAddress } from "./parse/address.ts";
-import { Parameters } from "./parse/parameters.ts";
 import type { PreferenceParser } from "./parse/preferences.ts";
 import { type ParseLimits, parseRequest } from "./parse/request.ts";
 import { parseRoute } from "./parse/route.ts";
-import { chooseVersion } from "./parse/version.ts";
+import { explained } from "./refusal.ts";
 import type { ResourceRequest } from "./request.ts";
-import { statementOf } from "./runner.ts";
-import { writeWork } from "./write/work.ts";
+import { SETTINGS } from "./runner.ts";
+import { exportSteps, importSteps } from "./steps.ts";
+import { type Of, statementOf } from "./write/statement.ts";
+import { writeCount } from "./write/work.ts";
 
 export type PerformerOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
@@ -24,9 +28,6 @@ export type PerformerOptions = {
   readonly anonymousRole: string;
 };
 
-/** Records that one step makes, so that a client sees how far an import has come. */
-const RECORDS_OF_STEP = 500;
-
 /** Does later, as a task, what a request has asked for. */
 export class ResourcePerformer implements Performer {
   readonly #options: PerformerOptions;
@@ -35,18 +36,24 @@ export class ResourcePerformer implements Performer {
     this.#options = options;
   }
 
-  work({ id, caller, request: kept }: Task): Work {
-    const request = this.#parse(kept);
-    const context = { method: kept.method, path: kept.url.split("?", 1)[0]!, headers: "{}", cookies: "{}" };
-    const settings = { fixed: [["timezone", "UTC"]], given: [] } as const;
-    return { identity: { caller, request: context, settings }, steps: stepsOf(request, id) };
+  async work(task: Task, transactions: CallerTransactions): Promise<Work> {
+    const request = this.#parse(task.request);
+    const { operation } = request;
+    const identity = identityOf(task);
+    if (operation.kind === "create") return { identity, steps: importSteps(request, operation, task.id) };
+    if (operation.kind !== "list") throw new TypeError(`${operation.kind} is no work for a task`);
+    const count = await countOf(request, operation, identity, transactions);
+    return { identity, steps: exportSteps(request, operation, task.id, count) };
   }
 
-  problemOf(error: unknown, { id, caller, request: kept }: Task): ReturnType<Performer["problemOf"]> {
-    const { catalog, preferences, anonymousRole } = this.#options;
-    const { constraints, constraintMessages } = catalog.current;
-    const isAnonymous = caller.role === anonymousRole;
-    const problem = restProblem(error, { request: this.#tryParse(kept), isAnonymous, constraints, constraintMessages });
+  async problemOf(error: unknown, task: Task, transactions: CallerTransactions): Promise<Told | null> {
+    const { id, caller, request: kept } = task;
+    const { preferences, anonymousRole } = this.#options;
+    const catalog = this.#options.catalog.current;
+    const request = this.#tryParse(kept);
+    const attempt = request && { request, identity: identityOf(task), transactions };
+    const told = attempt ? await explained(error, attempt, catalog.constraints) : error;
+    const problem = restProblem(told, { request, isAnonymous: caller.role === anonymousRole, catalog });
     const dialect = errorDialect(preferences.parse(kept.headers.prefer));
     return problem && { status: problem.status, body: JSON.parse(problemBody(problem, id, dialect)) };
   }
@@ -80,17 +87,19 @@ export class ResourcePerformer implements Performer {
   }
 }
 
-/** An import goes in steps of some records, an export in one. */
-function stepsOf(request: ResourceRequest, id: string): Step[] {
-  const { operation, values } = request;
-  const written = writeWork(request, values.length);
-  if (operation.kind !== "create") return [{ statement: statementOf(written, [...values, id]), rows: 0 }];
-  const records: readonly unknown[] = JSON.parse(values[operation.body]!);
-  const steps: Step[] = [];
-  for (let first = 0; first < records.length; first += RECORDS_OF_STEP) {
-    const some = records.slice(first, first + RECORDS_OF_STEP);
-    const given = values.with(operation.body, JSON.stringify(some));
-    steps.push({ statement: statementOf(written, [...given, id]), rows: some.length });
-  }
-  return steps;
+const identityOf = ({ caller, request: { method, url } }: Task): Identity => ({
+  caller,
+  request: { method, path: url.split("?", 1)[0]!, headers: "{}", cookies: "{}" },
+  settings: SETTINGS,
+});
+
+/** How many records a list has now. */
+async function countOf(
+  request: ResourceRequest,
+  list: Of<"list">,
+  identity: Identity,
+  transactions: CallerTransactions,
+): Promise<number> {
+  const [result] = await transactions.run(identity, [statementOf(writeCount(request, list), request.values)]);
+  return Number(result!.rows[0]![0]!.toString());
 }

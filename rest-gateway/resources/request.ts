@@ -1,13 +1,21 @@
+import type { Paging } from "../conventions/paging.ts";
+import type { Version } from "../conventions/version.ts";
 import type { Collection, Filter, Relation, Resource, ResourceField } from "./resource.ts";
 
 /** How a client wants its answer to look. */
 export type Style = {
-  readonly version: 1 | 2;
+  readonly version: Version;
   /** Names of fields in camelCase. */
   readonly isCamel: boolean;
   /** What addresses of the answer begin with: `/api/v2`, or "". */
   readonly prefix: string;
 };
+
+/** The name of a field or a relation as the client spells it. */
+export const nameIn = (
+  { name, camelName }: { readonly name: string; readonly camelName: string },
+  { isCamel }: Pick<Style, "isCamel">,
+): string => (isCamel ? camelName : name);
 
 /** Fields of a record in the order of the answer; `links` is the block of addresses. */
 export type Selection = {
@@ -15,6 +23,9 @@ export type Selection = {
   readonly relations: readonly { readonly relation: Relation; readonly selection: Selection }[];
   readonly hasLinks: boolean;
 };
+
+/** Whether the record alone is told: then the version and the date of its row are those of the answer. */
+export const isOfOneRow = ({ relations }: Selection): boolean => relations.length === 0;
 
 /** The one record that an address names; `id` and those of parents are indexes of values. */
 export type Key = { readonly id: number; readonly parent: Parent | null };
@@ -26,18 +37,6 @@ export type Condition = { readonly filter: Filter /** Index in values. */; reado
 
 export type OrderTerm = { readonly field: ResourceField; readonly direction: "asc" | "desc" };
 
-/** Which part of a list, and in which form it is told. `page` of "envelope" counts from 1, of "page object" from 0. */
-export type Paging =
-  | { readonly form: "array" | "skip and limit"; readonly offset: number; readonly limit: number }
-  | {
-      readonly form: "envelope" | "page object";
-      readonly page: number;
-      readonly offset: number;
-      readonly limit: number;
-    }
-  /** Everything, for a task. */
-  | { readonly form: "export"; readonly offset: 0; readonly limit: null };
-
 /** What must hold for the row as it is, for a change to be made; indexes of values. */
 export type Preconditions = {
   /** The row's version is one of these: an array literal. */
@@ -48,6 +47,10 @@ export type Preconditions = {
   /** Nothing fulfils it: `If-None-Match: *`. */
   readonly isImpossible: boolean;
 };
+
+/** Whether anything must hold: `If-Match: *` asks for no more than that the row is there. */
+export const isConditional = ({ isOneOf, isNoneOf, unmodifiedSince, isImpossible }: Preconditions): boolean =>
+  isOneOf !== null || isNoneOf !== null || unmodifiedSince !== null || isImpossible;
 
 /** What is asked of a resource, looked up in its description. Values of the request stand in `values` of the request. */
 export type Operation =
@@ -78,7 +81,7 @@ export type Operation =
       readonly preconditions: Preconditions;
     }
   | { readonly kind: "delete"; readonly key: Key; readonly isCascading: boolean; readonly preconditions: Preconditions }
-  | { readonly kind: "act"; readonly key: Key; readonly action: string };
+  | { readonly kind: "act"; readonly key: Key; readonly action: string; readonly preconditions: Preconditions };
 
 export type ResourceRequest = {
   readonly resource: Resource;

@@ -1,4 +1,5 @@
 import { type Catalog, type Column, type Table, tableOf } from "../../db/catalog/catalog.ts";
+import { nothingHere } from "../conventions/problems.ts";
 import type {
   CollectionDescription,
   Description,
@@ -6,7 +7,7 @@ import type {
   RelationDescription,
   SortTerm,
 } from "./description.ts";
-import { nothingHere, outOfOrder } from "./problem.ts";
+import { outOfOrder } from "./problem.ts";
 
 /** A description together with what the database says of its table. */
 export type Resource = {
@@ -63,6 +64,8 @@ class Misfit extends Error {}
 
 /** Kinds of keys: text of them needs no escaping, neither in addresses nor in JSON. */
 const KEY_TYPES = new Set(["int2", "int4", "int8", "uuid"]);
+
+const TEXT_TYPES = new Set(["text", "varchar", "bpchar"]);
 
 /** Descriptions, looked up in the catalog. */
 export function resourcesOf(descriptions: readonly Description[], catalog: Catalog): Served {
@@ -157,6 +160,8 @@ function resourceOf(description: Description, table: Table, named: (name: string
         const found: Filter = { ...filter, name, field: field(filter.field) };
         if ((filter.operator === "has") !== found.field.column.shape.isArray)
           throw new Misfit(`the filter ${name} of ${description.name} must be "has" for a list, and for nothing else`);
+        if (filter.operator === "alike" && !TEXT_TYPES.has(found.field.column.shape.name))
+          throw new Misfit(`the filter ${name} of ${description.name} is "alike", which is for texts`);
         return [
           [name, found],
           [camelCase(name), found],

@@ -1,15 +1,15 @@
-import type { Caller, Identity, RequestContext } from "../../db/caller.ts";
-import type { Setting } from "../../db/catalog/catalog.ts";
+import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
-import type { CancelSignal, Result, Statement } from "../../db/transaction.ts";
+import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
+import type { CancelSignal, Result, RunOptions, Statement } from "../../db/transaction.ts";
 import { Shapes } from "../shapes.ts";
 import type { Written } from "../sql.ts";
-import { brokenRules } from "./broken-rules.ts";
-import { invalidBody } from "./problem.ts";
-import type { ResourceRequest } from "./request.ts";
+import { explained } from "./refusal.ts";
+import { isConditional, type ResourceRequest } from "./request.ts";
 import type { Resource } from "./resource.ts";
-import { RESULT, writeStatement } from "./write/statement.ts";
+import { answeringResult, statementOf, stateOf, writeStatements } from "./write/statement.ts";
 
 export type RunnerOptions = {
   readonly database: Pick<Database, "forRole">;
@@ -20,13 +20,13 @@ export type RunnerOptions = {
 };
 
 /** Timestamps are told in UTC, whatever the server's zone. */
-const SETTINGS: readonly Setting[] = [["timezone", "UTC"]];
+export const SETTINGS: TransactionSettings = { fixed: [["timezone", "UTC"]], given: [] };
 
-/** Turns requests into statements and runs them: one statement, one transaction, one round trip. */
+/** Turns requests into statements and runs them: one transaction, one round trip. */
 export class Runner {
   readonly #options: RunnerOptions;
   /** Of one shape of the resources: they change with the catalog. */
-  #statements = new WeakMap<Resource, Shapes<Written>>();
+  #statements = new WeakMap<Resource, Shapes<readonly Written[]>>();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -36,45 +36,49 @@ export class Runner {
     return {
       caller: this.#isEditor(request, caller) ? { ...caller, role: request.resource.description.editor! } : caller,
       request: context,
-      settings: { fixed: SETTINGS, given: [] },
+      settings: SETTINGS,
     };
   }
 
-  /** Rejects with the errors of the database; with RestError for a record that breaks rules of its table, all at once. */
+  /** Rejects with the errors of the database, explained. */
   async run(request: ResourceRequest, identity: Identity, signal: CancelSignal): Promise<Result> {
     const transactions = this.#options.database.forRole(identity.caller.role);
     const { kind } = request.operation;
     const isRead = kind === "list" || kind === "read";
+    const isolation = isolationOf(request);
     const ask = async () => {
-      const [result] = await transactions.run(identity, [this.#statement(request)], { takesAll: !isRead, signal });
-      return result!;
+      const results = await transactions.run(identity, this.#statementsOf(request), {
+        takesAll: !isRead,
+        signal,
+        isolation,
+      });
+      return answeringResult(results, request);
     };
     try {
-      const result = await ask();
+      const result = await ask().catch((error) => {
+        if (isOvertaken(error, request)) return null;
+        throw error;
+      });
       // Of a row that was changed or deleted while this waited for it the statement still sees the old one, and takes it for
       // forbidden. A second look tells.
-      return !isRead && isForbidden(result) ? await ask() : result;
+      return result === null || (!isRead && stateOf(result) === "forbidden") ? await ask() : result;
     } catch (error) {
       throw await this.explained(error, request, identity);
     }
   }
 
-  /** The error of a change that the database has refused: RestError with all that is wrong, if that are rules of the table. */
-  async explained(error: unknown, request: ResourceRequest, identity: Identity): Promise<unknown> {
+  /** The error of a change that the database has refused, with more than it says by itself. */
+  explained(error: unknown, request: ResourceRequest, identity: Identity): Promise<unknown> {
     const { database, catalog } = this.#options;
     const transactions = database.forRole(identity.caller.role);
-    const faults = await brokenRules(error, request, catalog.current.constraints, transactions, identity);
-    return faults.length > 0 ? invalidBody(faults, request.style.version) : error;
+    return explained(error, { request, identity, transactions }, catalog.current.constraints);
   }
 
-  #statement(request: ResourceRequest): Statement {
+  #statementsOf(request: ResourceRequest): Statement[] {
     const { resource, shape, values } = request;
-    const known = this.#statements.get(resource) ?? new Shapes<Written>(({ text }) => text.length);
+    const known = this.#statements.get(resource) ?? new Shapes<readonly Written[]>(lengthOf);
     this.#statements.set(resource, known);
-    return statementOf(
-      known.of(shape, () => writeStatement(request)),
-      values,
-    );
+    return known.of(shape, () => writeStatements(request)).map((written) => statementOf(written, values));
   }
 
   #isEditor({ resource, operation }: ResourceRequest, { role }: Caller): boolean {
@@ -84,11 +88,20 @@ export class Runner {
   }
 }
 
-const isForbidden = ({ rows }: Result): boolean => rows[0]?.[RESULT.state]?.toString() === "forbidden";
+/** The function of an action must not see another row than its preconditions did. */
+const isolationOf = ({ operation }: ResourceRequest): RunOptions["isolation"] =>
+  operation.kind === "act" && isConditional(operation.preconditions) ? "repeatable read" : null;
 
-/** Parameters of resources are all values of the request. */
-export const statementOf = ({ text, parameters }: Written, values: readonly string[]): Statement => ({
-  text,
-  values: parameters.map((parameter) => (parameter.kind === "value" ? values[parameter.index]! : null)),
-  binary: true,
-});
+const lengthOf = (statements: readonly Written[]) => statements.reduce((sum, { text }) => sum + text.length, 0);
+
+const SERIALIZATION_FAILURE = "40001";
+const DEADLOCK = "40P01";
+
+/**
+ * Somebody else has changed the row after the preconditions had seen it; or has locked a row that goes too, and waits for
+ * the one that it refers to.
+ */
+function isOvertaken({ code }: DatabaseErrorLike, request: ResourceRequest): boolean {
+  if (code === SERIALIZATION_FAILURE) return isolationOf(request) !== null;
+  return code === DEADLOCK && request.operation.kind === "delete" && request.operation.isCascading;
+}

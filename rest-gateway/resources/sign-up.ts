@@ -1,22 +1,23 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { nobody, requestHeaders } from "../../db/caller.ts";
+import { nobody } from "../../db/caller.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
+import { contextOf } from "../../http/request-context.ts";
+import { Parameters } from "../conventions/parameters.ts";
 import { RestError } from "../conventions/problem.ts";
-import { newUserOf, type Register, readingOf } from "./accounts.ts";
+import { type Register, registerNew } from "./accounts.ts";
 import { restProblem } from "./answer/problem.ts";
 import type { ResourceOptions } from "./index.ts";
-import { Parameters } from "./parse/parameters.ts";
 import { parseRequest } from "./parse/request.ts";
 import type { ResourceRequest } from "./request.ts";
 import { Runner, type RunnerOptions } from "./runner.ts";
 import { RESULT } from "./write/statement.ts";
 
-export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | "limits"> &
+export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | "limits" | "lifecycle"> &
   RunnerOptions & { readonly register: Register };
 
-/** Who has signed up, and how `GET /users/<id>` tells it. */
-export type SignedUp = { readonly id: string; readonly user: object };
+/** Who has signed up, where to read it, and how `GET /users/<id>` tells it. */
+export type SignedUp = { readonly id: string; readonly location: string; readonly user: object };
 
 const PATH = "/auth/register";
 const STYLE = { version: 1, isCamel: false, prefix: "" } as const;
@@ -33,18 +34,16 @@ export class SignUp {
 
   /** Rejects with RestError for all that is the client's fault. */
   async of(request: IncomingMessage, response: ServerResponse): Promise<SignedUp> {
-    const { limits, anonymousRole } = this.#options;
+    const { limits, anonymousRole, register, lifecycle } = this.#options;
     const { request: asked, account } = this.#parse(request, await readBytes(request, limits.size));
-    const context = { method: "POST", path: PATH, headers: requestHeaders(request.headers), cookies: "{}" };
+    const context = contextOf(request, PATH);
     const identity = this.#runner.identity(asked, nobody(anonymousRole), context);
     try {
-      const id = await this.#options
-        .register(newUserOf(asked, account), account.password, request)
-        .catch(async (error) => {
-          throw await this.#runner.explained(error, asked, identity);
-        });
-      const result = await this.#runner.run(readingOf(asked, id), identity, new ClientGone(response));
-      return { id, user: JSON.parse(result.rows[0]![RESULT.body]!.toString()) };
+      const newAccount = { request: asked, account, identity, sent: request };
+      const { id, reading } = await registerNew(newAccount, register, this.#runner);
+      const result = await this.#runner.run(reading, identity, new ClientGone(response));
+      const location = `${lifecycle.prefix}/users/${id}`;
+      return { id, location, user: JSON.parse(result.rows[0]![RESULT.body]!.toString()) };
     } catch (error) {
       throw this.#told(error, asked);
     }
@@ -62,8 +61,7 @@ export class SignUp {
   }
 
   #told(error: unknown, request: ResourceRequest): unknown {
-    const { constraints, constraintMessages } = this.#options.catalog.current;
-    const problem = restProblem(error, { request, isAnonymous: true, constraints, constraintMessages });
+    const problem = restProblem(error, { request, isAnonymous: true, catalog: this.#options.catalog.current });
     return problem === null ? error : new RestError(problem, { cause: error });
   }
 }

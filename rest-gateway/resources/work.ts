@@ -1,13 +1,7 @@
-import type { RestAnswer } from "../conventions/answer.ts";
+import { CREDENTIALS } from "../conventions/parameters.ts";
 import type { NewTask } from "../tasks/performer.ts";
 import type { Exchange } from "./exchange.ts";
-import { CREDENTIALS } from "./parse/parameters.ts";
 import type { ResourceRequest } from "./request.ts";
-
-export type AcceptsTasks = {
-  /** 202 with the task's id, state and estimate. */
-  accept(task: NewTask, prefix: string): Promise<RestAnswer>;
-};
 
 /** Whether a client may choose not to wait: for a list of new records, and for a whole collection. */
 export function isWork({ operation }: ResourceRequest): boolean {
@@ -24,7 +18,7 @@ export function workOf({ request, caller, parsed }: Exchange, body: Buffer | nul
   const operation = parsed!.operation;
   const rows = operation.kind === "create" ? (JSON.parse(parsed!.values[operation.body]!) as unknown[]).length : 0;
   return {
-    kind: "resource",
+    kind: operation.kind === "create" ? "import" : "export",
     caller: caller!,
     request: {
       method,

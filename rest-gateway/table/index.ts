@@ -1,12 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type Caller, type Identity, requestCookies, requestHeaders } from "../../db/caller.ts";
+import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
+import type { Identity } from "../../db/identity.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
+import { contextOf } from "../../http/request-context.ts";
+import type { AcceptsTasks } from "../tasks/performer.ts";
 import { type Address, addressOf, BASE } from "./address.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
@@ -20,7 +23,7 @@ import type { TableRequest } from "./request.ts";
 import { run, settingsFor } from "./run.ts";
 import { sendAnswer, sendTableProblem } from "./send.ts";
 import { Stopwatch } from "./stopwatch.ts";
-import { type AcceptsTasks, acceptTask, isWork, taskOf } from "./task.ts";
+import { acceptTask, isWork, taskOf } from "./task.ts";
 
 export type TableOptions = {
   readonly database: Pick<Database, "forRole">;
@@ -33,7 +36,8 @@ export type TableOptions = {
   readonly tasks: AcceptsTasks | null;
   /** Whether the header Server-Timing says where the time went. */
   readonly showsTiming: boolean;
-  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
+  /** `apiKey` is the parameter `api_key` where it is no filter. */
+  callerOf(request: IncomingMessage, apiKey: string | null): Caller | Promise<Caller>;
   /** What is at `/rest/v1/` and at other addresses that are no tables; null when there is nothing. */
   document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   onInternalError(error: unknown, requestId: string): void;
@@ -81,7 +85,7 @@ export class TableInterface {
     const { request, response, address, watch } = exchange;
     const { headers } = request;
     const method = request.method!;
-    const caller = await this.#options.callerOf(request);
+    const caller = await this.#options.callerOf(request, address.apiKey);
     exchange.caller = caller;
     const path = address.path.slice(BASE.length + 1);
     const document = this.#options.document(path, request, caller, catalog.current);
@@ -107,16 +111,11 @@ export class TableInterface {
     exchange.plan = prepared.plan;
     watch?.mark("plan");
     if (tasks && body && isWork(parsed, prepared, body)) {
-      return acceptTask(tasks, taskOf(request, caller, body), prepared);
+      return acceptTask(tasks, taskOf(request, address, caller, body), prepared);
     }
     const identity: Identity = {
       caller,
-      request: {
-        method: parsed.method,
-        path: address.path,
-        headers: requestHeaders(request.headers),
-        cookies: requestCookies(request.headers.cookie),
-      },
+      request: contextOf(request, address.path),
       settings: settingsFor(prepared, caller, catalog.current),
     };
     const ran = await run(database.forRole(caller.role), identity, prepared, parsed, {

@@ -1,7 +1,8 @@
-import { type Identity, requestHeaders } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { Identity } from "../../db/identity.ts";
 import type { Statement } from "../../db/transaction.ts";
+import { requestHeaders } from "../../http/request-context.ts";
 import type { KeptRequest, Performer, Step, Task, Work } from "../tasks/performer.ts";
 import { addressOf, BASE } from "./address.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";

@@ -1,3 +1,5 @@
+import type { RestProblem } from "../conventions/problem.ts";
+
 /** What a client of the table interface is told; the names of the body's fields are PostgREST's. */
 export type TableProblem = {
   readonly status: number;
@@ -11,6 +13,27 @@ export type TableProblem = {
   /** Headers of the answer besides the usual ones. */
   readonly headers?: Readonly<Record<string, string>>;
 };
+
+/** Codes of what the service itself refuses, by status. */
+export const SERVICE_CODES: Readonly<Record<number, string>> = {
+  401: "PGRST301",
+  403: "42501",
+  413: "PGRST102",
+  415: "PGRST102",
+  429: "PT429",
+  503: "PGRST000",
+  504: "PGRST003",
+};
+
+type Told = Pick<RestProblem, "status" | "message" | "headers">;
+
+/** A problem of the service in the words of this interface. */
+export const inOurWords = ({ status, message, headers }: Told): TableProblem => ({
+  status,
+  code: SERVICE_CODES[status] ?? "22000",
+  message,
+  ...(headers && { headers }),
+});
 
 /** A problem on its way to the edge of the table interface. */
 export class TableError extends Error {

@@ -6,6 +6,7 @@ import {
   badToken,
   disagreeingCredentials,
   expiredToken,
+  inOurWords,
   noApiKey,
   serviceKeyInBrowser,
   TableError,
@@ -25,13 +26,8 @@ const OWN_WORDS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
   "anonymous off": anonymousOff,
 };
 
-/** Codes of PostgREST for what it has no word for, by status. */
-const CODES: Readonly<Record<number, string>> = { 401: "PGRST301", 403: "42501", 429: "PT429", 503: "PGRST000" };
-
 /** What the table interface says to credentials that it does not take. */
 export function tableRefusal(error: RefusedError): TableError {
   const own = OWN_WORDS[error.reason];
-  if (own) return own();
-  const { status, message, headers } = restRefusal(error).problem;
-  return new TableError({ status, code: CODES[status]!, message, ...(headers && { headers }) });
+  return own ? own() : new TableError(inOurWords(restRefusal(error).problem));
 }

@@ -1,5 +1,6 @@
-import type { Caller, Identity, TransactionSettings } from "../../db/caller.ts";
+import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
+import type { Identity, TransactionSettings } from "../../db/identity.ts";
 import type { CancelSignal, Result, Statement, Transactions } from "../../db/transaction.ts";
 import type { Parameter, Written } from "../sql.ts";
 import { writeArray } from "./parse/array-literal.ts";
@@ -30,8 +31,9 @@ export async function run(
   if (query.estimate) statements.push(statementOf(query.estimate, request));
   if (before) statements.unshift(before);
   const takesAll = !isReadOnly(plan);
+  const calls = plan.kind === "call" || before !== null;
   const isolation = isolationFor(prepared, identity);
-  const options = { isolation, rollback: isRolledBack, takesAll, signal, onConnected };
+  const options = { isolation, rollback: isRolledBack, takesAll, calls, signal, onConnected };
   const results = await transactions.run(identity, statements, options);
   const first = before ? 1 : 0;
   return { main: results[first]!, estimate: results[first + 1] ?? null };

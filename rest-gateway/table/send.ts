@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { endWith } from "../../http/end.ts";
 import type { Head } from "../../http/head.ts";
+import { RETRY_SECONDS } from "../../http/retry.ts";
 import { varyOf } from "../../http/vary.ts";
+import type { Header } from "../conventions/answer.ts";
 import { isNotModified } from "../conventions/conditional.ts";
 import type { Answer } from "./answer/answer.ts";
-import type { Header } from "./answer/response-settings.ts";
 import { notModified, tagOf } from "./answer/tag.ts";
 import type { TableProblem } from "./problem.ts";
 import type { Stopwatch } from "./stopwatch.ts";
@@ -74,8 +75,6 @@ export function sendTableProblem({ request, response, head }: Destination, probl
   // What was not read of the body would stand in the way of the next request.
   if (!request.complete) request.resume();
 }
-
-const RETRY_SECONDS = "5";
 
 /** Codes that functions raise may hold anything; in a header they may not. */
 const tokenOf = (code: string) => code.replace(/[^\w!#$%&'*+.^`|~-]/g, "_");

@@ -1,22 +1,17 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { type Caller, requestHeaders } from "../../db/caller.ts";
+import type { Caller } from "../../db/caller.ts";
 import type { Statement } from "../../db/transaction.ts";
-import type { RestAnswer } from "../conventions/answer.ts";
+import { requestHeaders } from "../../http/request-context.ts";
 import { RestError } from "../conventions/problem.ts";
-import type { NewTask } from "../tasks/performer.ts";
+import type { AcceptsTasks, NewTask } from "../tasks/performer.ts";
+import { type Address, urlOf } from "./address.ts";
 import type { Answer } from "./answer/answer.ts";
 import { appliedPreferences } from "./answer/applied-preferences.ts";
-import { SERVICE_CODES } from "./answer/database-problem.ts";
 import type { Format } from "./plan/plan.ts";
 import type { Prepared } from "./prepare.ts";
-import { TableError } from "./problem.ts";
+import { inOurWords, TableError } from "./problem.ts";
 import type { TableRequest } from "./request.ts";
-
-export type AcceptsTasks = {
-  /** 202 with the task's id, state and estimate. */
-  accept(task: NewTask, prefix: string): Promise<RestAnswer>;
-};
 
 /** Whose bodies are JSON. */
 const KEEPABLE: ReadonlySet<Format["kind"]> = new Set(["array", "object", "geojson", "scalar"]);
@@ -30,15 +25,21 @@ export function isWork({ method, preferences }: TableRequest, { plan, isRolledBa
   return KEEPABLE.has(plan.format.kind) && plan.format.explain === null && !isRolledBack && isUtf8(body);
 }
 
-export function taskOf({ method = "", url = "", headers }: IncomingMessage, caller: Caller, body: Buffer): NewTask {
-  const request = { method, url, headers: JSON.parse(requestHeaders(headers)), body: body.toString() };
+export function taskOf(
+  { method = "", headers }: IncomingMessage,
+  address: Address,
+  caller: Caller,
+  body: Buffer,
+): NewTask {
+  const kept = JSON.parse(requestHeaders(headers));
+  const request = { method, url: urlOf(address), headers: kept, body: body.toString() };
   return { kind: "function", caller, request, rows: 0 };
 }
 
 /** The answer to a request that is a task now; too many tasks are told in the words of this interface. */
 export async function acceptTask(tasks: AcceptsTasks, task: NewTask, prepared: Prepared): Promise<Answer> {
   const { status, headers, body } = await tasks.accept(task, "").catch((error) => {
-    throw error instanceof RestError ? inOurWords(error) : error;
+    throw error instanceof RestError ? new TableError(inOurWords(error.problem), { cause: error }) : error;
   });
   const applied = [appliedPreferences(prepared), "respond-async"].filter((text) => text !== "").join(", ");
   const others = headers.filter(([name]) => name !== APPLIED);
@@ -47,11 +48,6 @@ export async function acceptTask(tasks: AcceptsTasks, task: NewTask, prepared: P
 
 const APPLIED = "Preference-Applied";
 const JSON_TYPE = ["Content-Type", "application/json; charset=utf-8"] as const;
-
-function inOurWords(error: RestError): TableError {
-  const { status, message, headers = {} } = error.problem;
-  return new TableError({ status, code: SERVICE_CODES[status]!, message, headers }, { cause: error });
-}
 
 /** The same call, whose body becomes the result of a task. What the statement checks by the number of rows, it still does. */
 export function keepingResult({ text, values }: Statement, taskId: string): Statement {

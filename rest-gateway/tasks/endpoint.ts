@@ -1,16 +1,16 @@
-import type { Identity } from "../../db/caller.ts";
+import type { Identity } from "../../db/identity.ts";
 import { answerOf, type RestAnswer } from "../conventions/answer.ts";
 import { contentTag } from "../conventions/conditional.ts";
-import { answerList } from "../resources/answer/list.ts";
-import type { Asked, Endpoint } from "../resources/endpoint.ts";
-import { parsePaging } from "../resources/parse/paging.ts";
-import { Parameters } from "../resources/parse/parameters.ts";
-import { badParameter, loginRequired, nothingHere } from "../resources/problem.ts";
-import { hasEnded as alreadyEnded, noSuchTask, notATaskId } from "./problem.ts";
+import type { Asked, Endpoint } from "../conventions/endpoint.ts";
+import { answerList } from "../conventions/list.ts";
+import { parsePaging } from "../conventions/paging.ts";
+import { Parameters } from "../conventions/parameters.ts";
+import { badParameter, loginRequired, nothingHere } from "../conventions/problems.ts";
+import { isUuid } from "../parse/uuid.ts";
+import { alreadyEnded, noSuchTask, notATaskId } from "./problem.ts";
 import { hasEnded, type TaskFacts, taskBody, taskOf } from "./representation.ts";
 import type { TaskStore } from "./store.ts";
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
 export const PAGE_SIZE = 20;
 const LIST_PARAMETERS = ["page", "limit", "status"];
@@ -39,21 +39,15 @@ export class TaskEndpoint implements Endpoint {
     const identity = { caller, request };
     const parameters = new Parameters(search.toString());
     if (id === undefined) return this.#list(asked, parameters, identity);
-    parameters.allowOnly(
-      () => false,
-      () => [],
-    );
-    if (!UUID.test(id)) throw notATaskId(id);
+    parameters.allowOnly([]);
+    if (!isUuid(id)) throw notATaskId(id);
     if (action === undefined) return this.#read(id, identity, prefix);
     if (action === "cancel") return this.#cancel(id, identity, prefix);
     throw nothingHere();
   }
 
   async #list({ prefix }: Asked, parameters: Parameters, identity: Identity): Promise<RestAnswer> {
-    parameters.allowOnly(
-      (name) => LIST_PARAMETERS.includes(name),
-      () => LIST_PARAMETERS,
-    );
+    parameters.allowOnly(LIST_PARAMETERS);
     const status = parameters.get("status");
     if (status !== null && !STATUSES.includes(status)) {
       throw badParameter("status", `status must be one of ${STATUSES.join(", ")}`);
@@ -75,19 +69,19 @@ export class TaskEndpoint implements Endpoint {
   async #read(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
     const found = await this.#store.find(id, identity);
     if (!found) throw noSuchTask();
-    return answerTask(found.facts, found.result, prefix);
+    return answerTask(found.facts, found.parts, prefix);
   }
 
   async #cancel(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
     const found = await this.#store.cancel(id, identity);
     if (!found) throw noSuchTask();
     if (!found.wasCancelled) throw alreadyEnded(found.facts.status);
-    return answerTask(found.facts, null, prefix);
+    return answerTask(found.facts, [], prefix);
   }
 }
 
-function answerTask(facts: TaskFacts, result: Buffer | null, prefix: string): RestAnswer {
-  const body = taskBody(facts, result, prefix);
+function answerTask(facts: TaskFacts, parts: readonly Buffer[], prefix: string): RestAnswer {
+  const body = taskBody(facts, parts, prefix);
   const answer = answerOf(200, body, hasEnded(facts) ? [] : [["Retry-After", RETRY_SECONDS]]);
   return { ...answer, etag: contentTag(body) };
 }

@@ -5,10 +5,11 @@ import { queuePool } from "../../db/cluster/queue.ts";
 import type { Database } from "../../db/database.ts";
 import { Transactions } from "../../db/transaction.ts";
 import { answerOf, type RestAnswer } from "../conventions/answer.ts";
-import type { Endpoint } from "../resources/endpoint.ts";
+import type { Endpoint } from "../conventions/endpoint.ts";
+import { type LifecycleOptions, prefixOf } from "../conventions/lifecycle.ts";
 import { TaskEndpoint } from "./endpoint.ts";
 import { Ledger } from "./ledger.ts";
-import type { NewTask, Performer, TaskKind } from "./performer.ts";
+import { KINDS, type NewTask, type Performer, type TaskKind } from "./performer.ts";
 import { Presence } from "./presence.ts";
 import { tooManyTasks } from "./problem.ts";
 import { acceptedBody, addressOf } from "./representation.ts";
@@ -29,6 +30,7 @@ export type TaskSettings = {
   readonly poolTimeout: number;
   readonly maxPrepared: number;
   readonly drainTimeout: number;
+  readonly v1Status: LifecycleOptions["status"];
 };
 
 export type TaskOptions = {
@@ -45,12 +47,12 @@ export type TaskOptions = {
 
 /** Work that a client does not wait for. */
 export type Tasks = {
-  /** 202 with the task's id, state and estimate. Throws RestError when too many tasks of the caller have not ended. */
+  /** 202 with the task's id, state and estimate; `prefix` is "" for who names no version. Throws RestError when too many tasks of the caller have not ended. */
   accept(task: NewTask, prefix: string): Promise<RestAnswer>;
   /** `/tasks` */
   readonly endpoint: Endpoint;
   /** Before `start`. */
-  register(kind: TaskKind, performer: Performer): void;
+  register(performs: keyof typeof KINDS, performer: Performer): void;
   /** Begins to run tasks. Rejects when the database can't be reached. */
   start(): Promise<void>;
   /** Running tasks get some time to end, then they are put back. Calling it again waits for the same end. */
@@ -99,8 +101,9 @@ export function createTasks(options: TaskOptions): Tasks {
   async function accept(task: NewTask, prefix: string): Promise<RestAnswer> {
     const facts = await store.add(task, maxPending);
     if (facts === null) throw tooManyTasks(maxPending);
-    return answerOf(202, acceptedBody(facts, prefix), [
-      ["Location", addressOf(facts, prefix)],
+    const served = prefix || prefixOf(settings.v1Status);
+    return answerOf(202, acceptedBody(facts, served), [
+      ["Location", addressOf(facts, served)],
       ["Preference-Applied", "respond-async"],
     ]);
   }
@@ -115,7 +118,9 @@ export function createTasks(options: TaskOptions): Tasks {
   return {
     accept,
     endpoint: new TaskEndpoint(store, settings.anonymousRole),
-    register: (kind, performer) => void performers.set(kind, performer),
+    register: (performs, performer) => {
+      for (const kind of KINDS[performs]) performers.set(kind, performer);
+    },
     start: async () => {
       await runner.start();
       await worker.start();

@@ -61,6 +61,13 @@ export class Ledger {
   async putBack({ task, number }: Run, seconds: number, isAttempt: boolean): Promise<void> {
     const text = "select tasks.put_back($1, $2, make_interval(secs => $3), $4)";
     await this.#value(text, task.id, number, seconds, isAttempt);
+    // A job is announced when it is made: nobody would look for it when it is due.
+    if (seconds > 0) setTimeout(() => this.announce().catch(() => {}), seconds * 1000).unref();
+  }
+
+  /** Has workers look for jobs, as graphile-worker does when there are new ones. */
+  async announce(): Promise<void> {
+    await this.#value("select pg_notify('jobs:insert', '{}')");
   }
 
   /** Whether the server can look for clients that have gone while it works: not every system can. */

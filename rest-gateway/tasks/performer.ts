@@ -1,8 +1,11 @@
-import type { Caller, Identity } from "../../db/caller.ts";
-import type { RunOptions, Statement } from "../../db/transaction.ts";
+import type { Caller } from "../../db/caller.ts";
+import type { Identity } from "../../db/identity.ts";
+import type { RunOptions, Statement, Transactions } from "../../db/transaction.ts";
+import type { RestAnswer } from "../conventions/answer.ts";
 
-/** Which interface runs a task. */
-export type TaskKind = "resource" | "function";
+/** The kinds of tasks, by the interface that performs them: what takes about as long for each row is of one kind. */
+export const KINDS = { resource: ["import", "export"], function: ["function"] } as const;
+export type TaskKind = (typeof KINDS)[keyof typeof KINDS][number];
 
 /** A request as it is kept: what `perform` needs to do later what it would have done at once, and no credentials. */
 export type KeptRequest = {
@@ -20,6 +23,12 @@ export type NewTask = {
   readonly caller: Caller;
   readonly request: KeptRequest;
   readonly rows: number;
+};
+
+/** Where an interface leaves what is to be done later. */
+export type AcceptsTasks = {
+  /** 202 with the task's id, state and estimate. */
+  accept(task: NewTask, prefix: string): Promise<RestAnswer>;
 };
 
 export type Task = {
@@ -41,10 +50,16 @@ export type Work = {
   readonly isolation?: RunOptions["isolation"];
 };
 
+/** For what has to be known beside the work: transactions of their own, as the caller. */
+export type CallerTransactions = Pick<Transactions, "run">;
+
+/** The error of a task as its client would have been told, as JSON. */
+export type Told = { readonly status: number; readonly body: object };
+
 /** An interface whose requests may be tasks. */
 export type Performer = {
   /** Parses, plans and writes the request again; throws what the interface throws. */
-  work(task: Task): Work;
-  /** The error as its client would have been told, as JSON; null for one that is none of the client's business. */
-  problemOf(error: unknown, task: Task): { readonly status: number; readonly body: object } | null;
+  work(task: Task, transactions: CallerTransactions): Work | Promise<Work>;
+  /** Null for an error that is none of the client's business. */
+  problemOf(error: unknown, task: Task, transactions: CallerTransactions): Told | null | Promise<Told | null>;
 };

@@ -1,7 +1,8 @@
 import pg from "pg";
 import { queueConnection } from "../../db/cluster/queue.ts";
 
-const RECONNECT_MILLISECONDS = 500;
+/** Milliseconds between two attempts; the first is made as soon as the connection is lost. */
+const RECONNECT = 500;
 const KEEPALIVE_MILLISECONDS = 10_000;
 
 export type PresenceOptions = {
@@ -62,20 +63,20 @@ export class Presence {
       await client.query("select pg_advisory_lock(tasks.lock_of($1))", [worker]);
       this.#client = client;
       client.on("end", () => {
-        if (this.#client === client) this.#connectAgain();
+        if (this.#client === client) this.#connectAgain(0);
       });
     } catch (error) {
       onError(error as Error);
       void client.end().catch(() => {});
-      this.#connectAgain();
+      this.#connectAgain(RECONNECT);
     }
   }
 
-  #connectAgain(): void {
+  #connectAgain(milliseconds: number): void {
     this.#client = null;
     if (this.#worker === null) return;
     this.#reconnect = setTimeout(() => {
       if (this.#worker !== null) this.#connecting = this.#connect(this.#worker);
-    }, RECONNECT_MILLISECONDS);
+    }, milliseconds);
   }
 }

@@ -1,7 +1,5 @@
-import { RestError, type RestProblem } from "../conventions/problem.ts";
-
-const error = (status: number, code: RestProblem["code"], message: string, more: Partial<RestProblem> = {}) =>
-  new RestError({ status, code, message, ...more });
+import { RETRY_SECONDS } from "../../http/retry.ts";
+import { restError as error, type RestProblem } from "../conventions/problem.ts";
 
 export const notATaskId = (text: string) =>
   error(400, "INVALID_ID", `"${text.slice(0, 50)}" is no id of a task: it must be a UUID`, {
@@ -10,15 +8,12 @@ export const notATaskId = (text: string) =>
 
 export const noSuchTask = () => error(404, "RESOURCE_NOT_FOUND", "there is no task with this id");
 
-export const hasEnded = (status: string) =>
+export const alreadyEnded = (status: string) =>
   error(
     409,
     "RESOURCE_CONFLICT",
     `the task has ${status === "cancelled" ? "been cancelled" : status}: it can not be cancelled`,
   );
-
-/** Seconds after which a caller with too many tasks may look whether one has ended. */
-const RETRY_SECONDS = "5";
 
 export const tooManyTasks = (max: number) =>
   error(429, "RATE_LIMITED", `${max} tasks have not ended yet: wait for one, or cancel it`, {

@@ -28,16 +28,38 @@ export function taskOf(facts: TaskFacts, prefix: string) {
   return { ...task, ...(task.status === "failed" && { error }), _links: linksOf(facts, prefix) };
 }
 
-/** `result` is the JSON that the task has given, null for nothing: its text is passed on without being read. */
-export function taskBody(facts: TaskFacts, result: Buffer | null, prefix: string): Buffer {
+/** `parts` are the JSON that the task has given: its text is passed on without being read. */
+export function taskBody(facts: TaskFacts, parts: readonly Buffer[], prefix: string): Buffer {
   const task = taskOf(facts, prefix);
   if (facts.status !== "succeeded") return Buffer.from(JSON.stringify(task));
   const { _links, ...before } = task;
   const start = Buffer.from(`${JSON.stringify(before).slice(0, -1)},"result":`);
-  return Buffer.concat([start, result ?? NULL, Buffer.from(`,"_links":${JSON.stringify(_links)}}`)]);
+  return Buffer.concat([start, ...resultOf(parts), Buffer.from(`,"_links":${JSON.stringify(_links)}}`)]);
 }
 
-const NULL = Buffer.from("null");
+/** Several parts are arrays, and become one; none is null. */
+function resultOf(parts: readonly Buffer[]): readonly Buffer[] {
+  if (parts.length < 2) return parts.length === 0 ? [Buffer.from("null")] : parts;
+  const elements = parts.map(elementsOf).filter(({ length }) => length > 0);
+  const comma = Buffer.from(",");
+  return [Buffer.from("["), ...elements.flatMap((some, i) => (i === 0 ? [some] : [comma, some])), Buffer.from("]")];
+}
+
+/** ` [1, 2] ` → `1, 2` */
+function elementsOf(array: Buffer): Buffer {
+  const text = trimmed(array);
+  return trimmed(text.subarray(1, -1));
+}
+
+function trimmed(json: Buffer): Buffer {
+  let start = 0;
+  let end = json.length;
+  while (start < end && BLANKS.has(json[start]!)) start++;
+  while (start < end && BLANKS.has(json[end - 1]!)) end--;
+  return json.subarray(start, end);
+}
+
+const BLANKS = new Set(Buffer.from(" \t\r\n"));
 
 function linksOf(facts: TaskFacts, prefix: string) {
   const href = addressOf(facts, prefix);

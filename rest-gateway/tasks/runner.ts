@@ -1,11 +1,12 @@
 import type { Logger } from "pino";
-import type { Caller, Identity } from "../../db/caller.ts";
+import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
 import { internalError } from "../../db/errors.ts";
+import type { Identity } from "../../db/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import { problemBody, restProblemOf } from "../conventions/problem.ts";
 import { CHECK_CLIENT, type Ledger, type Run } from "./ledger.ts";
-import type { Performer, TaskKind } from "./performer.ts";
+import type { CallerTransactions, Performer, TaskKind, Told } from "./performer.ts";
 import { CALLER_HAS_CHANGED } from "./problem.ts";
 import { Watch } from "./watch.ts";
 
@@ -20,8 +21,6 @@ export type RunnerOptions = {
   isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
 };
-
-type Told = NonNullable<ReturnType<Performer["problemOf"]>>;
 
 /** Runs of a task until it fails for what is not its client's fault. */
 const MAX_ATTEMPTS = 4;
@@ -66,22 +65,18 @@ export class TaskRunner {
 
   /** The steps and the end of the task are one transaction: either both are there or none. */
   async #work(run: Run, stopping: AbortSignal): Promise<void> {
-    const { ledger } = this.#options;
-    const { identity, steps, isolation = null } = this.#performerOf(run).work(run.task);
     const ending = new AbortController();
     const stop = () => ending.abort(new Error("the task is not to go on"));
-    const watch = new Watch(ledger, run, steps, stop);
+    const watch = new Watch(this.#options.ledger, run, stop);
     if (stopping.aborted) stop();
     stopping.addEventListener("abort", stop);
     try {
-      const transactions = this.#options.transactionsFor(identity.caller.role);
+      const transactions = this.#transactionsOf(run, ending.signal);
+      const { identity, steps, isolation = null } = await this.#performerOf(run).work(run.task, transactions);
+      await watch.begin(steps);
       const statements = [...steps.map(({ statement }) => statement), finishStatement(run)];
-      await transactions.run(withSettings(identity, this.#settings), statements, {
-        isolation,
-        takesAll: true,
-        signal: ending.signal,
-        onCompleted: (index) => watch.completed(index),
-      });
+      const onCompleted = (index: number) => watch.completed(index);
+      await transactions.run(identity, statements, { isolation, takesAll: true, onCompleted });
     } finally {
       stopping.removeEventListener("abort", stop);
       await watch.end();
@@ -96,7 +91,7 @@ export class TaskRunner {
     if (!(await ledger.isRunning(run))) return log.debug(told, "a task has ended otherwise");
     if (stopping.aborted) return ledger.putBack(run, 0, false);
 
-    const problem = this.#problemOf(run, error);
+    const problem = await this.#problemOf(run, error);
     if (problem !== null && problem.status < 500) return ledger.fail(run, errorOf(problem));
     if (attempts >= MAX_ATTEMPTS || isTimeout(error)) return this.#giveUp(run, error);
     log.warn(told, "a task has failed and will be tried again");
@@ -106,11 +101,21 @@ export class TaskRunner {
   async #giveUp(run: Run, error: unknown): Promise<void> {
     const { ledger, log } = this.#options;
     log.error({ taskId: run.task.id, err: error }, "a task has failed");
-    await ledger.fail(run, errorOf(this.#problemOf(run, error) ?? internalProblem(run)));
+    await ledger.fail(run, errorOf((await this.#problemOf(run, error)) ?? internalProblem(run)));
   }
 
-  #problemOf({ task }: Run, error: unknown): Told | null {
-    return this.#options.performers.get(task.kind)?.problemOf(error, task) ?? null;
+  async #problemOf(run: Run, error: unknown): Promise<Told | null> {
+    const performer = this.#options.performers.get(run.task.kind);
+    return (await performer?.problemOf(error, run.task, this.#transactionsOf(run))) ?? null;
+  }
+
+  /** Those of the caller, under the settings of tasks. */
+  #transactionsOf({ task }: Run, signal?: AbortSignal): CallerTransactions {
+    const transactions = this.#options.transactionsFor(task.caller.role);
+    return {
+      run: (identity, statements, options) =>
+        transactions.run(withSettings(identity, this.#settings), statements, { signal, ...options }),
+    };
   }
 
   #performerOf({ task }: Run): Performer {

@@ -1,6 +1,6 @@
-import type { Identity, RequestContext } from "../../db/caller.ts";
 import type { RawRow } from "../../db/connection.ts";
 import type { Database } from "../../db/database.ts";
+import { type Identity, NO_REQUEST } from "../../db/identity.ts";
 import type { NewTask } from "./performer.ts";
 import type { TaskFacts } from "./representation.ts";
 
@@ -18,16 +18,16 @@ export class TaskStore {
   async add({ kind, caller, request, rows }: NewTask, maxPending: number): Promise<TaskFacts | null> {
     const text = "select tasks.accept($1, $2::json, $3::bigint, $4::integer)";
     const values = [kind, JSON.stringify(request), rows > 0 ? String(rows) : null, String(maxPending)];
-    const context = { ...NO_CONTEXT, method: request.method, path: request.url.split("?", 1)[0]! };
+    const context = { ...NO_REQUEST, method: request.method, path: request.url.split("?", 1)[0]! };
     const row = await this.#row({ caller, request: context }, text, values);
     return factsIn(row, 0);
   }
 
   /** Null when there is none, or it is somebody else's. */
-  async find(id: string, identity: Identity): Promise<{ facts: TaskFacts; result: Buffer | null } | null> {
-    const row = await this.#row(identity, "select task, result from tasks.find($1::uuid)", [id]);
-    const facts = factsIn(row, 0);
-    return facts && { facts, result: row![1]! };
+  async find(id: string, identity: Identity): Promise<{ facts: TaskFacts; parts: readonly Buffer[] } | null> {
+    const rows = await this.#rows(identity, "select task, part from tasks.find($1::uuid)", [id]);
+    const facts = factsIn(rows[0] ?? null, 0);
+    return facts && { facts, parts: rows.flatMap(([, part]) => part ?? []) };
   }
 
   /** The caller's own, newest first; `status` null is all. */
@@ -46,17 +46,20 @@ export class TaskStore {
   }
 
   async #row(identity: Identity, text: string, values: readonly (string | null)[]): Promise<RawRow | null> {
+    return (await this.#rows(identity, text, values))[0] ?? null;
+  }
+
+  async #rows(identity: Identity, text: string, values: readonly (string | null)[]): Promise<readonly RawRow[]> {
     const transactions = this.#database.forRole(identity.caller.role);
     // A result has a limit of its own, which may be a higher one.
     const [result] = await transactions.run({ ...identity, settings: UTC }, [{ text, values, binary: true }], {
       takesAll: true,
     });
-    return result!.rows[0] ?? null;
+    return result!.rows;
   }
 }
 
 const UTC: Identity["settings"] = { fixed: [["timezone", "UTC"]], given: [] };
-const NO_CONTEXT: RequestContext = { method: "", path: "", headers: "{}", cookies: "{}" };
 
 function factsIn(row: RawRow | null, column: number): TaskFacts | null {
   const field = row?.[column];

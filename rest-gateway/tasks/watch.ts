@@ -7,21 +7,27 @@ const MILLISECONDS = 1000;
 export class Watch {
   readonly #ledger: Ledger;
   readonly #run: Run;
-  readonly #steps: readonly Step[];
   readonly #onCancelled: () => void;
-  readonly #total: number;
   readonly #timer: NodeJS.Timeout;
+  #steps: readonly Step[] = [];
+  #total = 0;
   #done = 0;
   #looking: Promise<void> | null = null;
 
-  constructor(ledger: Ledger, run: Run, steps: readonly Step[], onCancelled: () => void) {
+  constructor(ledger: Ledger, run: Run, onCancelled: () => void) {
     this.#ledger = ledger;
     this.#run = run;
-    this.#steps = steps;
     this.#onCancelled = onCancelled;
-    this.#total = steps.reduce((sum, { rows }) => sum + rows, 0);
     this.#timer = setInterval(() => this.#look(), MILLISECONDS);
-    if (this.#total > 0) this.#look();
+  }
+
+  /** The work is about to begin. How much there is to do is noted before: it may be over by the next look. */
+  async begin(steps: readonly Step[]): Promise<void> {
+    this.#steps = steps;
+    this.#total = steps.reduce((sum, { rows }) => sum + rows, 0);
+    // One that is under way has another total.
+    await this.#looking;
+    if (this.#total > 0) await this.#look();
   }
 
   /** A step is done, as far as it can be before all are. */
@@ -34,7 +40,7 @@ export class Watch {
     await this.#looking;
   }
 
-  #look(): void {
+  #look(): Promise<void> {
     this.#looking ??= this.#ledger
       .advance(this.#run, this.#done, this.#total || null)
       .then(
@@ -47,5 +53,6 @@ export class Watch {
       .finally(() => {
         this.#looking = null;
       });
+    return this.#looking;
   }
 }

@@ -1,5 +1,6 @@
+import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseCronItems, type Runner, run, type TaskList } from "graphile-worker";
+import { parseCronItems, type Runner, run, type TaskList, type WorkerEvents } from "graphile-worker";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { QUEUE_SCHEMA, queueLogger } from "../../db/cluster/queue.ts";
@@ -21,7 +22,7 @@ export type WorkerOptions = {
   readonly log: Logger;
 };
 
-/** Milliseconds between two looks for jobs that are due again; new ones are announced. */
+/** Milliseconds between two looks for jobs of which nobody has told; all are announced. */
 const POLL = 5000;
 /** Milliseconds between two looks for jobs of workers that have died. */
 const FREE = 5000;
@@ -71,6 +72,7 @@ export class TaskWorker {
       gracefulShutdownAbortTimeout: drainTimeout,
       logger: queueLogger((level, message) => this.#log(level, message)),
       taskList: this.#tasks(),
+      events: this.#events(),
       parsedCronItems: PURGE,
       preset: {
         // Without a delay graphile-worker leaves it to nobody to hear that a job could not be marked as done.
@@ -86,6 +88,15 @@ export class TaskWorker {
     });
     // It is looked at by who supervises, a moment later.
     this.#current.promise.catch(() => {});
+  }
+
+  #events(): WorkerEvents {
+    const events: WorkerEvents = new EventEmitter();
+    // Jobs that were announced while nobody listened: the connection is idle again once it does.
+    events.on("pool:listen:success", ({ client }) => {
+      client.once("drain", () => this.#options.ledger.announce().catch(() => {}));
+    });
+    return events;
   }
 
   async #appear(worker: string): Promise<void> {

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { NotificationFeed } from "../../db/changes/notifications.ts";
@@ -15,9 +15,17 @@ let live: LiveCatalog;
 let failures: Error[];
 let readings: number;
 
-beforeEach(async () => {
+beforeAll(async () => {
   database = await createTestDatabase();
   reader = await createReader(database, SCOPE);
+  return async () => {
+    await reader.end();
+    await database.drop();
+  };
+});
+
+beforeEach(async () => {
+  await dba("drop table if exists public.later, public.latest; alter event trigger announce_schema_change enable");
   failures = [];
   readings = 0;
   const log = { onRead: () => readings++, onFailed: (error: Error) => failures.push(error) };
@@ -28,8 +36,6 @@ beforeEach(async () => {
 afterEach(async () => {
   vi.useRealTimers();
   await live.close();
-  await reader.end();
-  await database.drop();
 });
 
 /** What a DBA types into psql. */
@@ -129,12 +135,15 @@ test("a reading that fails keeps the catalog, and is tried again", async () => {
   await untold();
   await dba(`create table public.later (id int); alter role ${login} nologin`);
   await dba(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${database.name}_catalog'`);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   live.soon();
+  await vi.advanceTimersByTimeAsync(100);
   await expect.poll(() => failures.length, SOON).toBe(1);
   expect(live.current).toBe(before);
   expect(await live.caughtUp()).toBe(false);
 
   await dba(`alter role ${login} login`);
+  await vi.advanceTimersByTimeAsync(1100);
   await expect.poll(tableNames, SOON).toContain("later");
 });
 

@@ -147,9 +147,10 @@ test.each([
 test("end_epoch moves it too, and account_state tells it, unless the account is disabled", () =>
   inTransaction(async (db) => {
     await db.owner.call("auth_api.end_epoch", 1);
-    expect(await db.owner.call("auth_api.account_state", 1)).toEqual({ epoch: 1, role: "authenticated" });
-    expect(await db.owner.call("auth_api.account_state", 4)).toBeNull();
-    expect(await db.owner.call("auth_api.account_state", 7000)).toBeNull();
+    const state = (user: number) => db.owner.call("auth_api.account_state", user, "2030-01-01T00:00:00Z");
+    expect(await state(1)).toEqual({ epoch: 1, role: "authenticated", revoked: [] });
+    expect(await state(4)).toBeNull();
+    expect(await state(7000)).toBeNull();
   }));
 
 test("change_password replaces the hash that the caller knows, and gives the account as it is then", () =>

@@ -7,33 +7,57 @@ const [ADA, ADDRESS] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 const at = (minute: number) => new Date(Date.UTC(2030, 0, 1, 0, minute)).toISOString();
 const reserve = (db: TestTransaction, minute: number, keys = [ADA, ADDRESS], limits = [2, 3]) =>
   db.owner.call("auth_api.reserve_attempt", keys, limits, at(minute), "15 minutes");
+/** One that has failed. */
+const fail = async (db: TestTransaction, minute: number, keys = [ADA, ADDRESS], limits = [2, 3]) => {
+  const { ids } = await reserve(db, minute, keys, limits);
+  await db.owner.call("auth_api.count_attempt", ids);
+  return ids;
+};
 const count = async (db: TestTransaction) =>
   (await db.owner.row("select count(*)::int as count from auth_private.attempts")).count;
 
-test("reserve_attempt counts an attempt for each key, until one of them has its limit", () =>
+test("attempts that have failed count for each key, until one of them has its limit", () =>
   inTransaction(async (db) => {
-    expect((await reserve(db, 0)).ids).toHaveLength(2);
-    await reserve(db, 1);
+    expect(await fail(db, 0)).toHaveLength(2);
+    await fail(db, 1);
     expect(await reserve(db, 2)).toEqual({ retryAfter: 13 * 60 });
     expect(await count(db)).toBe(4);
     const other = Buffer.alloc(32, 3);
-    expect((await reserve(db, 3, [other, ADDRESS])).ids).toHaveLength(2);
+    expect(await fail(db, 3, [other, ADDRESS])).toHaveLength(2);
     expect(await reserve(db, 4, [other, ADDRESS])).toEqual({ retryAfter: 11 * 60 });
     expect((await reserve(db, 4, [other, Buffer.alloc(32, 4)])).ids).toHaveLength(2);
   }));
 
 test("an attempt counts for the span, and not longer", () =>
   inTransaction(async (db) => {
-    await reserve(db, 0, [ADA], [1]);
+    await fail(db, 0, [ADA], [1]);
     expect(await reserve(db, 14, [ADA], [1])).toEqual({ retryAfter: 60 });
     expect((await reserve(db, 15, [ADA], [1])).ids).toHaveLength(1);
   }));
 
-test("forgive_attempt takes back what has not failed", () =>
+test("while attempts that are not decided have the last places there is none, and nothing to wait for is told", () =>
   inTransaction(async (db) => {
-    const { ids } = await reserve(db, 0, [ADA], [1]);
+    await fail(db, 0);
+    const { ids } = await reserve(db, 0);
+    expect(await reserve(db, 0)).toBe(null);
+    expect(await count(db)).toBe(4);
     await db.owner.call("auth_api.forgive_attempt", ids);
+    expect((await reserve(db, 0)).ids).toHaveLength(2);
+  }));
+
+test("an attempt that is not decided within a minute has no place any more", () =>
+  inTransaction(async (db) => {
+    await reserve(db, 0, [ADA], [1]);
+    expect(await reserve(db, 0.9, [ADA], [1])).toBe(null);
+    expect((await reserve(db, 1, [ADA], [1])).ids).toHaveLength(1);
+  }));
+
+test("forget_attempts takes back those of one key", () =>
+  inTransaction(async (db) => {
+    for (const key of [ADA, ADDRESS]) await fail(db, 0, [key], [1]);
+    await db.owner.call("auth_api.forget_attempts", ADA);
     expect((await reserve(db, 0, [ADA], [1])).ids).toHaveLength(1);
+    expect(await reserve(db, 0, [ADDRESS], [1])).toEqual({ retryAfter: 900 });
   }));
 
 test("purge forgets what nobody needs any more, and nothing else", () =>

@@ -1,36 +1,27 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
-import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Cluster, type ClusterOptions, startCluster } from "../../db/cluster/embedded.ts";
 
 const EMBEDDED = new URL("../../db/cluster/embedded.ts", import.meta.url);
-const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const PASSWORD = "it's a % secret";
 
 const isRoot = process.getuid?.() === 0;
 
-let sample: string;
 let folder: string;
+/** Kept from test to test, as an operator's data are. */
 let dataDir: string;
 
 beforeAll(async () => {
-  sample = await makeFolder();
-  const cluster = await startCluster({ dataDir: join(sample, "postgres"), password: PASSWORD, durable: false });
-  await cluster.stop();
-  return () => rm(sample, { recursive: true });
-});
-
-beforeEach(async (context) => {
   folder = await makeFolder();
   dataDir = join(folder, "postgres");
-  // Not afterEach, which comes before the tests' own clean-up: the servers must have stopped.
-  context.onTestFinished(() => rm(folder, { recursive: true, force: true }));
 });
+afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function makeFolder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "content-service-cluster-"));
@@ -39,11 +30,18 @@ async function makeFolder(): Promise<string> {
   return path;
 }
 
-/** A cluster from an earlier start, for tests that are not about the first. */
-const copySample = () => execFileSync("cp", ["-a", join(sample, "postgres"), dataDir]);
+/** Not on the data of the other tests. */
+async function otherFolder(): Promise<string> {
+  const path = await makeFolder();
+  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+const startShared = (options: Partial<ClusterOptions> = {}) =>
+  startCluster({ dataDir, password: PASSWORD, durable: false, ...options });
 
 async function start(options: Partial<ClusterOptions> = {}): Promise<Cluster> {
-  const cluster = await startCluster({ dataDir, password: PASSWORD, durable: false, ...options });
+  const cluster = await startShared(options);
   onTestFinished(() => cluster.stop());
   return cluster;
 }
@@ -64,227 +62,189 @@ const isListed = (pid: number) =>
 
 const argumentsOf = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "utf8");
 
+const deadPid = () => spawnSync("true").pid;
+
 /** The server's processes: the postmaster and its children. */
 function processesOf(postmaster: number): number[] {
   const children = execFileSync("ps", ["-o", "pid=", "--ppid", String(postmaster)], { encoding: "utf8" });
   return [postmaster, ...children.trim().split(/\s+/).map(Number)];
 }
 
-/** Runs a service of its own process, which starts a cluster, prints its facts as one line and stays. */
-async function startService(options: Partial<ClusterOptions> = {}, as: { uid?: number; gid?: number } = {}) {
+/** Runs a service of its own process, which starts a cluster, prints the server's pid and stays. */
+async function startService() {
   const script = `
     const { startCluster } = await import(${JSON.stringify(EMBEDDED)});
-    const cluster = await startCluster(${JSON.stringify({ dataDir, password: PASSWORD, durable: false, ...options })});
+    const cluster = await startCluster(${JSON.stringify({ dataDir, password: PASSWORD, durable: false })});
     process.once("SIGTERM", () => process.exit());
-    console.log(JSON.stringify({ pid: cluster.pid, url: cluster.url("postgres") }));`;
+    console.log(cluster.pid);`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
-    ...as,
     cwd: "/",
     stdio: ["ignore", "pipe", "inherit"],
   });
   const [line] = await once(child.stdout, "data");
-  const { pid, url } = JSON.parse(String(line)) as { pid: number; url: string };
+  const pid = Number(line);
   onTestFinished(async () => {
     child.kill("SIGKILL");
     if (isListed(pid) && argumentsOf(pid).includes(dataDir)) process.kill(pid, "SIGQUIT");
     await expect.poll(() => isListed(pid)).toBe(false);
   });
-  return { child, pid, url };
+  return { child, pid };
 }
 
-test("the first start makes the cluster and serves queries, with logical decoding", async () => {
-  const cluster = await start();
-  const settings = "listen_addresses|unix_socket_directories|jit|TimeZone|wal_level|fsync|server_encoding";
-  const rows = await query(
-    cluster.url("postgres"),
-    `select json_object_agg(name, setting) as settings from pg_settings where name ~ '^(${settings})$'`,
-  );
-  expect(rows).toEqual([
-    {
-      settings: {
-        listen_addresses: "127.0.0.1",
-        unix_socket_directories: "",
-        jit: "off",
-        TimeZone: "UTC",
-        wal_level: "logical",
-        fsync: "off",
-        server_encoding: "UTF8",
+describe("the first start", () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    await mkdir(`${dataDir}.new-abcdef/data`, { recursive: true });
+    cluster = await startShared();
+    return () => cluster.stop();
+  });
+
+  test("makes the cluster and serves queries, with logical decoding", async () => {
+    const settings = "listen_addresses|unix_socket_directories|jit|TimeZone|wal_level|fsync|server_encoding";
+    const rows = await query(
+      cluster.url("postgres"),
+      `select json_object_agg(name, setting) as settings from pg_settings where name ~ '^(${settings})$'`,
+    );
+    expect(rows).toEqual([
+      {
+        settings: {
+          listen_addresses: "127.0.0.1",
+          unix_socket_directories: "",
+          jit: "off",
+          TimeZone: "UTC",
+          wal_level: "logical",
+          fsync: "off",
+          server_encoding: "UTF8",
+        },
       },
-    },
-  ]);
-  expect(cluster.port).toBeLessThan(32768);
-  expect(readdirSync(folder).sort()).toEqual(["postgres", "postgres.lock"]);
+    ]);
+    expect(cluster.port).toBeLessThan(32768);
+    await query(cluster.url("postgres"), "create table kept as select 42 as answer");
+  });
+
+  test("removes what an initdb that was killed left", () =>
+    expect(readdirSync(folder).sort()).toEqual(["postgres", "postgres.lock"]));
+
+  test("asks for the password, which appears in no argument", async () => {
+    const wrong = `postgres://postgres:wrong@127.0.0.1:${cluster.port}/postgres`;
+    await expect(query(wrong, "select 1")).rejects.toMatchObject({ code: "28P01" });
+    expect(argumentsOf(cluster.pid)).not.toContain(PASSWORD);
+  });
+
+  test("ends with stop, which leaves no postgres process and no lock, open connections or not, and may be called twice", async () => {
+    const client = new pg.Client(cluster.url("postgres"));
+    client.on("error", () => {});
+    await client.connect();
+    const processes = processesOf(cluster.pid);
+    expect(processes.length).toBeGreaterThan(4);
+    await Promise.all([cluster.stop(), cluster.stop()]);
+    await cluster.stop();
+    await cluster.ended;
+    expect(processes.filter(isListed)).toEqual([]);
+    expect(readdirSync(folder)).toEqual(["postgres"]);
+  });
 });
 
-test("the password is asked for and appears in no argument", async () => {
-  copySample();
-  const cluster = await start();
-  const wrong = `postgres://postgres:wrong@127.0.0.1:${cluster.port}/postgres`;
-  await expect(query(wrong, "select 1")).rejects.toMatchObject({ code: "28P01" });
-  expect(argumentsOf(cluster.pid)).not.toContain(PASSWORD);
+describe("a later start", () => {
+  let cluster: Cluster;
+  const log: string[] = [];
+  beforeAll(async () => {
+    // Left by nobody.
+    await writeFile(`${dataDir}.lock`, "");
+    cluster = await startShared({ durable: undefined, onLog: (line) => log.push(line) });
+    return () => cluster.stop();
+  });
+
+  test("keeps the data, and is durable unless told otherwise", async () => {
+    expect(await query(cluster.url("postgres"), "select answer from kept")).toEqual([{ answer: 42 }]);
+    expect(await query(cluster.url("postgres"), "show fsync")).toEqual([{ fsync: "on" }]);
+  });
+
+  test("ignores a lock that is empty", () => {
+    expect(readFileSync(`${dataDir}.lock`, "utf8")).toMatch(new RegExp(`^${process.pid} `));
+  });
+
+  test("passes on the log of the server", () =>
+    expect(log.join("\n")).toContain("database system is ready to accept connections"));
+
+  test("resolves ended when somebody else ends the server", async () => {
+    process.kill(cluster.pid, "SIGINT");
+    await cluster.ended;
+  });
 });
 
-test("a second start on the same data keeps it, and is durable unless told otherwise", async () => {
-  const first = await start();
-  await query(first.url("postgres"), "create table kept as select 42 as answer");
-  await first.stop();
-  const second = await start({ durable: undefined });
-  expect(await query(second.url("postgres"), "select answer from kept")).toEqual([{ answer: 42 }]);
-  expect(await query(second.url("postgres"), "show fsync")).toEqual([{ fsync: "on" }]);
+describe("a start after a crash", () => {
+  let unrelated: number;
+  beforeAll(async () => {
+    const owner = isRoot ? { uid: statSync(dataDir).uid } : {};
+    // As the server's own user: a process of somebody else PostgreSQL would ignore by itself.
+    const sleep = spawn("sleep", ["60"], owner);
+    unrelated = sleep.pid!;
+    await writeFile(join(dataDir, "postmaster.pid"), `${unrelated}\n${dataDir}\n1\n5432\n`);
+    await writeFile(`${dataDir}.lock`, `${process.pid} 1`);
+    const cluster = await startShared();
+    return async () => {
+      await cluster.stop();
+      sleep.kill();
+    };
+  });
+
+  test("ignores a lock of a process whose pid another one has now", () => {
+    expect(readFileSync(`${dataDir}.lock`, "utf8")).toMatch(new RegExp(`^${process.pid} (?!1$)`));
+  });
+
+  test("ignores a postmaster.pid that names an unrelated process, and does that process no harm", () => {
+    expect(isListed(unrelated)).toBe(true);
+  });
 });
 
-test("stop leaves no postgres process and no lock, open connections or not, and may be called twice", async () => {
-  copySample();
-  const cluster = await start();
-  const client = new pg.Client(cluster.url("postgres"));
-  client.on("error", () => {});
-  await client.connect();
-  const processes = processesOf(cluster.pid);
-  expect(processes.length).toBeGreaterThan(4);
-  await Promise.all([cluster.stop(), cluster.stop()]);
-  await cluster.stop();
-  await cluster.ended;
-  expect(processes.filter(isListed)).toEqual([]);
-  expect(readdirSync(folder)).toEqual(["postgres"]);
-});
-
-test("ended resolves when somebody else ends the server", async () => {
-  copySample();
-  const cluster = await start();
-  process.kill(cluster.pid, "SIGINT");
-  await cluster.ended;
-  await cluster.stop();
+test("of two starts at once on a dead service's data, one wins", async () => {
+  await writeFile(`${dataDir}.lock`, `${deadPid()} 1`);
+  const outcomes = await Promise.allSettled([start(), start()]);
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
 });
 
 test("a service that exits without stop takes the server with it", async () => {
-  copySample();
   const service = await startService();
   service.child.kill("SIGTERM");
   await expect.poll(() => isListed(service.pid), { timeout: 5000 }).toBe(false);
   expect(readdirSync(folder)).toEqual(["postgres"]);
 });
 
-test("what a service killed with SIGKILL had committed is there for the next start, which takes over its data", async () => {
-  copySample();
-  const service = await startService();
-  await query(service.url, "create table kept as select 42 as answer");
-  service.child.kill("SIGKILL");
-  await once(service.child, "exit");
-  expect(isListed(service.pid)).toBe(true);
-  const next = await start();
-  expect(isListed(service.pid)).toBe(false);
-  expect(await query(next.url("postgres"), "select answer from kept")).toEqual([{ answer: 42 }]);
-});
-
-test("a data directory that a live service uses is refused, and that service goes on", async () => {
-  copySample();
-  const service = await startService();
-  await expect(start()).rejects.toThrow(
-    `data directory ${dataDir} is in use by process ${service.child.pid}; stop it or choose another DATA_DIR`,
-  );
-  expect(await query(service.url, "select 1 as one")).toEqual([{ one: 1 }]);
-});
-
-test("of two starts at once on a dead service's data, one wins", async () => {
-  copySample();
-  await writeFile(`${dataDir}.lock`, `${deadPid()} 1`);
-  const outcomes = await Promise.allSettled([start(), start()]);
-  expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
-});
-
-test.each([
-  ["a dead process", () => `${deadPid()} 1`],
-  ["a process whose pid another one has now", () => `${process.pid} 1`],
-  ["nobody, being empty", () => ""],
-])("a lock left by %s is ignored", async (_owner, lock) => {
-  copySample();
-  await writeFile(`${dataDir}.lock`, lock());
-  await start();
-  expect(readFileSync(`${dataDir}.lock`, "utf8")).toMatch(new RegExp(`^${process.pid} `));
-});
-
-const deadPid = () => spawnSync("true").pid;
-
-test("a postmaster.pid that names an unrelated process neither harms it nor hinders the start", async () => {
-  copySample();
-  const owner = isRoot ? { uid: statSync(dataDir).uid } : {};
-  // As the server's own user: a process of somebody else PostgreSQL would ignore by itself.
-  const unrelated = spawn("sleep", ["60"], owner);
-  onTestFinished(() => void unrelated.kill());
-  await writeFile(join(dataDir, "postmaster.pid"), `${unrelated.pid}\n${dataDir}\n1\n5432\n`);
-  await start();
-  expect(isListed(unrelated.pid!)).toBe(true);
-});
-
-test("what an initdb that was killed left is removed", async () => {
-  await mkdir(`${dataDir}.new-abcdef/data`, { recursive: true });
-  await start();
-  expect(readdirSync(folder).sort()).toEqual(["postgres", "postgres.lock"]);
+test("a server that ends at once is reported in its own words, and may be started again", async () => {
+  const control = join(dataDir, "global", "pg_control");
+  await rename(control, `${control}.away`);
+  await expect(start()).rejects.toThrow(/ended before it was ready:.*could not find the database system/s);
+  await expect(start()).rejects.toThrow(/could not find the database system/);
+  await rename(`${control}.away`, control);
 });
 
 test("a directory that holds something else is refused", async () => {
-  await mkdir(dataDir);
-  await writeFile(join(dataDir, "diary.txt"), "");
-  await expect(start()).rejects.toThrow(`data directory ${dataDir} holds no PostgreSQL cluster`);
-  expect(readdirSync(folder)).toEqual(["postgres"]);
+  const other = join(await otherFolder(), "postgres");
+  await mkdir(other);
+  await writeFile(join(other, "diary.txt"), "");
+  await expect(start({ dataDir: other })).rejects.toThrow(`data directory ${other} holds no PostgreSQL cluster`);
+  expect(readdirSync(join(other, ".."))).toEqual(["postgres"]);
 });
 
-test("a server that ends at once is reported in its own words, and may be started again", async () => {
-  copySample();
-  const log: string[] = [];
-  const first = await start({ onLog: (line) => log.push(line) });
-  await first.stop();
-  expect(log.join("\n")).toContain("database system is ready to accept connections");
-  await rm(join(dataDir, "global", "pg_control"));
-  await expect(start()).rejects.toThrow(/ended before it was ready:.*could not find the database system/s);
-  await expect(start()).rejects.toThrow(/could not find the database system/);
-});
+describe.skipIf(!isRoot)("as root", () => {
+  test("a place the system user cannot reach is named, with what to do", async () => {
+    const closed = await otherFolder();
+    await chmod(closed, 0o700);
+    await expect(start({ dataDir: join(closed, "postgres") })).rejects.toThrow(
+      new RegExp(`cannot reach ${closed}, needed for ${closed}; set DATA_DIR to .*, or run .* as an ordinary user`),
+    );
+  });
 
-test.skipIf(!isRoot)("as root, a place the system user cannot reach is named, with what to do", async () => {
-  await chmod(folder, 0o700);
-  await expect(start()).rejects.toThrow(
-    new RegExp(`cannot reach ${folder}, needed for ${folder}; set DATA_DIR to .*, or run .* as an ordinary user`),
-  );
-});
+  test("a cluster that root copied is given to the system user", async () => {
+    execFileSync("chown", ["-R", "0:0", dataDir]);
+    const cluster = await start();
+    expect(await query(cluster.url("postgres"), "select 1 as one")).toEqual([{ one: 1 }]);
+  });
 
-test.skipIf(!isRoot)("as root, a cluster that root copied is given to the system user", async () => {
-  copySample();
-  execFileSync("chown", ["-R", "0:0", dataDir]);
-  const cluster = await start();
-  expect(await query(cluster.url("postgres"), "select 1 as one")).toEqual([{ one: 1 }]);
+  test("another user's cluster is served as that user", async () => {
+    execFileSync("chown", ["-R", "54321:54321", dataDir]);
+    const cluster = await start();
+    expect(statSync(`/proc/${cluster.pid}`)).toMatchObject({ uid: 54321, gid: 54321 });
+  });
 });
-
-test.skipIf(!isRoot)("as root, another user's cluster is served as that user", async () => {
-  copySample();
-  execFileSync("chown", ["-R", "54321:54321", dataDir]);
-  const cluster = await start();
-  expect(statSync(`/proc/${cluster.pid}`)).toMatchObject({ uid: 54321, gid: 54321 });
-});
-
-test("Debian's PostgreSQL 15 works too", async (context) => {
-  context.skip(!existsSync(DEBIAN_15), `${DEBIAN_15} is missing: apt-get install postgresql-15`);
-  const cluster = await start({ binaries: DEBIAN_15 });
-  expect(
-    await query(cluster.url("postgres"), "select current_setting('server_version_num')::int / 10000 as major"),
-  ).toEqual([{ major: 15 }]);
-});
-
-test("an ordinary user starts it as himself", async (context) => {
-  const as = isRoot ? nobody() : { uid: process.getuid!(), gid: process.getgid!() };
-  context.skip(!as, "root, and there is no user nobody who can reach this project");
-  await chown(folder, as!.uid, as!.gid);
-  const service = await startService({}, as);
-  expect(await query(service.url, "select 1 as one")).toEqual([{ one: 1 }]);
-  expect(execFileSync("ps", ["-o", "uid=", "-p", String(service.pid)], { encoding: "utf8" }).trim()).toBe(
-    String(as!.uid),
-  );
-});
-
-/** undefined when that user cannot run our node on our sources. */
-function nobody(): { uid: number; gid: number } | undefined {
-  const idOf = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout || Number.NaN);
-  const as = { uid: idOf("-u"), gid: idOf("-g") };
-  if (Number.isNaN(as.uid)) return undefined;
-  const attempt = spawnSync(process.execPath, [EMBEDDED.pathname], { ...as, cwd: "/" });
-  return attempt.status === 0 ? as : undefined;
-}

@@ -8,14 +8,18 @@ const LATER = "2030-01-08T00:00:00Z";
 const hash = (byte: number) => Buffer.alloc(32, byte);
 const start = (db: TestTransaction, user = 1, epoch = 0, token = hash(1)) =>
   db.owner.call("auth_api.start_tokens", user, epoch, token, LATER);
-const rotate = (db: TestTransaction, from: number, to: number, now = NOW) =>
-  db.owner.call("auth_api.rotate_token", hash(from), hash(to), now, LATER);
+const rotate = (db: TestTransaction, from: number, to: number, now = NOW, grace = "0") =>
+  db.owner.call("auth_api.rotate_token", hash(from), hash(to), now, LATER, grace);
+const state = (db: TestTransaction, since = NOW, user = 1) => db.owner.call("auth_api.account_state", user, since);
+const UUID = /^[0-9a-f-]{36}$/;
 
-test("start_tokens remembers a token by its hash, once", () =>
+test("start_tokens remembers a token by its hash, once, and gives the id of its family", () =>
   inTransaction(async (db) => {
-    expect(await start(db)).toBe(true);
-    const rows = await db.owner.rows("select token_hash, expires_at, spent_at from auth_private.refresh_tokens");
-    expect(rows).toEqual([{ token_hash: hash(1), expires_at: new Date(LATER), spent_at: null }]);
+    const family = await start(db);
+    expect(family).toMatch(UUID);
+    const rows = await db.owner.rows("select * from auth_private.refresh_tokens");
+    const token = { token_hash: hash(1), family_id: family, expires_at: new Date(LATER), spent_at: null };
+    expect(rows).toEqual([{ ...token, issued_at: expect.any(Date) }]);
     await expect(start(db)).rejects.toMatchObject({ code: "23505" });
   }));
 
@@ -30,15 +34,15 @@ test.each([
   ["that there is not", 7000, 0],
 ])("start_tokens does not sign in an account %s", (_what, user, epoch) =>
   inTransaction(async (db) => {
-    expect(await start(db, user, epoch)).toBe(false);
+    expect(await start(db, user, epoch)).toBeNull();
     expect(await db.owner.rows("select from auth_private.token_families")).toEqual([]);
   }),
 );
 
-test("rotate_token spends a token for the next", () =>
+test("rotate_token spends a token for the next of its family", () =>
   inTransaction(async (db) => {
-    await start(db);
-    const rotated = { outcome: "rotated", userId: "1", account: { id: "1", username: "ada" } };
+    const family = await start(db);
+    const rotated = { outcome: "rotated", userId: "1", family, account: { id: "1", username: "ada" } };
     expect(await rotate(db, 1, 2)).toMatchObject(rotated);
     expect(await rotate(db, 2, 3)).toMatchObject(rotated);
   }));
@@ -51,6 +55,56 @@ test("a token that is spent twice ends its family, and no other", () =>
     expect(await rotate(db, 1, 3)).toEqual({ outcome: "reused", userId: "1" });
     expect(await rotate(db, 2, 4)).toEqual({ outcome: "revoked", userId: "1" });
     expect(await rotate(db, 9, 10)).toMatchObject({ outcome: "rotated" });
+  }));
+
+test.each([
+  ["2030-01-01T00:00:09Z", "rotated"],
+  ["2030-01-01T00:00:10Z", "reused"],
+  // A process whose clock is behind that of the one which has spent it.
+  ["2029-12-31T23:59:59Z", "rotated"],
+])("with a grace of ten seconds a token that was spent at midnight is %s: %s", (now, outcome) =>
+  inTransaction(async (db) => {
+    const family = await start(db);
+    await rotate(db, 1, 2);
+    expect(await rotate(db, 1, 3, now, "10 s")).toMatchObject({ outcome });
+    const next = outcome === "rotated" ? { outcome, family } : { outcome: "revoked" };
+    expect(await rotate(db, 2, 4, now, "10 s")).toMatchObject(next);
+  }),
+);
+
+test("a grace is counted from the first time that a token was spent", () =>
+  inTransaction(async (db) => {
+    await start(db);
+    await rotate(db, 1, 2);
+    expect(await rotate(db, 1, 3, "2030-01-01T00:00:09Z", "10 s")).toMatchObject({ outcome: "rotated" });
+    expect(await rotate(db, 1, 4, "2030-01-01T00:00:11Z", "10 s")).toMatchObject({ outcome: "reused" });
+  }));
+
+test("without a grace a token that is spent twice is reused, also where the clock is behind", () =>
+  inTransaction(async (db) => {
+    await start(db);
+    await rotate(db, 1, 2);
+    expect(await rotate(db, 1, 3, "2029-12-31T23:59:59Z")).toMatchObject({ outcome: "reused" });
+  }));
+
+test("account_state tells of the families that were revoked since, and of no others", () =>
+  inTransaction(async (db) => {
+    const family = await start(db);
+    await start(db, 1, 0, hash(9));
+    await start(db, 2, 0, hash(8));
+    expect(await state(db)).toEqual({ epoch: 0, role: "authenticated", revoked: [] });
+    await rotate(db, 1, 2);
+    await rotate(db, 1, 3);
+    expect(await state(db, "2029-12-31T23:59:59Z")).toMatchObject({ revoked: [family] });
+    expect(await state(db, NOW)).toMatchObject({ revoked: [] });
+    expect(await state(db, "2029-12-31T23:59:59Z", 2)).toMatchObject({ revoked: [] });
+  }));
+
+test("spend_challenge spends each once", () =>
+  inTransaction(async (db) => {
+    const spend = (id: string) => db.owner.call("auth_api.spend_challenge", id, NOW);
+    const [one, other] = ["00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"] as const;
+    expect([await spend(one), await spend(other), await spend(one)]).toEqual([true, true, false]);
   }));
 
 test("rotate_token does not know what nobody was given", () =>

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { Identity } from "../../db/caller.ts";
 import { ApiError } from "../../db/errors.ts";
+import type { Identity } from "../../db/identity.ts";
 import { ada, admin, anon, bob, identityOf, useTransactionsDatabase } from "../support/transactions.ts";
 
 const database = useTransactionsDatabase(`
@@ -54,6 +54,19 @@ test("the role is the caller's, whatever role his claims name", async () => {
   const db = database().open();
   const forged: Identity = { ...anon, caller: { ...anon.caller, claims: { role: "admin" } } };
   expect(await db.row(forged, "select current_user, auth.claims() ->> 'role'")).toEqual(["anon", "anon"]);
+});
+
+test("texts of any length and script come through, in statements and in values", async () => {
+  const db = database().open();
+  for (const length of [0, 1, 1000, 1024, 1025, 16_384, 70_000]) {
+    const text = "aé✓😀"
+      .repeat(Math.ceil(length / 5))
+      .slice(0, length)
+      .toWellFormed();
+    const size = String(Buffer.byteLength(text));
+    const statements = [["select octet_length($1)", text] as const, `select octet_length('${text}')`];
+    expect(await db.run(anon, statements)).toEqual([[[size]], [[size]]]);
+  }
 });
 
 test("principals that take turns on one connection see themselves only", async () => {

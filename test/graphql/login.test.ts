@@ -80,7 +80,7 @@ describe("authentication rule 7: POST /auth/login obtains a token", () => {
 
   test.each(["{", "", '{"username": "ada", }', "username=ada"])("no JSON, 400: %s", async (body) => {
     const answer = await send("/auth/login", { method: "POST", headers: { "content-type": "application/json" }, body });
-    expect([answer.status, problem(answer).code]).toEqual([400, "VALIDATION_ERROR"]);
+    expect([answer.status, problem(answer).code]).toEqual([400, "INVALID_JSON"]);
   });
 
   test("text that Postgres can't store is refused, 400", async () => {

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import pino from "pino";
-import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import { openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -11,7 +11,7 @@ const FUNCTIONS = `
   create function slow(tag text default '') returns text language sql stable as $$ select pg_sleep(30)::text || tag $$;
   create function slow_write() returns void language plpgsql volatile as
     $$ begin update articles set title = 'By nobody' where id = 1; perform pg_sleep(30); end $$;
-  create function large() returns text language sql stable as $$ select repeat('x', 30000000) $$;
+  create function large() returns text language sql stable as $$ select repeat('x', 16000000) $$;
   grant execute on function slow(text), slow_write(), large() to anon, authenticated;`;
 
 let service: TestService;
@@ -137,11 +137,14 @@ describe("a client that goes away", () => {
   test("while the catalog is read for a table that it did not find is not served from the new one", async () => {
     const { owner } = service.database;
     // Missing names are looked for again every two seconds at most.
-    await setTimeout(2100);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2100 });
+    onTestFinished(() => void vi.useRealTimers());
     await owner.query("begin; lock table pg_description in access exclusive mode");
     const before = waits();
     const raw = await send(head("GET", "late"));
-    await setTimeout(100);
+    const waiting = `select from pg_locks where not granted and relation = 'pg_description'::regclass
+      and database = (select oid from pg_database where datname = current_database())`;
+    await expect.poll(async () => (await owner.query(waiting)).rowCount, POLL).toBeGreaterThan(0);
     raw.socket.destroy();
     await owner.query("create table late (id int); grant select on late to authenticated; commit");
     await expect

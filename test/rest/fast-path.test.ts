@@ -19,11 +19,12 @@ const { rest, rows, service } = useRest(
     $$ select * from articles order by id desc limit n $$;
   create function exactly() returns int volatile language sql set default_transaction_isolation = 'serializable' return 1;
 
-  -- Runs when it is planned, since it claims to be immutable: so it counts the plannings, on the one connection.
-  create function plannings() returns int stable language sql as
-    $$ select coalesce(nullif(current_setting('counted.plannings', true), ''), '0')::int $$;
+  -- Runs when it is planned, since it claims to be immutable: so it counts the plannings.
+  -- By locks of the connection, for reads may write nothing, and settings are taken back.
+  create function plannings() returns int volatile language sql as
+    $$ select count(*)::int from pg_locks where locktype = 'advisory' and classid = 42 and pid = pg_backend_pid() $$;
   create function planned() returns bool language plpgsql immutable as
-    $$ begin perform set_config('counted.plannings', (plannings() + 1)::text, false); return true; end $$;
+    $$ begin perform pg_advisory_lock(42, plannings()); return true; end $$;
   create table counted (id int primary key, value int);
   insert into counted values (1, 1), (2, 2);
   alter table counted enable row level security;

@@ -3,6 +3,7 @@ import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Transactions } from "../../db/transaction.ts";
 import { PasswordHashing } from "../../rest-gateway/auth/hashing.ts";
 import { parseLogin } from "../../rest-gateway/auth/login-input.ts";
+import { PasswordCheck } from "../../rest-gateway/auth/password-check.ts";
 import { hashPassword, passwordFaults } from "../../rest-gateway/auth/passwords.ts";
 import { type NewUser, Registration } from "../../rest-gateway/auth/registration.ts";
 import { SignIn } from "../../rest-gateway/auth/sign-in.ts";
@@ -36,17 +37,25 @@ beforeAll(async () => {
   };
 });
 
-const LIMITS = { attempts: 1000, attemptsPerAddress: 1000, registrationsPerAddress: 1000, window: 900 };
+const LIMITS = {
+  attempts: 1000,
+  attemptsPerAddress: 1000,
+  codeAttempts: 5,
+  registrationsPerAddress: 1000,
+  window: 900,
+};
 
 /** What signing up and in is made of. */
 function parts() {
   const store = new AuthStore(auth, Date.now);
-  return { store, hashing: new PasswordHashing(), throttle: new Throttle(store, LIMITS) };
+  const hashing = new PasswordHashing();
+  const throttle = new Throttle(store, LIMITS);
+  return { store, hashing, throttle, passwords: new PasswordCheck({ store, hashing, throttle }) };
 }
 
 /** Signs in for tokens, as at POST /auth/login. */
 async function signIn(body: object) {
-  const signIn = new SignIn({ ...parts(), tokens, acceptCode: async () => false });
+  const signIn = new SignIn({ ...parts(), tokens, secondFactor: { accepts: async () => false } });
   return tokens.issuePair(await signIn.account(parseLogin(body), "127.0.0.1"));
 }
 

@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { Tokens } from "../../rest-gateway/principal/tokens.ts";
-import { npmStart } from "../support/command.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { nodeStart } from "../support/command.ts";
 import { openRaw } from "../support/raw-socket.ts";
 import { type RestSent, useRest } from "../support/rest-client.ts";
 import { JWT_SECRET } from "../support/service.ts";
@@ -381,13 +380,10 @@ test("operators, functions and types of a served schema do not take the place of
 test("the log holds nothing of what was sent: no key, token, cookie, value, argument or body", {
   timeout: 60_000,
 }, async () => {
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  await database.owner.query(DDL);
   const dataDir = await mkdtemp(join(tmpdir(), "security-"));
   onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
-  const settings = { DATABASE_URL: database.url, JWT_SECRET, LOG_LEVEL: "trace" };
-  const command = npmStart({ dataDir, settings });
+  const settings = { DATABASE_URL: service().database.url, JWT_SECRET, LOG_LEVEL: "trace", GRAPHQL_MAX_TABLES: "0" };
+  const command = nodeStart({ dataDir, settings });
   await command.ready();
 
   const tokens = new Tokens({ secret: JWT_SECRET, privateKey: "", audience: "", anonymousRole: "anon" });

@@ -197,17 +197,24 @@ describe("nothing stays on the connection", () => {
     ["role", "anon"],
     ["request.jwt.claims", "{}"],
     ["search_path", "pg_catalog"],
-    ["statement_timeout", "1"],
+    ["statement_timeout", "900"],
+    ["work_mem", "7MB"],
+    ["app.tenant", "8"],
     ["transaction_read_only", "off"],
     ["app.settings.tenant", "8"],
     ["request.cookies", '{"a":"b"}'],
   ])("not what a function set for the session: %s", async (name, value) => {
     // Each token has an id and a time of its own.
-    const seen = async () => (await setting(name, { as: "ada" })).replace(/"(jti|iat|exp)":[^,}]*/g, "");
+    const seen = async () => ((await setting(name, { as: "ada" })) ?? "").replace(/"(jti|iat|exp)":[^,}]*/g, "");
     const before = await seen();
     await rest("rpc/keep", { as: "ada", body: { name, value } });
     expect(await seen()).toBe(before);
     expect(await rows("rpc/who", { as: "ada" })).toMatchObject({ role: "authenticated" });
+  });
+
+  test("not what a function that only reads set for the session", async () => {
+    await rest("rpc/keep?name=app.tenant&value=8", { as: "ada" });
+    expect(await setting("app.tenant", { as: "bob" })).toBe("");
   });
 
   test("not a failure, nor what came before it", async () => {

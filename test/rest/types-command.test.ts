@@ -1,9 +1,12 @@
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Outcome, outcomeOf } from "../../command.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { npmStart, npmTypes, type Settings } from "../support/command.ts";
+import { types } from "../../types.ts";
+import { type Command, nodeRun, npmTypes, type Settings } from "../support/command.ts";
+import { contentTypes } from "../support/content-types.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
@@ -14,8 +17,6 @@ let settings: Settings;
 beforeAll(async () => {
   database = await createTestDatabase();
   dataDir = await mkdtemp(join(tmpdir(), "content-service-types-"));
-  // The system user of PostgreSQL must get through.
-  await chmod(dataDir, 0o711);
   settings = { DATABASE_URL: database.url, JWT_SECRET };
 });
 afterAll(async () => {
@@ -23,28 +24,17 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function run(given: Settings, ...args: string[]) {
-  const command = npmTypes({ dataDir, settings: given, args });
-  const exitCode = await command.exited();
+/** `npm run types` without its process. */
+const run = (given: Settings, ...args: string[]) => outcomeOf(types(args, { DATA_DIR: dataDir, ...given }));
+
+async function runProcess(command: Command): Promise<Outcome> {
+  const exitCode = (await command.exited()) as Outcome["exitCode"];
   return { exitCode, stdout: command.stdout, stderr: command.stderr };
 }
 
-/** The committed types of the content schema, without the line that is for the formatter. */
-async function contentTypes(): Promise<string> {
-  const file = await readFile(new URL("types/content.ts", import.meta.url), "utf8");
-  return file.slice(file.indexOf("\n") + 1);
-}
-
 test("npm run types prints the types of DATABASE_URL, and nothing else", async () => {
-  expect(await run(settings)).toEqual({ exitCode: 0, stdout: await contentTypes(), stderr: "" });
-});
-
-test("npm run types prints those of the embedded database while npm start runs", { timeout: 60_000 }, async () => {
-  const service = npmStart({ dataDir });
-  await service.ready();
-  expect(await run({})).toEqual({ exitCode: 0, stdout: await contentTypes(), stderr: "" });
-  service.interrupt();
-  expect(await service.exited()).toBe(0);
+  const outcome = await runProcess(npmTypes({ dataDir, settings }));
+  expect(outcome).toEqual({ exitCode: 0, stdout: await contentTypes(), stderr: "" });
 });
 
 test("--schema chooses among all schemas of the database", async () => {
@@ -97,4 +87,11 @@ test("a database that is down is one line without its password, and exit code 1"
   const { exitCode, stdout, stderr } = await run({ ...settings, DATABASE_URL: url });
   expect([exitCode, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(/^the database can not be read: connect ECONNREFUSED 127\.0\.0\.1:\d+\n$/);
+});
+
+test.each([
+  [1, []],
+  [2, ["public"]],
+])("its process ends with %d for %j, with the same line", async (exitCode, args) => {
+  expect(await runProcess(nodeRun("types", { dataDir, args }))).toEqual({ ...(await run({}, ...args)), exitCode });
 });

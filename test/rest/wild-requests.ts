@@ -134,7 +134,10 @@ export const writes = fc
     changes,
     headers,
     body,
-    fc.oneof(fc.constantFrom(...PREFERENCES), fc.constantFrom(...COMMITS)),
+    fc.oneof(
+      { weight: 1, arbitrary: fc.constantFrom(...PREFERENCES) },
+      { weight: 2, arbitrary: fc.constantFrom(...COMMITS) },
+    ),
   )
   .map(([[method, path], all, headers, body, prefer]): WildRequest => {
     const request = { ...get(changed(path, all)), method };

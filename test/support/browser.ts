@@ -2,6 +2,20 @@ import { existsSync } from "node:fs";
 import { type Browser, chromium } from "playwright-core";
 
 const CHROMIUM = "/usr/bin/chromium";
+const DISABLED_FEATURES = [
+  // The address bar of each window, which nobody sees, would load two pages of its own.
+  "WebUIOmniboxPopup",
+  "WebUIOmniboxAimPopup",
+  // What would ask its makers for something. Playwright says so too, but of two lists Chromium takes the last one.
+  "AimEnabled",
+  "HttpsFirstBalancedModeAutoEnable",
+  "HttpsUpgrades",
+  "MediaRouter",
+  "NetworkTimeServiceQuerying",
+  "OptimizationHints",
+  "PaintHolding",
+  "PreconnectToSearch",
+];
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -10,6 +24,7 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
+  `--disable-features=${DISABLED_FEATURES.join(",")}`,
 ];
 
 /** Whether there is a browser; `what` is skipped without one, and the log says so. */

@@ -1,12 +1,14 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
-import { expect, onTestFinished } from "vitest";
+import { onTestFinished, vi } from "vitest";
+import { runningUrl } from "../../db/cluster/running.ts";
 
 export const PROJECT = new URL("../..", import.meta.url).pathname;
-export const POLL = { timeout: 30_000, interval: 25 };
+export const POLL = { timeout: 30_000, interval: 50 };
 
 export type Settings = Readonly<Record<string, string>>;
 export type StartOptions = {
@@ -14,32 +16,46 @@ export type StartOptions = {
   readonly settings?: Settings;
   readonly args?: readonly string[];
   readonly as?: { uid: number; gid: number };
+  /** For several tests: who starts it calls `end()`. */
+  readonly shared?: boolean;
 };
 
 /** `npm start`, as an operator types it. */
 export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
-  npm(args.length > 0 ? ["start", "--silent", "--", ...args] : ["start"], options);
+  start("npm", args.length > 0 ? ["start", "--silent", "--", ...args] : ["start"], { ...options, serves: true });
+
+/** What `npm start` runs, without the time that npm takes. */
+export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
+  start("sh", ["-c", SCRIPTS.start], { ...options, serves: true });
 
 /** `npm run -s types`; its output is whole once `exited()` has resolved. */
 export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
-  npm(["run", "--silent", "types", "--", ...args], options);
+  start("npm", ["run", "--silent", "types", "--", ...args], options);
 
-/** `node user.ts`, or another of the commands, without the seconds that npm takes; `input` is what is piped to it. */
+/** `node user.ts`, or another of the commands, without npm; `input` is what is piped to it. */
 export const nodeRun = (
-  script: string,
-  { args = [], input = "", ...options }: StartOptions & { readonly input?: string },
-): Command => start(process.execPath, [`${script}.ts`, ...args], options, input);
+  script: "server" | "types" | "user" | "key",
+  { args = [], input = "", settings, ...options }: StartOptions & { readonly input?: string },
+): Command => {
+  // As npm start has it.
+  const cached = { NODE_COMPILE_CACHE: "node_modules/.cache/compiled", ...settings };
+  return start(process.execPath, [`${script}.ts`, ...args], { ...options, settings: cached, input });
+};
 
-const npm = (args: readonly string[], options: StartOptions): Command => start("npm", args, options);
+const SCRIPTS = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).scripts;
+
+type SpawnOptions = Omit<StartOptions, "args"> & {
+  readonly input?: string;
+  /** Whether it is to become the one service on these data. */
+  readonly serves?: boolean;
+};
 
 /** In a group of its own, as a terminal gives it, with nothing but these settings. */
-function start(
-  program: string,
-  args: readonly string[],
-  { dataDir, settings = {}, as }: StartOptions,
-  input?: string,
-): Command {
+function start(program: string, args: readonly string[], options: SpawnOptions): Command {
+  const { dataDir, settings = {}, as, shared = false, input, serves = false } = options;
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
+  // Our node, as npm would choose.
+  if (program === "sh") path.unshift(dirname(process.execPath));
   const child = spawn(program, args, {
     cwd: PROJECT,
     detached: true,
@@ -58,21 +74,25 @@ function start(
   });
   // It may have ended without a look at it.
   child.stdin?.on("error", () => {}).end(input);
-  return new Command(child, dataDir);
+  const command = new Command(child, dataDir, serves);
+  if (!shared) onTestFinished(() => command.end());
+  return command;
 }
 
-/** One run of the command. What is left of it is killed with the test. */
+/** One run of the command. What is left of it is killed with the test, unless it is shared. */
 export class Command {
   readonly child: ChildProcess;
   readonly startedAt = performance.now();
   stdout = "";
   stderr = "";
   readonly #dataDir: string;
+  readonly #serves: boolean;
   readonly #exited: Promise<number | string>;
 
-  constructor(child: ChildProcess, folderOfData: string) {
+  constructor(child: ChildProcess, folderOfData: string, serves: boolean) {
     this.child = child;
     this.#dataDir = folderOfData;
+    this.#serves = serves;
     child.stdout!.setEncoding("utf8").on("data", (text) => {
       this.stdout += text;
     });
@@ -80,14 +100,17 @@ export class Command {
       this.stderr += text;
     });
     this.#exited = new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal ?? "")));
-    onTestFinished(() => this.#clear());
   }
 
-  /** Waits for the table; resolves to the milliseconds that it took. */
+  /** Waits for the table; resolves to the milliseconds that it took, without those that others had the processor. */
   async ready(): Promise<number> {
-    await expect.poll(() => this.banner.has("Health") || this.child.exitCode !== null, POLL).toBe(true);
-    if (!this.banner.has("Health")) throw new Error(`not started: ${this.stdout}${this.stderr}`);
-    return Math.round(performance.now() - this.startedAt);
+    const ended = this.#exited.then(() => true);
+    while (!this.banner.has("Health")) {
+      const hasEnded = await Promise.race([ended, once(this.child.stdout!, "data")]);
+      if (hasEnded === true) throw new Error(`not started: ${this.stdout}${this.stderr}`);
+    }
+    const milliseconds = performance.now() - this.startedAt;
+    return Math.round(milliseconds - sumOf(processesNamed("", this.child.pid!).map(waitOf)));
   }
 
   /** The exit code; otherwise the name of the signal that ended it, or that nothing did. */
@@ -102,7 +125,7 @@ export class Command {
   }
 
   get url(): string {
-    return this.banner.get("GraphQL")!.replace(/\/graphql$/, "");
+    return this.banner.get("Health")!.replace(/\/health$/, "");
   }
 
   /** What was logged: each line that is neither npm's nor the table's. */
@@ -131,11 +154,17 @@ export class Command {
     kill(-this.child.pid!, "SIGINT");
   }
 
-  async #clear(): Promise<void> {
-    for (const pid of [...processesNamed("server.ts", this.child.pid!), ...processesNamed(this.#dataDir)])
-      kill(pid, "SIGKILL");
+  /** Kills what is left of it, and of its server. */
+  async end(): Promise<void> {
     kill(-this.child.pid!, "SIGKILL");
-    await expect.poll(() => processesNamed(this.#dataDir), POLL).toEqual([]);
+    if (this.#serves) await vi.waitUntil(() => !this.#killServer(), POLL);
+  }
+
+  /** Whether there was something left to kill. */
+  #killServer(): boolean {
+    const left = processesNamed(this.#dataDir);
+    for (const pid of left) kill(pid, "SIGKILL");
+    return left.length > 0;
   }
 
   async gql(
@@ -161,15 +190,32 @@ export class Command {
 
   /** What a DBA types into psql, on the embedded database. */
   async dba(sql: string): Promise<any[]> {
-    const password = readFileSync(join(this.#dataDir, "postgres-password"), "utf8").trim();
-    const port = readFileSync(join(this.#dataDir, "postgres", "postmaster.pid"), "utf8").split("\n")[3];
-    const client = new pg.Client({ connectionString: `postgres://postgres:${password}@127.0.0.1:${port}/content` });
-    await client.connect();
+    const client = await this.#connect();
     try {
       return (await client.query(sql)).rows;
     } finally {
       await client.end();
     }
+  }
+
+  /** Makes all requests for the table wait, until the function that it resolves to is called or the server ends. */
+  async block(table: string): Promise<() => Promise<void>> {
+    const client = await this.#connect();
+    client.on("error", () => {});
+    await client.query(`begin; lock table ${table} in access exclusive mode`);
+    return () => client.end();
+  }
+
+  /** Requests that wait for a table. */
+  async blocked(): Promise<number> {
+    const query = "select from pg_stat_activity where wait_event_type = 'Lock' and backend_type = 'client backend'";
+    return (await this.dba(query)).length;
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: runningUrl(this.#dataDir)! });
+    await client.connect();
+    return client;
   }
 }
 
@@ -178,6 +224,17 @@ export function argumentsOf(pid: number): string {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
   } catch {
     return "";
+  }
+}
+
+const sumOf = (numbers: readonly number[]) => numbers.reduce((sum, number) => sum + number, 0);
+
+/** Milliseconds that a process could have run, but others did; 0 where the system does not tell. */
+function waitOf(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
+  } catch {
+    return 0;
   }
 }
 

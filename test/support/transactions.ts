@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import type pg from "pg";
 import { beforeAll, onTestFinished } from "vitest";
-import type { Identity } from "../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../db/cluster/provision.ts";
+import type { Identity } from "../../db/identity.ts";
 import { type RunOptions, type Statement, type TransactionOptions, Transactions } from "../../db/transaction.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 

@@ -1,5 +1,5 @@
 --! Previous: sha1:0a7af54e366d2249aa2754cd131d828b20b7491d
---! Hash: sha1:3dea1944db9e3faac76879bd5d8b6f972c2e9dff
+--! Hash: sha1:0a7e7578ea78bbf35250f79e5da30b4f7cecdb8d
 --! Message: users resource, tasks, authentication
 
 --! Included roles.sql
@@ -100,11 +100,33 @@ comment on column public.users.updated_at is 'When the user was last written.';
 
 alter table public.users drop constraint if exists users_name_length;
 alter table public.users add constraint users_name_length
-  check (name ~ '[^\s\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]' and char_length(name) <= 200);
+  check (name ~ '[^\s\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]' and char_length(name) <= 200) not valid;
 alter table public.users drop constraint if exists users_email_format;
-alter table public.users add constraint users_email_format check (
-  char_length(email) <= 254 and email ~ '^[^@[:space:][:cntrl:]]+@[^@[:space:][:cntrl:].]+(\.[^@[:space:][:cntrl:].]+)+$'
-);
+-- Of the forms that mail servers let through, those that nobody takes for another: no quotes, comments, or characters that
+-- can't be seen.
+create or replace function internal.is_email(email text) returns boolean
+language sql immutable parallel safe
+return pg_catalog.char_length(email) <= 254
+  and email !~ '[\s[:cntrl:]\u0080-\u00a0\u00ad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]'
+  -- 1 to 64 characters, with dots in between.
+  and email ~ '^(?=[^@]{1,64}@)[^][()<>:;,@"\\.]+(\.[^][()<>:;,@"\\.]+)*@[^@]+$'
+  -- Labels of 1 to 63 letters and digits, with hyphens in between; the last is no number.
+  and email ~ '@((?!-)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)\.)+(?!-|[0-9]+$)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)$';
+
+grant execute on function internal.is_email(text) to anon, authenticated, users_editor, service_role, auth_owner;
+alter table public.users add constraint users_email_format check (internal.is_email(email)) not valid;
+-- Whoever signed up under the rules of before stays, until he is written.
+do $$
+declare rule text;
+begin
+  foreach rule in array array['users_name_length', 'users_email_format'] loop
+    begin
+      execute format('alter table public.users validate constraint %I', rule);
+    exception when check_violation then
+      raise warning 'some users do not fit %', rule;
+    end;
+  end loop;
+end $$;
 comment on constraint users_name_length on public.users is 'name must have 1 to 200 characters';
 comment on constraint users_email_format on public.users is 'email must be a valid address';
 
@@ -394,17 +416,6 @@ create or replace trigger _500_principals after update or delete on auth_private
   for each row execute function auth_private.announce_account();
 
 -- security definer: see above.
-create or replace function auth_api.account_state(user_id bigint) returns json
-language sql stable security definer set search_path = '' as $$
-  select json_build_object('epoch', a.epoch, 'role', a.role)
-  from auth_private.accounts as a
-  where a.user_id = account_state.user_id and a.disabled_at is null
-$$;
-
-comment on function auth_api.account_state(bigint) is
-  'What a token of this user must agree with: {epoch, role}; null for a user without an account, and for one that is disabled.';
-
--- security definer: see above.
 create or replace function auth_api.end_epoch(user_id bigint) returns void
 language sql volatile security definer set search_path = '' as $$
   update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
@@ -457,7 +468,6 @@ alter function auth_api.account_of(bigint) owner to auth_owner;
 alter function auth_api.register(text, text, integer, text, text) owner to auth_owner;
 alter function auth_private.begin_epoch() owner to auth_owner;
 alter function auth_private.announce_account() owner to auth_owner;
-alter function auth_api.account_state(bigint) owner to auth_owner;
 alter function auth_api.end_epoch(bigint) owner to auth_owner;
 alter function auth_api.change_password(bigint, text, text, inet) owner to auth_owner;
 alter function auth_private.note_account_change() owner to auth_owner;
@@ -586,7 +596,7 @@ alter function auth_api.remove_factor(bigint) owner to auth_owner;
 revoke all on all functions in schema auth_api from public;
 --! EndIncluded factors/functions.sql
 --! Included tokens/table.sql
--- One sign-in and all the refresh tokens that came of it, each in place of the one before.
+-- One sign-in and all the refresh tokens that came of it, each in place of the one before. Access tokens name it as `sid`.
 create table auth_private.token_families (
   id         uuid primary key default gen_random_uuid(),
   user_id    bigint not null references auth_private.accounts on delete cascade,
@@ -596,6 +606,8 @@ create table auth_private.token_families (
 );
 -- Revoking all tokens of a user.
 create index token_families_user_id_idx on auth_private.token_families (user_id);
+-- Those that a user's access tokens must not name.
+create index token_families_revoked_at_idx on auth_private.token_families (user_id, revoked_at) where revoked_at is not null;
 
 -- Refresh tokens that were issued, by their SHA-256: a token that is not here is worth nothing.
 create table auth_private.refresh_tokens (
@@ -612,18 +624,27 @@ create index refresh_tokens_family_id_idx on auth_private.refresh_tokens (family
 -- Those that may be forgotten.
 create index refresh_tokens_expires_at_idx on auth_private.refresh_tokens (expires_at);
 
+-- Challenges of second factors that a login has completed, until they would have ended.
+create table auth_private.spent_challenges (
+  id       uuid primary key, -- its jti
+  spent_at timestamptz not null
+);
+
 comment on table auth_private.token_families is 'One sign-in and the refresh tokens that came of it.';
 comment on table auth_private.refresh_tokens is 'Refresh tokens that were issued, by their SHA-256.';
+comment on table auth_private.spent_challenges is 'Challenges of second factors that a login has completed.';
 
 alter table auth_private.token_families owner to auth_owner;
 alter table auth_private.refresh_tokens owner to auth_owner;
+alter table auth_private.spent_challenges owner to auth_owner;
 alter table auth_private.token_families enable row level security;
 alter table auth_private.refresh_tokens enable row level security;
+alter table auth_private.spent_challenges enable row level security;
 --! EndIncluded tokens/table.sql
 --! Included tokens/functions.sql
 -- security definer: the gateway's login may call these functions and see no table.
 create or replace function auth_api.start_tokens(user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
-returns boolean
+returns uuid
 language plpgsql volatile security definer set search_path = '' as $$
 declare family_id uuid;
 begin
@@ -632,17 +653,19 @@ begin
   select a.user_id, a.epoch from auth_private.accounts as a
   where a.user_id = start_tokens.user_id and a.epoch = start_tokens.epoch and a.disabled_at is null
   returning id into family_id;
-  if not found then return false; end if;
+  if not found then return null; end if;
   insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
   values (start_tokens.token_hash, family_id, start_tokens.expires_at);
-  return true;
+  return family_id;
 end $$;
 
 comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz) is
-  'Remembers the first refresh token of a sign-in, by its SHA-256; false when the account is of another epoch by now.';
+  'Remembers the first refresh token of a sign-in, by its SHA-256, and gives the id of its family; null when the account is of another epoch by now.';
 
 -- security definer: see above.
-create or replace function auth_api.rotate_token(old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz) returns json
+create or replace function auth_api.rotate_token(
+  old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval)
+returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   token auth_private.refresh_tokens;
@@ -661,7 +684,8 @@ begin
     or (account ->> 'epoch')::integer <> family.epoch then
     return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
   end if;
-  if token.spent_at is not null then
+  -- No grace is none, also when it was spent by a process whose clock is ahead.
+  if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
     -- Two have it: the thief, and whom it was stolen from. Both sign in again.
     update auth_private.token_families as f set revoked_at = rotate_token.now where f.id = family.id;
     return json_build_object('outcome', 'reused', 'userId', family.user_id::text);
@@ -670,16 +694,60 @@ begin
     return json_build_object('outcome', 'expired', 'userId', family.user_id::text);
   end if;
 
-  update auth_private.refresh_tokens as t set spent_at = rotate_token.now where t.token_hash = old_hash;
+  update auth_private.refresh_tokens as t set spent_at = rotate_token.now where t.token_hash = old_hash and t.spent_at is null;
   insert into auth_private.refresh_tokens (token_hash, family_id, expires_at) values (new_hash, family.id, rotate_token.expires_at);
-  return json_build_object('outcome', 'rotated', 'userId', family.user_id::text, 'account', account);
+  return json_build_object('outcome', 'rotated', 'userId', family.user_id::text, 'family', family.id, 'account', account);
 end $$;
 
-comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) is
-  'Spends a refresh token for another one: {outcome, userId, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family.';
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is
+  'Spends a refresh token for another one of its family: {outcome, userId, family, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family, unless that was within the grace.';
+
+create or replace function auth_private.announce_family() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('user', new.user_id)::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_family() is
+  'Tells the listeners of the channel "principals" of whom a family of tokens was revoked.';
+
+create or replace trigger _500_principals after update on auth_private.token_families
+  for each row when (old.revoked_at is distinct from new.revoked_at)
+  execute function auth_private.announce_family();
+
+-- security definer: see above.
+create or replace function auth_api.account_state(user_id bigint, since timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('epoch', a.epoch, 'role', a.role, 'revoked', array(
+    select f.id from auth_private.token_families as f
+    where f.user_id = account_state.user_id and f.revoked_at > account_state.since))
+  from auth_private.accounts as a
+  where a.user_id = account_state.user_id and a.disabled_at is null
+$$;
+
+comment on function auth_api.account_state(bigint, timestamptz) is
+  'What a token of this user must agree with: {epoch, role, revoked}, where revoked are the families of tokens that were revoked since; null for a user without an account, and for one that is disabled.';
+
+-- security definer: see above.
+create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with spent as (
+    insert into auth_private.spent_challenges (id, spent_at) values (spend_challenge.id, spend_challenge.now)
+    on conflict do nothing
+    returning id
+  )
+  select exists (select from spent)
+$$;
+
+comment on function auth_api.spend_challenge(uuid, timestamptz) is
+  'Spends the challenge of a login that is complete, by its jti; false when it was spent before.';
 
 alter function auth_api.start_tokens(bigint, integer, bytea, timestamptz) owner to auth_owner;
-alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz) owner to auth_owner;
+alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) owner to auth_owner;
+alter function auth_private.announce_family() owner to auth_owner;
+alter function auth_api.account_state(bigint, timestamptz) owner to auth_owner;
+alter function auth_api.spend_challenge(uuid, timestamptz) owner to auth_owner;
 revoke all on all functions in schema auth_api from public;
 --! EndIncluded tokens/functions.sql
 --! Included sessions/table.sql
@@ -892,23 +960,8 @@ $$;
 
 comment on function auth_api.use_keys(uuid[]) is 'Notes that keys have been used.';
 
--- For the operator's psql: nobody is granted it.
-create or replace function auth_private.make_key(kind text, name text) returns text
-language sql volatile set search_path = '' as $$
-  with made as (
-    select format('cs_%s_%s', make_key.kind, replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')) as key
-  ), kept as (
-    insert into auth_private.api_keys (kind, name, prefix, key_hash)
-    select make_key.kind, make_key.name, left(made.key, length('cs__') + length(make_key.kind) + 6), sha256(convert_to(made.key, 'UTF8')) from made
-  )
-  select key from made
-$$;
-
-comment on function auth_private.make_key(text, text) is 'Makes a key of the kind anon or service and shows it, this once: select auth_private.make_key(''service'', ''nightly import'')';
-
 alter function auth_private.announce_key() owner to auth_owner;
 alter function auth_private.describe_key(auth_private.api_keys) owner to auth_owner;
-alter function auth_private.make_key(text, text) owner to auth_owner;
 alter function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) owner to auth_owner;
 alter function auth_api.list_keys(bigint) owner to auth_owner;
 alter function auth_api.revoke_key(bigint, uuid) owner to auth_owner;
@@ -967,11 +1020,12 @@ alter function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) owner
 revoke all on all functions in schema auth_api from public;
 --! EndIncluded security_events/functions.sql
 --! Included attempts/table.sql
--- Attempts to sign in that have failed, or are not decided yet: what throttles guessing.
+-- Attempts that count, such as logins that have failed, and those that are not decided yet: what throttles guessing.
 create table auth_private.attempts (
-  id  bigint generated always as identity primary key,
-  key bytea not null, -- SHA-256 of what is counted: a username at an address, an address, a user's second factor
-  at  timestamptz not null,
+  id     bigint generated always as identity primary key,
+  key    bytea not null, -- SHA-256 of what is counted: a username at an address, an address, a user's second factor
+  at     timestamptz not null,
+  counts boolean not null default false, -- false until it is decided
 
   constraint attempts_key_length check (octet_length(key) = 32)
 );
@@ -980,7 +1034,7 @@ create index attempts_key_at_idx on auth_private.attempts (key, at);
 -- Those that may be forgotten.
 create index attempts_at_idx on auth_private.attempts (at);
 
-comment on table auth_private.attempts is 'Attempts to sign in that have failed, or are not decided yet.';
+comment on table auth_private.attempts is 'Attempts that count, such as logins that have failed, and those that are not decided yet.';
 
 alter table auth_private.attempts owner to auth_owner;
 alter table auth_private.attempts enable row level security;
@@ -992,7 +1046,9 @@ language plpgsql volatile security definer set search_path = '' as $$
 declare
   place integer;
   oldest timestamptz;
+  undecided integer;
   taken integer;
+  is_full boolean := false;
   ids bigint[];
 begin
   -- Before anything is compared, and one after the other for each key: however many come at once, no more are let through.
@@ -1000,16 +1056,22 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
   end loop;
   for place in select i from generate_subscripts(keys, 1) as i loop
+    -- What is not decided is counted before what counts: what is decided in between stands in both counts, not in neither.
+    -- After a minute it never will be: its process has ended, and has told nobody how it went.
+    select count(*) into undecided from auth_private.attempts as a
+    where a.key = keys[place] and a.at > reserve_attempt.now - interval '1 minute' and not a.counts;
     select count(*), min(a.at) into taken, oldest
     from (
       select a.at from auth_private.attempts as a
-      where a.key = keys[place] and a.at > reserve_attempt.now - span
+      where a.key = keys[place] and a.at > reserve_attempt.now - span and a.counts
       order by a.at desc limit limits[place]
     ) as a;
     if taken >= limits[place] then
       return json_build_object('retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
     end if;
+    is_full := is_full or taken + undecided >= limits[place];
   end loop;
+  if is_full then return null; end if;
   with reserved as (
     insert into auth_private.attempts (key, at) select key, reserve_attempt.now from unnest(keys) as key returning id
   )
@@ -1018,7 +1080,15 @@ begin
 end $$;
 
 comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is
-  'Counts an attempt for each key before it is made: {ids}, or {retryAfter} in seconds when one of the keys has as many as its limit within `span`.';
+  'Takes a place among the attempts of each key before it is made: {ids}, or {retryAfter} in seconds when as many as the limit of one of the keys count within `span`. Null while others that are not decided yet have the last places.';
+
+-- security definer: see above.
+create or replace function auth_api.count_attempt(ids bigint[]) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.attempts as a set counts = true where a.id = any (ids)
+$$;
+
+comment on function auth_api.count_attempt(bigint[]) is 'Decides that attempts count.';
 
 -- security definer: see above.
 create or replace function auth_api.forgive_attempt(ids bigint[]) returns void
@@ -1026,7 +1096,15 @@ language sql volatile security definer set search_path = '' as $$
   delete from auth_private.attempts as a where a.id = any (ids)
 $$;
 
-comment on function auth_api.forgive_attempt(bigint[]) is 'Takes back attempts that have not failed.';
+comment on function auth_api.forgive_attempt(bigint[]) is 'Decides that attempts do not count.';
+
+-- security definer: see above.
+create or replace function auth_api.forget_attempts(key bytea) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a where a.key = forget_attempts.key
+$$;
+
+comment on function auth_api.forget_attempts(bytea) is 'Takes back all attempts of a key.';
 
 -- security definer: see above.
 create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval) returns void
@@ -1036,6 +1114,7 @@ language sql volatile security definer set search_path = '' as $$
   delete from auth_private.token_families as f
   where f.started_at < purge.now - interval '1 day'
     and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
+  delete from auth_private.spent_challenges as c where c.spent_at < purge.now - interval '1 day';
   delete from auth_private.sessions as s where s.expires_at < purge.now;
   delete from auth_private.api_keys as k where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
   delete from public.security_events as e where e.at < purge.now - event_retention;
@@ -1044,7 +1123,9 @@ $$;
 comment on function auth_api.purge(timestamptz, interval, interval) is 'Forgets what nobody needs any more: old attempts, tokens, sessions, keys and security events.';
 
 alter function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) owner to auth_owner;
+alter function auth_api.count_attempt(bigint[]) owner to auth_owner;
 alter function auth_api.forgive_attempt(bigint[]) owner to auth_owner;
+alter function auth_api.forget_attempts(bytea) owner to auth_owner;
 alter function auth_api.purge(timestamptz, interval, interval) owner to auth_owner;
 revoke all on all functions in schema auth_api from public;
 --! EndIncluded attempts/functions.sql
@@ -1160,7 +1241,10 @@ language sql stable set search_path = '' as $$
     order by t.finished_at desc
     limit 20
   ), paces as (
-    select sum(l.seconds) filter (where l.total is not null) / sum(l.total) as of_row, avg(l.seconds) as of_task from latest as l
+    -- Of few rows most of the time is that of the task itself.
+    select sum(l.seconds) filter (where l.total >= 100) / sum(l.total) filter (where l.total >= 100) as of_row,
+      avg(l.seconds) as of_task
+    from latest as l
   )
   select least(greatest(ceil(coalesce(estimate.total * p.of_row, p.of_task)), 1), 2147483647)::integer from paces as p
 $$;
@@ -1188,27 +1272,16 @@ end $$;
 comment on function tasks.accept(text, json, bigint, integer) is
   'Keeps a request to be run as this caller, and its job; null when `max_pending` tasks of the caller have not ended.';
 
-create or replace function tasks.elements_of(part json) returns text
-language sql stable set search_path = '' as $$
-  select case when json_typeof(part) = 'array' then btrim(substr(p.trimmed, 2, length(p.trimmed) - 2), e' \t\r\n') else p.trimmed end
-  from (values (btrim(part::text, e' \t\r\n'))) as p (trimmed)
-$$;
-
-comment on function tasks.elements_of(json) is 'The text of an array without its brackets: "" for an empty one.';
-
-create or replace function tasks.find(id uuid) returns table (task json, result text)
+create or replace function tasks.find(id uuid) returns table (task json, part json)
 language sql stable security definer set search_path = '' as $$
-  select tasks.describe(t), (
-    select case when count(*) > 1 then '[' || coalesce(string_agg(nullif(tasks.elements_of(r.part), ''), ',' order by r.id), '') || ']'
-      else max(r.part::text) end
-    from tasks.results as r
-    where r.task_id = t.id
-  )
-  from tasks.tasks as t
+  select tasks.describe(t), r.part
+  from tasks.tasks as t left join tasks.results as r on r.task_id = t.id
   where t.id = find.id and tasks.is_visible(t)
+  order by r.id
 $$;
 
-comment on function tasks.find(uuid) is 'A task that the caller may see, and what it has given as JSON; no row when there is none.';
+comment on function tasks.find(uuid) is
+  'A task that the caller may see, beside each part of what it has given, in order, or null for nothing; no row when there is none.';
 
 create or replace function tasks.list(status text, page_size integer, skipped bigint) returns table (tasks json, total bigint)
 language sql stable security definer set search_path = '' as $$

@@ -78,17 +78,6 @@ create or replace trigger _500_principals after update or delete on auth_private
   for each row execute function auth_private.announce_account();
 
 -- security definer: see above.
-create or replace function auth_api.account_state(user_id bigint) returns json
-language sql stable security definer set search_path = '' as $$
-  select json_build_object('epoch', a.epoch, 'role', a.role)
-  from auth_private.accounts as a
-  where a.user_id = account_state.user_id and a.disabled_at is null
-$$;
-
-comment on function auth_api.account_state(bigint) is
-  'What a token of this user must agree with: {epoch, role}; null for a user without an account, and for one that is disabled.';
-
--- security definer: see above.
 create or replace function auth_api.end_epoch(user_id bigint) returns void
 language sql volatile security definer set search_path = '' as $$
   update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
@@ -141,7 +130,6 @@ alter function auth_api.account_of(bigint) owner to auth_owner;
 alter function auth_api.register(text, text, integer, text, text) owner to auth_owner;
 alter function auth_private.begin_epoch() owner to auth_owner;
 alter function auth_private.announce_account() owner to auth_owner;
-alter function auth_api.account_state(bigint) owner to auth_owner;
 alter function auth_api.end_epoch(bigint) owner to auth_owner;
 alter function auth_api.change_password(bigint, text, text, inet) owner to auth_owner;
 alter function auth_private.note_account_change() owner to auth_owner;

@@ -84,23 +84,8 @@ $$;
 
 comment on function auth_api.use_keys(uuid[]) is 'Notes that keys have been used.';
 
--- For the operator's psql: nobody is granted it.
-create or replace function auth_private.make_key(kind text, name text) returns text
-language sql volatile set search_path = '' as $$
-  with made as (
-    select format('cs_%s_%s', make_key.kind, replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')) as key
-  ), kept as (
-    insert into auth_private.api_keys (kind, name, prefix, key_hash)
-    select make_key.kind, make_key.name, left(made.key, length('cs__') + length(make_key.kind) + 6), sha256(convert_to(made.key, 'UTF8')) from made
-  )
-  select key from made
-$$;
-
-comment on function auth_private.make_key(text, text) is 'Makes a key of the kind anon or service and shows it, this once: select auth_private.make_key(''service'', ''nightly import'')';
-
 alter function auth_private.announce_key() owner to auth_owner;
 alter function auth_private.describe_key(auth_private.api_keys) owner to auth_owner;
-alter function auth_private.make_key(text, text) owner to auth_owner;
 alter function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) owner to auth_owner;
 alter function auth_api.list_keys(bigint) owner to auth_owner;
 alter function auth_api.revoke_key(bigint, uuid) owner to auth_owner;

@@ -43,7 +43,10 @@ language sql stable set search_path = '' as $$
     order by t.finished_at desc
     limit 20
   ), paces as (
-    select sum(l.seconds) filter (where l.total is not null) / sum(l.total) as of_row, avg(l.seconds) as of_task from latest as l
+    -- Of few rows most of the time is that of the task itself.
+    select sum(l.seconds) filter (where l.total >= 100) / sum(l.total) filter (where l.total >= 100) as of_row,
+      avg(l.seconds) as of_task
+    from latest as l
   )
   select least(greatest(ceil(coalesce(estimate.total * p.of_row, p.of_task)), 1), 2147483647)::integer from paces as p
 $$;
@@ -71,27 +74,16 @@ end $$;
 comment on function tasks.accept(text, json, bigint, integer) is
   'Keeps a request to be run as this caller, and its job; null when `max_pending` tasks of the caller have not ended.';
 
-create or replace function tasks.elements_of(part json) returns text
-language sql stable set search_path = '' as $$
-  select case when json_typeof(part) = 'array' then btrim(substr(p.trimmed, 2, length(p.trimmed) - 2), e' \t\r\n') else p.trimmed end
-  from (values (btrim(part::text, e' \t\r\n'))) as p (trimmed)
-$$;
-
-comment on function tasks.elements_of(json) is 'The text of an array without its brackets: "" for an empty one.';
-
-create or replace function tasks.find(id uuid) returns table (task json, result text)
+create or replace function tasks.find(id uuid) returns table (task json, part json)
 language sql stable security definer set search_path = '' as $$
-  select tasks.describe(t), (
-    select case when count(*) > 1 then '[' || coalesce(string_agg(nullif(tasks.elements_of(r.part), ''), ',' order by r.id), '') || ']'
-      else max(r.part::text) end
-    from tasks.results as r
-    where r.task_id = t.id
-  )
-  from tasks.tasks as t
+  select tasks.describe(t), r.part
+  from tasks.tasks as t left join tasks.results as r on r.task_id = t.id
   where t.id = find.id and tasks.is_visible(t)
+  order by r.id
 $$;
 
-comment on function tasks.find(uuid) is 'A task that the caller may see, and what it has given as JSON; no row when there is none.';
+comment on function tasks.find(uuid) is
+  'A task that the caller may see, beside each part of what it has given, in order, or null for nothing; no row when there is none.';
 
 create or replace function tasks.list(status text, page_size integer, skipped bigint) returns table (tasks json, total bigint)
 language sql stable security definer set search_path = '' as $$

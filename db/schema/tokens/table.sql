@@ -1,4 +1,4 @@
--- One sign-in and all the refresh tokens that came of it, each in place of the one before.
+-- One sign-in and all the refresh tokens that came of it, each in place of the one before. Access tokens name it as `sid`.
 create table auth_private.token_families (
   id         uuid primary key default gen_random_uuid(),
   user_id    bigint not null references auth_private.accounts on delete cascade,
@@ -8,6 +8,8 @@ create table auth_private.token_families (
 );
 -- Revoking all tokens of a user.
 create index token_families_user_id_idx on auth_private.token_families (user_id);
+-- Those that a user's access tokens must not name.
+create index token_families_revoked_at_idx on auth_private.token_families (user_id, revoked_at) where revoked_at is not null;
 
 -- Refresh tokens that were issued, by their SHA-256: a token that is not here is worth nothing.
 create table auth_private.refresh_tokens (
@@ -24,10 +26,19 @@ create index refresh_tokens_family_id_idx on auth_private.refresh_tokens (family
 -- Those that may be forgotten.
 create index refresh_tokens_expires_at_idx on auth_private.refresh_tokens (expires_at);
 
+-- Challenges of second factors that a login has completed, until they would have ended.
+create table auth_private.spent_challenges (
+  id       uuid primary key, -- its jti
+  spent_at timestamptz not null
+);
+
 comment on table auth_private.token_families is 'One sign-in and the refresh tokens that came of it.';
 comment on table auth_private.refresh_tokens is 'Refresh tokens that were issued, by their SHA-256.';
+comment on table auth_private.spent_challenges is 'Challenges of second factors that a login has completed.';
 
 alter table auth_private.token_families owner to auth_owner;
 alter table auth_private.refresh_tokens owner to auth_owner;
+alter table auth_private.spent_challenges owner to auth_owner;
 alter table auth_private.token_families enable row level security;
 alter table auth_private.refresh_tokens enable row level security;
+alter table auth_private.spent_challenges enable row level security;

@@ -1,5 +1,5 @@
 import type pg from "pg";
-import type { Account } from "../store.ts";
+import type { Account } from "../../principal/account.ts";
 
 /** An account as an operator sees it. */
 export type AccountRow = {

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { hashOf, newKey } from "../../principal/secrets.ts";
 
 /** A key of no user as an operator sees it. Times are ISO 8601. */
 export type KeyRow = {
@@ -22,11 +23,14 @@ export class OperatorKeys {
 
   /** The key, which is shown this once. Rejects with the errors of the database. */
   async create(kind: "anon" | "service", name: string): Promise<string> {
-    const { rows } = await this.#client.query("select auth_private.make_key($1, $2) as key", [kind, name]);
-    const made = "select id from auth_private.api_keys where key_hash = sha256(convert_to($1, 'UTF8'))";
-    const found = await this.#client.query(made, [rows[0].key]);
-    await this.#note("key_created", found.rows[0].id);
-    return rows[0].key;
+    const { key, prefix } = newKey(kind);
+    // The hash alone: what is sent to the database may be logged there.
+    const { rows } = await this.#client.query<{ id: string }>(
+      "insert into auth_private.api_keys (kind, name, prefix, key_hash) values ($1, $2, $3, $4) returning id",
+      [kind, name, prefix, hashOf(key)],
+    );
+    await this.#note("key_created", rows[0]!.id);
+    return key;
   }
 
   async list(): Promise<KeyRow[]> {

@@ -1,19 +1,19 @@
 import type { Result } from "../../../db/transaction.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/answer.ts";
 import { contentTag } from "../../conventions/conditional.ts";
+import { answerList } from "../../conventions/list.ts";
+import type { Parameters } from "../../conventions/parameters.ts";
 import type { Address } from "../parse/address.ts";
-import type { Parameters } from "../parse/parameters.ts";
 import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
-import type { Operation, ResourceRequest } from "../request.ts";
-import { RESULT } from "../write/statement.ts";
-import { answerList } from "./list.ts";
+import { isOfOneRow, type Operation, type ResourceRequest } from "../request.ts";
+import { RESULT, stateOf } from "../write/statement.ts";
 
 /** What the one row of the statement means. Throws RestError where nothing was done. */
 export function answer(request: ResourceRequest, result: Result, address: Address, parameters: Parameters): RestAnswer {
   const { operation, resource } = request;
   const row = result.rows[0];
   const text = (column: number) => row?.[column]?.toString() ?? null;
-  const state = text(RESULT.state);
+  const state = stateOf(result);
   if (state === null || state === "missing") throw noSuchRow(missingOf(request));
   if (state === "stale") throw preconditionFailed();
   if (state === "forbidden") throw notPermitted(resource, operation.kind === "delete" ? "delete" : "change");
@@ -32,7 +32,7 @@ export function answer(request: ResourceRequest, result: Result, address: Addres
   return {
     ...answerOf(created ? 201 : 200, body, headers),
     etag: etagOf(request, text(RESULT.version), body!),
-    lastModified: modified === null ? null : new Date(Number(modified) * 1000),
+    lastModified: modified === null || !isOfOneRow(request.selection) ? null : new Date(Number(modified) * 1000),
   };
 }
 
@@ -50,8 +50,7 @@ export const locationOf = ({ resource, style }: ResourceRequest, id: string): st
   `${style.prefix}/${resource.description.name}/${id}`;
 
 /** `"v1-734"`: how it is told, and the version of the row; of an answer that has other rows in it, its content. */
-function etagOf({ style, selection, operation }: ResourceRequest, version: string | null, body: Buffer): string | null {
-  if (operation.kind === "act") return null;
-  if (version === null || selection.relations.length > 0) return contentTag(body);
+function etagOf({ style, selection }: ResourceRequest, version: string | null, body: Buffer): string {
+  if (version === null || !isOfOneRow(selection)) return contentTag(body);
   return `"v${style.version}${style.version === 1 && style.isCamel ? "c" : ""}-${version}"`;
 }

@@ -1,23 +1,25 @@
-import type { Constraint } from "../../../db/catalog/catalog.ts";
-import { type ConstraintMessages, type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
-import { type Fault, RestError, type RestProblem, restProblemOf } from "../../conventions/problem.ts";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
+import { type Fault, faultOfRecord, RestError, type RestProblem, restProblemOf } from "../../conventions/problem.ts";
 import { ACCOUNT_FIELDS } from "../parse/account.ts";
 import { outOfOrder } from "../problem.ts";
-import type { ResourceRequest } from "../request.ts";
+import { RefusedRecord } from "../refused-record.ts";
+import { nameIn, type ResourceRequest } from "../request.ts";
 import type { Resource } from "../resource.ts";
 
 export type ProblemContext = {
   /** Null for a request that was refused before it was read. */
   readonly request: ResourceRequest | null;
   readonly isAnonymous: boolean;
-  readonly constraints: ReadonlyMap<string, Constraint>;
-  readonly constraintMessages: ConstraintMessages;
+  readonly catalog: Catalog;
 };
 
 /** What the client is told. Null for an error that it may not hear of. */
 export function restProblem(error: unknown, context: ProblemContext): RestProblem | null {
   if (error instanceof RestError) return error.problem;
-  const { request, isAnonymous, constraintMessages } = context;
+  if (error instanceof RefusedRecord) return ofRecord(error.place, restProblem(error.cause, context));
+  const { request, isAnonymous, catalog } = context;
+  const { constraintMessages } = catalog;
   const problem = problemOf(error, { constraintMessages, anonymous: isAnonymous, expired: false });
   if (problem === null) return null;
   const told = restProblemOf(problem);
@@ -25,8 +27,16 @@ export function restProblem(error: unknown, context: ProblemContext): RestProble
   if (isOutdated(error)) return outOfOrder(request.resource.description.name).problem;
   const raised = error as DatabaseErrorLike;
   if (isReferredTo(raised, request)) return { ...told, message: keptBy(raised, request.resource) };
-  const faults = faultsOf(raised, told.message, request, context.constraints);
+  const faults = faultsOf(raised, told.message, request, catalog);
   return { ...told, status: statusOf(told, request), ...(faults.length > 0 && { faults }) };
+}
+
+function ofRecord(place: number, problem: RestProblem | null): RestProblem | null {
+  if (problem === null) return null;
+  const { message, faults = [] } = problem;
+  const fields = faults.length > 0 ? faults.map(({ field }) => field) : [null];
+  const all = fields.map((field) => faultOfRecord(place, message, field));
+  return { ...problem, message: all[0]!.message, faults: all };
 }
 
 /** Codes of what the database does not have, although the catalog or the description does. */
@@ -57,11 +67,11 @@ function faultsOf(
   { schema, table, constraint }: DatabaseErrorLike,
   message: string,
   { resource, style }: ResourceRequest,
-  constraints: ProblemContext["constraints"],
+  { constraints }: Catalog,
 ): Fault[] {
   const columns = constraints.get(`${schema}.${table}.${constraint}`)?.columns ?? [];
   const ofRecord = resource.fields.filter(({ column }) => columns.includes(column.name));
   const ofAccount = resource.description.hasAccount ? ACCOUNT_FIELDS.filter((name) => columns.includes(name)) : [];
-  const names = ofRecord.map(({ name, camelName }) => (style.isCamel ? camelName : name));
+  const names = ofRecord.map((field) => nameIn(field, style));
   return [...names, ...ofAccount].map((field) => ({ field, message }));
 }

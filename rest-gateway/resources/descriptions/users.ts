@@ -21,7 +21,7 @@ export const USERS: Description = {
   sorts: ["id", "name", "email", "age", "created_at", "updated_at"],
   filters: {
     name: { field: "name", operator: "is", about: "Users of exactly this name." },
-    email: { field: "email", operator: "is", about: "The user with this e-mail, as it was written." },
+    email: { field: "email", operator: "alike", about: "The user with this e-mail, whatever its case." },
     age: { field: "age", operator: "is", about: "Users of this age." },
   },
   search: "internal.user_matches",

@@ -1,8 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
+import type { Version } from "../../conventions/version.ts";
 import { componentKeys } from "../../openapi/component-keys.ts";
 import type { Description } from "../description.ts";
-import type { Version } from "../parse/version.ts";
 import type { Collection, Relation, Resource, ResourceField, Resources } from "../resource.ts";
 
 /** What holds for all versions and as long as the service runs. */

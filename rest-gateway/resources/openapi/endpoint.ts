@@ -2,11 +2,11 @@ import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
 import { answerOf, type RestAnswer } from "../../conventions/answer.ts";
 import { contentTag } from "../../conventions/conditional.ts";
+import type { Asked, Endpoint } from "../../conventions/endpoint.ts";
+import type { Lifecycle } from "../../conventions/lifecycle.ts";
+import { Parameters } from "../../conventions/parameters.ts";
+import type { Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
-import type { Asked, Endpoint } from "../endpoint.ts";
-import type { Lifecycle } from "../lifecycle.ts";
-import { Parameters } from "../parse/parameters.ts";
-import type { Version } from "../parse/version.ts";
 import { descriptionOff } from "../problem.ts";
 import type { EditionOptions } from "./edition.ts";
 import { resourceOpenApi } from "./openapi.ts";
@@ -34,10 +34,7 @@ export class DescriptionEndpoint implements Endpoint {
 
   async answer({ search, version }: Asked): Promise<RestAnswer> {
     if (this.#options.isOff) throw descriptionOff();
-    new Parameters(search.toString()).allowOnly(
-      () => false,
-      () => [],
-    );
+    new Parameters(search.toString()).allowOnly([]);
     const catalog = this.#options.catalog.current;
     const answers = this.#written.get(catalog) ?? new Map<Version, RestAnswer>();
     this.#written.set(catalog, answers);

@@ -1,5 +1,6 @@
 import { AUTH_TAG, authPaths } from "../../auth/openapi.ts";
 import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
+import { HEADERS, problemResponses } from "../../openapi/convention-responses.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import { SECURITY, SECURITY_SCHEMES } from "./access.ts";
 import type { Edition } from "./edition.ts";
@@ -8,7 +9,6 @@ import { PAGE_SCHEMAS } from "./lists.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
 import { problemSchema } from "./problem-schema.ts";
-import { HEADERS, problemResponses } from "./responses.ts";
 import { resourceSchemas } from "./schemas.ts";
 import { TASK_SCHEMAS, TASKS_TAG, taskPaths } from "./tasks.ts";
 

@@ -1,3 +1,10 @@
+import {
+  answered,
+  type HeaderName,
+  notModified,
+  type ProblemStatus,
+  problems,
+} from "../../openapi/convention-responses.ts";
 import type { JsonSchema, Operation, Parameter, Reference } from "../../openapi/document.ts";
 import { refer } from "../../openapi/names.ts";
 import { arrayOf } from "../../openapi/schema-parts.ts";
@@ -7,7 +14,6 @@ import { securityOf, securityOfAction } from "./access.ts";
 import { type Edition, keyOf, pascalCase } from "./edition.ts";
 import { fieldsParameter, listParameters, shared } from "./parameters.ts";
 import { keyIn, ofParent, one, type Place, parentKey } from "./place.ts";
-import { answered, type HeaderName, notModified, type ProblemStatus, problems } from "./responses.ts";
 import { createSchema } from "./schemas.ts";
 import { accepted } from "./tasks.ts";
 
@@ -133,10 +139,14 @@ export function actOperation(edition: Edition, place: Place, name: string, actio
     operationId: `${name}${keyIn(edition, place)}`,
     summary: `${pascalCase(name)} ${one(singular)}`,
     description: action.about,
-    parameters: [fieldsParameter(resource), ...shared("prefer.read")],
+    parameters: [fieldsParameter(resource), ...shared("prefer.read"), ...preconditions(resource)],
     responses: {
-      200: answered(`The ${singular} as it is now.`, refer("schemas", keyOf(edition, resource, "record"))),
-      ...problems(400, 401, 403, 404, 409, ...ALWAYS),
+      200: answered(
+        `The ${singular} as it is now.`,
+        refer("schemas", keyOf(edition, resource, "record")),
+        ...validators(resource),
+      ),
+      ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS),
     },
     ...securityOfAction(edition, resource, action),
   });

@@ -1,11 +1,11 @@
 import { MAX_PASSWORD, MIN_PASSWORD } from "../../auth/passwords.ts";
+import { MAX_USERNAME, USERNAME } from "../../auth/usernames.ts";
 import { plainText } from "../../openapi/comment.ts";
 import { defaultValue } from "../../openapi/default-value.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { nullable } from "../../openapi/json-schema.ts";
 import { refer } from "../../openapi/names.ts";
 import { valueSchema } from "../../openapi/table-schemas.ts";
-import { MAX_USERNAME } from "../parse/account.ts";
 import { LINKS } from "../parse/selection.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { type Edition, keyOf, nameIn, relationsOf } from "./edition.ts";
@@ -145,6 +145,7 @@ const ACCOUNT: Readonly<Record<string, JsonSchema>> = {
     type: ["string", "null"],
     minLength: 1,
     maxLength: MAX_USERNAME,
+    pattern: USERNAME,
     description: "The name to sign in with, beside a password; the e-mail when it is left out.",
     writeOnly: true,
   },

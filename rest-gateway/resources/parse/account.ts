@@ -1,19 +1,29 @@
 import { passwordFaults } from "../../auth/passwords.ts";
+import { usernameFault } from "../../auth/usernames.ts";
 import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";
+import { faultOfText } from "./values-of-fields.ts";
 
 /** What makes a new user somebody who can sign in. */
 export type AccountInput = { readonly username: string | null; readonly password: string };
 
 /** Fields of a body that are of the account: written, and never read. */
 export const ACCOUNT_FIELDS = ["password", "username"];
-export const MAX_USERNAME = 254;
 
-/** Throws RestError for a change that brings a password: to pass it over would make its sender believe that it was set. */
-export function refusePassword(body: object, { version }: Style): void {
-  if (!Object.hasOwn(body, "password")) return;
-  throw invalidBody([{ field: "password", message: "password is not changed here: use POST /auth/password" }], version);
+const UNCHANGED: Readonly<Record<string, string>> = {
+  password: "password is not changed here: use POST /auth/password",
+  username: "username is not changed here",
+};
+
+/** Throws RestError for a change that brings one of them: to pass it over would make its sender believe that it was set. */
+export function refuseAccount(body: object, { version }: Style): void {
+  const given = ACCOUNT_FIELDS.filter((field) => Object.hasOwn(body, field));
+  if (given.length === 0) return;
+  throw invalidBody(
+    given.map((field) => ({ field, message: UNCHANGED[field]! })),
+    version,
+  );
 }
 
 /** What a body says of the account; `input` is null without a password, and where there are faults. */
@@ -27,23 +37,18 @@ export const NO_ACCOUNT: AccountRead = { faults: [], isMissing: false, input: nu
 
 export function readAccount(body: unknown, isRequired: boolean): AccountRead {
   const { password, username = null } = (typeof body === "object" && body !== null ? body : {}) as JsonObject;
-  if (password === undefined && !isRequired) return NO_ACCOUNT;
-  if (password === undefined) return { ...NO_ACCOUNT, faults: [faultOf("is required")], isMissing: true };
-  if (typeof password !== "string") return { ...NO_ACCOUNT, faults: [faultOf("must be a text")] };
+  if (password === undefined && isRequired) return { ...refused("password", "is required"), isMissing: true };
+  if (password === undefined) return username === null ? NO_ACCOUNT : refused("username", "needs a password beside it");
+  if (typeof password !== "string") return refused("password", "must be a text");
   const faults = passwordFaults(password).map((message) => ({ field: "password", message }));
-  if (username !== null && !isUsername(username)) {
-    faults.push({
-      field: "username",
-      message: `username must be a text of 1 to ${MAX_USERNAME} characters without blanks`,
-    });
-  }
+  const fault = username === null ? null : (faultOfText(username) ?? usernameFault(username as string));
+  if (fault !== null) faults.push(faultOf("username", fault));
   if (faults.length > 0) return { ...NO_ACCOUNT, faults };
   return { ...NO_ACCOUNT, input: { password, username: username as string | null } };
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-const faultOf = (what: string): Fault => ({ field: "password", message: `password ${what}` });
+const refused = (field: string, what: string): AccountRead => ({ ...NO_ACCOUNT, faults: [faultOf(field, what)] });
 
-const isUsername = (value: unknown) =>
-  typeof value === "string" && value.length <= MAX_USERNAME && /^[^\s\p{C}]+$/u.test(value);
+const faultOf = (field: string, what: string) => ({ field, message: `${field} ${what}` });

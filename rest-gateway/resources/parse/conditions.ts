@@ -1,9 +1,10 @@
 import type { TypeShape } from "../../../db/catalog/catalog.ts";
-import { badParameter } from "../problem.ts";
+import type { Parameters } from "../../conventions/parameters.ts";
+import { badParameter } from "../../conventions/problems.ts";
+import { isUuid } from "../../parse/uuid.ts";
 import type { Condition } from "../request.ts";
 import type { Filter, Resource } from "../resource.ts";
-import { fits, isUuid } from "./id.ts";
-import type { Parameters } from "./parameters.ts";
+import { fits } from "./id.ts";
 import type { Values } from "./values.ts";
 
 /** The filters of a list: `?status=DRAFT&author=7`. Throws RestError for values that can't be. */

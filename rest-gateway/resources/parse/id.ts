@@ -1,9 +1,9 @@
 import type { TypeShape } from "../../../db/catalog/catalog.ts";
+import { isUuid } from "../../parse/uuid.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
 import type { Resource } from "../resource.ts";
 
 const WHOLE_NUMBER = /^-?(?:0|[1-9][0-9]*)$/;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Bits of the types that keys may have. */
 const BITS: Readonly<Record<string, number>> = { int2: 16, int4: 32, int8: 64 };
@@ -22,8 +22,6 @@ export function parseId(text: string, resource: Resource): string {
   if (!fits(text, shape)) throw noSuchRow(resource);
   return text;
 }
-
-export const isUuid = (text: string): boolean => UUID.test(text);
 
 /** Whether a whole number is in the range of a type. */
 export function fits(text: string, { name }: TypeShape): boolean {

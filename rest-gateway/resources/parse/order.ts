@@ -1,7 +1,7 @@
-import { badParameter } from "../problem.ts";
-import type { OrderTerm } from "../request.ts";
+import type { Parameters } from "../../conventions/parameters.ts";
+import { badParameter } from "../../conventions/problems.ts";
+import { nameIn, type OrderTerm, type Style } from "../request.ts";
 import type { Resource } from "../resource.ts";
-import type { Parameters } from "./parameters.ts";
 
 type Direction = OrderTerm["direction"];
 
@@ -9,25 +9,25 @@ type Direction = OrderTerm["direction"];
  * `sort=title&order=desc`, or `sort=status:asc,title:desc`; the key comes last, so that pages don't overlap. Throws
  * RestError for what is no field to sort by.
  */
-export function parseOrder(parameters: Parameters, resource: Resource): readonly OrderTerm[] {
+export function parseOrder(parameters: Parameters, resource: Resource, style: Style): readonly OrderTerm[] {
   const order = readDirection("order", parameters.get("order"));
   const sort = parameters.get("sort");
   if (sort === null) {
     const isTurned = order !== null && order !== (resource.order[0]?.direction ?? "asc");
     return withKey(isTurned ? resource.order.map(turned) : resource.order, resource, order ?? "asc");
   }
-  const terms = sort.split(",").map((item) => readTerm(item, order ?? "asc", resource));
+  const terms = sort.split(",").map((item) => readTerm(item.trim(), order ?? "asc", resource, style));
   if (new Set(terms.map(({ field }) => field)).size < terms.length) {
     throw badParameter("sort", "sort must not name a field twice");
   }
   return withKey(terms, resource, "asc");
 }
 
-function readTerm(item: string, usual: Direction, resource: Resource): OrderTerm {
+function readTerm(item: string, usual: Direction, resource: Resource, style: Style): OrderTerm {
   const [name = "", direction, ...more] = item.split(":");
   const field = resource.fieldNamed.get(name);
   if (!field || !resource.sorts.has(field) || more.length > 0) {
-    const names = [...resource.sorts].map((each) => each.name).join(", ");
+    const names = [...resource.sorts].map((each) => nameIn(each, style)).join(", ");
     throw badParameter(
       "sort",
       `"${item}" is nothing to sort ${resource.description.name} by: use ${names}, each with :asc or :desc`,

@@ -9,11 +9,14 @@ const NONE: Preconditions = { isOneOf: null, isNoneOf: null, unmodifiedSince: nu
 /** `"v1-734"` → 734, the version of the row; tags of other forms are of no row. */
 const ROW_TAG = /^"v[0-9]+[a-z]*-([0-9]+)"$/;
 
-/** If-Match, If-None-Match and If-Unmodified-Since of a change. Throws RestError: one that can't be read would not protect. */
-export function parsePreconditions(headers: IncomingHttpHeaders, values: Values): Preconditions {
+/**
+ * If-Match, If-None-Match and If-Unmodified-Since of a change, the last one only where the answer `hasDate`. Throws
+ * RestError: tags that can't be read would not protect.
+ */
+export function parsePreconditions(headers: IncomingHttpHeaders, hasDate: boolean, values: Values): Preconditions {
   const ifMatch = headers["if-match"];
   const ifNoneMatch = headers["if-none-match"];
-  const since = headers["if-unmodified-since"];
+  const since = hasDate ? headers["if-unmodified-since"] : undefined;
   if (ifMatch === undefined && ifNoneMatch === undefined && since === undefined) return NONE;
   const matching = ifMatch === undefined ? null : tagsOf("If-Match", ifMatch);
   const others = ifNoneMatch === undefined ? null : tagsOf("If-None-Match", ifNoneMatch);

@@ -9,13 +9,16 @@ import { unknownPreferences } from "../problem.ts";
 export const DIALECTS = ["detail", "flat", "envelope", "partial", "case"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
+/** The forms of the contract, whatever is usual here. */
+const NO_DIALECT = "none";
+export type Named = Dialect | typeof NO_DIALECT;
+
 export type Preferences = {
   readonly dialects: ReadonlySet<Dialect>;
-  /** What is unknown is refused by name. */
-  readonly isStrict: boolean;
+  /** Those that the client itself asks for. */
+  readonly named: ReadonlySet<Named>;
+  readonly handling: "strict" | "lenient" | null;
   readonly respondsAsync: boolean;
-  /** The header Preference-Applied; "" for none. */
-  readonly applied: string;
   readonly unknown: readonly string[];
 };
 
@@ -38,19 +41,16 @@ export class PreferenceParser {
 }
 
 /** Throws RestError for a client that wants to know what it got wrong. */
-export function refuseUnknown({ isStrict, unknown }: Preferences): void {
-  if (isStrict && unknown.length > 0) throw unknownPreferences(unknown);
+export function refuseUnknown({ handling, unknown }: Preferences): void {
+  if (handling === "strict" && unknown.length > 0) throw unknownPreferences(unknown);
 }
 
 const isDialect = (name: string): name is Dialect => (DIALECTS as readonly string[]).includes(name);
 
-/** The forms of the contract, whatever is usual here. */
-const NO_DIALECT = "none";
-
 function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): Preferences {
   const dialects = new Set<Dialect>();
   const unknown: string[] = [];
-  let handling: string | null = null;
+  let handling: Preferences["handling"] = null;
   let saysNone = false;
   let respondsAsync = false;
   for (const item of items) {
@@ -67,13 +67,11 @@ function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): P
     } else if (name !== "wait") unknown.push(item);
   }
   const isNone = saysNone && dialects.size === 0;
-  const applied = [...(isNone ? [NO_DIALECT] : dialects)].map((name) => `dialect=${name}`);
-  if (handling !== null) applied.push(`handling=${handling}`);
   return {
     dialects: isNone || dialects.size > 0 ? dialects : usual,
-    isStrict: handling === "strict",
+    named: isNone ? new Set([NO_DIALECT]) : dialects,
+    handling,
     respondsAsync,
-    applied: applied.join(", "),
     unknown,
   };
 }

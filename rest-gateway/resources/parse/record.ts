@@ -1,6 +1,6 @@
 import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody, notAnObject, unknownFields } from "../problem.ts";
-import type { Style } from "../request.ts";
+import { nameIn, type Style } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
 import { faultOf } from "./values-of-fields.ts";
 
@@ -18,10 +18,10 @@ export type RecordOptions = {
   readonly isStrict: boolean;
   /** The field whose value the address gives. */
   readonly given: ResourceField | null;
-  /** Further names that the body may have. */
-  readonly others: readonly string[];
-  /** Names that a record among several may not have. */
+  /** Further names that may be written, though not in a record among several. */
   readonly single: readonly string[];
+  /** Names that are passed over: what the service adds to a record may come back with it. */
+  readonly own: readonly string[];
 };
 
 /** What else is wrong with a body. */
@@ -42,6 +42,7 @@ const NO_MORE: MoreFaults = { faults: [], isMissing: false };
 export function parseRecords(bodies: readonly unknown[], options: RecordOptions): readonly RecordInput[] {
   const faults: Fault[] = [];
   let isMissing = false;
+  const ofEach = { ...options, single: [], own: [...options.own, ...options.single] };
   const inputs = bodies.map((body, i) => {
     if (!isObject(body)) {
       faults.push({ field: `[${i}]`, message: `[${i}] must be an object` });
@@ -51,7 +52,7 @@ export function parseRecords(bodies: readonly unknown[], options: RecordOptions)
       if (Object.hasOwn(body, name))
         faults.push({ field: `[${i}].${name}`, message: `[${i}].${name} must be sent one at a time` });
     }
-    const read = readRecord(body, options);
+    const read = readRecord(body, ofEach);
     isMissing ||= read.isMissing;
     for (const { field, message } of read.faults)
       faults.push({ field: `[${i}].${field}`, message: `[${i}].${message}` });
@@ -73,15 +74,15 @@ function objectOf(body: unknown): JsonObject {
   throw notAnObject(body === null ? "null" : Array.isArray(body) ? "an array" : `a ${typeof body}`);
 }
 
-function readRecord(object: JsonObject, { resource, style, use, isStrict, given, others }: RecordOptions) {
-  if (isStrict) refuseUnknown(object, resource, others);
+function readRecord(object: JsonObject, options: RecordOptions) {
+  const { style, use, isStrict } = options;
+  if (isStrict) refuseUnknown(object, options);
   const faults: Fault[] = [];
   const fields: ResourceField[] = [];
   const columns: Record<string, unknown> = {};
   let isMissing = false;
-  for (const field of resource.fields) {
-    if (!isWritten(field, use) || field === given) continue;
-    const name = style.isCamel ? field.camelName : field.name;
+  for (const field of writtenOf(options)) {
+    const name = nameIn(field, style);
     const value = givenValue(object, field);
     const isAbsent = value === undefined;
     if (isAbsent && !(field.isRequired && use !== "update")) continue;
@@ -96,8 +97,10 @@ function readRecord(object: JsonObject, { resource, style, use, isStrict, given,
   return { faults, isMissing, input: { fields, columns } };
 }
 
-const isWritten = ({ write }: ResourceField, use: RecordOptions["use"]) =>
-  write === "always" || (write === "on create" && use === "create");
+const writtenOf = ({ resource, use, given }: RecordOptions) =>
+  resource.fields.filter(
+    (field) => field !== given && (field.write === "always" || (field.write === "on create" && use === "create")),
+  );
 
 /** Under either spelling: a client may send back what it has read. */
 function givenValue(object: JsonObject, { name, camelName }: ResourceField): unknown {
@@ -106,9 +109,11 @@ function givenValue(object: JsonObject, { name, camelName }: ResourceField): unk
 }
 
 /** What is read-only is none of the unknown. */
-function refuseUnknown(object: JsonObject, { fields, fieldNamed }: Resource, others: readonly string[]): void {
-  const unknown = Object.keys(object).filter((name) => !fieldNamed.has(name) && !others.includes(name));
+function refuseUnknown(object: JsonObject, options: RecordOptions): void {
+  const { resource, style, single, own } = options;
+  const others = [...single, ...own];
+  const unknown = Object.keys(object).filter((name) => !resource.fieldNamed.has(name) && !others.includes(name));
   if (unknown.length === 0) return;
-  const writable = fields.filter(({ write }) => write !== "never").map(({ name }) => name);
-  throw unknownFields(unknown.map((name) => name.slice(0, 100)).slice(0, MAX_FAULTS), [...writable, ...others]);
+  const writable = [...writtenOf(options).map((field) => nameIn(field, style)), ...single];
+  throw unknownFields(unknown.map((name) => name.slice(0, 100)).slice(0, MAX_FAULTS), writable);
 }

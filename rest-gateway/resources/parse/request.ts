@@ -1,14 +1,23 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { BodyLimits } from "../../../http/body.ts";
-import { badParameter, notAnObject, tooManyRecords } from "../problem.ts";
-import type { Key, Operation, Parent, ResourceRequest, Style } from "../request.ts";
-import type { ResourceField } from "../resource.ts";
-import { ACCOUNT_FIELDS, type AccountInput, NO_ACCOUNT, readAccount, refusePassword } from "./account.ts";
+import { parseBody } from "../../conventions/json-body.ts";
+import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
+import type { Parameters } from "../../conventions/parameters.ts";
+import { badParameter } from "../../conventions/problems.ts";
+import { notAnObject, tooManyRecords } from "../problem.ts";
+import {
+  isOfOneRow,
+  type Key,
+  type Operation,
+  type Parent,
+  type ResourceRequest,
+  type Selection,
+  type Style,
+} from "../request.ts";
+import { camelCase, type ResourceField } from "../resource.ts";
+import { ACCOUNT_FIELDS, type AccountInput, NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
 import { parseConditions } from "./conditions.ts";
-import { parseBody } from "./json.ts";
 import { parseOrder } from "./order.ts";
-import { pagingParameters, parsePaging } from "./paging.ts";
-import type { Parameters } from "./parameters.ts";
 import { parsePreconditions } from "./preconditions.ts";
 import type { Preferences } from "./preferences.ts";
 import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from "./record.ts";
@@ -45,27 +54,30 @@ export function parseRequest(incoming: Incoming, limits: ParseLimits): Parsed {
   const { route, style, parameters } = incoming;
   const { resource } = route;
   const values = new Values();
-  const { operation, account } = parseOperation(incoming, values, limits);
   const fields = parameters.get("fields");
-  const selection = fields === null ? wholeRecord(resource, style.version === 2) : parseSelection(fields, resource);
+  const selection =
+    fields === null ? wholeRecord(resource, style.version === 2) : parseSelection(fields, resource, style);
+  const { operation, account } = parseOperation(incoming, selection, values, limits);
   const request = { resource, style, operation, selection, values: values.all };
   return { request: { ...request, shape: shapeOf(request, fields) }, account };
 }
 
 type ParsedOperation = { readonly operation: Operation; readonly account: AccountInput | null };
 
-function parseOperation(incoming: Incoming, values: Values, limits: ParseLimits): ParsedOperation {
+function parseOperation(
+  incoming: Incoming,
+  selection: Selection,
+  values: Values,
+  limits: ParseLimits,
+): ParsedOperation {
   const { method, route, parameters, headers } = incoming;
-  const only = (...names: string[]) =>
-    parameters.allowOnly(
-      (name) => names.includes(name),
-      () => names,
-    );
+  const only = (...names: string[]) => parameters.allowOnly(names);
+  const preconditionsOf = () => parsePreconditions(headers, isOfOneRow(selection), values);
   const withoutAccount = (operation: Operation): ParsedOperation => ({ operation, account: null });
   if (route.kind === "action") {
     only("fields");
     const key = { id: values.add(route.id), parent: null };
-    return withoutAccount({ kind: "act", key, action: route.action });
+    return withoutAccount({ kind: "act", key, action: route.action, preconditions: preconditionsOf() });
   }
   if (route.kind === "collection") {
     if (method !== "POST") return withoutAccount(parseList(incoming, route, values));
@@ -77,7 +89,7 @@ function parseOperation(incoming: Incoming, values: Values, limits: ParseLimits)
     only("fields");
     return withoutAccount({ kind: "read", key });
   }
-  const preconditions = parsePreconditions(headers, values);
+  const preconditions = preconditionsOf();
   if (method !== "DELETE") {
     only("fields");
     return withoutAccount({ ...parseUpdate(incoming, key, values, limits), preconditions });
@@ -93,10 +105,8 @@ function parseList(incoming: Incoming, route: Route & { kind: "collection" }, va
   const { description } = resource;
   const hasVariants = style.version === 1;
   const names = ["fields", "sort", "order", "keyword", ...pagingParameters(hasVariants)];
-  parameters.allowOnly(
-    (name) => names.includes(name) || resource.filterNamed.has(name),
-    () => [...names, ...Object.keys(description.filters)],
-  );
+  const filters = Object.keys(description.filters).map((name) => (style.isCamel ? camelCase(name) : name));
+  parameters.allowOnly([...names, ...filters], (name) => resource.filterNamed.has(name));
   const keyword = parameters.get("keyword");
   const paging = parsePaging(parameters, {
     usual: hasVariants ? description.list : "envelope",
@@ -109,7 +119,7 @@ function parseList(incoming: Incoming, route: Route & { kind: "collection" }, va
     parent: parentOf(route.parent, values),
     conditions: parseConditions(parameters, resource, values),
     keyword: keyword === null || keyword === "" ? null : values.add(keyword),
-    order: parseOrder(parameters, resource),
+    order: parseOrder(parameters, resource, style),
     paging: isExport ? { form: "export", offset: 0, limit: null } : paging,
   };
 }
@@ -121,7 +131,7 @@ function parseCreate(
   limits: ParseLimits,
 ): ParsedOperation {
   const { resource, parent } = route;
-  const body = parseBody(incoming.body!, incoming.headers["content-type"], limits);
+  const body = bodyOf(incoming, limits);
   const given = parent ? fieldOf(parent) : null;
   const options = recordOptions(incoming, "create", given);
   const create = (fields: readonly ResourceField[], json: unknown, isMany: boolean): Operation => ({
@@ -152,9 +162,9 @@ function parseCreate(
 function parseUpdate(incoming: Incoming, key: Key, values: Values, limits: ParseLimits) {
   const { method, preferences, route } = incoming;
   const isWhole = method === "PUT" && !preferences.dialects.has("partial");
-  const body = parseBody(incoming.body!, incoming.headers["content-type"], limits);
+  const body = bodyOf(incoming, limits);
   const { fields, columns } = parseRecord(body, recordOptions(incoming, isWhole ? "replace" : "update", null));
-  if (route.resource.description.hasAccount) refusePassword(body as object, incoming.style);
+  if (route.resource.description.hasAccount) refuseAccount(body as object, incoming.style);
   const absent = route.resource.fields.filter((field) => field.write === "always" && !fields.includes(field));
   return {
     kind: "update" as const,
@@ -165,17 +175,19 @@ function parseUpdate(incoming: Incoming, key: Key, values: Values, limits: Parse
   };
 }
 
+const bodyOf = ({ method, headers, body }: Incoming, limits: ParseLimits): unknown =>
+  parseBody(body!, headers["content-type"], limits, method);
+
 function recordOptions(incoming: Incoming, use: RecordOptions["use"], given: ResourceField | null): RecordOptions {
   const { route, style, preferences } = incoming;
   const { resource } = route;
-  // What the service itself adds to a record may come back with it.
   const own = [
     "_links",
     "deprecation",
     ...[...resource.relations.values()].flatMap(({ name, camelName }) => [name, camelName]),
   ];
   const single = use === "create" && resource.description.hasAccount ? ACCOUNT_FIELDS : [];
-  return { resource, style, use, isStrict: preferences.isStrict, given, others: [...own, ...single], single };
+  return { resource, style, use, isStrict: preferences.handling === "strict", given, single, own };
 }
 
 /** Those that any of the records has. */
@@ -224,6 +236,6 @@ function operationShape(operation: Operation): string {
       return `${kind} ${of(key.parent)} ${isCascading} ${JSON.stringify(preconditions)}`;
     }
     case "act":
-      return `${kind} ${operation.action}`;
+      return `${kind} ${operation.action} ${JSON.stringify(operation.preconditions)}`;
   }
 }

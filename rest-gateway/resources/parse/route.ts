@@ -1,5 +1,5 @@
+import { nothingHere } from "../../conventions/problems.ts";
 import type { CurrentResources } from "../current.ts";
-import { nothingHere } from "../problem.ts";
 import { type Collection, isWritable, type Resource } from "../resource.ts";
 import { parseId } from "./id.ts";
 

@@ -1,5 +1,5 @@
-import { badParameter } from "../problem.ts";
-import type { Selection } from "../request.ts";
+import { badParameter } from "../../conventions/problems.ts";
+import { nameIn, type Selection, type Style } from "../request.ts";
 import type { Relation, Resource } from "../resource.ts";
 
 /** Relations that a name may go through: `article.author.name` goes through two. */
@@ -14,17 +14,17 @@ export const wholeRecord = (resource: Resource, hasLinks: boolean): Selection =>
 });
 
 /** `fields=title,author.name`. Throws RestError for what is no field. */
-export function parseSelection(text: string, resource: Resource): Selection {
+export function parseSelection(text: string, resource: Resource, style: Style): Selection {
   const paths = text.split(",").map((name) => name.trim().split("."));
   if (paths.some((path) => path.length > MAX_DEPTH + 1)) {
     throw badParameter("fields", `fields go through ${MAX_DEPTH} relations at most`);
   }
-  return select(paths, resource);
+  return select(paths, resource, style);
 }
 
-function select(paths: readonly (readonly string[])[], resource: Resource): Selection {
+function select(paths: readonly (readonly string[])[], resource: Resource, style: Style): Selection {
   const names = new Set(paths.map(([name]) => name!));
-  for (const name of names) refuseUnknown(name, resource);
+  for (const name of names) refuseUnknown(name, resource, style);
   const isNamed = ({ name, camelName }: Relation) => names.has(name) || names.has(camelName);
   const nested = ({ name, camelName }: Relation) =>
     paths.filter(([first]) => first === name || first === camelName).map((path) => path.slice(1));
@@ -36,22 +36,22 @@ function select(paths: readonly (readonly string[])[], resource: Resource): Sele
     fields: resource.fields.filter((field) => names.has(field.name) || names.has(field.camelName)),
     relations: [...resource.relations.values()]
       .filter(isNamed)
-      .map((relation) => ({ relation, selection: selectNested(nested(relation), relation.resource()) })),
+      .map((relation) => ({ relation, selection: selectNested(nested(relation), relation.resource(), style) })),
     hasLinks: names.has(LINKS),
   };
 }
 
 /** `author` alone is all of it. */
-function selectNested(paths: readonly (readonly string[])[], resource: Resource): Selection {
-  return paths.some((path) => path.length === 0) ? wholeRecord(resource, false) : select(paths, resource);
+function selectNested(paths: readonly (readonly string[])[], resource: Resource, style: Style): Selection {
+  return paths.some((path) => path.length === 0) ? wholeRecord(resource, false) : select(paths, resource, style);
 }
 
 const isRelation = (text: string, { relations }: Resource) =>
   relations.has(text) || [...relations.values()].some(({ camelName }) => camelName === text);
 
-function refuseUnknown(name: string, resource: Resource): void {
+function refuseUnknown(name: string, resource: Resource, style: Style): void {
   const { description, fields, fieldNamed, relations } = resource;
   if (fieldNamed.has(name) || isRelation(name, resource) || name === LINKS) return;
-  const known = [...fields.map((field) => field.name), ...relations.keys()].join(", ");
-  throw badParameter("fields", `"${name}" is no field of ${description.name}: use ${known}`);
+  const known = [...fields, ...relations.values()].map((named) => nameIn(named, style));
+  throw badParameter("fields", `"${name}" is no field of ${description.name}: use ${[...known, LINKS].join(", ")}`);
 }

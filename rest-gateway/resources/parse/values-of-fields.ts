@@ -37,9 +37,14 @@ function faultOfOne(value: unknown, shape: TypeShape): string | null {
     case "jsonb":
       return null;
     default:
-      if (!isText(value)) return "must be a text";
-      return value.isWellFormed() && !value.includes("\0")
-        ? null
-        : "must not have a NUL character or half of a surrogate pair";
+      return faultOfText(value);
   }
+}
+
+/** Why a value is no text that Postgres could keep; null when it is one. */
+export function faultOfText(value: unknown): string | null {
+  if (!isText(value)) return "must be a text";
+  return value.isWellFormed() && !value.includes("\0")
+    ? null
+    : "must not have a NUL character or half of a surrogate pair";
 }

@@ -17,6 +17,7 @@ export function writeCondition({ filter: { field, operator }, value: index }: Co
   const { shape } = field.column;
   // Without modifiers: a cast to varchar(5) would cut the text, and find what nobody has asked for.
   const type = sql.identifier(shape.schema, shape.name);
+  if (operator === "alike") return sql`lower(${columnOf(field)}) = lower(${value(index)}::${type})`;
   if (operator === "has") return sql`${columnOf(field)} @> array[${value(index)}]::${type}[]`;
   return sql`${columnOf(field)} ${sql.trusted(OPERATORS[operator])} ${value(index)}::${type}`;
 }

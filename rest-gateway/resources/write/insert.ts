@@ -22,11 +22,9 @@ export function writeInsert(
   ];
   const where = parent && looksForParent ? writeWhere([writeParentExists(parent)]) : sql.empty;
   const into = sql`insert into ${tableOf(resource)} as ${sql.trusted(ROW)}`;
-  const rows =
-    names.length === 0
-      ? sql`default values`
-      : sql`(${sql.join(names, ", ")}) select ${sql.join(inputs, ", ")} from ${inputOf(resource, body, isMany)}${where}`;
-  return sql`${into} ${rows} returning ${sql.trusted(ROW)}.*, ${versionOf(resource)} as xmin`;
+  const columns = names.length === 0 ? sql.empty : sql`(${sql.join(names, ", ")}) `;
+  const rows = sql`select ${sql.join(inputs, ", ")} from ${inputOf(resource, body, isMany)}${where}`;
+  return sql`${into} ${columns}${rows} returning ${sql.trusted(ROW)}.*, ${versionOf(resource)} as xmin`;
 }
 
 /** In a list a record may leave out what others have. */

@@ -18,14 +18,15 @@ export function writeList(request: ResourceRequest, operation: Of<"list">): Sql 
 }
 
 /** The records themselves, in their order. */
-export function writePage(request: ResourceRequest, operation: Of<"list">): Sql {
+function writePage(request: ResourceRequest, operation: Of<"list">): Sql {
   const { resource, selection, style } = request;
   const { limit, offset } = operation.paging;
   const part = limit === null ? sql.empty : sql` limit ${sql.integer(limit)} offset ${sql.integer(offset)}`;
   return sql`select ${writeFields(resource, selection, style)} from ${writeFrom(request, operation)} order by ${writeOrder(operation.order)}${part}`;
 }
 
-function writeFrom({ resource }: ResourceRequest, { parent, conditions, keyword }: Of<"list">): Sql {
+/** All that the filters leave. */
+export function writeFrom({ resource }: ResourceRequest, { parent, conditions, keyword }: Of<"list">): Sql {
   const where = writeWhere([
     ...(parent ? [writeParentCondition(resource, parent)] : []),
     ...conditions.map(writeCondition),
@@ -34,7 +35,7 @@ function writeFrom({ resource }: ResourceRequest, { parent, conditions, keyword 
   return sql`${tableOf(resource)} as ${sql.trusted(ROW)}${where}`;
 }
 
-function writeOrder(order: readonly OrderTerm[]): Sql {
+export function writeOrder(order: readonly OrderTerm[]): Sql {
   const terms = order.map(({ field, direction }) => {
     const nulls = field.column.isNullable ? sql` nulls last` : sql.empty;
     return sql`${columnOf(field)} ${sql.trusted(direction)}${nulls}`;

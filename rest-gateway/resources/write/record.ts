@@ -1,6 +1,6 @@
 import { type Sql, sql } from "../../sql.ts";
 import { LINKS } from "../parse/selection.ts";
-import type { Selection, Style } from "../request.ts";
+import { nameIn, type Selection, type Style } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
 import { isWritable, tableName } from "../resource.ts";
 
@@ -39,9 +39,14 @@ export function writeFields(resource: Resource, selection: Selection, style: Sty
   return sql.join(items, ", ");
 }
 
-type Named = Pick<ResourceField, "name" | "camelName">;
-const nameIn = ({ name, camelName }: Named, { isCamel }: Style) => (isCamel ? camelName : name);
-const nameOf = (named: Named, style: Style) => sql.identifier(nameIn(named, style));
+/** The fields of the row itself that a selection is written of. */
+export function fieldsReadBy({ key, relations }: Resource, selection: Selection): readonly ResourceField[] {
+  const linked = selection.hasLinks ? [key, ...[...relations.values()].map(({ field }) => field)] : [];
+  const related = selection.relations.map(({ relation }) => relation.field);
+  return [...new Set([...selection.fields, ...related, ...linked])];
+}
+
+const nameOf = (named: Pick<ResourceField, "name" | "camelName">, style: Style) => sql.identifier(nameIn(named, style));
 
 /** The record that a field refers to; null when the caller may not see it. */
 function writeRelated(related: Resource, field: ResourceField, selection: Selection, style: Style, alias: string): Sql {

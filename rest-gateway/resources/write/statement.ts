@@ -1,8 +1,9 @@
+import type { Result, Statement } from "../../../db/transaction.ts";
 import { finish, type Sql, sql, type Written } from "../../sql.ts";
-import type { Operation, ResourceRequest } from "../request.ts";
+import type { Key, Operation, Preconditions, ResourceRequest } from "../request.ts";
 import type { Resource } from "../resource.ts";
 import { tableName } from "../resource.ts";
-import { value, writeKey, writePreconditions, writeWhere } from "./conditions.ts";
+import { writeKey, writePreconditions, writeWhere } from "./conditions.ts";
 import { inputOf, writeInsert } from "./insert.ts";
 import { writeList } from "./list.ts";
 import { columnOf, functionName, modifiedOf, ROW, tableOf, versionOf, WRITTEN_VERSION, writeFields } from "./record.ts";
@@ -16,27 +17,51 @@ export const RESULT = { state: 0, body: 1, version: 2, modified: 3, id: 4, total
 export type Of<Kind extends Operation["kind"]> = Extract<Operation, { kind: Kind }>;
 const row = sql.trusted(ROW);
 
-/** One statement for the whole request. */
-export function writeStatement(request: ResourceRequest): Written {
-  const { operation } = request;
+/** The statements of a request, which are one transaction: most are one alone. */
+export function writeStatements(request: ResourceRequest): readonly Written[] {
+  return writeAll(request).map(finish);
+}
+
+function writeAll(request: ResourceRequest): readonly Sql[] {
+  const { resource, operation } = request;
   switch (operation.kind) {
     case "list":
-      return finish(writeList(request, operation));
+      return [writeList(request, operation)];
     case "read":
-      return finish(writeRead(request, operation));
+      return [writeRead(request, operation.key)];
     case "create":
-      return finish(writeCreate(request, operation));
+      return [writeCreate(request, operation)];
     case "update":
-      return finish(writeUpdate(request, operation));
+      return [writeUpdate(request, operation)];
     case "delete":
-      return finish(writeDelete(request, operation));
+      return [...(operation.isCascading ? [writeLock(resource, operation.key)] : []), writeDelete(request, operation)];
     case "act":
-      return finish(writeAct(request, operation));
+      // The row that a function gives has no version.
+      return [writeAct(request, operation), writeRead(request, operation.key)];
   }
 }
 
+/** The result that answers the request. */
+export function answeringResult(results: readonly Result[], { operation }: ResourceRequest): Result {
+  const last = results.at(-1)!;
+  if (operation.kind !== "act") return last;
+  const acted = results[0]!;
+  // Its function may leave a row that the caller does not see any more.
+  return stateOf(acted) === "done" && last.rows.length > 0 ? last : acted;
+}
+
+/** Null where there is no row. */
+export const stateOf = ({ rows }: Result): string | null => rows[0]?.[RESULT.state]?.toString() ?? null;
+
+/** Parameters of resources are all values of the request. */
+export const statementOf = ({ text, parameters }: Written, values: readonly string[]): Statement => ({
+  text,
+  values: parameters.map((parameter) => (parameter.kind === "value" ? values[parameter.index]! : null)),
+  binary: true,
+});
+
 /** No row where there is no record. */
-function writeRead({ resource, selection, style }: ResourceRequest, { key }: Of<"read">): Sql {
+function writeRead({ resource, selection, style }: ResourceRequest, key: Key): Sql {
   const fields = writeFields(resource, selection, style);
   return sql`select 'done', pg_catalog.row_to_json(r), ${versionOf(resource)}, ${modifiedOf(resource)} from ${tableOf(resource)} as ${row}, lateral (select ${fields}) as r${writeWhere(writeKey(resource, key))}`;
 }
@@ -44,7 +69,7 @@ function writeRead({ resource, selection, style }: ResourceRequest, { key }: Of<
 function writeCreate(request: ResourceRequest, operation: Of<"create">): Sql {
   const written = sql`with written as (${writeInsert(request, operation, true)})`;
   return operation.isMany
-    ? sql`${written} ${writeAll(request)}`
+    ? sql`${written} ${writeRecords(request)}`
     : sql`${written} ${writeOutcome(request, sql`'missing'`)}`;
 }
 
@@ -63,6 +88,13 @@ function writeUpdate(request: ResourceRequest, { key, fields, reset, body, preco
   return sql`${written} ${writeOutcome(request, writeReason(resource, key, preconditions))}`;
 }
 
+/**
+ * From here on nobody can refer to the row: who tries waits, and is refused when it is gone. A statement of its own, so that
+ * the next one sees all who were faster.
+ */
+const writeLock = (resource: Resource, key: Key): Sql =>
+  sql`select from ${tableOf(resource)} as ${row}${writeWhere(writeKey(resource, key))} for update`;
+
 function writeDelete({ resource }: ResourceRequest, { key, isCascading, preconditions }: Of<"delete">): Sql {
   const conditions = [...writeKey(resource, key), ...writePreconditions(resource, preconditions)];
   const id = columnOf(resource.key);
@@ -77,7 +109,7 @@ function writeDelete({ resource }: ResourceRequest, { key, isCascading, precondi
 }
 
 /** Why a change has changed nothing. */
-function writeReason(resource: Resource, key: Of<"update">["key"], preconditions: Of<"update">["preconditions"]): Sql {
+function writeReason(resource: Resource, key: Key, preconditions: Preconditions): Sql {
   const found = (conditions: readonly Sql[]) =>
     sql`exists (select from ${tableOf(resource)} as ${row}${writeWhere(conditions)})`;
   const ofKey = writeKey(resource, key);
@@ -93,15 +125,17 @@ function writeOutcome({ resource, selection, style }: ResourceRequest, reason: S
   return sql`select 'done', pg_catalog.row_to_json(r), ${WRITTEN_VERSION}, ${modifiedOf(resource)}, ${id}::text from written as ${row}, lateral (select ${fields}) as r union all select ${reason}, null, null, null, null where not exists (select from written)`;
 }
 
-function writeAll({ resource, selection, style }: ResourceRequest): Sql {
+function writeRecords({ resource, selection, style }: ResourceRequest): Sql {
   const fields = writeFields(resource, selection, style);
   return sql`select case when count(*) = 0 then 'missing' else 'done' end, pg_catalog.json_agg(r), null::text, null::text, null::text, count(*)::text from (select ${fields} from written as ${row}) as r`;
 }
 
-/** The function raises what is wrong. */
-function writeAct({ resource, selection, style }: ResourceRequest, { key, action }: Of<"act">): Sql {
-  const { function: name } = resource.description.actions[action]!;
+/** The function raises what is wrong; it is not called for a row that is not the one that is meant. */
+function writeAct({ resource, selection, style }: ResourceRequest, { key, action, preconditions }: Of<"act">): Sql {
+  const name = functionName(resource.description.actions[action]!.function);
   const fields = writeFields(resource, selection, style);
-  const type = sql.trusted(resource.key.column.type);
-  return sql`select 'done', pg_catalog.row_to_json(r) from ${functionName(name)}(${value(key.id)}::${type}) as ${row}, lateral (select ${fields}) as r`;
+  const conditions = [...writeKey(resource, key), ...writePreconditions(resource, preconditions)];
+  const meant = sql`with meant as (select ${columnOf(resource.key)} as id from ${tableOf(resource)} as ${row}${writeWhere(conditions)})`;
+  const reason = writeReason(resource, key, preconditions);
+  return sql`${meant} select 'done', pg_catalog.row_to_json(r) from meant, lateral ${name}(meant.id) as ${row}, lateral (select ${fields}) as r union all select ${reason}, null where not exists (select from meant)`;
 }

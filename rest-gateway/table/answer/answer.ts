@@ -1,3 +1,4 @@
+import type { Header } from "../../conventions/answer.ts";
 import type { Address } from "../address.ts";
 import { writeKey } from "../parse/key.ts";
 import { type CallPlan, isChange, isPut, type Plan, type ReadPlan } from "../plan/plan.ts";
@@ -7,7 +8,7 @@ import type { Ran } from "../run.ts";
 import { RESULT } from "../write/result.ts";
 import { appliedPreferences } from "./applied-preferences.ts";
 import { type ContentRange, changedRange, readRange } from "./content-range.ts";
-import { type Header, responseHeaders, responseStatus } from "./response-settings.ts";
+import { responseHeaders, responseStatus } from "./response-settings.ts";
 import { warningOf } from "./warning.ts";
 
 /** What is sent; the body is the bytes that Postgres finished. */

@@ -3,6 +3,7 @@ import { ApiError, type ConstraintMessages, databaseUnavailable, SQLSTATES } fro
 import { isPut, type Plan } from "../plan/plan.ts";
 import {
   badRaise,
+  inOurWords,
   notSingular,
   putMismatch,
   TableError,
@@ -112,18 +113,9 @@ function statusOf({ code = "", message }: DatabaseError, isAnonymous: boolean): 
 const isTelling = ({ code, detail }: DatabaseError) =>
   detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
 
-/** Codes of what the service itself refuses, by status. */
-export const SERVICE_CODES: Readonly<Record<number, string>> = {
-  413: "PGRST102",
-  415: "PGRST102",
-  429: "PT429",
-  503: "PGRST000",
-  504: "PGRST003",
-};
-
 function ofService({ problem: { status, message, sqlstate } }: ApiError): TableProblem | null {
   if (status === INTERNAL) return null;
-  return { status, code: sqlstate ?? SERVICE_CODES[status] ?? "22000", message };
+  return sqlstate === undefined ? inOurWords({ status, message }) : { status, code: sqlstate, message };
 }
 
 /** A number of rows or bytes that undid the statement: Postgres complains that it is none. */

@@ -1,7 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
+import type { Header } from "../../conventions/answer.ts";
 import { badResponseHeaders, badResponseStatus } from "../problem.ts";
-
-export type Header = readonly [name: string, value: string];
 
 /** Of `set_config('response.status', '418', true)`; null when a function set none. */
 export function responseStatus(text: string | null): number | null {

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { requestHeaders } from "../../../db/caller.ts";
-import { CsrfTokens, csrfTokenIn } from "../../../rest-gateway/auth/csrf.ts";
+import { requestHeaders } from "../../../http/request-context.ts";
 import { OwnPages } from "../../../rest-gateway/auth/own-pages.ts";
+import { CsrfTokens, csrfTokenIn } from "../../../rest-gateway/principal/csrf.ts";
 import { type Reply, useService } from "../../support/http-client.ts";
 import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
 

@@ -6,6 +6,8 @@ import { newTotpSecret, stepOf, totpUri } from "../../../rest-gateway/auth/totp.
 import { appCode } from "../../support/totp.ts";
 
 const SECRET = "a secret of the tests, long enough for keys";
+const OTHER = `${SECRET}!`;
+const keysOf = (mfaKey: string, mfaPreviousKey = "") => factorKeys({ mfaKey, mfaPreviousKey }, "of the service");
 
 describe("codes of apps", () => {
   /** The ASCII text 12345678901234567890 in base32. */
@@ -66,13 +68,13 @@ describe("the box for secrets", () => {
     const [one, other] = [box.seal("ABCDEFGH", "1"), box.seal("ABCDEFGH", "1")];
     expect(one).not.toEqual(other);
     expect(one.toString("latin1")).not.toContain("ABCDEFGH");
-    for (const sealed of [one, other]) expect(factorKeys(SECRET).box.open(sealed, "1")).toBe("ABCDEFGH");
+    for (const sealed of [one, other]) expect(keysOf(SECRET).box.open(sealed, "1")).toBe("ABCDEFGH");
   });
 
   test("opens nothing of another owner, nothing of another key", () => {
     const sealed = box.seal("ABCDEFGH", "1");
     expect(box.open(sealed, "2")).toBe(null);
-    expect(factorKeys(`${SECRET}!`).box.open(sealed, "1")).toBe(null);
+    expect(keysOf(OTHER).box.open(sealed, "1")).toBe(null);
     expect(new SecretBox(deriveKey(SECRET, "backup codes")).open(sealed, "1")).toBe(null);
   });
 
@@ -87,6 +89,30 @@ describe("the box for secrets", () => {
     }
     expect(box.open(Buffer.concat([sealed, Buffer.alloc(1)]), "1")).toBe(null);
   });
+
+  test("with a key of before opens what that one has sealed, and seals with its own", () => {
+    const { box: both } = keysOf(OTHER, SECRET);
+    expect(both.open(box.seal("ABCDEFGH", "1"), "1")).toBe("ABCDEFGH");
+    expect(both.open(box.seal("ABCDEFGH", "2"), "1")).toBe(null);
+    const sealed = both.seal("ABCDEFGH", "1");
+    expect(keysOf(OTHER).box.open(sealed, "1")).toBe("ABCDEFGH");
+    expect(box.open(sealed, "1")).toBe(null);
+  });
+
+  test("seals anew what a key of before has sealed, for the same owner, and leaves the rest", () => {
+    const { box: both } = keysOf(OTHER, SECRET);
+    const before = box.seal("ABCDEFGH", "1");
+    const resealed = both.reseal(before, "1")!;
+    expect(keysOf(OTHER).box.open(resealed, "1")).toBe("ABCDEFGH");
+    expect(both.reseal(resealed, "1")).toBe(resealed);
+    expect(both.reseal(before, "2")).toBe(null);
+    expect(both.reseal(Buffer.alloc(40), "1")).toBe(null);
+  });
+});
+
+test("without MFA_KEY keys are made from the secret of the service", () => {
+  const sealed = keysOf("").box.seal("ABCDEFGH", "1");
+  expect(keysOf("of the service").box.open(sealed, "1")).toBe("ABCDEFGH");
 });
 
 describe("backup codes", () => {
@@ -97,7 +123,7 @@ describe("backup codes", () => {
     expect([made.codes.length, made.hashes.length]).toEqual([10, 10]);
     for (const [i, code] of made.codes.entries()) {
       expect(code).toMatch(/^[ABCDEFGHJKLMNPQRSTUVWXYZ23456789]{8}$/);
-      expect(codes.hashOf(code, "1")).toEqual(made.hashes[i]);
+      expect(codes.hashesOf(code, "1")).toEqual([made.hashes[i]]);
       expect(made.hashes[i]).toHaveLength(32);
     }
   });
@@ -113,7 +139,7 @@ describe("backup codes", () => {
 
   test.each(["abcdefgh", "ABCD-EFGH", " abcd efgh ", "a-b-c-d-e-f-g-h"])("%j is ABCDEFGH", (code) => {
     expect(isBackupCode(code)).toBe(true);
-    expect(codes.hashOf(code, "1")).toEqual(codes.hashOf("ABCDEFGH", "1"));
+    expect(codes.hashesOf(code, "1")).toEqual(codes.hashesOf("ABCDEFGH", "1"));
   });
 
   test.each(["", "ABCDEFG", "ABCDEFGHJ", "ABCDEFG0", "ABCDEFGI", "123456", "ÄBCDEFGH", "ABCDEFGſ", "ABCD_EFGH"])(
@@ -122,8 +148,16 @@ describe("backup codes", () => {
   );
 
   test("have other hashes for other users and with other keys", () => {
-    const hash = codes.hashOf("ABCDEFGH", "1");
-    expect(codes.hashOf("ABCDEFGH", "2")).not.toEqual(hash);
-    expect(factorKeys(`${SECRET}!`).backupCodes.hashOf("ABCDEFGH", "1")).not.toEqual(hash);
+    const hashes = codes.hashesOf("ABCDEFGH", "1");
+    expect(codes.hashesOf("ABCDEFGH", "2")).not.toEqual(hashes);
+    expect(keysOf(OTHER).backupCodes.hashesOf("ABCDEFGH", "1")).not.toEqual(hashes);
+  });
+
+  test("that were made with a key of before are known by it, and new ones are made with the present key", () => {
+    const { backupCodes } = keysOf(OTHER, SECRET);
+    const { codes: made, hashes } = codes.make("1");
+    expect(backupCodes.hashesOf(made[0]!, "1")).toContainEqual(hashes[0]);
+    const renewed = backupCodes.make("1");
+    expect(keysOf(OTHER).backupCodes.hashesOf(renewed.codes[0]!, "1")).toEqual([renewed.hashes[0]]);
   });
 });

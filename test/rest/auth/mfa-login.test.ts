@@ -1,16 +1,19 @@
+import { randomUUID } from "node:crypto";
 import jwt from "jsonwebtoken";
 import { describe, expect, test } from "vitest";
 import { PASSWORD, useFactors } from "../../support/second-factor.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 import { wrongCode } from "../../support/totp.ts";
 
-// Whoever sends X-Forwarded-For is somebody else's address.
-const { api, failure, enrol, login, codeOf, now, pass, events, sql } = useFactors({ TRUST_PROXY: "127.0.0.1" });
-const patient = useFactors({ TRUST_PROXY: "127.0.0.1", MFA_ATTEMPTS: "100" });
+// Whoever sends X-Forwarded-For is somebody else's address. MFA_ATTEMPTS is 5.
+const settings = { TRUST_PROXY: "127.0.0.1", LOGIN_ATTEMPTS: "4" };
+const { service, api, failure, enrol, login, codeOf, now, pass, events, sql } = useFactors(settings);
 
 const MINUTE = 60_000;
 const from = (address: string) => ({ "x-forwarded-for": address });
 const challengeOf = async () => (await login("ada")).json.challenge;
+/** As ada's password would give it. */
+const newChallenge = () => service().service.tokens.issueChallenge({ id: "1", epoch: 0 });
 const answer = (challenge: string, code: string, headers = {}) =>
   api("POST /auth/login", { body: { challenge, code }, headers });
 
@@ -29,13 +32,11 @@ describe.each(VARIANTS)("POST %s", (path) => {
     expect(JSON.stringify(json)).not.toContain('oken":');
   });
 
-  test.each<[string, (app: string, backup: string) => string]>([
-    ["the code of the app", (app) => app],
-    ["a backup code", (_app, backup) => backup],
-    ["a backup code as people type it", (_app, backup) => `${backup.slice(0, 4)}-${backup.slice(4)}`.toLowerCase()],
-  ])("password and %s sign in", async (_what, chosen) => {
+  test("password and a code sign in: of the app, or a backup code, also as people type it", async () => {
     const { secret, backupCodes } = await enrol("ada");
-    expect((await signIn({ code: chosen(codeOf(secret), backupCodes[3]!) })).status).toBe(200);
+    const typed = `${backupCodes[4]!.slice(0, 4)}-${backupCodes[4]!.slice(4)}`.toLowerCase();
+    for (const code of [codeOf(secret), backupCodes[3], typed])
+      expect([code, (await signIn({ code })).status]).toEqual([code, 200]);
   });
 
   test("challenge and code sign in", async () => {
@@ -45,11 +46,63 @@ describe.each(VARIANTS)("POST %s", (path) => {
     expect(await events()).toEqual(["mfa_enabled", "login"]);
   });
 
+  test("a challenge signs in once, whatever code comes with it, at whichever address", async () => {
+    const { secret, backupCodes } = await enrol("ada");
+    const { challenge } = (await signIn()).json;
+    const complete = (at: string, code: string) => failure(`POST ${at}`, { body: { challenge, code } });
+    expect(await complete(path, wrongCode(secret, now()))).toEqual([401, "AUTH_REQUIRED", expect.any(String)]);
+    const twice = await Promise.all([complete(path, codeOf(secret)), complete(path, backupCodes[0]!)]);
+    const spent = [401, "INVALID_TOKEN", "the challenge is not valid: sign in with the password again"];
+    expect(twice).toContainEqual([200, undefined, undefined]);
+    expect(twice).toContainEqual(spent);
+    for (const [i, at] of VARIANTS.entries()) expect(await complete(at, backupCodes[i + 1]!)).toEqual(spent);
+    expect((await login("ada", { code: backupCodes[3] })).status).toBe(200);
+  });
+
   test("a wrong code does not, and is noted; the right one still does", async () => {
     const { secret } = await enrol("ada");
     expect((await signIn({ code: wrongCode(secret, now()) })).status).toBe(401);
     expect((await signIn({ code: codeOf(secret) })).status).toBe(200);
     expect(await events()).toEqual(["mfa_enabled", "code_failed", "login"]);
+  });
+
+  test("a wrong code is told as such once the password is right, and not before", async () => {
+    const { secret } = await enrol("ada");
+    const { challenge } = (await signIn()).json;
+    const wrong = wrongCode(secret, now());
+    const told = async (body: object) => (await failure(`POST ${path}`, { body })).slice(0, 3);
+    const WRONG_CODE = "the code is wrong, or was used before: enter the one that the app shows now";
+    expect(await told({ challenge, code: wrong })).toEqual([401, "AUTH_REQUIRED", WRONG_CODE]);
+    expect(await told({ username: "ada", password: PASSWORD, code: wrong })).toEqual([
+      401,
+      "AUTH_REQUIRED",
+      WRONG_CODE,
+    ]);
+    for (const [username, code] of [
+      ["ada", wrong],
+      ["ada", codeOf(secret)],
+      ["nobody", wrong],
+    ])
+      expect(await told({ username, password: "Wrong-Horse-77!", code })).toEqual([
+        401,
+        "AUTH_REQUIRED",
+        "wrong username or password",
+      ]);
+  });
+
+  test("what can't be a code is 400, and no attempt", async () => {
+    const { secret } = await enrol("ada");
+    const { challenge } = (await signIn()).json;
+    const told = ["VALIDATION_ERROR", "code must be the 6 digits that the app shows, or a backup code"];
+    for (const code of ["abc", "12345", "ABCDEFG0"]) {
+      expect(await failure(`POST ${path}`, { body: { challenge, code } })).toEqual([400, ...told]);
+      expect(await failure(`POST ${path}`, { body: { username: "ada", password: PASSWORD, code } })).toEqual([
+        400,
+        ...told,
+      ]);
+    }
+    expect((await signIn({ code: codeOf(secret) })).status).toBe(200);
+    expect(await events()).toEqual(["mfa_enabled", "login"]);
   });
 
   test("a code is not looked at before the password is right, and stays good", async () => {
@@ -67,9 +120,10 @@ describe("a code of the app", () => {
     const body = { username: "ada", password: PASSWORD, code };
     const challenge = await challengeOf();
     expect((await api("POST /api/auth/login", { body })).status).toBe(200);
-    for (const path of VARIANTS) {
-      expect((await api(`POST ${path}`, { body })).status).toBe(401);
-      expect((await api(`POST ${path}`, { body: { challenge, code } })).status).toBe(401);
+    for (const [i, path] of VARIANTS.entries()) {
+      const headers = from(`203.0.113.${i}`);
+      expect((await api(`POST ${path}`, { body, headers })).status).toBe(401);
+      expect((await api(`POST ${path}`, { body: { challenge, code }, headers })).status).toBe(401);
     }
     pass(30_000);
     expect((await login("ada", { code })).status).toBe(401);
@@ -93,11 +147,14 @@ describe("a code of the app", () => {
 
   test("may be one step early or late, and no step before the last one that was taken", async () => {
     const { secret } = await enrol("ada");
-    expect((await login("ada", { code: codeOf(secret, -2) })).status).toBe(401);
-    expect((await login("ada", { code: codeOf(secret, 2) })).status).toBe(401);
-    expect((await login("ada", { code: codeOf(secret, -1) })).status).toBe(200);
-    expect((await login("ada", { code: codeOf(secret, 1) })).status).toBe(200);
-    expect((await login("ada", { code: codeOf(secret) })).status).toBe(401);
+    for (const [steps, status] of [
+      [-2, 401],
+      [2, 401],
+      [-1, 200],
+      [1, 200],
+      [0, 401],
+    ] as const)
+      expect([steps, (await answer(newChallenge(), codeOf(secret, steps))).status]).toEqual([steps, status]);
   });
 
   test("of somebody else is worth nothing", async () => {
@@ -116,15 +173,15 @@ describe("a code of the app", () => {
 describe("a backup code", () => {
   test("is good once, and the others stay good", async () => {
     const { backupCodes } = await enrol("ada");
-    expect((await login("ada", { code: backupCodes[0] })).status).toBe(200);
-    expect((await login("ada", { code: backupCodes[0] })).status).toBe(401);
-    for (const code of backupCodes.slice(1)) expect((await login("ada", { code })).status).toBe(200);
+    expect((await answer(newChallenge(), backupCodes[0]!)).status).toBe(200);
+    expect((await answer(newChallenge(), backupCodes[0]!)).status).toBe(401);
+    for (const code of backupCodes.slice(1)) expect((await answer(newChallenge(), code)).status).toBe(200);
     expect((await events()).filter((event) => event === "backup_code_used")).toHaveLength(10);
   });
 
   test("of two logins at the same time with one code one succeeds", async () => {
     const { backupCodes } = await enrol("ada");
-    const replies = await Promise.all([1, 2, 3, 4].map(() => login("ada", { code: backupCodes[0] })));
+    const replies = await Promise.all([1, 2, 3, 4].map(() => answer(newChallenge(), backupCodes[0]!)));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401]);
   });
 });
@@ -151,12 +208,7 @@ describe("guessing codes", () => {
     const { secret } = await enrol("ada");
     const code = wrongCode(secret, now());
     const replies = await Promise.all(
-      Array.from({ length: 12 }, (_, i) =>
-        api("POST /auth/login", {
-          headers: from(`203.0.113.${i}`),
-          body: { username: "ada", password: PASSWORD, code },
-        }),
-      ),
+      Array.from({ length: 12 }, (_, i) => answer(newChallenge(), code, from(`203.0.113.${i}`))),
     );
     expect(replies.filter(({ status }) => status === 401)).toHaveLength(5);
     expect(replies.filter(({ status }) => status === 429)).toHaveLength(7);
@@ -165,21 +217,20 @@ describe("guessing codes", () => {
 
   test("right codes don't count", async () => {
     const { backupCodes } = await enrol("ada");
-    for (const code of backupCodes.slice(0, 7)) expect((await login("ada", { code })).status).toBe(200);
+    for (const code of backupCodes.slice(0, 7)) expect((await answer(newChallenge(), code)).status).toBe(200);
   });
 
   test("wrong codes count as failed logins of the user at the address too, whatever MFA_ATTEMPTS is", async () => {
-    const { secret, backupCodes } = await patient.enrol("ada");
-    const challenge = (await patient.login("ada")).json.challenge;
-    const code = wrongCode(secret, patient.now());
-    for (let i = 0; i < 5; i++) {
-      const body = i % 2 === 0 ? { challenge, code } : { username: "ada", password: PASSWORD, code };
-      expect((await patient.api("POST /auth/login", { body })).status).toBe(401);
+    const { secret, backupCodes } = await enrol("ada");
+    const challenge = await challengeOf();
+    const code = wrongCode(secret, now());
+    for (let i = 0; i < 2; i++) {
+      expect((await answer(challenge, code)).status).toBe(401);
+      expect((await login("ada", { code })).status).toBe(401);
     }
-    expect((await patient.login("ada", { code: backupCodes[0] })).status).toBe(429);
-    const body = { challenge, code: backupCodes[0] };
-    expect((await patient.api("POST /auth/login", { body })).status).toBe(429);
-    expect((await patient.api("POST /auth/login", { body, headers: from("203.0.113.1") })).status).toBe(200);
+    expect((await login("ada", { code: backupCodes[0] })).status).toBe(429);
+    expect((await answer(challenge, backupCodes[0]!)).status).toBe(429);
+    expect((await answer(challenge, backupCodes[0]!, from("203.0.113.1"))).status).toBe(200);
   });
 });
 
@@ -189,8 +240,10 @@ describe("a challenge", () => {
     const { iat, exp } = jwt.decode(await challengeOf()) as jwt.JwtPayload;
     expect(exp! - iat!).toBe(300);
     const epoch = (await sql("select epoch from auth_private.accounts where user_id = 1"))[0].epoch;
-    const sign = (expiresIn: number) =>
-      jwt.sign({ type: "challenge", epoch, sub: "1" }, JWT_SECRET, { issuer: "content-service", expiresIn });
+    const sign = (expiresIn: number) => {
+      const claims = { type: "challenge", epoch, sub: "1", jti: randomUUID() };
+      return jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn });
+    };
     const { backupCodes } = await enrolAgain();
     expect((await answer(sign(-1), backupCodes[0]!)).status).toBe(401);
     expect((await answer(sign(10), backupCodes[0]!)).status).toBe(200);
@@ -212,17 +265,19 @@ describe("a challenge", () => {
     }
   });
 
-  test.each([
-    ["the account is disabled", "update auth_private.accounts set disabled_at = now() where user_id = 1"],
-    ["its role changes", "update auth_private.accounts set role = 'admin' where user_id = 1"],
-    ["everything is signed out", "select auth_api.end_epoch(1)"],
-  ])("ends when %s", async (_what, change) => {
+  test("ends when the account is disabled, its role changes, or everything is signed out", async () => {
     const { backupCodes } = await enrol("ada");
-    const challenge = await challengeOf();
-    await sql(change);
-    expect((await answer(challenge, backupCodes[0]!)).status).toBe(401);
-    await sql("update auth_private.accounts set disabled_at = null, role = 'authenticated' where user_id = 1");
-    await sql("update auth_private.accounts set epoch = 0 where user_id = 1");
+    for (const change of [
+      "update auth_private.accounts set disabled_at = now() where user_id = 1",
+      "update auth_private.accounts set role = 'admin' where user_id = 1",
+      "select auth_api.end_epoch(1)",
+    ]) {
+      const challenge = await challengeOf();
+      await sql(change);
+      expect([change, (await answer(challenge, backupCodes[0]!)).status]).toEqual([change, 401]);
+      await sql("update auth_private.accounts set disabled_at = null, role = 'authenticated' where user_id = 1");
+      await sql("update auth_private.accounts set epoch = 0 where user_id = 1");
+    }
   });
 
   test("is worth nothing once the factor is disabled: the password is asked for again", async () => {

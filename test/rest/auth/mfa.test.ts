@@ -145,16 +145,47 @@ describe("POST /api/mfa/verify", () => {
     ["a number", "POST /api/mfa/verify", { code: 123456 }, "VALIDATION_ERROR"],
     ["null", "POST /api/mfa/verify", { code: null }, "VALIDATION_ERROR"],
     ["an array", "POST /api/mfa/verify", [], "VALIDATION_ERROR"],
-    ["no JSON", "POST /api/mfa/verify", "{", "VALIDATION_ERROR"],
+    ["no JSON", "POST /api/mfa/verify", "{", "INVALID_JSON"],
     ["a long text", `POST /api/mfa/verify?code=${"1".repeat(21)}`, undefined, "VALIDATION_ERROR"],
     ["five digits", "POST /api/mfa/verify?code=12345", undefined, "VALIDATION_ERROR"],
     ["letters", "POST /api/mfa/verify?code=abcdef", undefined, "VALIDATION_ERROR"],
     ["other digits", `POST /api/mfa/verify?code=${encodeURIComponent("١٢٣٤٥٦")}`, undefined, "VALIDATION_ERROR"],
     ["NUL", "POST /api/mfa/verify?code=12345%00", undefined, "VALIDATION_ERROR"],
     ["nothing", "POST /api/mfa/verify?code=", undefined, "VALIDATION_ERROR"],
-  ])("%s is no code: 400", async (_what, request, body, code) => {
+    ["a backup code", "POST /api/mfa/verify?code=ABCDEFGH", undefined, "VALIDATION_ERROR"],
+  ])("%s is no code: 400, and no attempt", async (_what, request, body, code) => {
+    const secret = await begin();
+    for (let i = 0; i < 6; i++) expect((await failure(request, { as: "ada", body })).slice(0, 2)).toEqual([400, code]);
+    expect(await events()).toEqual([]);
+    expect(await verify(codeOf(secret))).toEqual([200, undefined, undefined]);
+  });
+
+  test("what can't be a code is told so", async () => {
     await begin();
-    expect((await failure(request, { as: "ada", body })).slice(0, 2)).toEqual([400, code]);
+    for (const code of ["", "abc"])
+      expect(await verify(code)).toEqual([400, "VALIDATION_ERROR", "code must be the 6 digits that the app shows"]);
+  });
+
+  test("a new secret begins without attempts, those of another user stand", async () => {
+    const old = await begin();
+    const bobs = (await api("POST /api/mfa/enable", { as: "bob" })).json.secret;
+    const wrong = wrongCode(old, now());
+    for (let i = 0; i < 5; i++) expect(await verify(wrong)).toEqual(WRONG);
+    for (let i = 0; i < 5; i++) await api(`POST /api/mfa/verify?code=${wrongCode(bobs, now())}`, { as: "bob" });
+    expect((await verify(codeOf(old)))[0]).toBe(429);
+    const secret = await begin();
+    expect(await verify(wrongCode(secret, now()))).toEqual(WRONG);
+    expect(await verify(codeOf(secret))).toEqual([200, undefined, undefined]);
+    expect((await api(`POST /api/mfa/verify?code=${codeOf(bobs)}`, { as: "bob" })).status).toBe(429);
+  });
+
+  test("attempts at an enabled factor are not forgotten by trying to begin with another one", async () => {
+    const { secret } = await enrol("ada");
+    const disable = (code: string) =>
+      failure("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD, code } });
+    for (let i = 0; i < 5; i++) expect((await disable(wrongCode(secret, now())))[0]).toBe(400);
+    expect(await failure("POST /api/mfa/enable", { as: "ada" })).toEqual(ENABLED);
+    expect((await disable(codeOf(secret)))[0]).toBe(429);
   });
 });
 
@@ -251,6 +282,8 @@ describe("POST /api/mfa/disable", () => {
     [{ password: null }, "VALIDATION_ERROR"],
     [{ password: 7 }, "VALIDATION_ERROR"],
     [{ password: PASSWORD, code: 123456 }, "VALIDATION_ERROR"],
+    [{ password: PASSWORD, code: "abc" }, "VALIDATION_ERROR"],
+    ["{", "INVALID_JSON"],
     [[], "VALIDATION_ERROR"],
     ["null", "VALIDATION_ERROR"],
   ])("%j is refused: 400", async (body, code) => {

@@ -121,6 +121,17 @@ describe("POST /auth/password", () => {
     expect(json.error.details).toHaveLength(4);
   });
 
+  test.each([
+    ["X-API-Key", (key: string) => ({ "x-api-key": key })],
+    ["Bearer", (key: string) => ({ authorization: `Bearer ${key}` })],
+  ])("with a key as %s is 403: keys don't look after accounts", async (_name, headersOf) => {
+    const { username, headers } = await somebody();
+    const { key } = (await sendJson(client, "/auth/keys", { name: "a program" }, headers)).json;
+    const { status, json } = await change(headersOf(key));
+    expect([status, json.error.code]).toEqual([403, "PERMISSION_DENIED"]);
+    expect((await login(username, OLD)).status).toBe(200);
+  });
+
   test("without a login is 401", async () => {
     expect((await change({})).status).toBe(401);
     expect((await change({ apikey: client.service().service.tokens.issueKey("anon") })).status).toBe(401);

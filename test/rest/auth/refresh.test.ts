@@ -1,3 +1,4 @@
+import { decode } from "jsonwebtoken";
 import { describe, expect, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
@@ -8,6 +9,12 @@ const client = useService();
 const login = async (username: string) =>
   (await sendJson(client, "/auth/login", { username, password: PASSWORD })).json;
 const refresh = (refreshToken: unknown) => sendJson(client, "/auth/refresh", { refreshToken });
+type Pair = { readonly accessToken: string };
+/** What the access token of a pair is told. */
+const read = async ({ accessToken }: Pair) => {
+  const { status, json } = await client.send("/tasks", { headers: { authorization: `Bearer ${accessToken}` } });
+  return [status, json.error?.code];
+};
 const codeOf = async (refreshToken: unknown) => {
   const { status, json } = await refresh(refreshToken);
   return [status, json.error?.code];
@@ -31,18 +38,33 @@ describe("POST /auth/refresh", () => {
     const first = await login("bob");
     const other = await login("bob");
     const { json: second } = await refresh(first.refreshToken);
+    for (const pair of [first, second, other]) expect(await read(pair)).toEqual([200, undefined]);
     expect(await codeOf(first.refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
     expect(await codeOf(second.refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
+    for (const pair of [first, second]) expect(await read(pair)).toEqual([401, "VERIFICATION_FAILED"]);
+    expect(await read(other)).toEqual([200, undefined]);
     expect((await refresh(other.refreshToken)).status).toBe(200);
     const events = await client.sql("select event, user_id, host(address) as address from security_events");
     expect(events).toContainEqual({ event: "token_reused", user_id: "2", address: "127.0.0.1" });
   });
 
-  test("of twenty that use one token at once one gets a pair", async () => {
+  test("of twenty that use one token at once one gets a pair, which the others end", async () => {
     const { refreshToken } = await login("ada");
     const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(refreshToken)));
-    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    const got = replies.filter(({ status }) => status === 200);
+    expect(got).toHaveLength(1);
     expect(replies.filter(({ status }) => status === 401)).toHaveLength(19);
+    expect(await read(got[0]!.json)).toEqual([401, "VERIFICATION_FAILED"]);
+    expect(await codeOf(got[0]!.json.refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
+  });
+
+  test("keeps the family of tokens: access tokens name it as sid", async () => {
+    const first = await login("ada");
+    const { json: second } = await refresh(first.refreshToken);
+    const sidOf = ({ accessToken }: Pair) => (decode(accessToken) as any).sid;
+    expect(sidOf(first)).toMatch(/^[0-9a-f-]{36}$/);
+    expect(sidOf(second)).toBe(sidOf(first));
+    expect(sidOf(await login("ada"))).not.toBe(sidOf(first));
   });
 
   test.each<[string, unknown]>([
@@ -90,6 +112,42 @@ describe("POST /auth/refresh", () => {
     expect(await codeOf(refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
     const headers = { authorization: `Bearer ${accessToken}` };
     await expect.poll(async () => (await client.send("/users/1", { headers })).status, { timeout: 5000 }).toBe(401);
+  });
+});
+
+describe("JWT_REFRESH_GRACE", () => {
+  let now = Date.now();
+  const patient = useService({ JWT_REFRESH_GRACE: "10", GRAPHQL_MAX_TABLES: "0" }, () => now);
+  const post = (path: string, body: object) => sendJson(patient, path, body);
+  const begin = async () => (await post("/auth/login", { username: "ada", password: PASSWORD })).json;
+  const again = async (refreshToken: string) => post("/auth/refresh", { refreshToken });
+  const reads = async ({ accessToken }: Pair) =>
+    (await patient.send("/tasks", { headers: { authorization: `Bearer ${accessToken}` } })).status;
+
+  test("of several that use one token at once all get a pair, and each goes on", async () => {
+    const { refreshToken } = await begin();
+    const replies = await Promise.all(Array.from({ length: 5 }, () => again(refreshToken)));
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(new Set(replies.map(({ json }) => json.refreshToken)).size).toBe(5);
+    for (const { json } of replies) {
+      expect(await reads(json)).toBe(200);
+      expect((await again(json.refreshToken)).status).toBe(200);
+    }
+    expect(await patient.sql("select from security_events where event = 'token_reused'")).toEqual([]);
+  });
+
+  test("after it a token that comes again ends all that came of its sign-in", async () => {
+    const first = await begin();
+    const other = await begin();
+    const { json: second } = await again(first.refreshToken);
+    now += 9999;
+    const { status, json: third } = await again(first.refreshToken);
+    expect(status).toBe(200);
+    now += 1;
+    expect((await again(first.refreshToken)).status).toBe(401);
+    for (const { refreshToken } of [second, third]) expect((await again(refreshToken)).status).toBe(401);
+    for (const pair of [first, second, third]) expect(await reads(pair)).toBe(401);
+    expect(await reads(other)).toBe(200);
   });
 });
 

@@ -45,7 +45,7 @@ describe("POST /auth/register", () => {
     ["a malformed e-mail", { email: "dora" }, 400, "VALIDATION_ERROR"],
     ["an e-mail that is taken, in another case", { email: "ADA@example.com" }, 409, "RESOURCE_CONFLICT"],
     ["a username that is taken", { username: "ADA" }, 409, "RESOURCE_CONFLICT"],
-    ["somebody's e-mail as username", { username: "bob@example.com" }, 409, "RESOURCE_CONFLICT"],
+    ["somebody's e-mail as username", { username: "bob@example.com" }, 400, "VALIDATION_ERROR"],
   ])("refuses %s, and makes no user", async (_what, given, status, code) => {
     const before = await client.sql("select count(*) from users");
     const reply = await register({ ...dora, email: "eve@test.example", username: "eve", ...given });

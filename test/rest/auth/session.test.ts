@@ -8,6 +8,7 @@ import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.t
 const COOKIE = /^SESSION=([A-Za-z0-9_-]{43}); Path=\/; HttpOnly; Secure; SameSite=Strict; Max-Age=1800$/;
 const ENDED = "SESSION=; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=0";
 const NO_SESSION = [401, "AUTH_REQUIRED", "the session has ended: sign in again"];
+const NO_COOKIE = [401, "AUTH_REQUIRED", "login required: sign in at POST /api/auth/login for a session"];
 const WRONG = [401, "AUTH_REQUIRED", "wrong username or password"];
 /** Longer than a session counts as seen without a word to the database, and than its end takes to be heard of. */
 const SOON = { timeout: 1000, interval: 20 };
@@ -151,7 +152,7 @@ describe("POST /api/auth/logout", () => {
   });
 
   test("without a session it is 401, and a cookie that is worth nothing is taken away", async () => {
-    expect(failureOf(await send("/api/auth/logout", { method: "POST" }))).toEqual(NO_SESSION);
+    expect(failureOf(await send("/api/auth/logout", { method: "POST" }))).toEqual(NO_COOKIE);
     const headers = { cookie: "SESSION=garbage" };
     const reply = await send("/api/auth/logout", { method: "POST", headers });
     expect([...failureOf(reply), ...reply.headers.getSetCookie()]).toEqual([...NO_SESSION, ENDED]);
@@ -178,13 +179,19 @@ describe("GET /api/auth/me", () => {
     ["a token alone", { authorization: "Bearer ada" }],
     ["an empty cookie", { cookie: "SESSION=" }],
     ["another cookie", { cookie: "session=1; OTHER=2" }],
-    ["an unknown id", { cookie: `SESSION=${"x".repeat(43)}` }],
-    ["an id of any length", { cookie: `SESSION=${"x".repeat(5000)}` }],
-  ])("is 401 for %s", async (_what, headers) => {
+  ])("is 401 for %s: there is no session, which is none that has ended", async (_what, headers) => {
     const bearer = "authorization" in headers ? { authorization: `Bearer ${client.token("ada")}` } : {};
-    expect(
-      failureOf(await send("/api/auth/me", { headers: { ...headers, ...bearer } as Record<string, string> })),
-    ).toEqual(NO_SESSION);
+    const reply = await send("/api/auth/me", { headers: { ...headers, ...bearer } as Record<string, string> });
+    expect([...failureOf(reply), ...reply.headers.getSetCookie()]).toEqual(NO_COOKIE);
+    expect(reply.headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  test.each([
+    ["an unknown id", `SESSION=${"x".repeat(43)}`],
+    ["an id of any length", `SESSION=${"x".repeat(5000)}`],
+  ])("is 401 for %s, and takes the cookie away", async (_what, cookie) => {
+    const reply = await send("/api/auth/me", { headers: { cookie } });
+    expect([...failureOf(reply), ...reply.headers.getSetCookie()]).toEqual([...NO_SESSION, ENDED]);
   });
 
   test("whatever stands in the cookie, the answer is 401", async () => {

@@ -1,7 +1,11 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Outcome, outcomeOf } from "../../../command.ts";
+import { key as keyCommand } from "../../../key.ts";
+import { user as userCommand } from "../../../user.ts";
 import { nodeRun, type Settings } from "../../support/command.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../../support/service.ts";
 
@@ -12,7 +16,7 @@ let service: TestService;
 let dataDir: string;
 let settings: Settings;
 beforeAll(async () => {
-  service = await startTestService({ LOGIN_ATTEMPTS: "1000" });
+  service = await startTestService({ LOGIN_ATTEMPTS: "1000", GRAPHQL_MAX_TABLES: "0" });
   dataDir = await mkdtemp(join(tmpdir(), "content-service-user-"));
   await chmod(dataDir, 0o711);
   settings = { DATABASE_URL: service.database.url, JWT_SECRET };
@@ -22,13 +26,18 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-async function run(script: "user" | "key", args: string[], { input = "", given = settings } = {}) {
-  const command = nodeRun(script, { dataDir, settings: given, args, input });
-  const exitCode = await command.exited();
+/** `npm run user` and `npm run key` without their processes. */
+const user = (args: string[], input = "", given = settings) => {
+  const stdin = () => Readable.from(Buffer.from(input), { objectMode: false });
+  return outcomeOf(userCommand(args, { DATA_DIR: dataDir, ...given }, stdin));
+};
+const key = (...args: string[]) => outcomeOf(keyCommand(args, settings));
+
+async function runProcess(script: "user" | "key", args: string[], input = ""): Promise<Outcome> {
+  const command = nodeRun(script, { dataDir, settings, args, input });
+  const exitCode = (await command.exited()) as Outcome["exitCode"];
   return { exitCode, stdout: command.stdout, stderr: command.stderr };
 }
-const user = (args: string[], input = "") => run("user", args, { input });
-const key = (...args: string[]) => run("key", args);
 
 async function login(username: string, password = PASSWORD) {
   const headers = { "content-type": "application/json" };
@@ -46,7 +55,7 @@ const events = async (id: string) =>
 describe("npm run user", { timeout: 60_000 }, () => {
   test("create makes a user who can sign in, with the password from stdin", async () => {
     const args = ["create", "Dora", "dora@test.example", "--username", "dora", "--role", "admin"];
-    const { exitCode, stdout, stderr } = await user(args, `${NEW}\n`);
+    const { exitCode, stdout, stderr } = await runProcess("user", args, `${NEW}\n`);
     expect([exitCode, stdout, stderr]).toEqual([0, expect.stringMatching(/^user \d+ signs in as dora\n$/), ""]);
     expect(await login("dora", NEW)).toMatchObject({ status: 200 });
     const [, id] = /user (\d+)/.exec(stdout)!;
@@ -135,8 +144,15 @@ describe("npm run user", { timeout: 60_000 }, () => {
   });
 
   test("an embedded database that does not run is one line that says what to do", async () => {
-    const { exitCode, stderr } = await run("user", ["list"], { given: {} });
+    const { exitCode, stderr } = await user(["list"], "", {});
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^no embedded database is running on .*npm start/)]);
+  });
+
+  test.each([
+    [2, ["delete", "ada"]],
+    [1, ["password", "ada"]],
+  ])("its process ends with %d for %j, with the same line", async (exitCode, args) => {
+    expect(await runProcess("user", args)).toEqual({ ...(await user(args)), exitCode });
   });
 });
 
@@ -177,5 +193,13 @@ describe("npm run key", { timeout: 60_000 }, () => {
   test("a name of more than 100 characters is refused", async () => {
     const { exitCode, stderr } = await key("create", "anon", "x".repeat(101));
     expect([exitCode, stderr]).toEqual([1, "a name has 1 to 100 characters\n"]);
+  });
+
+  test.each([
+    [0, ["list"]],
+    [1, ["revoke", "nothing"]],
+    [2, ["revoke"]],
+  ])("its process ends with %d for %j, and prints the same", async (exitCode, args) => {
+    expect(await runProcess("key", args)).toEqual({ ...(await key(...args)), exitCode });
   });
 });

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
+import { appCode } from "../../support/totp.ts";
 import { basic, PASSWORD } from "./support.ts";
 
 let now = Date.now();
@@ -65,6 +66,44 @@ describe("a password that was right", () => {
     // The word of it takes a moment.
     await expect.poll(() => attemptsOf(() => ask("ada"))).toBe(1);
     expect((await ask("ada")).status).toBe(200);
+  });
+});
+
+describe("a password that is remembered", () => {
+  /** Less than the minute for which a password is remembered, however busy the machine is. */
+  const SOON = { timeout: 5000 };
+  const bob = { headers: { authorization: basic("bob") } };
+  const told = async () => {
+    const { status, json } = await send("/tasks", bob);
+    return [status, json.error?.code];
+  };
+
+  beforeEach(async () => {
+    await sql("delete from auth_private.factors");
+    expect(await told()).toEqual([200, undefined]);
+  });
+
+  test("is not enough as soon as a second factor is enabled, although no second has passed", async () => {
+    const as = { headers: { authorization: `Bearer ${service().token("bob")}` }, method: "POST" };
+    const { secret } = (await send("/api/mfa/enable", as)).json;
+    expect((await send(`/api/mfa/verify?code=${appCode(secret, now)}`, as)).status).toBe(200);
+    await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
+  });
+
+  test("is forgotten when changes may have been missed", async () => {
+    // Nothing tells of a row that is inserted.
+    await sql("insert into auth_private.factors (user_id, secret, enabled_at) values (2, 'x', now())");
+    expect(await told()).toEqual([200, undefined]);
+    await sql(`select pg_terminate_backend(pid) from pg_stat_activity
+               where application_name = 'content-service changes' and datname = current_database()`);
+    await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
+  });
+
+  test("goes on when somebody else changes", async () => {
+    await ask("ada");
+    await sql("update auth_private.accounts set permissions = array_append(permissions, 'y') where user_id = 1");
+    await expect.poll(() => attemptsOf(() => ask("ada"))).toBe(1);
+    expect(await attemptsOf(told)).toBe(0);
   });
 });
 

@@ -35,7 +35,8 @@ describe.each(["/users", "/graphql?query={__typename}"])("RATE_LIMIT, asked at %
 });
 
 describe("one user", () => {
-  const { send, service, sql } = useService({ RATE_LIMIT: "60", LOGIN_ATTEMPTS: "1000" });
+  let now = Date.now();
+  const { send, service, sql } = useService({ RATE_LIMIT: "60", LOGIN_ATTEMPTS: "1000" }, () => now);
   const left = async (headers: Headers) =>
     Number((await send("/users", { headers })).headers.get("x-ratelimit-remaining"));
 
@@ -47,6 +48,17 @@ describe("one user", () => {
     for (const headers of all) counts.push(await left(headers));
     // Some may have come back in between.
     expect(counts.at(-1)).toBeLessThan(57);
+  });
+
+  test("is nobody any more when his key has expired", async () => {
+    const key = { "x-api-key": await makeKey(service(), 1, new Date(now + 60_000)) };
+    const bearer = await credentialsOf("Bearer", service(), 1);
+    for (const headers of [key, bearer]) await left(headers);
+    const before = await left(bearer);
+    expect(await left(key)).toBeLessThanOrEqual(before);
+    now += 60_000;
+    for (let i = 0; i < 20; i++) expect((await send("/users", { headers: key })).status).toBe(401);
+    expect(await left(bearer)).toBeGreaterThanOrEqual(before - 2);
   });
 
   test("is nobody any more when the credential has ended", async () => {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { CsrfTokens } from "../../../rest-gateway/auth/csrf.ts";
+import { CsrfTokens } from "../../../rest-gateway/principal/csrf.ts";
 import { newKey } from "../../../rest-gateway/principal/secrets.ts";
 import { JWT_SECRET, type TestService } from "../../support/service.ts";
 

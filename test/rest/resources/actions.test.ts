@@ -22,12 +22,23 @@ describe("POST /articles/{id}/publish", () => {
     expect(await body(`POST ${path}/publish`, { as: "ada" })).toEqual(once);
   });
 
+  test.each(["", "/api/v2"])("tells the tag and the date of the article as it is now: %s", async (prefix) => {
+    const path = `${prefix}${await newArticle()}`;
+    const published = await api(`POST ${path}/publish`, { as: "ada" });
+    const read = await api(path);
+    for (const name of ["etag", "last-modified"])
+      expect([name, published.headers.get(name)]).toEqual([name, read.headers.get(name)]);
+    const sent = { as: "ada", body: { content: "More." }, headers: { "if-match": read.headers.get("etag")! } } as const;
+    expect((await api(`PATCH ${path}`, sent)).status).toBe(200);
+  });
+
   test.each([
     ["none", undefined, {}],
     ["an empty object", "{}", {}],
     ["an object", '{"status":"ARCHIVED"}', {}],
     ["what is no JSON", "publish!", { "content-type": "text/plain" }],
-  ])("does not look at a body: %s", async (_what, sent, headers) => {
+    ["what is too large", "x".repeat(1_100_000), {}],
+  ])("does not look at a body, as DELETE does not: %s", async (_what, sent, headers) => {
     const path = await newArticle();
     const { status, json } = await api(`POST ${path}/publish`, { as: "ada", body: sent, headers });
     expect([status, json.status]).toEqual([200, "PUBLISHED"]);
@@ -68,6 +79,12 @@ describe("POST /articles/{id}/publish", () => {
   ])("of %s is %i %s", async (path, status, code) =>
     expect((await failure(`POST ${path}`, { as: "ada" })).slice(0, 2)).toEqual([status, code]),
   );
+
+  test("of an article that is not there is told as everywhere", async () => {
+    const told = await failure("/articles/999");
+    expect(await failure("POST /articles/999/publish", { as: "ada" })).toEqual(told);
+    expect(await failure("POST /articles/999/publish", { as: "ada", headers: { "if-match": "*" } })).toEqual(told);
+  });
 
   test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"])("is no matter of %s", async (method) => {
     const { status, headers } = await api(`${method} /articles/1/publish`, { as: "ada" });

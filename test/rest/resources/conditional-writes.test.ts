@@ -18,6 +18,18 @@ const WRITES = [
   ["DELETE", undefined],
 ] as const;
 
+test("If-Unmodified-Since does not count where fields of other records are told: If-Match does", async () => {
+  const path = (await api("POST /articles", { as: "ada", body: { title: "A title", content: "…" } })).headers.get(
+    "location",
+  )!;
+  const change = (fields: string, headers: Record<string, string>) =>
+    api(`PATCH ${path}?fields=${fields}`, { as: "ada", body: { content: "More." }, headers });
+  const longAgo = { "if-unmodified-since": "Sun, 06 Nov 1994 08:49:37 GMT" };
+  expect((await change("title", longAgo)).status).toBe(412);
+  expect((await change("title,author.name", longAgo)).status).toBe(200);
+  expect((await change("title,author.name", { "if-match": '"v1-1"' })).status).toBe(412);
+});
+
 describe.each(WRITES)("%s with If-Match", (method, sent) => {
   const write = (path: string, ifMatch: string, more = {}) =>
     api(`${method} ${path}`, { body: sent, headers: { "if-match": ifMatch, ...more } });

@@ -135,6 +135,13 @@ describe("a retired version", () => {
     expect(toldBy(answered)).toEqual(UNTOLD);
   });
 
+  test("is none that the address of who has signed up leads to", async () => {
+    const sent = { name: "Grace", email: "grace@example.com", password: "Correct-Horse-7!" };
+    const { status, headers, json } = await api("POST /auth/register", { body: sent });
+    expect([status, headers.get("location")]).toEqual([201, `/api/v2/users/${json.user.id}`]);
+    expect((await body(headers.get("location")!)).name).toBe("Grace");
+  });
+
   test("leaves the other one as it is", async () => {
     expect((await body("/api/v2/users/1")).name).toBe("Ada Lovelace");
     expect((await body("/users/1?version=2")).name).toBe("Ada Lovelace");

@@ -121,7 +121,7 @@ export const FAILURES: readonly (readonly [
   [
     412,
     ({ request, sent = {} }) =>
-      /^(PUT|PATCH|DELETE)/.test(request) ? [request, { ...sent, headers: { "if-match": '"v1-1"' } }] : null,
+      /^(?:PUT|PATCH|DELETE)|publish$/.test(request) ? [request, { ...sent, headers: { "if-match": '"v1-1"' } }] : null,
   ],
   [
     413,

@@ -42,6 +42,11 @@ test.each<[what: string, slip: Partial<Description>, message: string]>([
     'the filter label of gears must be "has" for a list, and for nothing else',
   ],
   [
+    "text to look for in any case",
+    { filters: { id: { ...filter, field: "id", operator: "alike" } } },
+    'the filter id of gears is "alike", which is for texts',
+  ],
+  [
     "other resource",
     { relations: { owner: { resource: "owners", field: "owner_id" } } },
     "the description of gears refers to owners, which there is not",

@@ -1,8 +1,23 @@
 import { describe, expect, test } from "vitest";
+import type { Description } from "../../../rest-gateway/resources/description.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 import { CHEAP_GEARS, DDL, GEAR_PRICES, GEARS, MAKERS } from "./gears.ts";
 
-const { api, sql } = useOwnResources(DDL, [GEARS, CHEAP_GEARS, GEAR_PRICES, MAKERS]);
+/** A table whose every column has a default. */
+const SLIPS_DDL = `
+  create table slips (slip_id bigint generated always as identity primary key, note text default 'none yet');
+  alter table slips enable row level security;
+  grant select, insert (note) on slips to authenticated;
+  create policy "everything is allowed" on slips using (true);`;
+const SLIPS: Description = {
+  ...GEAR_PRICES,
+  name: "slips",
+  singular: "slip",
+  table: "public.slips",
+  fields: { id: { column: "slip_id" }, note: { write: "always" } },
+};
+
+const { api, sql } = useOwnResources(DDL + SLIPS_DDL, [GEARS, CHEAP_GEARS, GEAR_PRICES, MAKERS, SLIPS]);
 const UUID = /^[0-9a-f-]{36}$/;
 const names = async (path: string) => (await api(path)).json.data.map(({ name }: { name: string }) => name);
 
@@ -111,6 +126,12 @@ describe("a resource of one's own", () => {
         [null, 1.5],
       ],
     ]);
+  });
+
+  test("makes as many records as are sent, be they without any field", async () => {
+    const { status, json } = await api("POST /slips", { as: 1, body: [{}, {}, {}] });
+    expect([status, json]).toEqual([201, [1, 2, 3].map((id) => ({ id, note: "none yet" }))]);
+    expect((await api("POST /slips", { as: 1, body: {} })).json).toEqual({ id: 4, note: "none yet" });
   });
 
   test("is told in camelCase in version 2, its relations too", async () => {

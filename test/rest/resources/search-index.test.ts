@@ -1,11 +1,10 @@
 import { beforeAll, expect, test } from "vitest";
+import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
-import { Parameters } from "../../../rest-gateway/resources/parse/parameters.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/preferences.ts";
 import { parseRequest } from "../../../rest-gateway/resources/parse/request.ts";
 import { parseRoute } from "../../../rest-gateway/resources/parse/route.ts";
-import { statementOf } from "../../../rest-gateway/resources/runner.ts";
-import { writeStatement } from "../../../rest-gateway/resources/write/statement.ts";
+import { statementOf, writeStatements } from "../../../rest-gateway/resources/write/statement.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
 const { describe, sql } = useOwnResources("", []);
@@ -41,7 +40,7 @@ function statementAt(path: string) {
     },
     LIMITS,
   );
-  return statementOf(writeStatement(request), request.values);
+  return statementOf(writeStatements(request)[0]!, request.values);
 }
 
 /** What Postgres does for it, whatever the values are: callers come with many. */
@@ -56,6 +55,7 @@ async function planOf(path: string): Promise<string> {
 
 test.each([
   ["/users?keyword=c4ca4238", "users_search_idx"],
+  ["/users?email=C4CA@x.org", "users_email_key"],
   ["/users?sort=name", "users_name_id_idx"],
   ["/users?sort=created_at:desc", "users_created_at_id_idx"],
   ["/users?sort=id:desc", "users_pkey"],

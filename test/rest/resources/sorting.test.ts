@@ -12,6 +12,8 @@ describe("users", () => {
     ["order=desc", [4, 3, 2, 1]],
     ["order=asc", [1, 2, 3, 4]],
     ["sort=name", [1, 3, 2, 4]],
+    ["sort=%20name", [1, 3, 2, 4]],
+    ["sort=age:desc%20,%20id:asc%20", [2, 1, 3, 4]],
     ["sort=name&order=desc", [4, 2, 3, 1]],
     ["sort=name:desc", [4, 2, 3, 1]],
     ["sort=name:asc&order=desc", [1, 3, 2, 4]],
@@ -57,7 +59,7 @@ test("pages of records that are equal in what they are sorted by don't overlap",
 });
 
 test.each([
-  ["sort=nope", '"nope" is nothing to sort users by: use id, name, email, age, created_at, updated_at'],
+  ["sort=nope", '"nope" is nothing to sort users by: use id, name, email, age, created'],
   ["sort=", '"" is nothing to sort users by'],
   ["sort=name,", '"" is nothing to sort users by'],
   ["sort=avatar_url", '"avatar_url" is nothing to sort users by'],
@@ -78,6 +80,14 @@ test.each([
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);
     expect(told).toContain(message);
   }
+});
+
+test("what is named for use is spelled as the version does", async () => {
+  const told = async (path: string) => (await failure(path))[2];
+  expect(await told("/users?sort=nope")).toMatch(/use id, name, email, age, created_at, updated_at, each/);
+  expect(await told("/api/v2/users?sort=nope")).toMatch(/use id, name, email, age, createdAt, updatedAt, each/);
+  expect(await told("/articles?nope=1")).toMatch(/tag, created_after, created_before, version/);
+  expect(await told("/api/v2/articles?nope=1")).toMatch(/tag, createdAfter, createdBefore, version/);
 });
 
 test("what articles and comments are not sorted by", async () => {

@@ -60,6 +60,10 @@ describe("a body that can't be is refused, and nothing is written", () => {
       ["multipart/form-data; boundary=x"],
       ["application/xml"],
       ["application/jsonx"],
+      ["application/json-patch+json"],
+      ["application/problem+json"],
+      ["application/vnd.api+json"],
+      ["application/vnd.content.v3+json"],
       ["application/json; charset=latin1"],
       ["application/json; charset=utf-16"],
       ["application/json, text/plain"],
@@ -111,10 +115,17 @@ test.each([
   "application/json;charset=utf-8",
   'Application/JSON; Charset="UTF-8"',
   "application/vnd.content.v1+json",
-  "application/merge-patch+json",
+  "application/vnd.content.v2+json",
 ])("Content-Type: %s is JSON", async (type) => {
   const sent = { body: { name: "Grace", email: newEmail() }, headers: { "content-type": type } };
   expect((await api("POST /users", sent)).status).toBe(201);
+});
+
+test("Content-Type: application/merge-patch+json is for PATCH alone", async () => {
+  const headers = { "content-type": "application/merge-patch+json" };
+  expect((await api("PATCH /users/4", { body: { age: 5 }, headers })).json.age).toBe(5);
+  for (const request of ["POST /users", "PUT /users/4"])
+    expect((await api(request, { body: { name: "Grace", email: newEmail() }, headers })).status).toBe(415);
 });
 
 test("a body of 1 MiB is read", async () => {

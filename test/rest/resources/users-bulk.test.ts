@@ -72,14 +72,14 @@ describe("all or nothing", () => {
       [GRACE, { ...GRACE, email: "Ada@example.com" }],
       409,
       "RESOURCE_CONFLICT",
-      { email: "email already registered" },
+      { "[1].email": "[1]: email already registered" },
     ],
     [
       "one e-mail twice",
       [GRACE, { ...GRACE, email: "GRACE@test.example" }],
       409,
       "RESOURCE_CONFLICT",
-      { email: "email already registered" },
+      { "[1].email": "[1]: email already registered" },
     ],
     [
       "a password",

@@ -100,6 +100,42 @@ describe("?cascade=true deletes what the user has written too", () => {
     expect(await content()).toBe(before);
   });
 
+  describe("while the user", () => {
+    const deletion = async (id: number) => (await api(`DELETE /users/${id}?cascade=true`, { as: "admin" })).status;
+    const waiting = async () => {
+      const text = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      return (await sql(text)).length;
+    };
+
+    test("writes another article: those who are later are refused", async () => {
+      const made = await writer();
+      await sql("begin");
+      await sql("insert into articles (author_id, title, content) values ($1, 'Third article', 'x')", made.id);
+      const status = deletion(made.id);
+      await expect.poll(waiting).toBe(1);
+      await sql("commit");
+      const body = { title: "Fourth article", content: "x" };
+      const writes = [1, 2, 3].map(() => api("POST /articles", { headers: bearerOf(made), body }));
+      expect(await status).toBe(204);
+      for (const { status } of await Promise.all(writes)) expect([201, 401, 409]).toContain(status);
+      expect(await countsOf(made)).toEqual([0, 0, 0]);
+    });
+
+    test("writes a comment on one of his own articles", async () => {
+      const made = await writer();
+      const [{ id }] = await sql("select id from articles where author_id = $1", made.id);
+      await sql("begin");
+      await sql("select from articles where id = $1 for key share", id);
+      const status = deletion(made.id);
+      await expect.poll(waiting).toBe(1);
+      // Either waits for the other now, until Postgres refuses the one that has waited longer.
+      await sql("insert into comments (article_id, author_id, content) values ($1, $2, 'x')", id, made.id);
+      await sql("commit");
+      expect(await status).toBe(204);
+      expect(await countsOf(made)).toEqual([0, 0, 0]);
+    });
+  });
+
   test("of a user who has written nothing", async () => {
     const { id } = await user();
     expect((await api(`DELETE /users/${id}?cascade=true`, { as: "admin" })).status).toBe(204);

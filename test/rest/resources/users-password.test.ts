@@ -70,9 +70,8 @@ describe("POST with a password makes an account", () => {
 });
 
 test("a user without a password has no account", async () => {
-  const { email } = await user({ username: "nobody" });
+  const { email } = await user({ username: null });
   expect((await login(email)).status).toBe(401);
-  expect((await login("nobody")).status).toBe(401);
 });
 
 describe("it is refused, and nobody is made", () => {
@@ -109,15 +108,43 @@ describe("it is refused, and nobody is made", () => {
     expect(await refused({ password })).toEqual([400, "VALIDATION_ERROR", details]);
   });
 
-  test.each(["", "a b", "a\tb", "a\0b", "a\ud800b", "\u00a0", "a".repeat(255), 7, {}])(
-    "for the username %j",
-    async (username) => {
-      const message = "username must be a text of 1 to 254 characters without blanks";
-      expect(await refused({ username })).toEqual([400, "VALIDATION_ERROR", [{ field: "username", message }]]);
-    },
-  );
+  const RULE = "must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used";
+  const UNSTORABLE = "must not have a NUL character or half of a surrogate pair";
 
-  test.each(["ada", "ADA", "bob@example.com"])("for the username %s, which is taken: 409", async (username) => {
+  test.each<[username: unknown, fault: string]>([
+    ["", RULE],
+    ["a b", RULE],
+    ["a\tb", RULE],
+    ["a:b", RULE],
+    ["a@b", RULE],
+    ["a".repeat(101), RULE],
+    ["a\0b", UNSTORABLE],
+    ["a\ud800b", UNSTORABLE],
+    [7, "must be a text"],
+    [{}, "must be a text"],
+  ])("for the username %j", async (username, fault) => {
+    const details = [{ field: "username", message: `username ${fault}` }];
+    expect(await refused({ username })).toEqual([400, "VALIDATION_ERROR", details]);
+  });
+
+  test("for the usernames that the OpenAPI document excludes", async () => {
+    const { json } = await api("/openapi.json");
+    const { maxLength, pattern } = json.components.schemas.UserCreate.properties.username;
+    const isDescribed = (name: string) => name.length <= maxLength && RegExp(pattern, "u").test(name);
+    for (const username of ["", "a b", "a\tb", "a\u007fb", "a:b", "a@b", "a".repeat(101), "é".repeat(100), "a.b-c_d"]) {
+      const { status } = await api("POST /users", {
+        body: { name: "Grace", email: newEmail(), username, password: PASSWORD },
+      });
+      expect([username, status === 201]).toEqual([username, isDescribed(username)]);
+    }
+  });
+
+  test.each(["grace", "a b", 7])("for the username %j without a password", async (username) => {
+    const details = [{ field: "username", message: "username needs a password beside it" }];
+    expect(await refused({ username, password: undefined })).toEqual([400, "VALIDATION_ERROR", details]);
+  });
+
+  test.each(["ada", "ADA"])("for the username %s, which is taken: 409", async (username) => {
     const details = [{ field: "username", message: "username already taken" }];
     expect(await refused({ username })).toEqual([409, "RESOURCE_CONFLICT", details]);
   });
@@ -160,11 +187,23 @@ test("of many at once with one username one has it", async () => {
   expect(statuses.toSorted()).toEqual([201, 409, 409]);
 });
 
-test("PUT and PATCH don't change it", async () => {
+test("PUT and PATCH don't change password and username, and say so", async () => {
   const made = await user({ password: PASSWORD });
   const password = "Another-Horse-8!";
-  await api(`PATCH /users/${made.id}`, { body: { password } });
-  await api(`PUT /users/${made.id}`, { body: { ...made, password } });
+  const FAULTS = {
+    password: "password is not changed here: use POST /auth/password",
+    username: "username is not changed here",
+  };
+  for (const given of [{ password }, { username: "grace" }, { password, username: "grace" }]) {
+    const fields = Object.fromEntries(Object.entries(FAULTS).filter(([name]) => name in given));
+    for (const [method, body] of [
+      ["PATCH", given],
+      ["PUT", { ...made, ...given }],
+    ] as const) {
+      const { status, json } = await api(`${method} /users/${made.id}`, { body });
+      expect([status, json.error.code, json.error.fields]).toEqual([400, "VALIDATION_ERROR", fields]);
+    }
+  }
   expect((await login(made.email)).status).toBe(200);
   const strict = { body: { password }, prefer: "handling=strict" };
   expect((await failure(`PATCH /users/${made.id}`, strict)).slice(0, 2)).toEqual([400, "BAD_REQUEST"]);

@@ -177,6 +177,15 @@ describe("addresses in an answer lead to its own version", () => {
   });
 
   test.each([
+    ["/users?version=2&limit=2", "/api/v2/users?limit=2&page=1"],
+    ["/api/v2/users?version=2&limit=2", "/api/v2/users?limit=2&page=1"],
+    ["/users?version=1&limit=2&page=1", "/users?limit=2&page=1"],
+    ["/api/v1/users?version=1&limit=2&page=1", "/api/v1/users?limit=2&page=1"],
+  ])("links of %s name it once: %s", async (path, first) => {
+    expect((await body(path)).links.first).toBe(first);
+  });
+
+  test.each([
     ["/api/v2/users?limit=1", {}],
     ["/users?limit=1&version=2", {}],
     ["/users?limit=1", { "X-API-Version": "2" }],

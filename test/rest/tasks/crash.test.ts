@@ -1,188 +1,238 @@
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { POLL, useTasks } from "./support.ts";
 
-const client = useTasks({}, false);
+// The process of the test runs none until it is told to.
+const client = useTasks({ taskConcurrency: 1 }, false);
 
 const mark = (name: string) => ({ sql: `insert into public.marks (name) values ('${name}')`, rows: 1 });
-const sleep = (seconds: number) => ({ sql: `select pg_sleep(${seconds})` });
 const marks = async (name: string) => (await client().sql("select from public.marks where name = $1", name)).length;
 const factsOf = async (id: string) =>
   (await client().sql("select status, run, attempts from tasks.tasks where id = $1", id))[0];
+const untilRun = (id: string, run: number) => vi.waitUntil(async () => (await factsOf(id)).run >= run, POLL);
 
-const OURS = "pg_stat_activity where datname = current_database() and application_name = 'content-service tasks'";
-/** Connections that are at work. */
-const WORKING = `select from ${OURS} and state = 'active'`;
+type Gate = {
+  /** A step of work that goes no further before the gate is opened. */
+  readonly step: { readonly sql: string };
+  /** The server processes whose work waits there. */
+  waiting(): Promise<number[]>;
+  /** Resolves once so much work has come to it, and to the server processes that do it. */
+  reached(count?: number): Promise<number[]>;
+  open(): Promise<void>;
+};
+
+/** The advisory locks of this database; with one key where `objsubid` is 1, with two where it is 2. */
+const LOCKS = `pg_locks where locktype = 'advisory'
+  and database = (select oid from pg_database where datname = current_database())`;
+
+let gates = 0;
+async function closeGate(): Promise<Gate> {
+  const { sql } = client();
+  const key = ++gates;
+  await sql("select pg_advisory_lock(0, $1)", key);
+  const waiting = async () => {
+    const text = `select pid from ${LOCKS} and objsubid = 2 and objid = $1 and not granted`;
+    return (await sql(text, key)).map(({ pid }) => pid);
+  };
+  return {
+    step: { sql: `select pg_advisory_xact_lock_shared(0, ${key})` },
+    waiting,
+    reached: async (count = 1) => {
+      await vi.waitUntil(async () => (await waiting()).length === count, POLL);
+      return waiting();
+    },
+    open: async () => void (await sql("select pg_advisory_unlock(0, $1)", key)),
+  };
+}
+
+/** A process that runs tasks, after another was killed. */
+let survivor: ChildProcess;
 
 describe("when a process that runs a task is killed", () => {
+  const ids = { survivor: "", orphan: "", last: "", lost: "" };
+  let gate: Gate;
+  let gateOfLast: Gate;
+  beforeAll(async () => {
+    const { process, accept, sql } = client();
+    const killed = await process({ taskConcurrency: 3 });
+    [gate, gateOfLast] = [await closeGate(), await closeGate()];
+    ids.survivor = await accept("ada", mark("survivor"), gate.step);
+    // Postgres has the whole transaction already, and would commit it once the gate is open.
+    ids.orphan = await accept("ada", gate.step, {
+      sql: "insert into public.marks (name) values (gen_random_uuid()::text || ' orphan')",
+    });
+    ids.last = await accept("ada", gateOfLast.step);
+    await gate.reached(2);
+    await gateOfLast.reached();
+    await sql("update tasks.tasks set attempts = 4 where id = $1", ids.last);
+    ids.lost = await accept("ada", mark("found again"));
+    await sql("delete from graphile_worker._private_jobs where payload ->> 'task' = $1", ids.lost);
+    killed.kill("SIGKILL");
+    survivor = await process({ drainTimeout: 1000 });
+    await untilRun(ids.survivor, 2);
+    await untilRun(ids.orphan, 2);
+    await gate.open();
+  });
+
   test("another takes over within seconds, and the work is done once", async () => {
-    const { process, accept, until } = client();
-    const first = await process();
-    const id = await accept("ada", mark("survivor"), sleep(1.5));
-    await until("ada", id, "running");
-    first.kill("SIGKILL");
-    await process();
-    expect((await until("ada", id)).status).toBe("succeeded");
+    expect((await client().until("ada", ids.survivor)).status).toBe("succeeded");
     expect(await marks("survivor")).toBe(1);
   });
 
   test("whose work Postgres goes on with, the work is done once", async () => {
-    const { process, accept, until, sql } = client();
-    const first = await process();
-    // Postgres has the whole transaction already, and would commit it after the sleep.
-    const id = await accept("ada", sleep(3), {
-      sql: "insert into public.marks (name) values (gen_random_uuid()::text || ' orphan')",
-    });
-    await until("ada", id, "running");
-    first.kill("SIGKILL");
-    await process();
-    expect((await until("ada", id)).status).toBe("succeeded");
-    await expect.poll(async () => (await sql(WORKING)).length, POLL).toBe(0);
-    expect(await sql("select from public.marks where name like '% orphan'")).toHaveLength(1);
+    expect((await client().until("ada", ids.orphan)).status).toBe("succeeded");
+    expect(await client().sql("select from public.marks where name like '% orphan'")).toHaveLength(1);
   });
 
   test("what Postgres was doing for it ends too", async () => {
-    const { process, accept, ask, sql } = client();
-    const child = await process();
-    const id = await accept("ada", sleep(33));
-    const sleeping = `${WORKING} and query like '%pg_sleep(33)%'`;
-    await expect.poll(async () => (await sql(sleeping)).length, POLL).toBe(1);
-    child.kill("SIGKILL");
-    await expect.poll(async () => (await sql(sleeping)).length, { timeout: 3000, interval: 50 }).toBe(0);
-    expect((await ask("ada", "POST", `tasks/${id}/cancel`)).status).toBe(200);
+    await expect.poll(gateOfLast.waiting, { timeout: 3000, interval: 50 }).toEqual([]);
   });
 
   test("by each task that it runs, the task is given up", async () => {
-    const { process, accept, until, sql } = client();
-    const killer = await process();
-    const id = await accept("ada", sleep(30));
-    await until("ada", id, "running");
-    await sql("update tasks.tasks set attempts = 4 where id = $1", id);
-    killer.kill("SIGKILL");
-    await process();
-    expect(await until("ada", id)).toMatchObject({ status: "failed", error: { status: 500 } });
-  });
-});
-
-describe("when a process stops", () => {
-  test("it waits for its tasks as long as it may", async () => {
-    const { process, accept, until } = client();
-    const child = await process();
-    const id = await accept("ada", mark("in time"), sleep(1));
-    await until("ada", id, "running");
-    child.kill("SIGTERM");
-    expect(await once(child, "exit")).toEqual([0, null]);
-    expect(await factsOf(id)).toEqual({ status: "succeeded", run: 1, attempts: 1 });
-  });
-
-  test("it puts back what takes longer, and that does not count as an attempt", async () => {
-    const { process, accept, until } = client();
-    const child = await process({ drainTimeout: 300 });
-    const id = await accept("ada", mark("later"), sleep(5));
-    await until("ada", id, "running");
-    child.kill("SIGTERM");
-    expect(await once(child, "exit")).toEqual([0, null]);
-    expect(await factsOf(id)).toEqual({ status: "pending", run: 1, attempts: 0 });
-    expect(await marks("later")).toBe(0);
-    await process();
-    expect((await until("ada", id)).status).toBe("succeeded");
-    expect([await marks("later"), await factsOf(id)]).toEqual([1, { status: "succeeded", run: 2, attempts: 1 }]);
-  });
-});
-
-describe("among several processes", () => {
-  test("a task that one runs is cancelled through another", async () => {
-    const { process, accept, until, ask, sql } = client();
-    await process();
-    const id = await accept("ada", sleep(61));
-    const sleeping = `${WORKING} and query like '%pg_sleep(61)%'`;
-    await expect.poll(async () => (await sql(sleeping)).length, POLL).toBe(1);
-    // This process runs no tasks.
-    expect((await ask("ada", "POST", `tasks/${id}/cancel`)).status).toBe(200);
-    await expect.poll(async () => (await sql(sleeping)).length, { timeout: 2500, interval: 50 }).toBe(0);
-    expect((await until("ada", id)).status).toBe("cancelled");
-  });
-
-  test("one that is taken for dead is overtaken, and the work is done once", async () => {
-    const { process, accept, until, sql } = client();
-    await process();
-    const id = await accept("ada", mark("taken over"), sleep(3));
-    await until("ada", id, "running");
-    await process();
-    await sql(`select graphile_worker.force_unlock_workers(array(select locked_by from graphile_worker.jobs)),
-      pg_notify('jobs:insert', '{"count": 4}')`);
-    expect((await until("ada", id)).status).toBe("succeeded");
-    expect(await marks("taken over")).toBe(1);
-    expect((await factsOf(id)).run).toBeGreaterThan(1);
+    expect(await client().until("ada", ids.last)).toMatchObject({ status: "failed", error: { status: 500 } });
   });
 
   test("a task that has lost its job gets another", async () => {
-    const { process, accept, until, sql } = client();
-    const id = await accept("ada", mark("found again"));
-    await sql("delete from graphile_worker._private_jobs where payload ->> 'task' = $1", id);
-    await process();
-    expect((await until("ada", id)).status).toBe("succeeded");
+    const { until, sql } = client();
+    expect((await until("ada", ids.lost)).status).toBe("succeeded");
     expect(
       await sql(
         "select from graphile_worker._private_jobs where task_id in (select id from graphile_worker._private_tasks where identifier = 'perform')",
       ),
     ).toEqual([]);
   });
+});
 
-  test("one that loses its lock for a moment goes on", async () => {
-    const { process, accept, until, sql } = client();
-    await process();
-    const id = await accept("ada", mark("held again"), sleep(2));
-    await until("ada", id, "running");
-    const locks = `pg_locks where locktype = 'advisory' and objsubid = 1
-      and database = (select oid from pg_database where datname = current_database())`;
-    await sql(`select pg_terminate_backend(pid) from ${locks}`);
-    expect((await until("ada", id)).status).toBe("succeeded");
-    expect([await marks("held again"), (await factsOf(id)).run]).toEqual([1, 1]);
-    expect(await sql(`select from ${locks}`)).toHaveLength(1);
-  });
+test("a task that one runs is cancelled through another", async () => {
+  const { accept, until, ask } = client();
+  const gate = await closeGate();
+  const id = await accept("ada", gate.step);
+  await gate.reached();
+  expect((await ask("ada", "POST", `tasks/${id}/cancel`)).status).toBe(200);
+  await expect.poll(gate.waiting, { timeout: 2500, interval: 50 }).toEqual([]);
+  expect((await until("ada", id)).status).toBe("cancelled");
+});
 
-  test("a run that was overtaken is undone", async () => {
-    const { process, accept, until, sql } = client();
-    await process();
-    const id = await accept("ada", mark("overtaken"), sleep(2));
-    await until("ada", id, "running");
-    await sql("select tasks.begin($1, 1000)", id);
-    await expect.poll(async () => (await sql(WORKING)).length, POLL).toBe(0);
-    expect(await marks("overtaken")).toBe(0);
-    expect(await factsOf(id)).toEqual({ status: "running", run: 2, attempts: 2 });
-  });
+test("a run that was overtaken is undone", async () => {
+  const { accept, sql } = client();
+  const gate = await closeGate();
+  const id = await accept("ada", mark("overtaken"), gate.step);
+  const [pid] = await gate.reached();
+  await sql("select tasks.begin($1, 1000)", id);
+  // Whoever has begun it has a job of his own.
+  await sql(
+    "select graphile_worker.add_job('perform', json_build_object('task', $1::text), run_at => now() + interval '1 h')",
+    id,
+  );
+  await gate.open();
+  await expect
+    .poll(() => sql("select from pg_stat_activity where pid = $1 and state = 'active'", pid), POLL)
+    .toEqual([]);
+  expect(await marks("overtaken")).toBe(0);
+  expect(await factsOf(id)).toEqual({ status: "running", run: 2, attempts: 2 });
+});
+
+test("who loses his lock for a moment goes on", async () => {
+  const { accept, until, sql } = client();
+  const gate = await closeGate();
+  const id = await accept("ada", mark("held again"), gate.step);
+  await gate.reached();
+  const holders = async () =>
+    (await sql(`select pid from ${LOCKS} and objsubid = 1 and granted`)).map(({ pid }) => pid);
+  const [before] = await holders();
+  await sql("select pg_terminate_backend($1)", before);
+  await expect.poll(holders, POLL).toEqual([expect.not.toBeOneOf([before])]);
+  await gate.open();
+  expect((await until("ada", id)).status).toBe("succeeded");
+  expect([await marks("held again"), (await factsOf(id)).run]).toEqual([1, 1]);
 });
 
 describe("when all connections are lost", () => {
-  const cut = () => client().sql(`select pg_terminate_backend(pid) from ${OURS}`);
+  const cut = () =>
+    client().sql(`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = 'content-service tasks'`);
 
   test("tasks are run as before a moment later", async () => {
-    const { process, accept, until } = client();
-    const child = await process();
+    const { accept, until } = client();
     await cut();
     const id = await accept("ada", mark("after the cut"));
     expect((await until("ada", id)).status).toBe("succeeded");
-    expect(child.exitCode).toBeNull();
+    expect(survivor.exitCode).toBeNull();
   });
 
   test("a task that was running is done once", async () => {
-    const { process, accept, until } = client();
-    const child = await process();
-    const id = await accept("ada", mark("cut off"), sleep(1.5));
-    await until("ada", id, "running");
+    const { accept, until, sql } = client();
+    const gate = await closeGate();
+    const id = await accept("ada", mark("cut off"), gate.step);
+    await gate.reached();
     await cut();
+    await gate.open();
+    // It would be tried again in a moment.
+    const retry = `update graphile_worker._private_jobs set run_at = now()
+      where payload ->> 'task' = $1 and locked_at is null returning pg_notify('jobs:insert', '{}')`;
+    await expect.poll(() => sql(retry, id), POLL).toHaveLength(1);
     expect((await until("ada", id)).status).toBe("succeeded");
-    expect([await marks("cut off"), child.exitCode]).toEqual([1, null]);
+    expect([await marks("cut off"), survivor.exitCode]).toEqual([1, null]);
   });
 });
 
 test("tasks are forgotten when they have ended long enough ago", async () => {
-  const { process, accept, until, ask, sql } = client();
-  await process({ taskRetention: 0 });
-  const id = await accept("ada", { sql: "select tasks.keep_result($1::uuid, '[1]')" });
-  await until("ada", id);
+  const { accept, until, ask, sql } = client();
+  const keep = { sql: "select tasks.keep_result($1::uuid, '[1]')" };
+  const [id, recent] = [await accept("ada", keep), await accept("ada", keep)];
+  await Promise.all([until("ada", id), until("ada", recent)]);
+  await sql("update tasks.tasks set finished_at = now() - interval '61 min' where id = $1", id);
   await sql("select graphile_worker.add_job('purge')");
   await expect.poll(async () => (await ask("ada", "GET", `tasks/${id}`)).status, POLL).toBe(404);
-  expect(await sql("select from tasks.results")).toEqual([]);
+  expect((await ask("ada", "GET", `tasks/${recent}`)).status).toBe(200);
+  expect(await sql("select task_id from tasks.results")).toEqual([{ task_id: recent }]);
+});
+
+describe("when a process stops", () => {
+  const ids = { inTime: "", later: "" };
+  let gateOfLater: Gate;
+  let exit: unknown[];
+  beforeAll(async () => {
+    const { accept } = client();
+    const gate = await closeGate();
+    gateOfLater = await closeGate();
+    ids.inTime = await accept("ada", mark("in time"), gate.step);
+    ids.later = await accept("ada", mark("later"), gateOfLater.step);
+    await Promise.all([gate.reached(), gateOfLater.reached()]);
+    const stopping = once(survivor.stdout!, "data");
+    const exited = once(survivor, "exit");
+    survivor.kill("SIGTERM");
+    await stopping;
+    await gate.open();
+    exit = await exited;
+  });
+
+  test("it waits for its tasks as long as it may", async () => {
+    expect(exit).toEqual([0, null]);
+    expect(await factsOf(ids.inTime)).toEqual({ status: "succeeded", run: 1, attempts: 1 });
+  });
+
+  test("it puts back what takes longer, and that does not count as an attempt", async () => {
+    expect(await factsOf(ids.later)).toEqual({ status: "pending", run: 1, attempts: 0 });
+    expect(await marks("later")).toBe(0);
+    await gateOfLater.open();
+    await client().tasks.start();
+    expect((await client().until("ada", ids.later)).status).toBe("succeeded");
+    expect([await marks("later"), await factsOf(ids.later)]).toEqual([1, { status: "succeeded", run: 2, attempts: 1 }]);
+  });
+});
+
+test("who is taken for dead is overtaken, and the work is done once", async () => {
+  const { process, accept, until, sql } = client();
+  await process({ taskConcurrency: 1 });
+  const gate = await closeGate();
+  const id = await accept("ada", mark("taken over"), gate.step);
+  await gate.reached();
+  await sql(`select graphile_worker.force_unlock_workers(array(select locked_by from graphile_worker.jobs)),
+    pg_notify('jobs:insert', '{"count": 4}')`);
+  await untilRun(id, 2);
+  await gate.open();
+  expect((await until("ada", id)).status).toBe("succeeded");
+  expect(await marks("taken over")).toBe(1);
 });

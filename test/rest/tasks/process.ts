@@ -21,6 +21,8 @@ tasks.register("resource", sqlPerformer);
 await tasks.start();
 process.stdout.write("ready\n");
 process.on("SIGTERM", async () => {
-  await tasks.close();
+  const closed = tasks.close();
+  process.stdout.write("stopping\n");
+  await closed;
   await database.close();
 });

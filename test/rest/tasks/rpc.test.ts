@@ -22,6 +22,7 @@ const { rest, failure, service, sql } = useRest(
   { TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "1000", DB_MAX_RESULT_BYTES: "50000" },
   DDL,
 );
+const withoutV1 = useRest({ API_V1_STATUS: "retired" }, DDL);
 const rollsBack = useRest({ DB_TX_END: "rollback" }, DDL);
 
 const ASYNC = "respond-async";
@@ -49,6 +50,17 @@ async function ended(address: string, as?: "ada" | "bob"): Promise<any> {
 
 const outcome = async (path: string, sent: RestSent) =>
   ended((await accepted(path, sent)).headers.get("location")!, sent.as as "ada");
+
+test("where version 1 is retired the address of a task is one of version 2", async () => {
+  const { json, headers } = await withoutV1.rest("rpc/role_of", { prefer: ASYNC, body: {} });
+  const self = `/api/v2/tasks/${json.taskId}`;
+  expect([headers.get("location"), json._links.self.href, json._links.cancel.href]).toEqual([
+    self,
+    self,
+    `${self}/cancel`,
+  ]);
+  expect((await fetch(`${withoutV1.service().url}${self}`)).status).toBe(200);
+});
 
 describe("a function that is called with Prefer: respond-async", () => {
   test("is accepted as a task", async () => {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import pino from "pino";
-import { beforeAll, expect, onTestFinished } from "vitest";
+import { beforeAll, expect } from "vitest";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
@@ -20,6 +20,7 @@ export const SETTINGS: TaskSettings = {
   poolTimeout: 10_000,
   maxPrepared: 100,
   drainTimeout: 10_000,
+  v1Status: "supported",
 };
 
 export const POLL = { timeout: 15_000, interval: 50 };
@@ -55,7 +56,7 @@ export type TaskClient = {
   until(who: Who, id: string, status?: string): Promise<any>;
   /** What the owner of the database types into psql. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
-  /** Another process that runs tasks of this database. */
+  /** Another process that runs tasks of this database, until the end of the file unless the test ends it. */
   process(settings?: Partial<TaskSettings>): Promise<ChildProcess>;
 };
 
@@ -89,8 +90,10 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
     });
     tasks.register("resource", sqlPerformer);
     if (isRunning) await tasks.start();
-    client = clientOf(testDatabase, tasks, logins);
+    const processes: ChildProcess[] = [];
+    client = clientOf(testDatabase, tasks, logins, processes);
     return async () => {
+      for (const child of processes) child.kill("SIGKILL");
       await tasks.close();
       await database.close();
       await testDatabase.drop();
@@ -99,7 +102,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
   return () => client;
 }
 
-function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins): TaskClient {
+function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, processes: ChildProcess[]): TaskClient {
   const ask = async (who: Who, method: string, address: string): Promise<Told> => {
     const [path = "", search = ""] = address.split("?");
     const segments = path.split("/");
@@ -128,7 +131,7 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins): TaskCl
     ask,
     async accept(who, ...steps) {
       const rows = steps.reduce((sum, step) => sum + (step.rows ?? 0), 0);
-      const task = { kind: "resource", caller: CALLERS[who], request: requestOf(steps), rows } as const;
+      const task = { kind: "import", caller: CALLERS[who], request: requestOf(steps), rows } as const;
       return JSON.parse((await tasks.accept(task, "")).body!.toString()).taskId;
     },
     async until(who, id, status) {
@@ -148,7 +151,7 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins): TaskCl
       const child = spawn(process.execPath, [new URL("./process.ts", import.meta.url).pathname, given], {
         stdio: ["ignore", "pipe", "inherit"],
       });
-      onTestFinished(() => void child.kill("SIGKILL"));
+      processes.push(child);
       await once(child.stdout!, "data");
       return child;
     },

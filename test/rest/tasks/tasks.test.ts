@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
+import type { TaskKind } from "../../../rest-gateway/tasks/performer.ts";
 import { requestOf } from "./sql-performer.ts";
 import { CALLERS, POLL, useTasks } from "./support.ts";
 
@@ -14,7 +15,7 @@ describe("a task that is accepted", () => {
   test("is told with its id, a status and an estimate, and where to look", async () => {
     const { tasks } = client();
     const request = requestOf([mark("accepted")]);
-    const answer = await tasks.accept({ kind: "resource", caller: CALLERS.ada, request, rows: 1 }, "/api/v2");
+    const answer = await tasks.accept({ kind: "import", caller: CALLERS.ada, request, rows: 1 }, "/api/v2");
     const body = JSON.parse(answer.body!.toString());
     const self = `/api/v2/tasks/${body.taskId}`;
     expect(answer.status).toBe(202);
@@ -46,10 +47,12 @@ describe("a task that is accepted", () => {
 
   test("gives parts as one array, a single part as it is, and null for none", async () => {
     const { accept, until } = client();
-    const several = await accept("ada", result("[1, 2]"), result(" [ ] "), result('[{"a": "]"}]'));
+    const several = await accept("ada", result("[1, 2]"), result(" [ ] "), result(' [{"a": "]"}, "é€" ]\n'));
+    const empty = await accept("ada", result("[]"), result("[ ]"));
     const single = await accept("ada", result('{"a": 1}'));
     const none = await accept("ada", mark("without a result"));
-    expect((await until("ada", several)).result).toEqual([1, 2, { a: "]" }]);
+    expect((await until("ada", several)).result).toEqual([1, 2, { a: "]" }, "é€"]);
+    expect((await until("ada", empty)).result).toEqual([]);
     expect((await until("ada", single)).result).toEqual({ a: 1 });
     expect((await until("ada", none)).result).toBeNull();
   });
@@ -76,12 +79,17 @@ describe("a task that is accepted", () => {
     expect(await marks("first")).toBe(1);
   });
 
-  test("is estimated by what the latest of its kind took", async () => {
-    const { accept, until, tasks } = client();
-    await until("bob", await accept("bob", sleep(2, 1)));
-    const request = requestOf([]);
-    const answer = await tasks.accept({ kind: "resource", caller: CALLERS.bob, request, rows: 1000 }, "");
-    expect(JSON.parse(answer.body!.toString()).estimate.seconds).toBeGreaterThan(10);
+  test("is estimated by what the latest of its kind took, by rows where they were many", async () => {
+    const { accept, until, sql } = client();
+    const estimate = async (kind: TaskKind, rows: number) =>
+      (await sql("select tasks.estimate($1, $2) as seconds", kind, rows))[0].seconds;
+    await sql("delete from tasks.tasks");
+    await until("bob", await accept("bob", sleep(1.5, 1)));
+    expect(await estimate("import", 10_000)).toBe(2);
+    await until("bob", await accept("bob", sleep(1.5, 1000)));
+    expect(await estimate("import", 10_000)).toBeGreaterThanOrEqual(15);
+    expect(await estimate("import", 10_000)).toBeLessThan(25);
+    expect(await estimate("export", 10_000)).toBe(1);
   });
 });
 
@@ -246,7 +254,7 @@ describe("a caller with too many unfinished tasks", () => {
     const { accept, ask, tasks } = client();
     const ids: string[] = [];
     for (let i = 0; i < 20; i++) ids.push(await accept("admin", sleep(30)));
-    const one = { kind: "resource", caller: CALLERS.admin, request: requestOf([]), rows: 0 } as const;
+    const one = { kind: "import", caller: CALLERS.admin, request: requestOf([]), rows: 0 } as const;
     await expect(tasks.accept(one, "")).rejects.toMatchObject({
       problem: {
         status: 429,

@@ -1,6 +1,17 @@
-import { badParameter, badRequest } from "../problem.ts";
-import type { Paging } from "../request.ts";
 import type { Parameters } from "./parameters.ts";
+import { badParameter, badRequest } from "./problems.ts";
+
+/** Which part of a list, and in which form it is told. `page` of "envelope" counts from 1, of "page object" from 0. */
+export type Paging =
+  | { readonly form: "array" | "skip and limit"; readonly offset: number; readonly limit: number }
+  | {
+      readonly form: "envelope" | "page object";
+      readonly page: number;
+      readonly offset: number;
+      readonly limit: number;
+    }
+  /** Everything, for a task. */
+  | { readonly form: "export"; readonly offset: 0; readonly limit: null };
 
 /** Records on a page; more are not given whatever is asked for. */
 export const MAX_LIMIT = 100;

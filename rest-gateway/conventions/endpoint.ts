@@ -1,6 +1,7 @@
-import type { Caller, RequestContext } from "../../db/caller.ts";
-import type { RestAnswer } from "../conventions/answer.ts";
-import type { Version } from "./parse/version.ts";
+import type { Caller } from "../../db/caller.ts";
+import type { RequestContext } from "../../db/identity.ts";
+import type { RestAnswer } from "./answer.ts";
+import type { Version } from "./version.ts";
 
 /** Something beside the resources that lives under the same conventions, such as `/tasks`. */
 export type Endpoint = {

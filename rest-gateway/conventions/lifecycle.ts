@@ -1,5 +1,5 @@
-import type { Header } from "../conventions/answer.ts";
-import type { Version } from "./parse/version.ts";
+import type { Header } from "./answer.ts";
+import type { Version } from "./version.ts";
 
 export type LifecycleOptions = {
   readonly status: "supported" | "deprecated" | "retired";
@@ -9,6 +9,9 @@ export type LifecycleOptions = {
   readonly guide: string;
 };
 
+/** What an address begins with whose reader has named no version, so that it leads to one that is served. */
+export const prefixOf = (status: LifecycleOptions["status"]): string => (status === "retired" ? "/api/v2" : "");
+
 /** How far version 1 has come on its way out. Version 2 is the current one. */
 export class Lifecycle {
   readonly supported: readonly Version[];
@@ -17,6 +20,11 @@ export class Lifecycle {
   constructor(options: LifecycleOptions) {
     this.#options = options;
     this.supported = options.status === "retired" ? [2] : [1, 2];
+  }
+
+  /** What addresses begin with where no version is named. */
+  get prefix(): string {
+    return prefixOf(this.#options.status);
   }
 
   isDeprecated(version: Version): boolean {

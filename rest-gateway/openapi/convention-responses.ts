@@ -1,5 +1,5 @@
-import type { Header, JsonSchema, Reference, Response } from "../../openapi/document.ts";
-import { refer } from "../../openapi/names.ts";
+import type { Header, JsonSchema, Reference, Response } from "./document.ts";
+import { refer } from "./names.ts";
 
 type Problem = {
   readonly key: string;

@@ -1,5 +1,5 @@
-import type { Parameters } from "../parse/parameters.ts";
-import type { Paging } from "../request.ts";
+import type { Paging } from "./paging.ts";
+import type { Parameters } from "./parameters.ts";
 
 /** Addresses of the pages around this one; null where there is no such page. */
 export type PageLinks = {

@@ -1,4 +1,4 @@
-import { badParameter, badRequest, unknownParameter } from "../problem.ts";
+import { badParameter, badRequest, unknownParameter } from "./problems.ts";
 
 /** Parameters of the query string that may come with every request. */
 const EVERYWHERE = ["version", "api_key"];
@@ -34,17 +34,17 @@ export class Parameters {
   }
 
   /** Throws RestError for one that means nothing here: a slip of the pen would else give wrong data. */
-  allowOnly(known: (name: string) => boolean, names: () => readonly string[]): void {
+  allowOnly(names: readonly string[], hasOtherName: (name: string) => boolean = () => false): void {
     for (const name of this.#values.keys()) {
-      const isKnown = EVERYWHERE.includes(name) || CREDENTIALS.includes(name) || known(name);
-      if (!isKnown) throw unknownParameter(name, [...names(), ...EVERYWHERE]);
+      const isKnown = names.includes(name) || EVERYWHERE.includes(name) || CREDENTIALS.includes(name);
+      if (!isKnown && !hasOtherName(name)) throw unknownParameter(name, [...names, ...EVERYWHERE]);
     }
   }
 
-  /** The query string with these parameters in place of its own. */
+  /** The query string with these parameters in place of its own, for an address whose path leads to the version. */
   with(changes: Readonly<Record<string, number>>): string {
     const changed = new URLSearchParams(this.#values);
-    for (const name of CREDENTIALS) changed.delete(name);
+    for (const name of [...CREDENTIALS, "version"]) changed.delete(name);
     for (const [name, value] of Object.entries(changes)) changed.set(name, String(value));
     return changed.toString();
   }

@@ -1,14 +1,18 @@
 import type { NotificationFeed } from "../../db/changes/notifications.ts";
-import { IDLE_SECONDS } from "../auth/cookie.ts";
-import type { CsrfTokens } from "../auth/csrf.ts";
-import type { SignIn } from "../auth/sign-in.ts";
-import type { AccountState, AuthStore, Clock, FoundKey, Session } from "../auth/store.ts";
-import { BasicSignIns } from "./basic-sign-ins.ts";
-import type { SignedIn } from "./principals.ts";
-import { Remembered } from "./remembered.ts";
+import type { AccountState, Clock, FoundKey, Session } from "../principal/account.ts";
+import { BasicSignIns } from "../principal/basic-sign-ins.ts";
+import type { CsrfTokens } from "../principal/csrf.ts";
+import type { SignedIn } from "../principal/principals.ts";
+import { Remembered } from "../principal/remembered.ts";
+import { ACCESS_SECONDS } from "../principal/tokens.ts";
+import { IDLE_SECONDS } from "./cookie.ts";
+import type { SignIn } from "./sign-in.ts";
+import type { AuthStore } from "./store.ts";
 
 /** Milliseconds that a session counts as seen without a word to the database: its end is exact to that. */
 const SEEN_FOR = 30_000;
+/** Milliseconds that tokens of a revoked family must be refused. Longer than they last: hosts differ in their clocks. */
+const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
 
 export type SignedInOptions = {
   readonly store: AuthStore;
@@ -22,7 +26,10 @@ export type SignedInOptions = {
 /** What the database knows of principals, remembered until it tells of a change. */
 export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: SignedInOptions): SignedIn {
   const forever = { goodFor: () => Number.POSITIVE_INFINITY, clock };
-  const accounts = new Remembered<AccountState | null>({ ...forever, ask: (id) => store.accountState(id) });
+  const accounts = new Remembered<AccountState | null>({
+    ...forever,
+    ask: (id) => store.accountState(id, REVOKED_FOR),
+  });
   const keys = new Remembered<FoundKey | null>({ ...forever, ask: (hash) => store.findKey(Buffer.from(hash, "hex")) });
   const sessions = new Remembered<Session | null>({
     // Not beyond its end.
@@ -30,15 +37,20 @@ export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: Sig
     clock,
     ask: (hash) => store.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
   });
+  const basic = new BasicSignIns({
+    clock,
+    signIn: (credentials, address) => signIn.account({ ...credentials, code: null }, address),
+  });
   const forget = (userId: string) => {
     const isOfUser = (value: FoundKey | Session | null) => value?.account?.id === userId;
     accounts.forget(userId);
     keys.forgetWhere(isOfUser);
     sessions.forgetWhere(isOfUser);
+    basic.forget(userId);
   };
   changes.onPrincipalChange((change) => {
     if (change === "lost" || change === "back") {
-      for (const each of [accounts, keys, sessions]) each.listen(change === "back");
+      for (const each of [accounts, keys, sessions, basic]) each.listen(change === "back");
     } else if ("user" in change) forget(change.user);
     else if ("session" in change) sessions.forget(change.session);
     else keys.forget(change.key);
@@ -48,11 +60,7 @@ export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: Sig
     keys,
     sessions,
     forget,
-    basic: new BasicSignIns({
-      accounts,
-      clock,
-      signIn: (credentials, address) => signIn.account({ ...credentials, code: null }, address),
-    }),
+    basic,
     sessionIdle: IDLE_SECONDS * 1000,
     isCsrfToken: (token, session) => csrf.isOf(token, session),
     onKeyUsed,

@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { parseAccept } from "../../parse/media.ts";
-import { disagreeingVersions, unsupportedVersion } from "../problem.ts";
-import type { Style } from "../request.ts";
+import { parseAccept } from "../parse/media.ts";
+import { disagreeingVersions, unsupportedVersion } from "./problems.ts";
 
-export type Version = Style["version"];
+export type Version = 1 | 2;
 
 /** What a client gets that names none. Source: the contract, Versioning, rule 1. */
 const DEFAULT_VERSION = "1";

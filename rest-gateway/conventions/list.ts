@@ -1,8 +1,8 @@
-import type { Header, RestAnswer } from "../../conventions/answer.ts";
-import { answerOf } from "../../conventions/answer.ts";
-import { contentTag } from "../../conventions/conditional.ts";
-import type { Parameters } from "../parse/parameters.ts";
+import type { Header, RestAnswer } from "./answer.ts";
+import { answerOf } from "./answer.ts";
+import { contentTag } from "./conditional.ts";
 import { linkHeader, linksOf, type Page, type PageLinks } from "./pages.ts";
+import type { Parameters } from "./parameters.ts";
 
 /** A page of the list at `path`, in the form that was asked for; `records` is a JSON array. */
 export function answerList(

@@ -1,0 +1,86 @@
+import type { Statement } from "./batch.ts";
+import type { Caller } from "./caller.ts";
+import type { Setting } from "./catalog/catalog.ts";
+
+/** What functions and policies may ask about the request itself: `current_setting('request.method', true)`. */
+export type RequestContext = {
+  readonly method: string;
+  readonly path: string;
+  /** JSON object of the headers, names in lower case, without credentials. */
+  readonly headers: string;
+  /** JSON object of the cookies, without credentials. */
+  readonly cookies: string;
+};
+
+/** Where nobody has sent one. */
+export const NO_REQUEST: RequestContext = { method: "", path: "", headers: "{}", cookies: "{}" };
+
+export type Identity = {
+  readonly caller: Caller;
+  readonly request: RequestContext;
+  readonly settings?: TransactionSettings;
+};
+
+/** Settings of one transaction, besides those that every transaction is told. */
+export type TransactionSettings = {
+  /** Of the catalog and of the service: they stand in the statement, which is kept for this very list. */
+  readonly fixed: readonly Setting[];
+  /** Of the request. */
+  readonly given: readonly Setting[];
+};
+
+const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
+
+/** What a transaction is told before its first statement; every value is text, so that nothing can fail on the way. */
+export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
+  const { caller, request, settings = NO_SETTINGS } = identity;
+  const { given } = settings;
+  const values = [caller.role, claimsText(caller), request.method, request.path, request.headers, request.cookies];
+  for (const [, value] of given) values.push(value);
+  return { text: settingsText(settings, statementTimeout), values };
+}
+
+/** The names of the values, in their order; what the request itself has given comes behind them. */
+const NAMES = ["role", "request.jwt.claims", "request.method", "request.path", "request.headers", "request.cookies"];
+
+const settingsTexts = new WeakMap<readonly Setting[], Map<string, string>>();
+
+function settingsText({ fixed, given }: TransactionSettings, statementTimeout: number): string {
+  let key = String(statementTimeout);
+  for (const [name] of given) key += `,${name}`;
+  const texts = settingsTexts.get(fixed) ?? new Map<string, string>();
+  settingsTexts.set(fixed, texts);
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = writeSettings(fixed, [...NAMES, ...given.map(([name]) => name)], statementTimeout);
+    texts.set(key, text);
+  }
+  return text;
+}
+
+/** `statementTimeout` in milliseconds, unless the fixed ones have one. Those come before the role, which may lack the right. */
+function writeSettings(fixed: readonly Setting[], names: readonly string[], statementTimeout: number): string {
+  const isLimited = fixed.some(([name]) => name === "statement_timeout");
+  const limit: readonly Setting[] = isLimited ? [] : [["statement_timeout", String(statementTimeout)]];
+  const literals = [...fixed, ...limit].map(([name, value]) => `${literal(name)}, ${literal(value)}`);
+  const parameters = names.map((name, i) => `${literal(name)}, $${i + 1}`);
+  const calls = [...literals, ...parameters].map((pair) => `pg_catalog.set_config(${pair}, true)`);
+  return `select ${calls.join(", ")}`;
+}
+
+/** Backslashes are plain whatever standard_conforming_strings says. */
+const literal = (text: string) => {
+  const quoted = `'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
+  return text.includes("\\") ? ` E${quoted}` : quoted;
+};
+
+const texts = new WeakMap<Caller, string>();
+
+function claimsText(caller: Caller): string {
+  let text = texts.get(caller);
+  if (text === undefined) {
+    text = JSON.stringify({ ...caller.claims, role: caller.role });
+    texts.set(caller, text);
+  }
+  return text;
+}

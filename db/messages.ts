@@ -1,0 +1,133 @@
+const PARSE = 0x50; // "P"
+const BIND = 0x42; // "B"
+const EXECUTE = 0x45; // "E"
+const CLOSE = 0x43; // "C"
+const FLUSH = 0x48; // "H"
+const SYNC = 0x53; // "S"
+const STATEMENT = 0x53; // "S", not a portal
+
+/** In place of a length. */
+const NULL = -1;
+
+const FIRST_BYTES = 16_384;
+/** Larger buffers are given away rather than copied. */
+const MAX_KEPT_BYTES = 65_536;
+/** Shorter texts are given room for the longest UTF-8 that they can be: to count it would take as long as to write it. */
+const MAX_UNCOUNTED = 1024;
+
+/**
+ * Messages to Postgres, one behind the other, that go out in one write: one system call, where a buffer for each would be
+ * gathered from many. Source: PostgreSQL's manual, "Message Formats".
+ */
+export class MessageWriter {
+  #bytes = Buffer.allocUnsafe(FIRST_BYTES);
+  #at = 0;
+
+  /** The types of the parameters are left to Postgres. */
+  parse(name: string, text: string): void {
+    const start = this.#begin(PARSE);
+    this.#cString(name);
+    this.#cString(text);
+    this.#int16(0);
+    this.#end(start);
+  }
+
+  /** Parameters go as text; results come in binary if asked for. */
+  bind(name: string, values: readonly (string | null)[], binary: boolean): void {
+    const start = this.#begin(BIND);
+    this.#cString("");
+    this.#cString(name);
+    this.#int16(0);
+    this.#int16(values.length);
+    for (const value of values) this.#value(value);
+    this.#int16(1);
+    this.#int16(binary ? 1 : 0);
+    this.#end(start);
+  }
+
+  /** All rows of what was bound last. */
+  execute(): void {
+    const start = this.#begin(EXECUTE);
+    this.#cString("");
+    this.#int32(0);
+    this.#end(start);
+  }
+
+  close(name: string): void {
+    const start = this.#begin(CLOSE);
+    this.#byte(STATEMENT);
+    this.#cString(name);
+    this.#end(start);
+  }
+
+  flush(): void {
+    this.#end(this.#begin(FLUSH));
+  }
+
+  sync(): void {
+    this.#end(this.#begin(SYNC));
+  }
+
+  /** What was written since the last time. */
+  take(): Buffer {
+    const written = this.#bytes.subarray(0, this.#at);
+    this.#at = 0;
+    if (this.#bytes.length <= MAX_KEPT_BYTES) return Buffer.from(written);
+    this.#bytes = Buffer.allocUnsafe(FIRST_BYTES);
+    return written;
+  }
+
+  /** Returns where the length is, which is known at the end. */
+  #begin(type: number): number {
+    this.#byte(type);
+    const start = this.#at;
+    this.#int32(0);
+    return start;
+  }
+
+  #end(start: number): void {
+    this.#bytes.writeInt32BE(this.#at - start, start);
+  }
+
+  #value(value: string | null): void {
+    const start = this.#at;
+    this.#int32(NULL);
+    if (value === null) return;
+    this.#text(value);
+    this.#bytes.writeInt32BE(this.#at - start - 4, start);
+  }
+
+  #cString(text: string): void {
+    this.#text(text);
+    this.#byte(0);
+  }
+
+  #text(text: string): void {
+    this.#reserve(text.length <= MAX_UNCOUNTED ? text.length * 3 : Buffer.byteLength(text));
+    this.#at += this.#bytes.write(text, this.#at);
+  }
+
+  #byte(value: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#at++] = value;
+  }
+
+  #int16(value: number): void {
+    this.#reserve(2);
+    this.#bytes[this.#at++] = value >> 8;
+    this.#bytes[this.#at++] = value;
+  }
+
+  #int32(value: number): void {
+    this.#reserve(4);
+    this.#at = this.#bytes.writeInt32BE(value, this.#at);
+  }
+
+  #reserve(size: number): void {
+    const needed = this.#at + size;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(needed, this.#bytes.length * 2));
+    this.#bytes.copy(larger, 0, 0, this.#at);
+    this.#bytes = larger;
+  }
+}

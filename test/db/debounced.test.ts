@@ -1,0 +1,77 @@
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { Debounced } from "../../db/changes/debounced.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** When the task is run, in milliseconds from now on. */
+function runsOf(task: (run: number) => void): { readonly debounced: Debounced; readonly runs: number[] } {
+  const start = Date.now();
+  const runs: number[] = [];
+  const debounced = new Debounced(
+    async () => {
+      runs.push(Date.now() - start);
+      task(runs.length);
+    },
+    () => {},
+  );
+  onTestFinished(() => debounced.close());
+  return { debounced, runs };
+}
+
+test("a burst of changes is one run, 100 ms after the last of them", async () => {
+  const { debounced, runs } = runsOf(() => {});
+  for (let i = 0; i < 3; i++) {
+    debounced.soon();
+    await vi.advanceTimersByTimeAsync(50);
+  }
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(runs).toEqual([200]);
+});
+
+test("changes without a pause are not waited for any longer than 500 ms", async () => {
+  const { debounced, runs } = runsOf(() => {});
+  for (let i = 0; i < 16; i++) {
+    debounced.soon();
+    await vi.advanceTimersByTimeAsync(50);
+  }
+  expect(runs).toEqual([500]);
+});
+
+test("a run that fails is done again after a second, then after twice as long each time, until it succeeds", async () => {
+  const { debounced, runs } = runsOf((run) => {
+    if (run < 4) throw new Error("not yet");
+  });
+  debounced.soon();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(runs).toEqual([100, 1200, 3300, 7400]);
+});
+
+test("no wait after a failure is longer than a minute, and after a success it begins with a second again", async () => {
+  let isBroken = true;
+  const { debounced, runs } = runsOf(() => {
+    if (isBroken) throw new Error("not yet");
+  });
+  debounced.soon();
+  await vi.advanceTimersByTimeAsync(250_000);
+  expect(runs.at(-1)! - runs.at(-2)!).toBe(60_100);
+  isBroken = false;
+  await vi.advanceTimersByTimeAsync(61_000);
+  isBroken = true;
+  runs.length = 0;
+  debounced.soon();
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(runs[1]! - runs[0]!).toBe(1100);
+});
+
+test("who has closed it waits for the run that goes on, and nothing is done after", async () => {
+  const { debounced, runs } = runsOf(() => {
+    throw new Error("not yet");
+  });
+  debounced.soon();
+  await vi.advanceTimersByTimeAsync(200);
+  await debounced.close();
+  debounced.soon();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(runs).toEqual([100]);
+});

@@ -1,0 +1,191 @@
+import pino from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { sendTo } from "../../support/resource-client.ts";
+import { PASSWORD } from "../../support/second-factor.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../../support/service.ts";
+import { appCode } from "../../support/totp.ts";
+
+const OLD = "the first key of the tests, long enough for keys";
+const NEW = "the second key of the tests, long enough for keys";
+const THIRD = "the third key of the tests, long enough for keys";
+const ROTATING = { MFA_KEY: NEW, MFA_PREVIOUS_KEY: OLD };
+
+let database: TestDatabase;
+let now: number;
+let lines: string[];
+const running: TestService[] = [];
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  now = Date.now();
+  lines = [];
+});
+afterEach(async () => {
+  for (const { service } of running.splice(0)) await service.stop();
+  await database.drop();
+});
+
+/** A service on the one database, beside those that run already. */
+async function startBeside(settings: Readonly<Record<string, string>>): Promise<TestService> {
+  const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
+  const started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, log, () => now);
+  running.push(started);
+  return started;
+}
+
+/** The service, started anew. */
+async function start(settings: Readonly<Record<string, string>>): Promise<TestService> {
+  for (const { service } of running.splice(0)) await service.stop();
+  return startBeside(settings);
+}
+
+const USERS = {
+  ada: { id: "1", name: "Ada Lovelace", role: "authenticated", permissions: [] },
+  bob: { id: "2", name: "Bob Kahn", role: "authenticated", permissions: [] },
+};
+type Name = keyof typeof USERS;
+const signedIn = ({ service }: TestService, name: Name) => ({
+  authorization: `Bearer ${service.tokens.issuePair(USERS[name]).accessToken}`,
+});
+
+async function begin(service: TestService, name: Name = "ada"): Promise<string> {
+  return (await sendTo(service.url, "POST /api/mfa/enable", { headers: signedIn(service, name) })).json.secret;
+}
+
+const verify = (service: TestService, secret: string, name: Name = "ada") =>
+  sendTo(service.url, `POST /api/mfa/verify?code=${appCode(secret, now)}`, { headers: signedIn(service, name) });
+
+/** The secret of the app, and the backup codes. */
+async function enrol(service: TestService, name: Name = "ada") {
+  const secret = await begin(service, name);
+  const { backupCodes } = (await verify(service, secret, name)).json;
+  return { secret, backupCodes: backupCodes as string[] };
+}
+
+const login = (service: TestService, code: string, username: Name = "ada") =>
+  sendTo(service.url, "POST /auth/login", { body: { username, password: PASSWORD, code } });
+
+/** The status of a login with what the app shows, some time later. */
+async function loginByApp(service: TestService, secret: string, username: Name = "ada"): Promise<number> {
+  now += 60_000;
+  return (await login(service, appCode(secret, now), username)).status;
+}
+
+test("secrets of the key of before are good, and once it was named are good without it", async () => {
+  const { secret } = await enrol(await start({ MFA_KEY: OLD }));
+  expect(await loginByApp(await start(ROTATING), secret)).toBe(200);
+  expect(await loginByApp(await start({ MFA_KEY: NEW }), secret)).toBe(200);
+  expect(await loginByApp(await start({ MFA_KEY: OLD }), secret)).toBe(503);
+});
+
+test("nobody has to sign in for that", async () => {
+  const first = await start({ MFA_KEY: OLD });
+  const [ada, bob] = [await enrol(first), await enrol(first, "bob")];
+  await start(ROTATING);
+  const last = await start({ MFA_KEY: NEW });
+  expect([await loginByApp(last, ada.secret), await loginByApp(last, bob.secret, "bob")]).toEqual([200, 200]);
+});
+
+test("a code that was spent stays spent, and a factor enabled", async () => {
+  const first = await start({ MFA_KEY: OLD });
+  const { secret } = await enrol(first);
+  const state = "select enabled_at, last_step, pending from auth_private.factors";
+  const before = await database.owner.query(state);
+  const next = await start(ROTATING);
+  expect((await database.owner.query(state)).rows).toEqual(before.rows);
+  expect((await login(next, appCode(secret, now))).status).toBe(401);
+  const { status, json } = await sendTo(next.url, "POST /auth/login", {
+    body: { username: "ada", password: PASSWORD },
+  });
+  expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
+});
+
+test("the log says how many secrets were encrypted anew, and nothing of them or of the keys", async () => {
+  const first = await start({ MFA_KEY: OLD });
+  const { secret } = await enrol(first);
+  await enrol(first, "bob");
+  const logged = async (settings: Readonly<Record<string, string>>) => {
+    lines.length = 0;
+    await start(settings);
+    const text = lines.join("");
+    for (const hidden of [OLD, NEW, THIRD, secret]) expect(text).not.toContain(hidden);
+    return lines
+      .map((line) => JSON.parse(line))
+      .flatMap(({ msg, factors }) => (factors === undefined ? [] : [[msg, factors]]));
+  };
+  expect(await logged({ MFA_KEY: OLD })).toEqual([]);
+  expect(await logged(ROTATING)).toEqual([["second factors were encrypted anew", 2]]);
+  expect(await logged(ROTATING)).toEqual([["second factors were encrypted anew", 0]]);
+  expect(await logged({ MFA_KEY: THIRD, MFA_PREVIOUS_KEY: OLD })).toEqual([
+    ["second factors were encrypted anew", 0],
+    ["second factors can be read with neither MFA_KEY nor MFA_PREVIOUS_KEY", 2],
+  ]);
+});
+
+test("a wrong key of before loses nothing", async () => {
+  const { secret } = await enrol(await start({ MFA_KEY: OLD }));
+  expect(await loginByApp(await start({ MFA_KEY: NEW, MFA_PREVIOUS_KEY: THIRD }), secret)).toBe(503);
+  expect(await loginByApp(await start(ROTATING), secret)).toBe(200);
+});
+
+test("backup codes of before are good once, as long as the key of before is named; new ones outlive it", async () => {
+  const { backupCodes } = await enrol(await start({ MFA_KEY: OLD }));
+  const [first, second, third] = backupCodes as [string, string, string];
+  const both = await start(ROTATING);
+  expect((await login(both, first)).status).toBe(200);
+  expect((await login(both, first)).status).toBe(401);
+  expect((await login(await start({ MFA_KEY: NEW }), second)).status).toBe(401);
+
+  const again = await start(ROTATING);
+  const renewed = await sendTo(again.url, "POST /api/mfa/backup-codes", {
+    headers: signedIn(again, "ada"),
+    body: { password: PASSWORD },
+  });
+  expect((await login(again, third)).status).toBe(401);
+  expect((await login(await start({ MFA_KEY: NEW }), renewed.json.backupCodes[0])).status).toBe(200);
+});
+
+test("wrong codes are counted once each, however many keys there are", async () => {
+  await enrol(await start({ MFA_KEY: OLD }));
+  const both = await start({ ...ROTATING, MFA_ATTEMPTS: "2" });
+  const statuses = [];
+  for (const code of ["ABCDEFGH", "ABCDEFGJ", "ABCDEFGK"]) statuses.push((await login(both, code)).status);
+  expect(statuses).toEqual([401, 401, 429]);
+});
+
+test("an enrolment that was begun before ends under the new key", async () => {
+  const secret = await begin(await start({ MFA_KEY: OLD }));
+  const { status, json } = await verify(await start(ROTATING), secret);
+  expect([status, json.backupCodes.length]).toEqual([200, 10]);
+  const last = await start({ MFA_KEY: NEW });
+  expect(await loginByApp(last, secret)).toBe(200);
+  expect((await login(last, json.backupCodes[0])).status).toBe(200);
+});
+
+test("services that change their keys one after the other understand each other when both name both", async () => {
+  const first = await startBeside({ MFA_KEY: OLD, MFA_PREVIOUS_KEY: NEW });
+  const { secret } = await enrol(first);
+  const second = await startBeside(ROTATING);
+  expect(await loginByApp(first, secret)).toBe(200);
+  expect(await loginByApp(second, secret)).toBe(200);
+  const bob = await enrol(first, "bob");
+  expect(await loginByApp(second, bob.secret, "bob")).toBe(200);
+});
+
+test.each<[what: string, before: Record<string, string>, after: Record<string, string>]>([
+  ["MFA_KEY is set where it was unset", {}, { MFA_KEY: NEW, MFA_PREVIOUS_KEY: JWT_SECRET }],
+  ["JWT_SECRET changes, and no MFA_KEY is set", {}, { JWT_SECRET: NEW, MFA_PREVIOUS_KEY: JWT_SECRET }],
+  ["MFA_KEY is taken out", { MFA_KEY: OLD }, { MFA_PREVIOUS_KEY: OLD }],
+])("%s", async (_, before, after) => {
+  const { secret } = await enrol(await start(before));
+  expect(await loginByApp(await start(after), secret)).toBe(200);
+  const { MFA_PREVIOUS_KEY: __, ...alone } = after;
+  expect(await loginByApp(await start(alone), secret)).toBe(200);
+});
+
+test("a key that is too short is refused at the start, and not shown", async () => {
+  await expect(start({ MFA_KEY: NEW, MFA_PREVIOUS_KEY: "short" })).rejects.toThrow(
+    new Error("MFA_PREVIOUS_KEY must have at least 32 bytes"),
+  );
+});

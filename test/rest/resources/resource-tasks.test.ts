@@ -1,0 +1,188 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { type ApiSent, useResources } from "../../support/resource-client.ts";
+import { newEmail, type User } from "./users.ts";
+
+/** Reading the user `gate` waits until nobody holds the lock 77. */
+const GATE = `
+  create function internal.gate(name text) returns boolean language plpgsql volatile as $$
+    begin
+      if name = 'gate' then perform pg_advisory_xact_lock_shared(77); end if;
+      return true;
+    end $$;
+  grant execute on function internal.gate to anon, authenticated;
+  create policy "one is read last" on users as restrictive for select using (internal.gate(name));`;
+
+const client = useResources({ API_MAX_RECORDS: "2000", TASK_MAX_RESULT_BYTES: "1000000" }, GATE);
+const { api, body, sql } = client;
+
+const PREFER = "respond-async";
+const POLL = { timeout: 15_000, interval: 50 };
+
+/** The address of the task that a request becomes. */
+async function accepted(request: string, sent: ApiSent = {}): Promise<string> {
+  const { status, headers, text } = await api(request, { prefer: PREFER, ...sent });
+  expect([status, text]).toEqual([202, expect.any(String)]);
+  return headers.get("location")!;
+}
+
+async function ended(address: string, sent: ApiSent = {}): Promise<any> {
+  let task: any;
+  await expect
+    .poll(async () => {
+      task = await body(address, sent);
+      return task.status;
+    }, POLL)
+    .toMatch(/succeeded|failed|cancelled/);
+  return task;
+}
+
+const outcome = async (request: string, sent: ApiSent = {}) =>
+  ended(await accepted(request, sent), sent.as ? { as: sent.as } : {});
+
+const several = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `User ${i}`, email: newEmail() }));
+const countUsers = async () => (await sql("select count(*)::integer from users"))[0].count;
+
+describe("POST of an array that is not waited for", () => {
+  test("makes all of them, in order, and has counted them in the end", async () => {
+    const records = several(1200);
+    const task = await outcome("POST /users", { body: records });
+    expect([task.status, task.progress]).toEqual(["succeeded", { done: 1200, total: 1200 }]);
+    expect(task.result.map(({ email }: User) => email)).toEqual(records.map(({ email }) => email));
+  });
+
+  test.each([
+    [[1100], 1100],
+    [[3, 700], 700],
+  ])("and in which an e-mail is taken tells which record it is: of the places %j %i", async (places, place) => {
+    const before = await countUsers();
+    const taken = places.length > 1 ? { name: "Twin", email: newEmail() } : { name: "Ada", email: "Ada@example.com" };
+    const records = several(1200).map((record, i) => ((places as number[]).includes(i) ? taken : record));
+    const { status, error } = await outcome("POST /users", { body: records });
+    const message = `[${place}]: email already registered`;
+    expect([status, error.status, error.error]).toEqual([
+      "failed",
+      409,
+      expect.objectContaining({
+        code: "RESOURCE_CONFLICT",
+        message,
+        details: [{ field: `[${place}].email`, message }],
+      }),
+    ]);
+    expect(await countUsers()).toBe(before);
+  });
+
+  test("and breaks rules tells all of them with their places", async () => {
+    const records = several(600).with(1, { name: " ", email: newEmail() }).with(599, { name: "Bob", email: "b" });
+    const { error } = await outcome("POST /users", { body: records });
+    expect([error.status, error.error.code, error.error.fields]).toEqual([
+      400,
+      "VALIDATION_ERROR",
+      {
+        "[1].name": "[1]: name must have 1 to 200 characters",
+        "[599].email": "[599]: email must be a valid address",
+      },
+    ]);
+  });
+
+  test("and is asked for in a dialect is refused in it", async () => {
+    const records = [...several(1), { name: "Ada", email: "ada@example.com" }];
+    const { error } = await outcome("POST /users", { body: records, prefer: `${PREFER}, dialect=flat` });
+    const message = "[1]: email already registered";
+    expect(error).toEqual({ status: 409, error: "RESOURCE_CONFLICT", message, field: "[1].email" });
+  });
+
+  test("in the collection of a record that is not there blames none of them", async () => {
+    const sent = { as: "ada", body: [{ content: "one" }, { content: "two" }] } as const;
+    const { error } = await outcome("POST /articles/999/comments", sent);
+    expect([error.status, Object.keys(error.error.fields)]).toEqual([409, ["article_id"]]);
+  });
+});
+
+describe("GET of a collection that is not waited for", () => {
+  /** More than are read at once; the oldest two are by `gate`. */
+  const ARTICLES = 2600;
+  beforeAll(async () => {
+    await sql("insert into users (name, email) values ('gate', 'gate@example.com')");
+    await sql(
+      `insert into articles (author_id, title, content, tags, created_at)
+       select case when i <= 2 then u.id else 2 end, 'Title ' || i % 7, '…', '{"many"}', '2020-01-01'::date + i
+       from generate_series(1, $1) as i, users as u where u.name = 'gate'`,
+      ARTICLES,
+    );
+  });
+
+  test("gives all that the filters leave, in the order asked for, and has counted them", async () => {
+    const { status, result, progress } = await outcome("GET /articles?tag=many&sort=title:desc&fields=id,title");
+    const expected = await sql(
+      "select id::integer, title from articles where tags = '{many}' order by title desc, id desc",
+    );
+    expect([status, progress]).toEqual(["succeeded", { done: ARTICLES, total: ARTICLES }]);
+    expect(result).toEqual(expected);
+  });
+
+  test.each([0, 1, 1999, 2000, 2001])("gives a list whatever there is: %i records", async (count) => {
+    const last = await sql(
+      "select created_at from articles where tags = '{many}' order by created_at limit 1 offset $1",
+      count,
+    );
+    const before = encodeURIComponent(last[0].created_at.toISOString());
+    const path = `/articles?tag=many&sort=created_at&created_before=${before}&fields=created_at`;
+    const { result, progress } = await outcome(`GET ${path}`);
+    expect(progress).toEqual({ done: count, total: count || null });
+    expect(result).toHaveLength(count);
+    expect((await body(`${path}&limit=100`)).data).toEqual(result.slice(0, 100));
+  });
+
+  test.each([
+    ["/api/v2/articles/1?fields=_links,title,author.name", "/api/v2/articles?sort=id&fields=_links,title,author.name"],
+    ["/articles/1?fields=_links", "/articles?sort=id&fields=_links"],
+    ["/articles/1?fields=author.name", "/articles?sort=id&fields=author.name"],
+    ["/users/1", "/users"],
+    ["/comments/1?fields=content,article.author.name", "/comments?sort=id&fields=content,article.author.name"],
+    ["/articles/1/comments/1", "/articles/1/comments?sort=id"],
+  ])("tells each record as %s is told", async (one, all) => {
+    expect((await outcome(`GET ${all}`)).result[0]).toEqual(await body(one));
+  });
+
+  test("finds by keyword", async () => {
+    const { result } = await outcome("GET /users?keyword=LOVE&fields=name");
+    expect(result).toEqual([{ name: "Ada Lovelace" }]);
+  });
+
+  test("tells how far it is while it runs", async () => {
+    await sql("select pg_advisory_lock(77)");
+    // Those of `gate` are the oldest, and come last.
+    const address = await accepted("GET /articles?tag=many&fields=id,author.name");
+    const total = ARTICLES;
+    await expect.poll(async () => (await body(address)).progress, POLL).toEqual({ done: 2000, total });
+    expect((await body(address)).status).toBe("running");
+    await sql("select pg_advisory_unlock(77)");
+    const task = await ended(address);
+    expect([task.status, task.progress, task.result.length]).toEqual(["succeeded", { done: total, total }, total]);
+  });
+
+  test("is cancelled in the middle, and leaves nothing", async () => {
+    await sql("select pg_advisory_lock(77)");
+    const address = await accepted("GET /articles?tag=many&fields=id,author.name");
+    await expect.poll(async () => (await body(address)).progress.done, POLL).toBeGreaterThan(0);
+    expect((await body(`POST ${address}/cancel`)).status).toBe("cancelled");
+    const waiting = "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted";
+    await expect.poll(async () => (await sql(waiting)).length, POLL).toBe(0);
+    await sql("select pg_advisory_unlock(77)");
+    expect(await sql("select from tasks.results where task_id = $1", address.split("/").at(-1))).toEqual([]);
+  });
+
+  test("that is too large fails, and says so", async () => {
+    const { status, error } = await outcome("GET /api/v2/articles?tag=many");
+    const message = "the result of the task is larger than 1000000 bytes: ask for less at a time";
+    expect([status, error.status, error.error.message]).toEqual(["failed", 400, message]);
+  });
+
+  test("reads no more columns than it needs", async () => {
+    await sql("revoke select on articles from anon");
+    await sql("grant select (id, title, tags) on articles to anon");
+    const { status, result } = await outcome("GET /articles?tag=many&sort=id&fields=title");
+    await sql("grant select on articles to anon");
+    expect([status, result.length]).toEqual(["succeeded", ARTICLES]);
+  });
+});

@@ -1,0 +1,81 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { describeSettings, readConfig } from "../config.ts";
+import { findFreePort } from "../db/cluster/embedded.ts";
+import { createLog } from "../log.ts";
+import { startService } from "../server.ts";
+import { nodeRun, npmStart, processesNamed, type Settings } from "./support/command.ts";
+import { JWT_SECRET } from "./support/service.ts";
+
+let dataDir: string;
+beforeAll(async () => {
+  dataDir = join(await mkdtemp(join(tmpdir(), "content-service-refused-")), "data");
+});
+afterAll(() => rm(dirname(dataDir), { recursive: true, force: true, maxRetries: 5 }));
+
+describe("a start that can't succeed", { timeout: 60_000 }, () => {
+  const attempt = (settings: Settings) => startService(readConfig({ PORT: "0", ...settings }), createLog("silent"));
+
+  test("says that its port is taken, and leaves no PostgreSQL", async () => {
+    const port = await findFreePort();
+    const other = createServer().listen(port, "127.0.0.1");
+    onTestFinished(() => void other.close());
+    const message = `listen EADDRINUSE: address already in use 127.0.0.1:${port}`;
+    await expect(attempt({ PORT: String(port), DATA_DIR: dataDir })).rejects.toMatchObject({ message });
+    expect(processesNamed(dataDir)).toEqual([]);
+  });
+
+  test("says that a database of one's own is down", async () => {
+    const port = await findFreePort();
+    const DATABASE_URL = `postgres://owner:canary-password@127.0.0.1:${port}/content`;
+    const message = `the database does not let us in: connect ECONNREFUSED 127.0.0.1:${port}`;
+    await expect(attempt({ DATABASE_URL, JWT_SECRET })).rejects.toMatchObject({ message });
+  });
+
+  test("tells each address of a name that has several, all down", async () => {
+    const DATABASE_URL = `postgres://owner@localhost:${await findFreePort()}/content`;
+    await expect(attempt({ DATABASE_URL, JWT_SECRET })).rejects.toThrow(
+      /^the database does not let us in: connect ECONNREFUSED \S+:\d+/,
+    );
+  });
+
+  test("is one clear line and exit code 1, without the password that the database refuses", async () => {
+    const url = new URL(inject("clusterUrl"));
+    url.password = "canary-password";
+    const command = nodeRun("server", { dataDir, settings: { DATABASE_URL: url.href, JWT_SECRET } });
+    expect(await command.exited()).toBe(1);
+    expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
+      [
+        "fatal",
+        'the service can not start: the database does not let us in: password authentication failed for user "postgres"',
+      ],
+    ]);
+    expect(command.stdout + command.stderr).not.toContain("canary-password");
+  });
+});
+
+describe("the command line", { timeout: 60_000 }, () => {
+  test("npm start -- --help lists all settings and ends with 0", async () => {
+    const command = npmStart({ dataDir, args: ["--help"] });
+    expect(await command.exited()).toBe(0);
+    for (const { name } of describeSettings()) expect(command.stdout).toMatch(new RegExp(`^ {2}${name} `, "m"));
+    expect(command.stderr).toBe("");
+  });
+
+  test("an unknown option is one line on stderr and exit code 2", async () => {
+    const command = nodeRun("server", { dataDir, args: ["--port=80"] });
+    expect(await command.exited()).toBe(2);
+    expect(command.stderr).toBe("--port=80 is no option of this service; npm start -- --help lists the settings\n");
+    expect(command.stdout).toBe("");
+  });
+
+  test("a setting that is refused is one line on stderr and exit code 2", async () => {
+    const command = nodeRun("server", { dataDir, settings: { PORT: "http" } });
+    expect(await command.exited()).toBe(2);
+    expect(command.stderr).toBe('PORT must be a whole number (is "http")\n');
+    expect(command.stdout).toBe("");
+  });
+});
