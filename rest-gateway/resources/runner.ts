@@ -55,13 +55,16 @@ export class Runner {
       return answeringResult(results, request);
     };
     try {
-      const result = await ask().catch((error) => {
-        if (isOvertaken(error, request)) return null;
-        throw error;
-      });
-      // Of a row that was changed or deleted while this waited for it the statement still sees the old one, and takes it for
-      // forbidden. A second look tells.
-      return result === null || (!isRead && stateOf(result) === "forbidden") ? await ask() : result;
+      for (let asked = 1; ; asked++) {
+        const result = await ask().catch((error) => {
+          if (asked < MAX_ASKED && isOvertaken(error, request)) return null;
+          throw error;
+        });
+        // Of a row that was changed or deleted while this waited for it the statement still sees the old one, and takes it for
+        // forbidden. A second look tells.
+        const isUnsure = result === null || (asked === 1 && !isRead && stateOf(result) === "forbidden");
+        if (!isUnsure) return result;
+      }
     } catch (error) {
       throw await this.explained(error, request, identity);
     }
@@ -93,6 +96,9 @@ const isolationOf = ({ operation }: ResourceRequest): RunOptions["isolation"] =>
   operation.kind === "act" && isConditional(operation.preconditions) ? "repeatable read" : null;
 
 const lengthOf = (statements: readonly Written[]) => statements.reduce((sum, { text }) => sum + text.length, 0);
+
+/** How often a change is asked for that somebody else is in the way of. */
+const MAX_ASKED = 4;
 
 const SERIALIZATION_FAILURE = "40001";
 const DEADLOCK = "40P01";

@@ -33,13 +33,13 @@ export type RestClient = {
   sql(text: string, ...values: unknown[]): Promise<any[]>;
 };
 
-/** `ddl` is run, and known to the service, before the first test; `log` hears what is logged. */
+/** Without GraphQL unless `settings` ask for it; `ddl` is run, and known to the service, before the first test; `log` hears what is logged. */
 export function useRest(settings: Readonly<Record<string, string>> = {}, ddl = "", log?: Logger): RestClient {
   let started: TestService;
   beforeAll(async () => {
     const database = await createTestDatabase();
     if (ddl !== "") await database.owner.query(ddl);
-    started = await startTestService(settings, database, log);
+    started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, log);
     return () => started.stop();
   });
   const rest = (path: string, sent: RestSent = {}) => send(started, path, sent);

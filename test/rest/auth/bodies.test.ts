@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
 
-const client = useService({ RATE_LIMIT: "0" });
+const client = useService({ GRAPHQL_MAX_TABLES: "0" });
 
 const OPEN = ["/auth/login", "/auth/refresh", "/api/auth/login", "/auth/register"];
 const SIGNED_IN = ["/auth/password", "/auth/keys", "/api/mfa/backup-codes", "/api/mfa/disable"];
