@@ -114,16 +114,26 @@ export class Batch {
     wire.prepared ??= new PreparedStatements();
     const { maxPrepared, takesAll, onCompleted } = this.#options;
     wire.received = takesAll ? Number.NEGATIVE_INFINITY : 0;
-    for (const statement of this.#statements) {
-      this.#undo.push(wire.prepared.prepare(statement, maxPrepared));
-      messages.bind(statement.name, statement.values, statement.binary === true);
-      messages.execute();
-      // Without it Postgres keeps what it has to say until the Sync.
-      if (onCompleted) messages.flush();
-    }
-    messages.sync();
+    this.#write(wire.prepared, maxPrepared, onCompleted !== undefined);
     wire.stream.write(messages.take());
     return null;
+  }
+
+  #write(prepared: PreparedStatements, maxPrepared: number, tellsEach: boolean): void {
+    try {
+      for (const statement of this.#statements) {
+        this.#undo.push(prepared.prepare(statement, maxPrepared));
+        messages.bind(statement.name, statement.values, statement.binary === true);
+        messages.execute();
+        // Without it Postgres keeps what it has to say until the Sync.
+        if (tellsEach) messages.flush();
+      }
+      messages.sync();
+    } catch (error) {
+      // The next batch is somebody else's.
+      messages.take();
+      throw error;
+    }
   }
 
   handleDataRow({ fields }: { fields: RawRow }): void {

@@ -69,6 +69,26 @@ test("texts of any length and script come through, in statements and in values",
   }
 });
 
+test("a batch that can't be written leaves nothing for the next, which is somebody else's", async () => {
+  const db = database().open();
+  let reads = 0;
+  const values = {
+    length: 1,
+    // Read once to be checked, and then to be written.
+    [Symbol.iterator]: () => {
+      if (++reads > 1) throw new Error("out of memory");
+      return ["x"][Symbol.iterator]();
+    },
+  };
+  const statements = [TRY, { text: "select $1", values: values as unknown as string[] }];
+  const written = statements.map((each) => (typeof each === "string" ? { text: each, values: [] } : each));
+  const tries = await triesDuring(async () => {
+    await expect(db.transactions.run(anon, written)).rejects.toThrow();
+    expect(await db.row(bob, "select current_user, auth.uid()")).toEqual(["authenticated", "2"]);
+  });
+  expect([reads, tries]).toEqual([2, 0]);
+});
+
 test("principals that take turns on one connection see themselves only", async () => {
   const db = database().open();
   const seen = [];
