@@ -40,8 +40,6 @@ export type RunOptions = {
   readonly onCompleted?: (index: number) => void;
   /** For writes: an answer that is refused for its size would hide that they were made. */
   readonly takesAll?: boolean;
-  /** For calls of functions, which may set something for the session, also where they only read. */
-  readonly calls?: boolean;
   /** Ends the transaction: a waiting one never reaches the database, a running one is cancelled there. */
   readonly signal?: CancelSignal | undefined;
 };
@@ -64,8 +62,6 @@ export class Transactions {
   readonly #options: TransactionOptions;
   readonly #names = new Map<string, Map<string, string>>();
   #nextName = 1;
-  /** Connections on which something may have been set for the session: it is undone before their next transaction. */
-  readonly #used = new WeakSet<pg.PoolClient>();
 
   constructor(options: TransactionOptions) {
     this.#options = options;
@@ -99,10 +95,7 @@ export class Transactions {
       cancelled = cancelRequest(this.#options.pool, client);
     };
     signal?.addEventListener("abort", cancel);
-    const isUsed = this.#used.delete(client);
-    if (options.takesAll || options.calls) this.#used.add(client);
-    if (isUsed) batch.splice(frame.begin.length, 0, this.#named(identity.caller.role, RESET));
-    const first = frame.begin.length + (isUsed ? 2 : 1);
+    const first = frame.begin.length + 2;
     let broken: Error | undefined;
     try {
       const results = await this.#submitTwice(client, batch, this.#batchOptions(options, first, statements.length));
@@ -138,11 +131,10 @@ export class Transactions {
     const settings = settingsStatement(identity, this.#options.statementTimeout);
     for (const { values } of statements) for (const value of values) refuseUnstorable(value);
     for (const value of settings.values) refuseUnstorable(value);
-    return [...begin, settings, ...statements, ...end].map((statement) => this.#named(role, statement));
-  }
-
-  #named(role: string, statement: Statement): NamedStatement {
-    return { ...statement, name: this.#nameOf(role, statement.text) };
+    return [...begin, RESET, settings, ...statements, ...end].map((statement) => ({
+      ...statement,
+      name: this.#nameOf(role, statement.text),
+    }));
   }
 
   // Row-level policies are part of a plan: one name for two roles would be planned anew at each change of role.
@@ -207,6 +199,7 @@ type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Stat
 
 const BEGIN = "begin isolation level";
 const command = (text: string): Statement => ({ text, values: [] });
+/** What a function has set for the session would hold for whoever comes next; its own transaction may yet need it in the end. */
 const RESET = command("reset all");
 const COMMIT = [command("commit")];
 const ROLLBACK = [command("set constraints all immediate"), command("rollback")];

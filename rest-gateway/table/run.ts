@@ -31,9 +31,8 @@ export async function run(
   if (query.estimate) statements.push(statementOf(query.estimate, request));
   if (before) statements.unshift(before);
   const takesAll = !isReadOnly(plan);
-  const calls = plan.kind === "call" || before !== null;
   const isolation = isolationFor(prepared, identity);
-  const options = { isolation, rollback: isRolledBack, takesAll, calls, signal, onConnected };
+  const options = { isolation, rollback: isRolledBack, takesAll, signal, onConnected };
   const results = await transactions.run(identity, statements, options);
   const first = before ? 1 : 0;
   return { main: results[first]!, estimate: results[first + 1] ?? null };

@@ -22,6 +22,7 @@ const DDL = `
   create function tx.helped_here() returns text language plpgsql stable as 'begin return helped(); end';
   create table tx.notes (id int primary key, text text);
   create table tx.moments (at timestamptz);
+  create function tx.leaves(tx.moments) returns text language sql stable return set_config('app.tenant', '9', false);
   insert into tx.moments values ('2024-07-01T12:00:00Z');
   create function "odd ""schema""".here() returns text language sql stable return current_setting('search_path');
 
@@ -212,10 +213,13 @@ describe("nothing stays on the connection", () => {
     expect(await rows("rpc/who", { as: "ada" })).toMatchObject({ role: "authenticated" });
   });
 
-  test("not what a function that only reads set for the session", async () => {
-    await rest("rpc/keep?name=app.tenant&value=8", { as: "ada" });
-    expect(await setting("app.tenant", { as: "bob" })).toBe("");
-  });
+  test.each(["rpc/keep?name=app.tenant&value=9", "moments?select=leaves"])(
+    "not what a function that a read has called set for the session: %s",
+    async (path) => {
+      expect(JSON.stringify(await rows(path, { as: "ada" }))).toContain('"9"');
+      expect(await setting("app.tenant", { as: "bob" })).toBe("");
+    },
+  );
 
   test("not a failure, nor what came before it", async () => {
     const body = [
