@@ -72,7 +72,7 @@ begin
   return null;
 end $$;
 
-comment on function auth_private.announce_account() is 'Tells the listeners of the channel "principals" whose account has changed, or is gone.';
+comment on function auth_private.announce_account() is 'Tells the listeners of the channel "principals" whose account, or what was issued to it, has changed, or is gone.';
 
 create or replace trigger _500_principals after update or delete on auth_private.accounts
   for each row execute function auth_private.announce_account();

@@ -45,19 +45,10 @@ end $$;
 comment on function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) is
   'Ends an enrolment whose first code, of this step, was right; false when it was not pending any more.';
 
-create or replace function auth_private.announce_factor() returns trigger
-language plpgsql volatile set search_path = '' as $$
-begin
-  perform pg_notify('principals', json_build_object('user', new.user_id)::text);
-  return null;
-end $$;
-
-comment on function auth_private.announce_factor() is
-  'Tells the listeners of the channel "principals" whose factor is enabled: from now on a password alone is not enough.';
-
+-- From now on a password alone is not enough.
 create or replace trigger _500_principals after update on auth_private.factors
   for each row when (old.enabled_at is distinct from new.enabled_at)
-  execute function auth_private.announce_factor();
+  execute function auth_private.announce_account();
 
 -- security definer: see above.
 create or replace function auth_api.accept_step(user_id bigint, step bigint) returns boolean
@@ -109,7 +100,6 @@ $$;
 
 comment on function auth_api.remove_factor(bigint) is 'Removes a second factor and its codes; false when none was enabled.';
 
-alter function auth_private.announce_factor() owner to auth_owner;
 alter function auth_api.factor_of(bigint, timestamptz) owner to auth_owner;
 alter function auth_api.begin_factor(bigint, bytea, timestamptz) owner to auth_owner;
 alter function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) owner to auth_owner;

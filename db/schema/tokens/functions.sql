@@ -58,19 +58,9 @@ end $$;
 comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is
   'Spends a refresh token for another one of its family: {outcome, userId, family, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family, unless that was within the grace.';
 
-create or replace function auth_private.announce_family() returns trigger
-language plpgsql volatile set search_path = '' as $$
-begin
-  perform pg_notify('principals', json_build_object('user', new.user_id)::text);
-  return null;
-end $$;
-
-comment on function auth_private.announce_family() is
-  'Tells the listeners of the channel "principals" of whom a family of tokens was revoked.';
-
 create or replace trigger _500_principals after update on auth_private.token_families
   for each row when (old.revoked_at is distinct from new.revoked_at)
-  execute function auth_private.announce_family();
+  execute function auth_private.announce_account();
 
 -- security definer: see above.
 create or replace function auth_api.account_state(user_id bigint, since timestamptz) returns json
@@ -101,7 +91,6 @@ comment on function auth_api.spend_challenge(uuid, timestamptz) is
 
 alter function auth_api.start_tokens(bigint, integer, bytea, timestamptz) owner to auth_owner;
 alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) owner to auth_owner;
-alter function auth_private.announce_family() owner to auth_owner;
 alter function auth_api.account_state(bigint, timestamptz) owner to auth_owner;
 alter function auth_api.spend_challenge(uuid, timestamptz) owner to auth_owner;
 revoke all on all functions in schema auth_api from public;
