@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CancelSignal } from "../../db/transaction.ts";
 import type { Account } from "../principal/account.ts";
-import { RefusedError } from "../principal/refused.ts";
+import { type RefusalReason, RefusedError } from "../principal/refused.ts";
 import type { AuthStore, SecurityEvent } from "./store.ts";
 
 export type ThrottleLimits = {
@@ -27,6 +27,10 @@ export type Client = {
 
 /** What is attempted. It says itself when it counts, before it ends; one that has not said so is taken back. */
 export type Attempt<Result> = (count: () => void) => Promise<Result>;
+
+/** What becomes of one too many; the event is noted. */
+type Refusal = { readonly reason: RefusalReason; readonly event?: SecurityEvent };
+const TOO_MANY: Refusal = { reason: "too many attempts" };
 
 type Key = readonly [key: Buffer, limit: number];
 
@@ -63,12 +67,12 @@ export class Throttle {
       [keyOf("address", address), attemptsPerAddress],
     ];
     const userId = typeof who === "string" ? null : who.id;
-    return this.#make(attempt, keys, signal, { event: "login_throttled", userId, address });
+    return this.#make(attempt, keys, signal, { ...TOO_MANY, event: { event: "login_throttled", userId, address } });
   }
 
   /** A code of a user. Who guesses it knows the password already: the user alone counts, and no address helps. */
   code<Result>(userId: string, { signal }: Client, attempt: Attempt<Result>): Promise<Result> {
-    return this.#make(attempt, [[factorKeyOf(userId), this.#limits.codeAttempts]], signal);
+    return this.#make(attempt, [[factorKeyOf(userId), this.#limits.codeAttempts]], signal, TOO_MANY);
   }
 
   /** What was guessed before is of another secret. */
@@ -78,16 +82,17 @@ export class Throttle {
 
   /** To sign up. */
   registration<Result>({ address, signal }: Client, attempt: Attempt<Result>): Promise<Result> {
-    return this.#make(attempt, [[keyOf("registration", address), this.#limits.registrationsPerAddress]], signal);
+    const keys: Key[] = [[keyOf("registration", address), this.#limits.registrationsPerAddress]];
+    return this.#make(attempt, keys, signal, { reason: "too many registrations" });
   }
 
   async #make<Result>(
     attempt: Attempt<Result>,
     keys: readonly Key[],
     signal: CancelSignal | undefined,
-    refused?: SecurityEvent,
+    refusal: Refusal,
   ): Promise<Result> {
-    const look = () => this.#reserve(keys, refused);
+    const look = () => this.#reserve(keys, refusal);
     const ids = (await look()) ?? (await this.#await(look, signal));
     let counts = false;
     try {
@@ -100,12 +105,12 @@ export class Throttle {
   }
 
   /** Null while those that are not decided yet have the last places. */
-  async #reserve(keys: readonly Key[], refused?: SecurityEvent): Promise<readonly number[] | null> {
+  async #reserve(keys: readonly Key[], { reason, event }: Refusal): Promise<readonly number[] | null> {
     const reserved = await this.#store.reserveAttempt(keys, this.#limits.window);
     if (reserved === null) return null;
     if ("ids" in reserved) return reserved.ids;
-    if (refused) await this.#store.note(refused);
-    throw new RefusedError("too many attempts", { retryAfter: reserved.retryAfter });
+    if (event) await this.#store.note(event);
+    throw new RefusedError(reason, { retryAfter: reserved.retryAfter });
   }
 
   async #await<Found>(look: () => Promise<Found | null>, signal: CancelSignal | undefined): Promise<Found> {

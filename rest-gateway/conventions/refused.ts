@@ -34,6 +34,7 @@ export const REFUSALS: Readonly<Record<RefusalReason, Row>> = {
   "service key in browser": [403, "PERMISSION_DENIED", "the service key must not be used in browsers"],
   "anonymous off": [401, "AUTH_REQUIRED", "login required"],
   "too many attempts": [429, "RATE_LIMITED", "too many failed attempts: try again later"],
+  "too many registrations": [429, "RATE_LIMITED", "too many accounts were made from this address: try again later"],
   busy: [503, "INTERNAL_ERROR", "too many are signing in at once: try again"],
 };
 

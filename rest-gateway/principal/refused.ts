@@ -25,6 +25,7 @@ export type RefusalReason =
   | "service key in browser"
   | "anonymous off"
   | "too many attempts"
+  | "too many registrations"
   | "busy";
 
 /** Each interface says it in its own words. */
@@ -40,7 +41,7 @@ export class RefusedError extends Error {
 }
 
 export type RefusalDetail = {
-  /** Seconds, of "too many attempts" and "busy". */
+  /** Seconds, where it helps to wait. */
   readonly retryAfter?: number;
   /** That of the header, of "wrong password" and "unreadable". */
   readonly scheme?: "Basic";
