@@ -7,7 +7,7 @@ import { hashPassword, MAX_PASSWORD } from "./passwords.ts";
 const AT_ONCE = 2;
 const MAX_WAITING = 64;
 
-/** The only place where passwords are hashed and compared: a few at a time, and those that would wait too long not at all. */
+/** Hashes and compares passwords for all requests: a few at a time, and those that would wait too long not at all. */
 export class PasswordHashing {
   readonly #hash: typeof hashPassword;
   /** Verified when there is no such account, so that both answers take the same time. */

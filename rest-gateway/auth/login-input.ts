@@ -5,14 +5,15 @@ import { MAX_PASSWORD } from "./passwords.ts";
 import { badFields } from "./problem.ts";
 import type { ChallengeInput, LoginInput } from "./sign-in.ts";
 
-const MAX_USERNAME = 254;
+/** Of a username or an e-mail. */
+const MAX_LOGIN = 254;
 /** Characters of a token; ours have some hundreds. */
 const MAX_TOKEN = 4096;
 
 /** `{ username, password, code? }`. Throws RestError for what can't be credentials. */
 export function parseLogin(body: unknown): LoginInput {
   const { code = null } = objectOf(body);
-  const { username, password } = parseTexts(body, { username: MAX_USERNAME, password: MAX_PASSWORD });
+  const { username, password } = parseTexts(body, { username: MAX_LOGIN, password: MAX_PASSWORD });
   return { username, password, code: code === null ? null : parseCode(code) };
 }
 

@@ -1,6 +1,7 @@
 import type { Caller } from "../../db/caller.ts";
 import type { RequestContext } from "../../db/identity.ts";
 import type { RestAnswer } from "./answer.ts";
+import type { Parameters } from "./parameters.ts";
 import type { Version } from "./version.ts";
 
 /** Something beside the resources that lives under the same conventions, such as `/tasks`. */
@@ -14,7 +15,7 @@ export type Endpoint = {
 export type Asked = {
   readonly method: string;
   readonly segments: readonly string[];
-  readonly search: URLSearchParams;
+  readonly parameters: Parameters;
   readonly caller: Caller;
   readonly request: RequestContext;
   readonly version: Version;

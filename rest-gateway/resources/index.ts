@@ -124,8 +124,7 @@ export class ResourceInterface {
     if (route) return this.#serve(exchange, address, route, parameters);
     const { version, prefix } = styleOf(exchange.chosen, address, exchange.preferences);
     const request = contextOf(exchange.request, address.path);
-    const search = new URLSearchParams(address.search);
-    return endpoint!.answer({ method, segments, search, caller, request, version, prefix });
+    return endpoint!.answer({ method, segments, parameters, caller, request, version, prefix });
   }
 
   async #serve(exchange: Exchange, address: Address, route: Route, parameters: Parameters): Promise<RestAnswer> {

@@ -1,5 +1,5 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import type { Identity } from "../../db/identity.ts";
+import { type Identity, NO_REQUEST } from "../../db/identity.ts";
 import type { Lifecycle } from "../conventions/lifecycle.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { problemBody } from "../conventions/problem.ts";
@@ -89,7 +89,7 @@ export class ResourcePerformer implements Performer {
 
 const identityOf = ({ caller, request: { method, url } }: Task): Identity => ({
   caller,
-  request: { method, path: url.split("?", 1)[0]!, headers: "{}", cookies: "{}" },
+  request: { ...NO_REQUEST, method, path: url.split("?", 1)[0]! },
   settings: SETTINGS,
 });
 

@@ -4,7 +4,6 @@ import { contentTag } from "../conventions/conditional.ts";
 import type { Asked, Endpoint } from "../conventions/endpoint.ts";
 import { answerList } from "../conventions/list.ts";
 import { parsePaging } from "../conventions/paging.ts";
-import { Parameters } from "../conventions/parameters.ts";
 import { badParameter, loginRequired, nothingHere } from "../conventions/problems.ts";
 import { isUuid } from "../parse/uuid.ts";
 import { alreadyEnded, noSuchTask, notATaskId } from "./problem.ts";
@@ -34,11 +33,10 @@ export class TaskEndpoint implements Endpoint {
   }
 
   async answer(asked: Asked): Promise<RestAnswer> {
-    const { segments, search, caller, request, prefix } = asked;
+    const { segments, parameters, caller, request, prefix } = asked;
     const [, id, action] = segments;
     const identity = { caller, request };
-    const parameters = new Parameters(search.toString());
-    if (id === undefined) return this.#list(asked, parameters, identity);
+    if (id === undefined) return this.#list(asked, identity);
     parameters.allowOnly([]);
     if (!isUuid(id)) throw notATaskId(id);
     if (action === undefined) return this.#read(id, identity, prefix);
@@ -46,7 +44,7 @@ export class TaskEndpoint implements Endpoint {
     throw nothingHere();
   }
 
-  async #list({ prefix }: Asked, parameters: Parameters, identity: Identity): Promise<RestAnswer> {
+  async #list({ prefix, parameters }: Asked, identity: Identity): Promise<RestAnswer> {
     parameters.allowOnly(LIST_PARAMETERS);
     const status = parameters.get("status");
     if (status !== null && !STATUSES.includes(status)) {

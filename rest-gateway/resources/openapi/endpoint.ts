@@ -4,7 +4,6 @@ import { answerOf, type RestAnswer } from "../../conventions/answer.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import type { Asked, Endpoint } from "../../conventions/endpoint.ts";
 import type { Lifecycle } from "../../conventions/lifecycle.ts";
-import { Parameters } from "../../conventions/parameters.ts";
 import type { Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { descriptionOff } from "../problem.ts";
@@ -32,9 +31,9 @@ export class DescriptionEndpoint implements Endpoint {
     return segments.length === 1 ? ["GET", "HEAD", "OPTIONS"] : null;
   }
 
-  async answer({ search, version }: Asked): Promise<RestAnswer> {
+  async answer({ parameters, version }: Asked): Promise<RestAnswer> {
     if (this.#options.isOff) throw descriptionOff();
-    new Parameters(search.toString()).allowOnly([]);
+    parameters.allowOnly([]);
     const catalog = this.#options.catalog.current;
     const answers = this.#written.get(catalog) ?? new Map<Version, RestAnswer>();
     this.#written.set(catalog, answers);

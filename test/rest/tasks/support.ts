@@ -5,6 +5,7 @@ import { beforeAll, expect } from "vitest";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
+import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { RestError } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -110,7 +111,7 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, process
     const asked = {
       method,
       segments,
-      search: new URLSearchParams(search),
+      parameters: new Parameters(search),
       caller: CALLERS[who],
       request,
       version: 1 as const,
