@@ -1,14 +1,14 @@
 import type { Logger } from "pino";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import { NotificationFeed } from "./db/changes/notifications.ts";
 import type { OpenedDatabase } from "./db/cluster/open.ts";
 import { Database } from "./db/database.ts";
 import type { AddressReader } from "./http/address.ts";
-import { issuerOf, secretOf, verifierOf } from "./issuer.ts";
+import { Principals } from "./identity/caller-resolver.ts";
+import { issuerOf, secretOf, verifierOf } from "./identity/issuer.ts";
+import type { Tokens } from "./identity/tokens.ts";
+import type { Verifier } from "./identity/verified-tokens.ts";
 import { type Auth, createAuth } from "./rest-gateway/auth/auth.ts";
-import { Principals } from "./rest-gateway/principal/principals.ts";
-import type { Tokens } from "./rest-gateway/principal/tokens.ts";
-import type { Verifier } from "./rest-gateway/principal/verified-tokens.ts";
 import { createTasks, type Tasks } from "./rest-gateway/tasks/index.ts";
 
 /** What the interfaces stand on; nothing of it has been started. */

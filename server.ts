@@ -1,21 +1,21 @@
 import cluster from "node:cluster";
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
 import type { Logger } from "pino";
-import { type App, createApp } from "./app.ts";
-import { printBanner } from "./banner.ts";
-import { type Config, ConfigError, helpText, readConfig } from "./config.ts";
+import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
 import { lossOf, type OpenedDatabase } from "./db/cluster/open.ts";
+import { type App, createApp } from "./http/app.ts";
+import { printBanner } from "./http/banner.ts";
 import { allowsOrigin } from "./http/cors.ts";
 import { Drain } from "./http/drain.ts";
 import type { ServiceState } from "./http/health.ts";
+import { findSharedPort, listen, portOf, urlOf } from "./http/listen.ts";
+import { createLog } from "./http/log.ts";
 import { answerUnreadable } from "./http/unreadable.ts";
 import { UpgradeGate } from "./http/upgrade-gate.ts";
-import { issuerOf } from "./issuer.ts";
-import { findSharedPort, listen, portOf, urlOf } from "./listen.ts";
-import { createLog } from "./log.ts";
+import { serveAsWorker, startWorkers } from "./http/workers.ts";
+import { issuerOf } from "./identity/issuer.ts";
+import type { Tokens } from "./identity/tokens.ts";
 import { assemble, openConfigured, type Parts } from "./parts.ts";
-import type { Tokens } from "./rest-gateway/principal/tokens.ts";
-import { serveAsWorker, startWorkers } from "./workers.ts";
 
 /** What was started, in this process or in others. */
 export type Started = {

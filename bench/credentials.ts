@@ -1,4 +1,4 @@
-import { Tokens } from "../rest-gateway/principal/tokens.ts";
+import { Tokens } from "../identity/tokens.ts";
 
 /** All servers know it, and so take the same tokens. */
 export const SECRET = "a secret of the bench, long enough for HS256";

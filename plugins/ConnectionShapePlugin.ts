@@ -1,8 +1,8 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { type ConnectionStep, constant, lambda } from "postgraphile/grafast";
+import { SameMomentStep } from "./batching.ts";
 import { orderCollection } from "./order.ts";
 import { pageSize } from "./page-size.ts";
-import { SameMomentStep } from "./same-moment.ts";
 
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 

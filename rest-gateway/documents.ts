@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
+import { parseAccept } from "./conventions/media.ts";
 import { apiDescription } from "./openapi/description.ts";
-import { parseAccept } from "./parse/media.ts";
+import { typesOf } from "./openapi/typescript/database.ts";
 import type { Answer } from "./table/answer/answer.ts";
 import { descriptionOff, methodNotAllowed } from "./table/problem.ts";
-import { typesOf } from "./types/database.ts";
 
 export type DocumentOptions = {
   readonly openApi: "follow-privileges" | "ignore-privileges" | "off";
@@ -26,10 +26,10 @@ export function documentAt(
   catalog: Catalog,
   options: DocumentOptions,
 ): Answer | null {
-  if (path !== "" && (path !== "types.ts" || isTable(path, catalog))) return null;
+  if (path !== "" && (path !== "cli/types.ts" || isTable(path, catalog))) return null;
   if (method === "OPTIONS") return { status: 200, headers: [["Allow", METHODS.join(",")]], body: null };
   if (!METHODS.includes(method)) throw methodNotAllowed(method, METHODS);
-  if (path === "types.ts")
+  if (path === "cli/types.ts")
     return document(
       "text/plain; charset=utf-8",
       typesOf(catalog, caller.role === "service_role" ? "service" : "others"),

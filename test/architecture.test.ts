@@ -2,47 +2,56 @@ import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
 
-const ROOF = "roof";
-/** Which folders the files of a folder may import from; files at the top are the roof. */
-const MAY_IMPORT: Record<string, readonly string[]> = {
-  db: ["db"],
-  http: ["http", "db"],
-  plugins: ["plugins", "db"],
-  graphql: ["graphql", "plugins", "http", "db"],
-  "rest-gateway": ["rest-gateway", "http", "db"],
-  [ROOF]: [ROOF, "graphql", "rest-gateway", "http", "db"],
+/** Which folders the files of a folder may import from. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  config: ["rest-gateway", "identity", "db"],
+  db: ["config"],
+  identity: ["http", "db", "config"],
+  http: ["rest-gateway", "graphql", "identity", "db", "config"],
+  plugins: ["db"],
+  graphql: ["plugins", "http", "identity", "db", "config"],
+  "rest-gateway": ["http", "identity", "db", "config"],
+  cli: ["rest-gateway", "identity", "db", "config"],
 };
 
-const sources = globSync("{*,{db,http,plugins,graphql,rest-gateway}/**/*}.ts").filter(
+const sources = globSync(`{*,{${Object.keys(MAY_IMPORT).join()}}/**/*}.ts`).filter(
   (file) => !file.endsWith(".config.ts"),
 );
-const folderOf = (file: string) => (file.includes("/") ? file.split("/")[0]! : ROOF);
+const folderOf = (file: string) => file.split("/")[0]!;
 const importsOf = (file: string) =>
-  [...readFileSync(file, "utf8").matchAll(/from "(\.[^"]+)"/g)].map(([, path]) =>
+  [...readFileSync(file, "utf8").matchAll(/(?:from|import\() ?"(\.[^"]+)"/g)].map(([, path]) =>
     normalize(join(dirname(file), path!)),
   );
 
-test.each(sources)("%s imports from its own floor and those below alone", (file) => {
-  const allowed = MAY_IMPORT[folderOf(file)]!;
-  expect(importsOf(file).filter((imported) => !allowed.includes(folderOf(imported)))).toEqual([]);
+test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders below it", (folder) => {
+  const allowed = [folder, ...MAY_IMPORT[folder]!];
+  const upward = sources
+    .filter((file) => folderOf(file) === folder)
+    .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+    .filter(({ imported }) => !allowed.includes(folderOf(imported)));
+  expect(upward).toEqual([]);
 });
 
-/** The rooms of the gateway, each of which may use those before it. */
-const ROOMS = ["parse", "principal", "conventions", "tasks", "table", "openapi", "types", "docs", "auth", "resources"];
-const roomOf = (file: string) => /^rest-gateway\/([\w-]+)\//.exec(file)?.[1] ?? null;
+/** The folders of the gateway, each of which may import from those before it. */
+const GATEWAY = ["conventions", "tasks", "table", "openapi", "auth", "resources"];
+const gatewayFolderOf = (file: string) => /^rest-gateway\/([\w-]+)\//.exec(file)?.[1] ?? null;
 
-test.each(ROOMS)("rest-gateway/%s uses the rooms before it alone", (room) => {
-  const used = sources.filter((file) => roomOf(file) === room).flatMap((file) => importsOf(file).map(roomOf));
-  const known = ROOMS.slice(0, ROOMS.indexOf(room) + 1);
+test.each(GATEWAY)("rest-gateway/%s imports only from the folders before it", (folder) => {
+  const used = sources
+    .filter((file) => gatewayFolderOf(file) === folder)
+    .flatMap((file) => importsOf(file).map(gatewayFolderOf));
+  const known = GATEWAY.slice(0, GATEWAY.indexOf(folder) + 1);
   expect(used.filter((name) => name !== null && !known.includes(name))).toEqual([]);
 });
 
-test("every folder of the gateway is one of its rooms", () => {
-  expect([...new Set(sources.map(roomOf))].filter((name) => name !== null).sort()).toEqual([...ROOMS].sort());
+test("every folder of rest-gateway has its place in that order", () => {
+  expect([...new Set(sources.map(gatewayFolderOf))].filter((name) => name !== null).sort()).toEqual(
+    [...GATEWAY].sort(),
+  );
 });
 
-test("config.ts alone reads the environment", () => {
-  expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config.ts"]);
+test("config/config.ts alone reads the environment", () => {
+  expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config/config.ts"]);
 });
 
 test("every dependency has an exact version", () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
-import { describeSettings } from "../config.ts";
-import { describePostgrest } from "../config-postgrest.ts";
+import { describeSettings } from "../config/config.ts";
+import { describePostgrest } from "../config/postgrest-names.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
 import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
 import { internalProblem, STATUSES } from "../rest-gateway/table/answer/database-problem.ts";

@@ -13,7 +13,7 @@ const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url
 const BLANK_MIGRATION = `\
 -- Alter the shape here, in statements that may run twice, and include the topic files that changed:
 --   alter table public.articles add column if not exists subtitle text;
---   --!include articles/functions.sql
+--   --!include content/articles/functions.sql
 `;
 
 /** Runs the committed migrations that the database has not seen yet, and those of the queue. */

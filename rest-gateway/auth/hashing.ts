@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { verify } from "@node-rs/argon2";
-import { RefusedError } from "../principal/refused.ts";
+import { RefusedError } from "../../identity/refused.ts";
 import { hashPassword, MAX_PASSWORD } from "./passwords.ts";
 
 /** Each takes a thread, 19 MiB and some 15 ms: more at once would only slow everything else down. */

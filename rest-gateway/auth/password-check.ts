@@ -1,4 +1,4 @@
-import type { Account } from "../principal/account.ts";
+import type { Account } from "../../identity/account.ts";
 import type { PasswordHashing } from "./hashing.ts";
 import type { AuthStore, EventName } from "./store.ts";
 import type { Client, Throttle } from "./throttle.ts";

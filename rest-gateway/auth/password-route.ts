@@ -1,7 +1,7 @@
 import { Router } from "express";
 import { byMethod } from "../../http/methods.ts";
-import type { Account } from "../principal/account.ts";
-import { RefusedError } from "../principal/refused.ts";
+import type { Account } from "../../identity/account.ts";
+import { RefusedError } from "../../identity/refused.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./body.ts";
 import { clientOf } from "./client.ts";

@@ -1,7 +1,7 @@
+import { hashOf } from "../../identity/secrets.ts";
+import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
+import { TokenError } from "../../identity/verified-tokens.ts";
 import type { RestError } from "../conventions/problem.ts";
-import { hashOf } from "../principal/secrets.ts";
-import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../principal/tokens.ts";
-import { TokenError } from "../principal/verified-tokens.ts";
 import type { Auth } from "./auth.ts";
 import { expiredRefreshToken, invalidRefreshToken, noRefreshToken, revokedRefreshToken } from "./problem.ts";
 import type { Rotation } from "./store.ts";

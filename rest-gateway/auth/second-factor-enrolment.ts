@@ -1,4 +1,4 @@
-import type { Account, Clock } from "../principal/account.ts";
+import type { Account, Clock } from "../../identity/account.ts";
 import { factorEnabled, noFactorEnabled, noFactorPending, wrongCode } from "./problem.ts";
 import type { FactorKeys } from "./second-factor.ts";
 import type { AuthStore } from "./store.ts";

@@ -1,4 +1,4 @@
-import type { Account, Clock } from "../principal/account.ts";
+import type { Account, Clock } from "../../identity/account.ts";
 import { BackupCodes, isBackupCode } from "./backup-codes.ts";
 import { factorUnreadable } from "./problem.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";

@@ -1,8 +1,8 @@
 import { type Request, type Response, Router } from "express";
 import { byMethod } from "../../http/methods.ts";
-import { readCredentials } from "../principal/credentials.ts";
-import { RefusedError } from "../principal/refused.ts";
-import { newSecret } from "../principal/secrets.ts";
+import { readCredentials } from "../../identity/credentials.ts";
+import { RefusedError } from "../../identity/refused.ts";
+import { newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./body.ts";
 import { clientOf } from "./client.ts";

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Account, Clock, Session } from "../principal/account.ts";
-import { readCredentials } from "../principal/credentials.ts";
-import { RefusedError } from "../principal/refused.ts";
-import type { Remembered } from "../principal/remembered.ts";
-import { hashOf, newSecret } from "../principal/secrets.ts";
+import type { Account, Clock, Session } from "../../identity/account.ts";
+import type { Remembered } from "../../identity/account-cache.ts";
+import { readCredentials } from "../../identity/credentials.ts";
+import { RefusedError } from "../../identity/refused.ts";
+import { hashOf, newSecret } from "../../identity/secrets.ts";
 import type { AuthStore } from "./store.ts";
 
 export type SessionsOptions = {

@@ -1,8 +1,8 @@
 import type { CancelSignal } from "../../db/transaction.ts";
-import type { Account } from "../principal/account.ts";
-import { RefusedError } from "../principal/refused.ts";
-import type { Challenge, Tokens } from "../principal/tokens.ts";
-import { TokenError } from "../principal/verified-tokens.ts";
+import type { Account } from "../../identity/account.ts";
+import { RefusedError } from "../../identity/refused.ts";
+import type { Challenge, Tokens } from "../../identity/tokens.ts";
+import { TokenError } from "../../identity/verified-tokens.ts";
 import type { PasswordCheck, Wrong } from "./password-check.ts";
 import { wrongCodeAtLogin } from "./problem.ts";
 import type { SecondFactor } from "./second-factor.ts";

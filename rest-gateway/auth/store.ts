@@ -1,5 +1,5 @@
 import type { Transactions } from "../../db/transaction.ts";
-import type { Account, AccountState, Clock, FoundKey, KeyKind, Session } from "../principal/account.ts";
+import type { Account, AccountState, Clock, FoundKey, KeyKind, Session } from "../../identity/account.ts";
 import { GATEWAY } from "./gateway.ts";
 
 export type Rotation =

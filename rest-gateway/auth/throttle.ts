@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CancelSignal } from "../../db/transaction.ts";
-import type { Account } from "../principal/account.ts";
-import { type RefusalReason, RefusedError } from "../principal/refused.ts";
+import type { Account } from "../../identity/account.ts";
+import { type RefusalReason, RefusedError } from "../../identity/refused.ts";
 import type { AuthStore, SecurityEvent } from "./store.ts";
 
 export type ThrottleLimits = {

@@ -1,6 +1,6 @@
 import { ApiError } from "../../db/errors.ts";
 import { type BodyLimits, parseJson } from "../../http/body.ts";
-import { parseContentType } from "../parse/media.ts";
+import { parseContentType } from "./media.ts";
 import { invalidJson, unsupportedMediaType } from "./problems.ts";
 
 /** Plain JSON, and that of a version as it is asked for in Accept; other types on top of JSON mean something else by it. */

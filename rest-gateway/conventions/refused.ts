@@ -1,5 +1,5 @@
 import { RETRY_SECONDS } from "../../http/retry.ts";
-import type { RefusalReason, RefusedError } from "../principal/refused.ts";
+import type { RefusalReason, RefusedError } from "../../identity/refused.ts";
 import { RestError, type RestProblem } from "./problem.ts";
 
 type Row = readonly [status: number, code: RestProblem["code"], message: string];

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { parseAccept } from "../parse/media.ts";
+import { parseAccept } from "./media.ts";
 import { disagreeingVersions, unsupportedVersion } from "./problems.ts";
 
 export type Version = 1 | 2;

@@ -1,6 +1,6 @@
 import type { Column, Relationship, Table } from "../../db/catalog/catalog.ts";
 import { plainText } from "./comment.ts";
-import type { Offer } from "./offer.ts";
+import type { Offer } from "./visible-schema.ts";
 
 /**
  * What a column means. Its keys are told in the words of PostgREST, tags included, which clients look for:

@@ -4,8 +4,8 @@ import { documentationOf } from "./comment.ts";
 import type { JsonSchema, Parameter, Reference } from "./document.ts";
 import { schemaOf, sqlNameOf } from "./json-schema.ts";
 import { FILTER, type NamedOffer, refer } from "./names.ts";
-import type { OfferedTable } from "./offer.ts";
 import { queryParameter, RESERVED } from "./parameters.ts";
+import type { OfferedTable } from "./visible-schema.ts";
 
 /** What `?column=operator.value` may ask. */
 export const OPERATORS: Readonly<Record<Operator, string>> = {

@@ -1,9 +1,9 @@
 import type { DatabaseFunction, FunctionArgument } from "../../db/catalog/catalog.ts";
 import type { Content, JsonSchema, Parameter } from "./document.ts";
 import { anyOf, schemaOf, sqlNameOf, textSchemaOf } from "./json-schema.ts";
-import { type Offer, rawBodyOf } from "./offer.ts";
 import { queryParameter, RESERVED } from "./parameters.ts";
 import { recordSchema } from "./table-schemas.ts";
+import { type Offer, rawBodyOf } from "./visible-schema.ts";
 
 /** The body of a call, by media type: an object of the named arguments, or the one unnamed argument itself. */
 export function bodyContent(offer: Offer, overloads: readonly DatabaseFunction[]): Content {

@@ -4,9 +4,9 @@ import type { Operation, Parameter, PathItem, Reference } from "./document.ts";
 import { argumentParameters, bodyContent } from "./function-arguments.ts";
 import { resultContent, uniteContents } from "./function-results.ts";
 import type { NamedOffer } from "./names.ts";
-import { rawBodyOf } from "./offer.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
 import { type ErrorStatus, errors, headers } from "./responses.ts";
+import { rawBodyOf } from "./visible-schema.ts";
 
 /** The tag of all functions. */
 export const FUNCTIONS_TAG = "Functions (rpc)";

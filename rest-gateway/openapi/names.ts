@@ -1,7 +1,7 @@
 import type { DatabaseFunction, Table } from "../../db/catalog/catalog.ts";
 import { componentKeys } from "./component-keys.ts";
 import type { Reference } from "./document.ts";
-import type { Offer } from "./offer.ts";
+import type { Offer } from "./visible-schema.ts";
 
 /** The offer, and what its tables, columns and functions are called where only plain keys may stand. */
 export type NamedOffer = Offer & {

@@ -5,11 +5,11 @@ import { FILTER_SCHEMA, filterParameters } from "./filters.ts";
 import { FUNCTIONS_TAG, functionPath } from "./function-paths.ts";
 import { GUIDE } from "./guide.ts";
 import { ERROR, FILTER, type NamedOffer, withNames } from "./names.ts";
-import { type Audience, offerTo } from "./offer.ts";
 import { PARAMETERS } from "./parameters.ts";
 import { ERROR_SCHEMA, errorResponses, HEADERS } from "./responses.ts";
 import { tablePath } from "./table-paths.ts";
 import { tableSchemas } from "./table-schemas.ts";
+import { type Audience, offerTo } from "./visible-schema.ts";
 
 export type DescriptionOptions = Audience & {
   /** Address of the service, without `/rest/v1`: `https://content.example`. */

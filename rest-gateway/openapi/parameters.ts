@@ -1,6 +1,6 @@
 import type { JsonSchema, Parameter, Reference } from "./document.ts";
 import { refer } from "./names.ts";
-import type { Offer } from "./offer.ts";
+import type { Offer } from "./visible-schema.ts";
 
 export const queryParameter = (
   name: string,

@@ -3,7 +3,7 @@ import { describeColumn } from "./column-description.ts";
 import { plainText } from "./comment.ts";
 import { defaultValue } from "./default-value.ts";
 import { schemaOf, sqlNameOf } from "./json-schema.ts";
-import type { Offer, OfferedTable } from "./offer.ts";
+import type { Offer, OfferedTable } from "./visible-schema.ts";
 
 /** A type as PostgREST tells it: the name of SQL is its format. JSON has no type, since it may be anything. */
 export function swaggerType(shape: TypeShape): { type?: string; items?: object; format: string } {

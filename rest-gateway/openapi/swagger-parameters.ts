@@ -2,8 +2,8 @@ import type { FunctionArgument } from "../../db/catalog/catalog.ts";
 import { plainText } from "./comment.ts";
 import { filtersOf } from "./filters.ts";
 import { sqlNameOf } from "./json-schema.ts";
-import type { OfferedTable } from "./offer.ts";
 import { swaggerType } from "./swagger-definitions.ts";
+import type { OfferedTable } from "./visible-schema.ts";
 
 const query = (name: string, description: string) => ({
   name,

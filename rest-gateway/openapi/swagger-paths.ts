@@ -2,10 +2,10 @@ import type { DatabaseFunction, FunctionArgument, Table } from "../../db/catalog
 import { documentationOf } from "./comment.ts";
 import { filtersOf } from "./filters.ts";
 import { isGettable } from "./function-paths.ts";
-import type { OfferedTable } from "./offer.ts";
 import { RESERVED } from "./parameters.ts";
 import { swaggerArguments } from "./swagger-definitions.ts";
 import { swaggerArgument, swaggerReference } from "./swagger-parameters.ts";
+import type { OfferedTable } from "./visible-schema.ts";
 
 /** `/articles`, with the methods that the role may use. */
 export function swaggerTablePath(offered: OfferedTable): [string, object] {

@@ -1,6 +1,6 @@
 import type { Relationship } from "../../db/catalog/catalog.ts";
 import { plainText } from "./comment.ts";
-import type { Offer, OfferedTable } from "./offer.ts";
+import type { Offer, OfferedTable } from "./visible-schema.ts";
 
 /** The comment of a table, and what `select` can bring besides its columns: `Related rows: \`comments\`, \`users\`.` */
 export function describeTable(offer: Offer, { table }: OfferedTable): string {

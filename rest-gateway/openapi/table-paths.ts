@@ -1,10 +1,10 @@
 import type { Operation, PathItem, Response } from "./document.ts";
 import { filterReferences, keyParameter } from "./filters.ts";
 import { INSERT, type NamedOffer, refer, UPDATE } from "./names.ts";
-import type { OfferedTable } from "./offer.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
 import { errors, headers, rowsContent } from "./responses.ts";
 import { describeTable } from "./table-description.ts";
+import type { OfferedTable } from "./visible-schema.ts";
 
 /** `/articles`, with the methods that the role may use. */
 export function tablePath(offer: NamedOffer, offered: OfferedTable): [string, PathItem] {

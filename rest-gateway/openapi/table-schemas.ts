@@ -5,7 +5,7 @@ import { defaultValue } from "./default-value.ts";
 import type { JsonSchema } from "./document.ts";
 import { nullable, schemaOf } from "./json-schema.ts";
 import { INSERT, type NamedOffer, UPDATE } from "./names.ts";
-import type { Offer, OfferedTable } from "./offer.ts";
+import type { Offer, OfferedTable } from "./visible-schema.ts";
 
 /** `articles`, a row as it is read; `articles_insert` and `articles_update`, what is sent. Only those that the role needs. */
 export function tableSchemas(offer: NamedOffer, offered: OfferedTable): [string, JsonSchema][] {

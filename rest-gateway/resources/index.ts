@@ -12,7 +12,7 @@ import type { Lifecycle } from "../conventions/lifecycle.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { methodNotAllowed, nothingHere } from "../conventions/problems.ts";
 import { chooseVersion } from "../conventions/version.ts";
-import type { AcceptsTasks } from "../tasks/performer.ts";
+import type { AcceptsTasks } from "../tasks/task-handler.ts";
 import { type Register, registerNew } from "./accounts.ts";
 import { answer, locationOf } from "./answer/answer.ts";
 import { withDeprecation } from "./answer/deprecation.ts";

@@ -4,7 +4,7 @@ import type { Database } from "../../db/database.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
 import type { CancelSignal, Result, RunOptions, Statement } from "../../db/transaction.ts";
-import { Shapes } from "../shapes.ts";
+import { Shapes } from "../shape-cache.ts";
 import type { Written } from "../sql.ts";
 import { explained } from "./refusal.ts";
 import { isConditional, type ResourceRequest } from "./request.ts";

@@ -1,4 +1,4 @@
-import type { Step } from "../tasks/performer.ts";
+import type { Step } from "../tasks/task-handler.ts";
 import type { ResourceRequest } from "./request.ts";
 import { type Of, statementOf } from "./write/statement.ts";
 import { CLOSE_PAGES, FETCH_PAGE, FETCH_REST, writeImport, writeNoRecords, writePages } from "./write/work.ts";

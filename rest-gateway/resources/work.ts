@@ -1,5 +1,5 @@
 import { CREDENTIALS } from "../conventions/parameters.ts";
-import type { NewTask } from "../tasks/performer.ts";
+import type { NewTask } from "../tasks/task-handler.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ResourceRequest } from "./request.ts";
 

@@ -1,4 +1,4 @@
-import { takeKey } from "../principal/credentials.ts";
+import { takeKey } from "../../identity/credentials.ts";
 
 /** Where the table interface lives. */
 export const BASE = "/rest/v1";

@@ -9,7 +9,7 @@ import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
 import { contextOf } from "../../http/request-context.ts";
-import type { AcceptsTasks } from "../tasks/performer.ts";
+import type { AcceptsTasks } from "../tasks/task-handler.ts";
 import { type Address, addressOf, BASE } from "./address.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";

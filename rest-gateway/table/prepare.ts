@@ -1,5 +1,5 @@
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
-import { Shapes } from "../shapes.ts";
+import { Shapes } from "../shape-cache.ts";
 import { writeProfile } from "./parse/profile.ts";
 import { isReadOnly, type Plan } from "./plan/plan.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";

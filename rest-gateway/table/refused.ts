@@ -1,5 +1,5 @@
+import type { RefusalReason, RefusedError } from "../../identity/refused.ts";
 import { restRefusal } from "../conventions/refused.ts";
-import type { RefusalReason, RefusedError } from "../principal/refused.ts";
 import {
   anonymousOff,
   badApiKey,

@@ -1,4 +1,4 @@
-import type { MediaType } from "../parse/media.ts";
+import type { MediaType } from "../conventions/media.ts";
 
 /**
  * A request of the table interface, read but not yet looked up: names are what the client wrote. Values of filters stand

@@ -4,7 +4,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { requestHeaders } from "../../http/request-context.ts";
 import { RestError } from "../conventions/problem.ts";
-import type { AcceptsTasks, NewTask } from "../tasks/performer.ts";
+import type { AcceptsTasks, NewTask } from "../tasks/task-handler.ts";
 import { type Address, urlOf } from "./address.ts";
 import type { Answer } from "./answer/answer.ts";
 import { appliedPreferences } from "./answer/applied-preferences.ts";

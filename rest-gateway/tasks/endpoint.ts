@@ -5,7 +5,7 @@ import type { Asked, Endpoint } from "../conventions/endpoint.ts";
 import { answerList } from "../conventions/list.ts";
 import { parsePaging } from "../conventions/paging.ts";
 import { badParameter, loginRequired, nothingHere } from "../conventions/problems.ts";
-import { isUuid } from "../parse/uuid.ts";
+import { isUuid } from "../conventions/uuid.ts";
 import { alreadyEnded, noSuchTask, notATaskId } from "./problem.ts";
 import { hasEnded, type TaskFacts, taskBody, taskOf } from "./representation.ts";
 import type { TaskStore } from "./store.ts";

@@ -8,13 +8,13 @@ import { answerOf, type RestAnswer } from "../conventions/answer.ts";
 import type { Endpoint } from "../conventions/endpoint.ts";
 import { type LifecycleOptions, prefixOf } from "../conventions/lifecycle.ts";
 import { TaskEndpoint } from "./endpoint.ts";
-import { Ledger } from "./ledger.ts";
-import { KINDS, type NewTask, type Performer, type TaskKind } from "./performer.ts";
-import { Presence } from "./presence.ts";
+import { Presence } from "./heartbeat.ts";
 import { tooManyTasks } from "./problem.ts";
 import { acceptedBody, addressOf } from "./representation.ts";
 import { TaskRunner } from "./runner.ts";
 import { TaskStore } from "./store.ts";
+import { KINDS, type NewTask, type Performer, type TaskKind } from "./task-handler.ts";
+import { Ledger } from "./task-repository.ts";
 import { TaskWorker } from "./worker.ts";
 
 /** The names are those of the service's settings. */

@@ -5,9 +5,9 @@ import { internalError } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import { problemBody, restProblemOf } from "../conventions/problem.ts";
-import { CHECK_CLIENT, type Ledger, type Run } from "./ledger.ts";
-import type { CallerTransactions, Performer, TaskKind, Told } from "./performer.ts";
 import { CALLER_HAS_CHANGED } from "./problem.ts";
+import type { CallerTransactions, Performer, TaskKind, Told } from "./task-handler.ts";
+import { CHECK_CLIENT, type Ledger, type Run } from "./task-repository.ts";
 import { Watch } from "./watch.ts";
 
 export type RunnerOptions = {

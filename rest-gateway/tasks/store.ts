@@ -1,8 +1,8 @@
 import type { RawRow } from "../../db/connection.ts";
 import type { Database } from "../../db/database.ts";
 import { type Identity, NO_REQUEST } from "../../db/identity.ts";
-import type { NewTask } from "./performer.ts";
 import type { TaskFacts } from "./representation.ts";
+import type { NewTask } from "./task-handler.ts";
 
 export type TaskPage = { /** JSON array of facts. */ readonly tasks: readonly TaskFacts[]; readonly total: number };
 

@@ -1,5 +1,5 @@
-import type { Ledger, Run } from "./ledger.ts";
-import type { Step } from "./performer.ts";
+import type { Step } from "./task-handler.ts";
+import type { Ledger, Run } from "./task-repository.ts";
 
 const MILLISECONDS = 1000;
 

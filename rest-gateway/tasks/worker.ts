@@ -4,9 +4,9 @@ import { parseCronItems, type Runner, run, type TaskList, type WorkerEvents } fr
 import type pg from "pg";
 import type { Logger } from "pino";
 import { QUEUE_SCHEMA, queueLogger } from "../../db/cluster/queue.ts";
-import type { Ledger } from "./ledger.ts";
-import type { Presence } from "./presence.ts";
+import type { Presence } from "./heartbeat.ts";
 import type { TaskRunner } from "./runner.ts";
+import type { Ledger } from "./task-repository.ts";
 
 export type WorkerOptions = {
   readonly pool: pg.Pool;

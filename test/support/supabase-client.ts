@@ -20,7 +20,7 @@ export type SupabaseClients = {
   sql(text: string): Promise<any[]>;
 };
 
-const SCHEMA = `${readFileSync(new URL("../rest/cinema.sql", import.meta.url), "utf8")}
+const SCHEMA = `${readFileSync(new URL("../rest-gateway/table/cinema.sql", import.meta.url), "utf8")}
   grant usage on schema cinema to service_role;
   grant select on all tables in schema cinema to service_role;`;
 const SETTINGS = {

@@ -2,7 +2,7 @@ import { mayExecute, mayUseTable } from "../../../db/catalog/rights.ts";
 import type { SecurityRequirement, SecurityScheme } from "../../openapi/document.ts";
 import type { ActionDescription } from "../description.ts";
 import { type Resource, tableName } from "../resource.ts";
-import type { Edition } from "./edition.ts";
+import type { Edition } from "./version.ts";
 
 export const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
   bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token of a signed-in user." },

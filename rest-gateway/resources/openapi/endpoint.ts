@@ -7,8 +7,8 @@ import type { Lifecycle } from "../../conventions/lifecycle.ts";
 import type { Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { descriptionOff } from "../problem.ts";
-import type { EditionOptions } from "./edition.ts";
 import { resourceOpenApi } from "./openapi.ts";
+import type { EditionOptions } from "./version.ts";
 
 export type DescriptionOptions = EditionOptions & {
   readonly catalog: Pick<LiveCatalog, "current">;

@@ -1,4 +1,4 @@
-import type { Edition } from "./edition.ts";
+import type { Edition } from "./version.ts";
 
 /** How to ask, in Markdown: the introduction of the reference page. */
 export const guideOf = ({ version, isDeprecated, hasTasks }: Edition): string =>

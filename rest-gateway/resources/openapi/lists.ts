@@ -2,7 +2,7 @@ import type { JsonSchema } from "../../openapi/document.ts";
 import { refer } from "../../openapi/names.ts";
 import { arrayOf, objectOf } from "../../openapi/schema-parts.ts";
 import type { Resource } from "../resource.ts";
-import { type Edition, keyOf } from "./edition.ts";
+import { type Edition, keyOf } from "./version.ts";
 
 const count = (description: string): JsonSchema => ({ type: "integer", minimum: 0, description });
 const TOTAL = count("Records in all.");

@@ -3,7 +3,6 @@ import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
 import { HEADERS, problemResponses } from "../../openapi/convention-responses.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import { SECURITY, SECURITY_SCHEMES } from "./access.ts";
-import type { Edition } from "./edition.ts";
 import { guideOf } from "./guide.ts";
 import { PAGE_SCHEMAS } from "./lists.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
@@ -11,6 +10,7 @@ import { collectionPaths, resourcePaths } from "./paths.ts";
 import { problemSchema } from "./problem-schema.ts";
 import { resourceSchemas } from "./schemas.ts";
 import { TASK_SCHEMAS, TASKS_TAG, taskPaths } from "./tasks.ts";
+import type { Edition } from "./version.ts";
 
 /** OpenAPI 3.1 of the resources as one version serves them. */
 export function resourceOpenApi(edition: Edition): OpenApiDocument {

@@ -11,11 +11,11 @@ import { arrayOf } from "../../openapi/schema-parts.ts";
 import type { ActionDescription } from "../description.ts";
 import type { Resource } from "../resource.ts";
 import { securityOf, securityOfAction } from "./access.ts";
-import { type Edition, keyOf, pascalCase } from "./edition.ts";
 import { fieldsParameter, listParameters, shared } from "./parameters.ts";
-import { keyIn, ofParent, one, type Place, parentKey } from "./place.ts";
+import { keyIn, ofParent, one, type Place, parentKey } from "./path.ts";
 import { createSchema } from "./schemas.ts";
 import { accepted } from "./tasks.ts";
+import { type Edition, keyOf, pascalCase } from "./version.ts";
 
 export function listOperation(edition: Edition, place: Place): Operation {
   const { resource, parent } = place;

@@ -4,7 +4,7 @@ import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
 import { refer } from "../../openapi/names.ts";
 import { headerParameter, queryParameter } from "../../openapi/parameters.ts";
 import { camelCase, type Filter, type Resource } from "../resource.ts";
-import { type Edition, nameIn, pascalCase, relationsOf } from "./edition.ts";
+import { type Edition, nameIn, pascalCase, relationsOf } from "./version.ts";
 
 /** What a client may prefer, and what it means. */
 const PREFERENCES = {

@@ -1,6 +1,5 @@
 import type { PathItem } from "../../openapi/document.ts";
 import { isWritable, type Resource } from "../resource.ts";
-import { collectionsOf, type Edition } from "./edition.ts";
 import {
   actOperation,
   createOperation,
@@ -11,7 +10,8 @@ import {
   updateOperation,
 } from "./operations.ts";
 import { idName, idParameter } from "./parameters.ts";
-import type { Place } from "./place.ts";
+import type { Place } from "./path.ts";
+import { collectionsOf, type Edition } from "./version.ts";
 
 /** `/articles`, `/articles/{articleId}`, `/articles/{articleId}/publish`. */
 export function resourcePaths(edition: Edition, resource: Resource): [string, PathItem][] {

@@ -8,8 +8,8 @@ import { refer } from "../../openapi/names.ts";
 import { valueSchema } from "../../openapi/table-schemas.ts";
 import { LINKS } from "../parse/selection.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
-import { type Edition, keyOf, nameIn, relationsOf } from "./edition.ts";
 import { listSchema } from "./lists.ts";
+import { type Edition, keyOf, nameIn, relationsOf } from "./version.ts";
 
 /** `User`, a record as it is read; `UserCreate`, `UserReplace`, `UserUpdate`, what is sent; `UserList`. */
 export function resourceSchemas(edition: Edition, resource: Resource): [string, JsonSchema][] {

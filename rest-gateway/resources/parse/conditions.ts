@@ -1,7 +1,7 @@
 import type { TypeShape } from "../../../db/catalog/catalog.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problems.ts";
-import { isUuid } from "../../parse/uuid.ts";
+import { isUuid } from "../../conventions/uuid.ts";
 import type { Condition } from "../request.ts";
 import type { Filter, Resource } from "../resource.ts";
 import { fits } from "./id.ts";

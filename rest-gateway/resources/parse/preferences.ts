@@ -1,5 +1,5 @@
-import { readPair, splitList } from "../../parse/header-list.ts";
-import { Memo } from "../../parse/memo.ts";
+import { readPair, splitList } from "../../conventions/header-list.ts";
+import { Memo } from "../../conventions/memo-cache.ts";
 import { unknownPreferences } from "../problem.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { ApiError } from "../../../db/errors.ts";
 import { parseJson } from "../../../http/body.ts";
-import { parseContentType } from "../../parse/media.ts";
+import { parseContentType } from "../../conventions/media.ts";
 import { invalidBody, TableError, unsupportedMediaType } from "../problem.ts";
 import type { Body, Target } from "../request.ts";
 import { readCsv } from "./csv.ts";

@@ -1,4 +1,4 @@
-import { Memo } from "../../parse/memo.ts";
+import { Memo } from "../../conventions/memo-cache.ts";
 import type { Field, Logic } from "../request.ts";
 import { readName, readPath } from "./field.ts";
 import { Scanner } from "./scanner.ts";

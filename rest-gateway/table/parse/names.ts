@@ -1,4 +1,4 @@
-import { Memo } from "../../parse/memo.ts";
+import { Memo } from "../../conventions/memo-cache.ts";
 import { readName } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 

@@ -1,4 +1,4 @@
-import { Memo } from "../../parse/memo.ts";
+import { Memo } from "../../conventions/memo-cache.ts";
 import type { Field, OrderTerm } from "../request.ts";
 import { readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";

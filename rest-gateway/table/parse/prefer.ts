@@ -1,5 +1,5 @@
-import { readPair, splitList } from "../../parse/header-list.ts";
-import { Memo } from "../../parse/memo.ts";
+import { readPair, splitList } from "../../conventions/header-list.ts";
+import { Memo } from "../../conventions/memo-cache.ts";
 import { invalidPreferences } from "../problem.ts";
 import type { Preferences } from "../request.ts";
 import { MAX_DIGITS } from "./row-count.ts";

@@ -1,4 +1,4 @@
-import { parseAccept } from "../../parse/media.ts";
+import { parseAccept } from "../../conventions/media.ts";
 import type { Body, Method, TableRequest, Target } from "../request.ts";
 import { parseBody } from "./body.ts";
 import type { Incoming } from "./incoming.ts";

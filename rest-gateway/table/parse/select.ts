@@ -1,4 +1,4 @@
-import { Memo } from "../../parse/memo.ts";
+import { Memo } from "../../conventions/memo-cache.ts";
 import { tooDeep } from "../problem.ts";
 import type { Aggregate, AggregateName, SelectItem } from "../request.ts";
 import { readName, readPath, refuseLongName } from "./field.ts";

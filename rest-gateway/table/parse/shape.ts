@@ -1,4 +1,4 @@
-import type { MediaType } from "../../parse/media.ts";
+import type { MediaType } from "../../conventions/media.ts";
 import type { Body, Condition, Field, QueryPart, TableRequest } from "../request.ts";
 
 /** Texts of what requests share: the parsers remember it. */

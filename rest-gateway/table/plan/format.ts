@@ -1,6 +1,6 @@
 import type { Catalog, FunctionResult, MediaHandler, TableName } from "../../../db/catalog/catalog.ts";
-import type { MediaType } from "../../parse/media.ts";
-import { parseContentType } from "../../parse/media.ts";
+import type { MediaType } from "../../conventions/media.ts";
+import { parseContentType } from "../../conventions/media.ts";
 import { notAcceptable } from "../problem.ts";
 import type { ExplainPlan, Format } from "./plan.ts";
 

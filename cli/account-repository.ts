@@ -1,0 +1,91 @@
+import type pg from "pg";
+import type { Account } from "../identity/account.ts";
+
+/** An account as an operator sees it. */
+export type AccountRow = {
+  readonly id: string;
+  /** "" where the e-mail is the login. */
+  readonly username: string;
+  readonly email: string;
+  readonly role: string;
+  readonly state: "enabled" | "disabled";
+  readonly factor: "yes" | "no";
+};
+
+export type NewAccount = {
+  readonly name: string;
+  readonly email: string;
+  readonly username: string | null;
+  readonly role: string;
+  readonly passwordHash: string;
+};
+
+/** What an operator does to accounts, as the owner of the database; triggers tell the service, and note it. */
+export class OperatorAccounts {
+  readonly #client: pg.Client;
+
+  constructor(client: pg.Client) {
+    this.#client = client;
+  }
+
+  /** By username or e-mail. */
+  async find(login: string): Promise<Account | null> {
+    const [row] = await this.#rows<{ account: Account | null }>("select auth_api.find_account($1) as account", login);
+    return row!.account;
+  }
+
+  /** The user's id. Rejects with the errors of the database. */
+  async create({ name, email, username, role, passwordHash }: NewAccount): Promise<string> {
+    const [made] = await this.#rows<{ id: string }>(
+      "select auth_api.register($1, $2, null, $3, $4)::text as id",
+      ...[name, email, username, passwordHash],
+    );
+    await this.#rows("update auth_private.accounts set role = $2 where user_id = $1 and role <> $2", made!.id, role);
+    await this.#note("registered", made!.id);
+    return made!.id;
+  }
+
+  async setPassword(id: string, hash: string): Promise<void> {
+    await this.#rows("update auth_private.accounts set password_hash = $2 where user_id = $1", id, hash);
+  }
+
+  async setRole(id: string, role: string): Promise<void> {
+    await this.#rows("update auth_private.accounts set role = $2 where user_id = $1 and role <> $2", id, role);
+  }
+
+  async disable(id: string): Promise<void> {
+    const text = "update auth_private.accounts set disabled_at = now() where user_id = $1 and disabled_at is null";
+    await this.#rows(text, id);
+  }
+
+  async enable(id: string): Promise<void> {
+    const text = "update auth_private.accounts set disabled_at = null where user_id = $1 and disabled_at is not null";
+    await this.#rows(text, id);
+  }
+
+  /** False when none was enabled. */
+  async resetFactor(id: string): Promise<boolean> {
+    const [row] = await this.#rows<{ removed: boolean }>("select auth_api.remove_factor($1) as removed", id);
+    if (row!.removed) await this.#note("mfa_disabled", id);
+    return row!.removed;
+  }
+
+  list(): Promise<AccountRow[]> {
+    return this.#rows(`
+      select u.id::text, coalesce(a.username, '') as username, u.email, a.role,
+        case when a.disabled_at is null then 'enabled' else 'disabled' end as state,
+        case when f.enabled_at is null then 'no' else 'yes' end as factor
+      from auth_private.accounts as a
+      join public.users as u on u.id = a.user_id
+      left join auth_private.factors as f on f.user_id = a.user_id
+      order by u.id`);
+  }
+
+  async #note(event: string, id: string): Promise<void> {
+    await this.#rows(`select auth_api.note_event($1, $2, null, '{"by": "operator"}', now())`, event, id);
+  }
+
+  async #rows<Row extends object>(text: string, ...values: (string | null)[]): Promise<Row[]> {
+    return (await this.#client.query<Row>(text, values)).rows;
+  }
+}

@@ -1,0 +1,47 @@
+import { parseArgs } from "node:util";
+import type pg from "pg";
+import type { Config, Environment } from "../config/config.ts";
+import { buildCatalog } from "../db/catalog/build.ts";
+import type { Catalog } from "../db/catalog/catalog.ts";
+import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
+import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
+import { Refusal, readSettings, runCommand, withOwner } from "./command.ts";
+
+const HELP = `\
+Prints the TypeScript types of the database, for createClient<Database>() of @supabase/supabase-js.
+
+  npm run -s types > database.types.ts         all schemas of DB_SCHEMAS
+  npm run -s types -- --schema public,sales    these schemas
+  npm run -s types -- --help                   this text
+
+The settings are those of npm start: DATABASE_URL, or the embedded database while npm start runs.
+`;
+
+/** What is printed for these arguments; throws Refusal. */
+export async function types(args: string[], environment?: Environment): Promise<string> {
+  const options = readOptions(args);
+  if (options.help) return HELP;
+  const config = readSettings(environment);
+  const schemas = options.schemas ?? config.schemas;
+  const catalog = await withOwner(config, (client) => readDatabase(client, { ...config, schemas }));
+  const missing = schemas.filter((name) => !catalog.schemas.has(name));
+  if (missing.length > 0) throw new Refusal(1, `there is no schema to serve that is named ${missing.join(", ")}`);
+  return typesOf(catalog);
+}
+
+function readOptions(args: string[]): { readonly help: boolean; readonly schemas: string[] | null } {
+  const options = { help: { type: "boolean", short: "h" }, schema: { type: "string", multiple: true } } as const;
+  try {
+    const { help = false, schema } = parseArgs({ args, options }).values;
+    const schemas = schema?.flatMap((names) => names.split(",")).map((name) => name.trim());
+    if (schemas?.includes("")) throw new Error("--schema takes names with commas in between");
+    return { help, schemas: schemas ?? null };
+  } catch (error) {
+    throw new Refusal(2, `${(error as Error).message}; npm run -s types -- --help tells how`);
+  }
+}
+
+const readDatabase = async (client: pg.Client, scope: Pick<Config, "schemas" | "extraSearchPath">): Promise<Catalog> =>
+  buildCatalog(await parseCatalog(await readCatalog(client, scope)), 1);
+
+if (import.meta.main) await runCommand(types);

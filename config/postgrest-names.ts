@@ -1,0 +1,187 @@
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { isJwk } from "../identity/keys.ts";
+import { libpqUrl } from "./libpq-url.ts";
+import { ConfigError, integer, oneOf, parseValue } from "./setting-types.ts";
+
+// The names of PostgREST's settings, so that a deployment of it moves over with its environment as it is.
+// Source: PostgREST docs, "Configuration", and src/PostgREST/Config.hs.
+
+/** Our name for a setting, and how its value is written there: a type that gives the text which our setting takes. */
+type Translation = readonly [name: string, type: z.ZodType<string, any>];
+
+const asItIs = z.string();
+
+/** `true`, `"TRUE"` and `1` are true there. */
+const truth = z.string().transform((text, { addIssue }) => {
+  const word = text.replace(/[^a-z]/gi, "").toLowerCase();
+  if (word === "true" || word === "false") return word;
+  if (/^\d+$/.test(text)) return String(Number(text) > 0);
+  addIssue("must be true or false");
+  return z.NEVER;
+});
+
+const base64Bytes = z
+  .string()
+  .regex(/^[\w+/-]+[=.]*$/, "must be base64")
+  .transform((text) => Buffer.from(text.replaceAll(".", "="), "base64"));
+
+const seconds = integer(1, 600).transform((count) => String(count * 1000));
+
+/** `@secret.txt` is what that file holds. */
+const orFile = z.string().transform((text, { addIssue }) => {
+  if (!text.startsWith("@")) return text;
+  try {
+    return readFileSync(text.slice(1), "utf8").replace(/\n$/, "");
+  } catch {
+    addIssue("names a file that can't be read");
+    return z.NEVER;
+  }
+});
+
+/** Addresses that stand for all of a kind. */
+const HOSTS: Readonly<Record<string, string>> = {
+  "*": "::",
+  "*4": "0.0.0.0",
+  "!4": "0.0.0.0",
+  "*6": "::",
+  "!6": "::",
+};
+
+const TRANSLATIONS: Readonly<Record<string, Translation>> = {
+  PGRST_DB_URI: ["DATABASE_URL", orFile.transform((text) => libpqUrl(text.trim()))],
+  PGRST_DB_SCHEMAS: ["DB_SCHEMAS", asItIs],
+  PGRST_DB_SCHEMA: ["DB_SCHEMAS", asItIs],
+  PGRST_DB_ANON_ROLE: ["DB_ANON_ROLE", asItIs],
+  PGRST_DB_EXTRA_SEARCH_PATH: ["DB_EXTRA_SEARCH_PATH", asItIs],
+  PGRST_DB_MAX_ROWS: ["DB_MAX_ROWS", asItIs],
+  PGRST_MAX_ROWS: ["DB_MAX_ROWS", asItIs],
+  PGRST_DB_TX_END: ["DB_TX_END", asItIs],
+  PGRST_DB_AGGREGATES_ENABLED: ["DB_AGGREGATES", truth],
+  PGRST_DB_POOL: ["DB_POOL", asItIs],
+  PGRST_DB_POOL_ACQUISITION_TIMEOUT: ["DB_POOL_TIMEOUT", seconds],
+  // True says nothing about how many.
+  PGRST_DB_PREPARED_STATEMENTS: ["DB_PREPARED_STATEMENTS", truth.transform((text) => (text === "true" ? "" : "0"))],
+  PGRST_DB_PRE_REQUEST: ["DB_PRE_REQUEST", asItIs],
+  PGRST_PRE_REQUEST: ["DB_PRE_REQUEST", asItIs],
+  PGRST_DB_PLAN_ENABLED: ["DB_PLAN", truth],
+  PGRST_JWT_SECRET: ["JWT_SECRET", orFile],
+  PGRST_JWT_AUD: ["JWT_AUD", asItIs],
+  PGRST_JWT_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", asItIs],
+  PGRST_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", asItIs],
+  PGRST_SERVER_HOST: ["HOST", z.string().transform((text) => HOSTS[text] ?? text)],
+  PGRST_SERVER_PORT: ["PORT", asItIs],
+  PGRST_SERVER_CORS_ALLOWED_ORIGINS: ["CORS_ORIGINS", asItIs],
+  PGRST_SERVER_TIMING_ENABLED: ["SERVER_TIMING", truth],
+  PGRST_LOG_LEVEL: [
+    "LOG_LEVEL",
+    oneOf("crit", "error", "warn", "info", "debug").transform((level) => (level === "crit" ? "fatal" : level)),
+  ],
+  PGRST_OPENAPI_MODE: [
+    "OPENAPI",
+    oneOf("follow-privileges", "ignore-privileges", "disabled").transform((mode) =>
+      mode === "disabled" ? "off" : mode,
+    ),
+  ],
+};
+
+/** Whether the secret is base64 of what it should be; says how to read PGRST_JWT_SECRET. */
+const IS_BASE64 = ["PGRST_JWT_SECRET_IS_BASE64", "PGRST_SECRET_IS_BASE64"];
+
+/** Settings without a meaning here. */
+const IGNORED = new Set([
+  "PGRST_ADMIN_SERVER_HOST",
+  "PGRST_ADMIN_SERVER_PORT",
+  "PGRST_CLIENT_ERROR_VERBOSITY",
+  "PGRST_DB_CHANNEL",
+  "PGRST_DB_CHANNEL_ENABLED",
+  "PGRST_DB_CONFIG",
+  "PGRST_DB_HOISTED_TX_SETTINGS",
+  "PGRST_DB_POOL_AUTOMATIC_RECOVERY",
+  "PGRST_DB_POOL_MAX_IDLETIME",
+  "PGRST_DB_POOL_MAX_LIFETIME",
+  "PGRST_DB_POOL_TIMEOUT",
+  "PGRST_DB_PRE_CONFIG",
+  "PGRST_DB_ROOT_SPEC",
+  "PGRST_DB_TIMEZONE_ENABLED",
+  "PGRST_JWT_CACHE_MAX_ENTRIES",
+  "PGRST_JWT_CACHE_MAX_LIFETIME",
+  "PGRST_LOG_QUERY",
+  "PGRST_OPENAPI_SECURITY_ACTIVE",
+  "PGRST_OPENAPI_SERVER_PROXY_URI",
+  "PGRST_ROOT_SPEC",
+  "PGRST_SERVER_OTEL_ENABLED",
+  "PGRST_SERVER_TRACE_HEADER",
+  "PGRST_SERVER_UNIX_SOCKET_MODE",
+  "PGRST_URL_USE_LEGACY_TARGET_NAMES",
+]);
+
+/** What PostgREST does when nobody says, where clients would notice that we do something else. Holds with PGRST_DB_URI. */
+const DEFAULTS: Readonly<Record<string, string>> = {
+  HOST: "0.0.0.0",
+  MIGRATE: "off",
+  API_KEY_REQUIRED: "off",
+  DB_ANON_ROLE: "none",
+  DB_EXTRA_SEARCH_PATH: "public",
+  DB_AGGREGATES: "off",
+  DB_MAX_ROWS: "0",
+  RATE_LIMIT: "0",
+  SAFE_UPDATE: "off",
+};
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A value for one of our settings, and the name it was found under. */
+export type Translated = { readonly from: string; readonly name: string; readonly text: string };
+
+/** What the names of PostgREST say in our words. */
+export type PostgrestSettings = {
+  readonly translated: readonly Translated[];
+  /** What our settings are when nobody says, as far as that differs. */
+  readonly defaults: Readonly<Record<string, string>>;
+  /** `PGRST_APP_SETTINGS_tenant=7` → `["app.settings.tenant", "7"]` */
+  readonly appSettings: readonly (readonly [name: string, value: string])[];
+  readonly ignored: readonly string[];
+};
+
+/** Throws ConfigError for a name that PostgREST does not have, and for a value that it would not take. */
+export function readPostgrest(environment: Environment): PostgrestSettings {
+  const names = Object.keys(environment).filter((name) => name.startsWith("PGRST_") && environment[name]);
+  names.forEach(refuseForeign);
+  const isBase64 = IS_BASE64.some((name) => environment[name] && parseValue(name, truth, environment[name]) === "true");
+  return {
+    translated: names.filter((name) => name in TRANSLATIONS).map((name) => translate(name, environment, isBase64)),
+    defaults: environment.PGRST_DB_URI ? DEFAULTS : {},
+    appSettings: names.filter(isAppSetting).map((name) => [appSettingOf(name), environment[name]!]),
+    ignored: names.filter((name) => IGNORED.has(name)),
+  };
+}
+
+function refuseForeign(name: string): void {
+  if (name === "PGRST_SERVER_UNIX_SOCKET") {
+    throw new ConfigError(`${name} is not possible: this service listens on an address and a port`);
+  }
+  if (name in TRANSLATIONS || IS_BASE64.includes(name) || IGNORED.has(name) || isAppSetting(name)) return;
+  throw new ConfigError(`${name} is no setting of PostgREST that this service knows`);
+}
+
+function translate(from: string, environment: Environment, isBase64: boolean): Translated {
+  const [name, type] = TRANSLATIONS[from]!;
+  const text = parseValue(from, type, environment[from]!);
+  return { from, name, text: isBase64 && name === "JWT_SECRET" ? decodeSecret(from, text) : text };
+}
+
+/** The bytes may be no text: they become a JSON Web Key, unless they are one. */
+function decodeSecret(from: string, base64: string): string {
+  const bytes = parseValue(from, base64Bytes, base64.trim());
+  const text = bytes.toString("utf8");
+  return isJwk(text) ? text : JSON.stringify({ kty: "oct", k: bytes.toString("base64url") });
+}
+
+/** Custom settings of Postgres are words. */
+const isAppSetting = (name: string) => /^PGRST_APP_SETTINGS_[a-z_][\w$]*$/i.test(name);
+const appSettingOf = (name: string) => `app.settings.${name.slice("PGRST_APP_SETTINGS_".length)}`;
+
+/** `["PGRST_DB_SCHEMAS", "DB_SCHEMAS"]` for each name of PostgREST that has one here. */
+export const describePostgrest = (): [string, string][] =>
+  Object.entries(TRANSLATIONS).map(([theirs, [ours]]) => [theirs, ours]);

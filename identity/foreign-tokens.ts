@@ -1,0 +1,95 @@
+import jwt from "jsonwebtoken";
+import type { Caller } from "../db/caller.ts";
+import { type ClaimPath, claimAt } from "./claim-path.ts";
+import type { Key } from "./keys.ts";
+import { headerOf } from "./token-header.ts";
+import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
+
+export type ForeignTokenOptions = {
+  /** Without any, no token is good. */
+  readonly keys: readonly Key[];
+  /** Audience to ask for, or "". */
+  readonly audience: string;
+  readonly roleClaim: ClaimPath;
+  /** The role of those whose token names none. */
+  readonly anonymousRole: string;
+};
+
+/** Seconds by which the clock of who signs may differ from ours. */
+const CLOCK_TOLERANCE = 30;
+const MAX_ROLE_BYTES = 63;
+
+/**
+ * Verifies the tokens that others issue for their own database: whoever holds a key may say who the caller is, and
+ * Postgres whether the login may become that role. A token may be without an end; a refresh token is none of access.
+ */
+export class ForeignTokens implements Verifier {
+  readonly #options: ForeignTokenOptions;
+  readonly #verified = new VerifiedTokens((token) => this.#check(token));
+
+  constructor(options: ForeignTokenOptions) {
+    this.#options = options;
+  }
+
+  verify(token: string): Caller {
+    return this.#verified.callerOf(token);
+  }
+
+  verifyKey(token: string): Caller {
+    return this.verify(token);
+  }
+
+  known(token: string): Caller | null {
+    return this.#verified.known(token);
+  }
+
+  #check(token: string): Caller {
+    const claims = this.#verifySignature(token);
+    if (claims.type === "refresh") throw new TokenError("invalid");
+    const expiresAt = claims.exp === undefined ? null : (claims.exp + CLOCK_TOLERANCE) * 1000;
+    return { role: this.#roleOf(claims), claims, expiresAt, refused: null };
+  }
+
+  #verifySignature(token: string): jwt.JwtPayload {
+    const header = headerOf(token);
+    for (const key of this.#options.keys) {
+      const claims = isMeant(key, header) ? this.#verifyWith(key, token) : null;
+      if (claims !== null) return claims;
+    }
+    throw new TokenError("invalid");
+  }
+
+  /** Null when the token is not good with this key. */
+  #verifyWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
+    const { audience } = this.#options;
+    try {
+      const claims = jwt.verify(token, verify, {
+        algorithms: [algorithm],
+        clockTolerance: CLOCK_TOLERANCE,
+        ...(audience === "" ? null : { audience }),
+      });
+      return typeof claims === "object" && !Array.isArray(claims) ? claims : null;
+    } catch (error) {
+      if (error instanceof jwt.TokenExpiredError) throw new TokenError("expired");
+      return null;
+    }
+  }
+
+  #roleOf(claims: jwt.JwtPayload): string {
+    const { roleClaim, anonymousRole } = this.#options;
+    const role = claimAt(claims, roleClaim);
+    if (role === undefined) return anonymousRole;
+    if (typeof role !== "string" || !isRoleName(role)) throw new TokenError("invalid");
+    return role;
+  }
+}
+
+/** A token that names its key is verified with that one, or with keys that have no name. */
+const isMeant = ({ algorithm, kid }: Key, header: jwt.JwtHeader | null) =>
+  header?.alg === algorithm && (kid === null || header.kid === undefined || header.kid === kid);
+
+/** `none` is no role: Postgres would take it for the login itself. */
+function isRoleName(text: string): boolean {
+  const bytes = Buffer.byteLength(text);
+  return bytes > 0 && bytes <= MAX_ROLE_BYTES && text.toLowerCase() !== "none" && !text.includes("\0");
+}

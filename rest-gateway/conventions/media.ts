@@ -1,0 +1,59 @@
+import { readPair, splitList } from "./header-list.ts";
+import { Memo } from "./memo-cache.ts";
+
+/** `application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers` */
+export type MediaType = {
+  readonly type: string;
+  /** Names in lower case, in the order of their names. */
+  readonly parameters: ReadonlyMap<string, string>;
+};
+
+type Wanted = MediaType & { readonly quality: number; readonly precision: number };
+
+const ANYTHING: readonly MediaType[] = [{ type: "*/*", parameters: new Map() }];
+const TYPE = /^[!#$%&'*+.^_`|~0-9a-z-]+\/[!#$%&'*+.^_`|~0-9a-z-]+$/;
+const QUALITY = /^(?:0(?:\.[0-9]*)?|1(?:\.0*)?)$/;
+
+const accepts = new Memo<readonly MediaType[]>();
+const contentTypes = new Memo<readonly [MediaType | null]>();
+
+/**
+ * The header Accept: the most wanted first, by `q`, then the more precise ones, then as they stand. Without one, and when
+ * nothing of it can be read or is wanted: anything.
+ */
+export const parseAccept = (header: string | undefined): readonly MediaType[] =>
+  header === undefined ? ANYTHING : accepts.of(header, readAccept);
+
+/** The header Content-Type; null when it can't be read. */
+export const parseContentType = (header: string): MediaType | null =>
+  contentTypes.of(header, (text) => [readMediaType(text)])[0];
+
+function readAccept(text: string): readonly MediaType[] {
+  const wanted = splitList(text, ",")
+    .map(readWanted)
+    .filter((each) => each !== null && each.quality > 0) as Wanted[];
+  if (wanted.length === 0) return ANYTHING;
+  wanted.sort((a, b) => b.quality - a.quality || b.precision - a.precision);
+  return wanted.map(({ type, parameters }) => ({ type, parameters }));
+}
+
+function readWanted(text: string): Wanted | null {
+  const media = readMediaType(text);
+  if (media === null) return null;
+  const q = media.parameters.get("q") ?? "1";
+  const quality = QUALITY.test(q) ? Number(q) : 0;
+  const parameters = new Map(media.parameters);
+  parameters.delete("q");
+  const stars = media.type.split("*").length - 1;
+  return { type: media.type, parameters, quality, precision: parameters.size - stars };
+}
+
+/** `text/csv; Charset="utf-8"` → `{ type: "text/csv", parameters: { charset → utf-8 } }` */
+function readMediaType(text: string): MediaType | null {
+  const [first = "", ...others] = splitList(text, ";");
+  const type = first.toLowerCase();
+  const pairs = others.map(readPair);
+  if (!TYPE.test(type) || pairs.includes(null)) return null;
+  const values = new Map(pairs.map((pair) => [pair!.name, pair!.value]));
+  return { type, parameters: new Map([...values.keys()].sort().map((name) => [name, values.get(name)!])) };
+}

@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
+import { type RequestHandler, Router } from "express";
+import { byMethod } from "../../../http/methods.ts";
+import { contentHandler } from "../../conventions/content.ts";
+
+export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
+const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
+
+export type DocsOptions = {
+  /** The public key of the service, which the page asks with; null where none is needed. It is safe in browsers. */
+  readonly anonKey: string | null;
+  /** Those of the resources that are served. */
+  readonly versions: readonly number[];
+};
+
+/** `/docs`: the reference of the resources and of the tables, by Scalar, from this service alone. */
+export function docsRouter(options: DocsOptions): Router {
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all("/docs", byMethod({ GET: pageHandler(options) }));
+  router.all(BUNDLE_PATH, byMethod({ GET: bundleHandler() }));
+  return router;
+}
+
+/**
+ * Asks what there is, with the key where one is needed, and shows it; requests that are tried out carry the key as well.
+ * What is not served, such as resources where their tables are missing, is left out.
+ */
+const SCRIPT = `
+const reference = document.getElementById("reference");
+const { key, versions } = reference.dataset;
+const tables = {
+  title: "Tables",
+  base: "/rest/v1",
+  path: "/rest/v1/",
+  headers: key ? { apikey: key } : {},
+  authentication: { preferredSecurityScheme: "apikey", securitySchemes: { apikey: { value: key } } },
+};
+const resources = versions.split(" ").map((version) => ({
+  title: "Resources v" + version,
+  base: version === "1" ? "" : "/api/v" + version,
+  path: "/api/v" + version + "/openapi.json",
+  headers: {},
+}));
+const sources = await Promise.all([...resources, tables].map(async ({ title, base, path, headers, authentication }) => {
+  const response = await fetch(path, { headers });
+  const content = await response.json();
+  content.servers = [{ url: location.origin + base }];
+  for (const parameter of Object.values(content.components?.parameters ?? {})) leaveOut(parameter);
+  const operations = Object.values(content.paths ?? {}).flatMap((item) => Object.values(item));
+  // What is at the root of the service, wherever the others are.
+  for (const operation of operations) if (operation.servers) operation.servers = [{ url: location.origin }];
+  const isServed = response.ok && Object.keys(content.paths).length > 0;
+  const message = response.ok ? null : (content.error ?? content).message;
+  return { title, slug: title.toLowerCase().replace(" ", "-"), content, authentication, isServed, message };
+}));
+// Scalar would send the default, or the first value, of each parameter: some of them don't go together.
+function leaveOut(parameter) {
+  const { default: usual, enum: values = [] } = parameter.schema;
+  parameter.examples = { default: { value: usual ?? values[0] ?? "", "x-disabled": true } };
+}
+const served = sources.filter(({ isServed }) => isServed);
+if (served.length === 0) {
+  reference.textContent = sources.at(-1).message ?? "There is nothing to describe.";
+  throw new Error(reference.textContent);
+}
+Scalar.createApiReference(reference, served.map(({ title, slug, content, authentication }) => ({
+  title,
+  slug,
+  content,
+  authentication,
+  operationTitleSource: "path",
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  mcp: { disabled: true },
+  agent: { disabled: true },
+})));
+`;
+
+/** Scalar writes its styles into the page; nothing is loaded from elsewhere. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  `script-src 'self' 'sha256-${createHash("sha256").update(SCRIPT).digest("base64")}'`,
+  "style-src 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+function pageHandler({ anonKey, versions }: DocsOptions): RequestHandler {
+  const text = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Reference</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<div id="reference" data-key="${escapeHtml(anonKey ?? "")}" data-versions="${versions.join(" ")}"></div>
+<script src="${BUNDLE_PATH}"></script>
+<script type="module">${SCRIPT}</script>
+</body>
+</html>
+`;
+  return contentHandler({
+    type: "text/html; charset=utf-8",
+    text,
+    headers: { "Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-cache" },
+  });
+}
+
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+
+/** The bundle is kept compressed, and goes out so to all but the few clients that can't read it. */
+function bundleHandler(): RequestHandler {
+  const bundle = readFileSync(BUNDLE_FILE);
+  return (request, response) => {
+    response.set("Cache-Control", "public, max-age=31536000, immutable").vary("Accept-Encoding").type("js");
+    if (request.acceptsEncodings("gzip")) response.set("Content-Encoding", "gzip").send(bundle);
+    else response.send(gunzipSync(bundle));
+  };
+}

@@ -1,0 +1,148 @@
+import {
+  type Catalog,
+  type DatabaseFunction,
+  type FunctionArgument,
+  type FunctionResult,
+  type Table,
+  type TypeShape,
+  tableOf,
+} from "../../../db/catalog/catalog.ts";
+import { byName, inOrder } from "./order.ts";
+import { rowMembers } from "./table.ts";
+import { array, literal, type Member, object, openObject, orNull, type Type, union } from "./type.ts";
+import { nullableType, refusesNull, rowEntry, valueType } from "./value.ts";
+
+/**
+ * What stands under `Functions` for the overloads of a name: Args, Returns and, when rows of a table come back, what the
+ * client needs to select from them. Null when none of the overloads can be called.
+ *
+ * Nullable is what Postgres does not promise: arguments, a value or row by itself, values of a set and columns of RETURNS
+ * TABLE, unless they are of a domain that refuses null. Rows of a table or view are as null as its columns.
+ */
+export function functionType(overloads: readonly DatabaseFunction[], catalog: Catalog): Type | null {
+  const callable = inOrder(overloads.filter(isCallable), signatureOf);
+  if (callable.length === 0) return null;
+  return union(callable.map((each) => overloadType(each, callable, catalog)));
+}
+
+function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunction[], catalog: Catalog): Type {
+  const refusal = refusalOf(called, overloads);
+  return object([
+    { name: "Args", type: argumentsType(called, catalog) },
+    { name: "Returns", type: refusal ? `{ error: true } & ${literal(refusal)}` : resultType(called, catalog) },
+    ...rowOptions(called, catalog),
+  ]);
+}
+
+/** Types of a sole argument without a name, which is the whole body. */
+const BODY_TYPES: ReadonlySet<string> = new Set(["json", "jsonb", "text", "xml", "bytea"]);
+
+/** By the names of its arguments, with the whole body, or as a field of a row. */
+function isCallable({ arguments: all }: DatabaseFunction): boolean {
+  if (all.every(({ name }) => name !== "")) return true;
+  const [{ shape }, ...others] = all as [FunctionArgument, ...FunctionArgument[]];
+  return others.length === 0 && !shape.isArray && (BODY_TYPES.has(shape.name) || shape.category === "composite");
+}
+
+/** Why a call of it always fails; null when it does not. */
+function refusalOf(called: DatabaseFunction, overloads: readonly DatabaseFunction[]): string | null {
+  const [first] = called.arguments;
+  if (first?.name === "") {
+    const isField = first.shape.category === "composite" && called.returns.kind !== "table";
+    return isField ? `${signatureOf(called)} is a field: select it from the rows of its table` : null;
+  }
+  const alike = overloads.filter((other) => namesOf(other) === namesOf(called)).map(signatureOf);
+  return alike.length > 1 ? `A call fits each of ${alike.join(", ")}: rename arguments of all but one` : null;
+}
+
+const namesOf = ({ arguments: all }: DatabaseFunction): string => JSON.stringify(all.map(({ name }) => name).sort());
+
+/** `public.add(a => integer, b => integer)` */
+const signatureOf = ({ schema, name, arguments: all }: DatabaseFunction): string =>
+  `${schema}.${name}(${all.map((argument) => `${argument.name} => ${argument.type}`).join(", ")})`;
+
+function argumentsType({ arguments: all }: DatabaseFunction, catalog: Catalog): Type {
+  if (all.length === 0) return "Record<PropertyKey, never>";
+  return object(
+    byName(all).map((argument) => ({
+      name: argument.name,
+      type: argumentType(argument, catalog),
+      isOptional: !argument.isRequired,
+    })),
+  );
+}
+
+/** Fields that a row is sent without are null. What has no name is a whole body, or the row that a field is selected from. */
+function argumentType({ name, shape }: FunctionArgument, catalog: Catalog): Type {
+  const table = tableOf(catalog, shape);
+  if (name === "") return table ? rowEntry(table) : valueType(shape, catalog);
+  const type = shape.category === "composite" ? partialOf(shape, catalog) : valueType(shape, catalog);
+  return refusesNull(shape, catalog) ? type : orNull(type);
+}
+
+function partialOf(shape: TypeShape, catalog: Catalog): Type {
+  const row = valueType({ ...shape, isArray: false }, catalog);
+  const partial = row === "unknown" ? row : `Partial<${row}>`;
+  return shape.isArray ? array(partial) : partial;
+}
+
+function resultType(called: DatabaseFunction, catalog: Catalog): Type {
+  const { returns } = called;
+  if (returns.kind === "void") return "undefined";
+  const item = itemType(returns, catalog);
+  if (returns.isSet) return isToOne(called, catalog) ? item : array(item);
+  return returns.kind === "scalar" ? item : orNull(item);
+}
+
+/** A value of a set or by itself, or a row. */
+function itemType(returns: Exclude<FunctionResult, { kind: "void" }>, catalog: Catalog): Type {
+  switch (returns.kind) {
+    case "scalar":
+      return nullableType(returns.shape, catalog);
+    case "composite":
+      return openObject(
+        byName(returns.columns.values()).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) })),
+      );
+    case "table": {
+      const table = tableOf(catalog, returns.table);
+      return table ? openObject(rowMembers(table, catalog)) : RECORD;
+    }
+    case "record":
+      return RECORD;
+  }
+}
+
+const RECORD = "Record<string, unknown>";
+
+/** From the rows of which table, "*" for none, to those of which table. The client looks for both in one schema. */
+function rowOptions(called: DatabaseFunction, catalog: Catalog): Member[] {
+  const { returns, schema } = called;
+  if (returns.kind !== "table" || returns.table.schema !== schema) return [];
+  const source = sourceOf(called, catalog);
+  const options = openObject([
+    { name: "from", type: literal(source?.schema === schema ? source.name : "*") },
+    { name: "to", type: literal(returns.table.name) },
+    { name: "isOneToOne", type: String(!returns.isSet || isToOne(called, catalog)) },
+    { name: "isSetofReturn", type: String(returns.isSet) },
+  ]);
+  return [{ name: "SetofOptions", type: options }];
+}
+
+/** Whether it is a relationship from a row to one other at most. The client makes an array of it for a call by itself. */
+function isToOne(called: DatabaseFunction, catalog: Catalog): boolean {
+  const relationships = sourceOf(called, catalog)?.relationships ?? [];
+  return relationships.some(
+    (each) =>
+      each.kind === "computed" &&
+      each.isToOne &&
+      each.function.schema === called.schema &&
+      each.function.name === called.name,
+  );
+}
+
+/** The table whose row is the sole argument. */
+function sourceOf({ arguments: all }: DatabaseFunction, catalog: Catalog): Table | undefined {
+  const [argument, ...others] = all;
+  if (!argument || others.length > 0 || argument.shape.isArray) return undefined;
+  return tableOf(catalog, argument.shape);
+}

@@ -1,0 +1,74 @@
+import { type Catalog, type Table, type TypeShape, tableOf } from "../../../db/catalog/catalog.ts";
+import { computedFieldsOf } from "./computed.ts";
+import { array, entry, literal, orNull, type Type, union } from "./type.ts";
+
+/** Types whose JSON is no string. */
+const JSON_TYPES: Readonly<Record<string, string>> = {
+  bool: "boolean",
+  int2: "number",
+  int4: "number",
+  int8: "number",
+  float4: "number",
+  float8: "number",
+  numeric: "number",
+  json: "Json",
+  jsonb: "Json",
+  void: "undefined",
+  record: "Record<string, unknown>",
+};
+
+/** Types of extensions whose JSON is a string. Others may have a cast to json, which says what it is. */
+const TEXT_TYPES: ReadonlySet<string> = new Set(["citext", "cube", "halfvec", "isbn", "ltree", "sparsevec", "vector"]);
+
+/**
+ * What a value that is not null looks like in JSON. Domains are their base type.
+ *
+ *   int8[] → number[]      timestamptz, bytea, int4range → string      geometry → unknown
+ *   public.mood → Database["public"]["Enums"]["mood"], or "happy" | "sad" where its schema is not served
+ */
+export function valueType(shape: TypeShape, catalog: Catalog): Type {
+  const value = VALUES[shape.category](shape, catalog);
+  return shape.isArray ? array(value) : value;
+}
+
+const VALUES: Readonly<Record<TypeShape["category"], (shape: TypeShape, catalog: Catalog) => Type>> = {
+  base: baseOf,
+  enum: enumOf,
+  composite: rowOf,
+  range: () => "string",
+  pseudo: ({ name }) => JSON_TYPES[name] ?? "unknown",
+};
+
+function baseOf({ schema, name }: TypeShape): Type {
+  if (schema === "pg_catalog") return JSON_TYPES[name] ?? "string";
+  return TEXT_TYPES.has(name) ? "string" : "unknown";
+}
+
+function enumOf({ schema, name, labels }: TypeShape, catalog: Catalog): Type {
+  if (catalog.schemas.get(schema)?.enums.has(name)) return entry(schema, "Enums", name);
+  return union(labels.map(literal));
+}
+
+/** A row in place of a value has its columns alone. */
+function rowOf({ schema, name }: TypeShape, catalog: Catalog): Type {
+  if (catalog.schemas.get(schema)?.composites.has(name)) return entry(schema, "CompositeTypes", name);
+  const table = tableOf(catalog, { schema, name });
+  if (!table) return "unknown";
+  const computed = computedFieldsOf(table).map((field) => literal(field.name));
+  return computed.length === 0 ? rowEntry(table) : `Omit<${rowEntry(table)}, ${computed.join(" | ")}>`;
+}
+
+/** `Database["public"]["Tables"]["articles"]["Row"]` */
+export const rowEntry = (table: Table): string =>
+  entry(table.schema, isView(table) ? "Views" : "Tables", table.name, "Row");
+
+/** Whether it stands under `Views`. */
+export const isView = ({ kind }: { readonly kind: string }): boolean => kind === "view" || kind === "materialized view";
+
+/** What an expression gives: null too, unless its type refuses it. */
+export const nullableType = (shape: TypeShape, catalog: Catalog): Type =>
+  refusesNull(shape, catalog) ? valueType(shape, catalog) : orNull(valueType(shape, catalog));
+
+/** Whether it is a domain that is not null. */
+export const refusesNull = ({ domain }: TypeShape, { notNullDomains }: Catalog): boolean =>
+  domain !== null && notNullDomains.has(domain);

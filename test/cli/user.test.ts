@@ -1,0 +1,205 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Outcome, outcomeOf } from "../../cli/command.ts";
+import { key as keyCommand } from "../../cli/key.ts";
+import { user as userCommand } from "../../cli/user.ts";
+import { nodeRun, type Settings } from "../support/command.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+
+const PASSWORD = "Correct-Horse-7!";
+const NEW = "Another-Horse-9?";
+
+let service: TestService;
+let dataDir: string;
+let settings: Settings;
+beforeAll(async () => {
+  service = await startTestService({ LOGIN_ATTEMPTS: "1000", GRAPHQL_MAX_TABLES: "0" });
+  dataDir = await mkdtemp(join(tmpdir(), "content-service-user-"));
+  await chmod(dataDir, 0o711);
+  settings = { DATABASE_URL: service.database.url, JWT_SECRET };
+});
+afterAll(async () => {
+  await service.stop();
+  await rm(dataDir, { recursive: true, force: true, maxRetries: 5 });
+});
+
+/** `npm run user` and `npm run key` without their processes. */
+const user = (args: string[], input = "", given = settings) => {
+  const stdin = () => Readable.from(Buffer.from(input), { objectMode: false });
+  return outcomeOf(userCommand(args, { DATA_DIR: dataDir, ...given }, stdin));
+};
+const key = (...args: string[]) => outcomeOf(keyCommand(args, settings));
+
+async function runProcess(script: "user" | "key", args: string[], input = ""): Promise<Outcome> {
+  const command = nodeRun(script, { dataDir, settings, args, input });
+  const exitCode = (await command.exited()) as Outcome["exitCode"];
+  return { exitCode, stdout: command.stdout, stderr: command.stderr };
+}
+
+async function login(username: string, password = PASSWORD) {
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ username, password });
+  const response = await fetch(`${service.url}/auth/login`, { method: "POST", headers, body });
+  return { status: response.status, json: (await response.json()) as any };
+}
+const read = async (headers: Record<string, string>, path = "/users/1") =>
+  (await fetch(service.url + path, { headers })).status;
+const events = async (id: string) =>
+  (await service.database.owner.query("select event from security_events where user_id = $1 order by id", [id])).rows
+    .map(({ event }) => event)
+    .filter((event) => !event.startsWith("login"));
+
+describe("npm run user", { timeout: 60_000 }, () => {
+  test("create makes a user who can sign in, with the password from stdin", async () => {
+    const args = ["create", "Dora", "dora@test.example", "--username", "dora", "--role", "admin"];
+    const { exitCode, stdout, stderr } = await runProcess("user", args, `${NEW}\n`);
+    expect([exitCode, stdout, stderr]).toEqual([0, expect.stringMatching(/^user \d+ signs in as dora\n$/), ""]);
+    expect(await login("dora", NEW)).toMatchObject({ status: 200 });
+    const [, id] = /user (\d+)/.exec(stdout)!;
+    expect(await events(id!)).toEqual(["role_changed", "registered"]);
+  });
+
+  test("disable ends what is signed in within a second, and enable lets in again", async () => {
+    const { accessToken } = (await login("bob")).json;
+    const headers = { authorization: `Bearer ${accessToken}` };
+    expect(await read(headers)).toBe(200);
+    expect(await user(["disable", "bob"])).toEqual({ exitCode: 0, stdout: "bob is disabled\n", stderr: "" });
+    await expect.poll(() => read(headers), { timeout: 1000 }).toBe(401);
+    expect((await login("bob")).status).toBe(403);
+    expect(await user(["enable", "BOB@example.com"])).toMatchObject({ exitCode: 0, stdout: "bob is enabled\n" });
+    expect((await login("bob")).status).toBe(200);
+    expect(await read(headers)).toBe(401);
+    expect(await events("2")).toEqual(["account_disabled", "account_enabled"]);
+  });
+
+  test("password sets another one, and ends what is signed in", async () => {
+    const { accessToken } = (await login("ada")).json;
+    expect(await user(["password", "ada"], `${NEW}\r\n`)).toMatchObject({ exitCode: 0, stderr: "" });
+    await expect.poll(() => read({ authorization: `Bearer ${accessToken}` }), { timeout: 1000 }).toBe(401);
+    expect([(await login("ada")).status, (await login("ada", NEW)).status]).toEqual([401, 200]);
+  });
+
+  test("role changes the role, and old tokens end", async () => {
+    const { accessToken } = (await login("bob")).json;
+    expect(await user(["role", "bob", "admin"])).toMatchObject({ exitCode: 0, stdout: "bob has the role admin\n" });
+    await expect.poll(() => read({ authorization: `Bearer ${accessToken}` }), { timeout: 1000 }).toBe(401);
+    expect((await user(["role", "bob", "authenticated"])).exitCode).toBe(0);
+  });
+
+  test("reset-factor lets somebody in who has lost it", async () => {
+    await service.database.owner.query(
+      "insert into auth_private.factors (user_id, secret, enabled_at) values (3, 'x', now())",
+    );
+    expect((await login("admin")).json.error.code).toBe("MFA_REQUIRED");
+    expect(await user(["reset-factor", "admin"])).toMatchObject({ stdout: "admin has no second factor any more\n" });
+    expect((await login("admin")).status).toBe(200);
+    expect(await user(["reset-factor", "admin"])).toMatchObject({ exitCode: 0, stdout: "admin has none\n" });
+  });
+
+  test("list shows all accounts, and no secrets", async () => {
+    const { exitCode, stdout } = await user(["list"]);
+    expect(exitCode).toBe(0);
+    const [head, ...lines] = stdout.trimEnd().split("\n");
+    expect(head).toMatch(/^id +username +email +role +state +factor$/);
+    expect(lines).toContainEqual(expect.stringMatching(/^4 +carol +carol@example.com +authenticated +disabled +no$/));
+    expect(stdout).not.toContain("argon2");
+  });
+
+  test("--help tells how to use it", async () => {
+    const { exitCode, stdout } = await user(["--help"]);
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining("npm run -s user -- disable <login>")]);
+  });
+
+  test.each<[string[], RegExp]>([
+    [[], /^say what to do; .*--help tells how\n$/],
+    [["delete", "ada"], /^there is no action delete; /],
+    [["disable"], /^disable takes <login>; /],
+    [["password", "ada", PASSWORD], /^password takes <login>; /],
+    [["role", "ada", "root"], /^a role is authenticated or admin; /],
+    [["list", "--role", "admin"], /^--username and --role go with create; /],
+    [["list", "--all"], /^Unknown option '--all'/],
+  ])("%j is one line on stderr and exit code 2", async (args, line) => {
+    const { exitCode, stdout, stderr } = await user(args);
+    expect([exitCode, stdout, stderr]).toEqual([2, "", expect.stringMatching(line)]);
+  });
+
+  test.each<[string[], string, RegExp]>([
+    [["disable", "nobody"], "", /^nobody signs in as nobody; npm run -s user -- list shows who does\n$/],
+    [["password", "ada"], "short\n", /^password must have at least 12 characters; /],
+    [["password", "ada"], "", /^password must have at least 12 characters; /],
+    [["create", "Ada", "ADA@example.com"], `${NEW}\n`, /^there is a user with this e-mail\n$/],
+    [["create", "Eve", "eve"], `${NEW}\n`, /^email must be a valid address\n$/],
+    [["create", "Eve", "eve@test.example", "--username", "a b"], `${NEW}\n`, /^username must have /],
+    [["create", "Eve", "eve@test.example", "--username", "ada"], `${NEW}\n`, /^username already taken\n$/],
+  ])("%j is one line on stderr and exit code 1, and nothing is changed", async (args, input, line) => {
+    const all = async () => (await service.database.owner.query("select * from auth_private.accounts order by 1")).rows;
+    const before = await all();
+    const { exitCode, stdout, stderr } = await user(args, input);
+    expect([exitCode, stdout, stderr]).toEqual([1, "", expect.stringMatching(line)]);
+    expect(stderr).not.toContain(NEW);
+    expect(await all()).toEqual(before);
+  });
+
+  test("an embedded database that does not run is one line that says what to do", async () => {
+    const { exitCode, stderr } = await user(["list"], "", {});
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^no embedded database is running on .*npm start/)]);
+  });
+
+  test.each([
+    [2, ["delete", "ada"]],
+    [1, ["password", "ada"]],
+  ])("its process ends with %d for %j, with the same line", async (exitCode, args) => {
+    expect(await runProcess("user", args)).toEqual({ ...(await user(args)), exitCode });
+  });
+});
+
+describe("npm run key", { timeout: 60_000 }, () => {
+  const users = "/rest/v1/users?limit=1";
+
+  test.each(["anon", "service"])("makes a key of the kind %s, which is good until it is revoked", async (kind) => {
+    const { exitCode, stdout, stderr } = await key("create", kind, `nightly ${kind}`);
+    expect([exitCode, stdout, stderr]).toEqual([0, expect.stringMatching(`^cs_${kind}_[\\w-]{32,}\n$`), ""]);
+    const apikey = stdout.trim();
+    expect(await read({ apikey }, users)).toBe(200);
+    expect(await read({ apikey }, "/rest/v1/security_events?limit=1")).toBe(kind === "service" ? 200 : 401);
+    const { stdout: list } = await key("list");
+    const prefix = apikey.slice(0, `cs_${kind}_`.length + 6);
+    expect(list).toMatch(new RegExp(`${kind} +${prefix} +nightly ${kind} .* good\n`));
+    expect(list).not.toContain(apikey);
+    expect(await key("revoke", prefix)).toEqual({ exitCode: 0, stdout: "the key is revoked\n", stderr: "" });
+    await expect.poll(() => read({ apikey }, users), { timeout: 1000 }).toBe(401);
+    expect((await key("revoke", prefix)).exitCode).toBe(1);
+    const { rows } = await service.database.owner.query("select event from security_events where event like 'key%'");
+    expect(rows.slice(-2).map(({ event }) => event)).toEqual(["key_created", "key_revoked"]);
+  });
+
+  test.each([
+    [[]],
+    [["create", "user", "x"]],
+    [["create", "anon"]],
+    [["create", "anon", " "]],
+    [["create", "anon", "two", "words"]],
+    [["revoke"]],
+    [["list", "all"]],
+    [["--all"]],
+  ])("%j is one line on stderr and exit code 2", async (args) => {
+    const { exitCode, stdout, stderr } = await key(...args);
+    expect([exitCode, stdout, stderr]).toEqual([2, "", expect.stringMatching(/^.+--help tells how\n$/)]);
+  });
+
+  test("a name of more than 100 characters is refused", async () => {
+    const { exitCode, stderr } = await key("create", "anon", "x".repeat(101));
+    expect([exitCode, stderr]).toEqual([1, "a name has 1 to 100 characters\n"]);
+  });
+
+  test.each([
+    [0, ["list"]],
+    [1, ["revoke", "nothing"]],
+    [2, ["revoke"]],
+  ])("its process ends with %d for %j, and prints the same", async (exitCode, args) => {
+    expect(await runProcess("key", args)).toEqual({ ...(await key(...args)), exitCode });
+  });
+});

@@ -1,0 +1,417 @@
+import { generateKeyPairSync } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { ConfigError, describeSettings, helpText, readConfig } from "../../config/config.ts";
+
+const SECRET = "a secret of thirty-two bytes or more";
+const PASSWORD = "hunter2-canary";
+const DATABASE_URL = `postgres://owner:${PASSWORD}@db.example.com:5432/content`;
+const OWN = { DATABASE_URL, JWT_SECRET: SECRET };
+
+const pem = (type: "rsa" | "ec", modulusLength = 2048) =>
+  (type === "rsa"
+    ? generateKeyPairSync("rsa", { modulusLength })
+    : generateKeyPairSync("ec", { namedCurve: "P-256" })
+  ).privateKey
+    .export({ type: "pkcs8", format: "pem" })
+    .toString();
+
+/** The public half of a pair, as identity providers show it. */
+const jwks = (modulusLength = 2048) =>
+  JSON.stringify({ keys: [generateKeyPairSync("rsa", { modulusLength }).publicKey.export({ format: "jwk" })] });
+
+/** The message that the settings are refused with. */
+function refusal(environment: Record<string, string>): string {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("the settings were accepted");
+}
+
+test("without settings the service runs on an embedded database with demo data, on this machine alone", () => {
+  expect(readConfig({})).toEqual({
+    host: "127.0.0.1",
+    port: 3000,
+    workers: 1,
+    baseUrl: "",
+    databaseUrl: "",
+    databaseDirectUrl: "",
+    dataDir: ".data",
+    migrate: true,
+    seed: "demo",
+    usersWrite: "open",
+    jwtSecret: "",
+    jwtPrivateKey: "",
+    jwtPreviousSecret: "",
+    jwtPreviousKey: "",
+    jwtAudience: "",
+    jwtRoleClaim: ["role"],
+    schemas: ["public"],
+    anonymousRole: "anon",
+    poolSize: 10,
+    poolTimeout: 10_000,
+    statementTimeout: 10_000,
+    maxPrepared: 250,
+    maxResultBytes: 16_777_216,
+    apiKeyRequired: true,
+    extraSearchPath: ["public", "extensions"],
+    preRequest: null,
+    transactionEnd: "commit",
+    maxTableRows: 1000,
+    safeUpdate: true,
+    aggregates: true,
+    showsPlans: false,
+    maxEmbedDepth: 10,
+    maxConditionDepth: 20,
+    tableBodyLimit: 16_777_216,
+    openApi: "follow-privileges",
+    docs: true,
+    serverTiming: true,
+    usersDialect: [],
+    maxRecords: 10_000,
+    v1Status: "supported",
+    v1Sunset: "",
+    v1Guide: "",
+    taskConcurrency: 2,
+    taskTimeout: 600_000,
+    taskMaxPending: 100,
+    taskMaxResultBytes: 67_108_864,
+    taskRetention: 604_800,
+    maxDepth: 15,
+    maxComplexity: 1000,
+    maxTokens: 20_000,
+    maxPageSize: 1000,
+    maxRows: 100_000,
+    maxTables: 300,
+    timeScalar: "Time",
+    internalStatus: 200,
+    deleteAnonymous: "error",
+    graphiql: true,
+    bodyLimit: 1_048_576,
+    jsonDepth: 64,
+    loginAttempts: 5,
+    loginAttemptsPerAddress: 100,
+    loginWindow: 900,
+    registrationsPerAddress: 60,
+    auditRetention: 7_776_000,
+    maxKeys: 50,
+    sessionMaxAge: 43_200,
+    refreshGrace: 0,
+    mfaKey: "",
+    mfaPreviousKey: "",
+    mfaIssuer: "Content Service",
+    mfaAttempts: 5,
+    rateLimit: 600,
+    wsMaxConnections: 10_000,
+    wsMaxPerAddress: 100,
+    wsMaxMessageBytes: 65_536,
+    wsMessageRate: 100,
+    wsMaxSubscriptions: 100,
+    wsMaxBufferedBytes: 1_048_576,
+    corsOrigins: ["*"],
+    trustProxy: [],
+    logLevel: "info",
+    drainTimeout: 10_000,
+    embedded: true,
+    appSettings: [],
+    ignored: [],
+  });
+});
+
+test("with a database of one's own there are no demo data, explorer and reference page, unless they are asked for", () => {
+  expect(readConfig(OWN)).toMatchObject({ embedded: false, seed: "none", graphiql: false, docs: false });
+  const all = { SEED: "demo", GRAPHIQL: "on", DOCS: "on" };
+  expect(readConfig({ ...OWN, ...all })).toMatchObject({ seed: "demo", graphiql: true, docs: true });
+  const none = { SEED: "none", GRAPHIQL: "off", DOCS: "false" };
+  expect(readConfig(none)).toMatchObject({ seed: "none", graphiql: false, docs: false });
+});
+
+test("everyone may change users on the embedded database, and only owners on one's own, unless it is said otherwise", () => {
+  expect(readConfig({}).usersWrite).toBe("open");
+  expect(readConfig({ USERS_WRITE: "owner" }).usersWrite).toBe("owner");
+  expect(readConfig(OWN).usersWrite).toBe("owner");
+  expect(readConfig({ ...OWN, MIGRATE: "off" }).usersWrite).toBe("owner");
+  expect(readConfig({ ...OWN, USERS_WRITE: "open" }).usersWrite).toBe("open");
+});
+
+test("an empty value is an unset one", () => {
+  const empty = Object.fromEntries(describeSettings().map(({ name }) => [name, ""]));
+  expect(readConfig(empty)).toEqual(readConfig({}));
+});
+
+test("each default, written out, is the default", () => {
+  const written = Object.fromEntries(describeSettings().map(({ name, fallback }) => [name, fallback]));
+  expect(readConfig(written)).toEqual(readConfig({}));
+});
+
+test.each([
+  ["PORT", "8080", { port: 8080 }],
+  ["PORT", "0", { port: 0 }],
+  ["HOST", "::1", { host: "::1" }],
+  ["HOST", "api.example.com", { host: "api.example.com" }],
+  ["BASE_URL", "https://api.example.com/v1/", { baseUrl: "https://api.example.com/v1" }],
+  ["DB_SCHEMAS", "public, api ,shop", { schemas: ["public", "api", "shop"] }],
+  ["DB_STATEMENT_TIMEOUT", "0", { statementTimeout: 0 }],
+  ["USERS_DIALECT", "detail, case", { usersDialect: ["detail", "case"] }],
+  ["API_MAX_RECORDS", "500", { maxRecords: 500 }],
+  ["API_V1_STATUS", "deprecated", { v1Status: "deprecated" }],
+  ["API_V1_SUNSET", "2027-06-30", { v1Sunset: new Date("2027-06-30T00:00:00Z") }],
+  ["API_V1_GUIDE", "https://docs.example.com/v2", { v1Guide: "https://docs.example.com/v2" }],
+  ["GRAPHQL_TIME_SCALAR", "DateTime", { timeScalar: "DateTime" }],
+  ["GRAPHQL_INTERNAL_STATUS", "400", { internalStatus: 400 }],
+  ["GRAPHQL_DELETE_ANONYMOUS", "false-result", { deleteAnonymous: "false-result" }],
+  [
+    "CORS_ORIGINS",
+    "https://a.example, http://localhost:5173",
+    { corsOrigins: ["https://a.example", "http://localhost:5173"] },
+  ],
+  ["CORS_ORIGINS", ",", { corsOrigins: [] }],
+  ["DB_EXTRA_SEARCH_PATH", "extensions,Back Office", { extraSearchPath: ["extensions", "Back Office"] }],
+  ["DB_MAX_ROWS", "0", { maxTableRows: 0 }],
+  ["DB_TX_END", "rollback-allow-override", { transactionEnd: "rollback-allow-override" }],
+  ["DB_PRE_REQUEST", "auth.check_request", { preRequest: { schema: "auth", name: "check_request" } }],
+  ["DB_PRE_REQUEST", "check_request", { preRequest: { schema: null, name: "check_request" } }],
+  ["DB_AGGREGATES", "off", { aggregates: false }],
+  ["DB_AGGREGATES", "false", { aggregates: false }],
+  ["DB_PLAN", "true", { showsPlans: true }],
+  ["OPENAPI", "off", { openApi: "off" }],
+  ["WORKERS", "4", { workers: 4 }],
+  ["TRUST_PROXY", "10.0.0.0/8, ::1, loopback", { trustProxy: ["10.0.0.0/8", "::1", "loopback"] }],
+])("%s=%s", (name, value, expected) => expect(readConfig({ [name]: value })).toMatchObject(expected));
+
+test.each([
+  "postgres://owner@db.example.com/content",
+  "postgresql://owner:p%40ss@[::1]:6432/content?sslmode=verify-full",
+  "postgres://owner:x@%2Fvar%2Frun%2Fpostgresql/content",
+])("DATABASE_URL=%s", (url) =>
+  expect(readConfig({ ...OWN, DATABASE_URL: url })).toMatchObject({ databaseUrl: url, embedded: false }),
+);
+
+test("a PEM in one line, as an environment may need it, is a PEM", () => {
+  const key = pem("rsa");
+  expect(readConfig({ DATABASE_URL, JWT_PRIVATE_KEY: key }).jwtPrivateKey).toBe(key);
+  expect(readConfig({ DATABASE_URL, JWT_PRIVATE_KEY: key.replaceAll("\n", "\\n") }).jwtPrivateKey).toBe(key);
+});
+
+const NUMBERS = describeSettings().filter(({ fallback }) => /^\d+$/.test(fallback) && fallback !== "200");
+
+test.each(NUMBERS)("$name must be a whole number, in digits, in its range", ({ name }) => {
+  for (const value of [
+    "many",
+    "-1",
+    "1.5",
+    "1e3",
+    "0x10",
+    " 1",
+    "1 ",
+    "+1",
+    "99999999999999999999",
+    "١",
+    "NaN",
+    "Infinity",
+    "true",
+  ]) {
+    expect(refusal({ [name]: value })).toBe(`${name} must be a whole number (is ${JSON.stringify(value)})`);
+  }
+  const beyond = "999999999999999";
+  expect(refusal({ [name]: beyond })).toMatch(new RegExp(`^${name} must be at most \\d+ \\(is "${beyond}"\\)$`));
+});
+
+const WEB_ORIGINS = "CORS_ORIGINS must be * or origins such as https://app.example.com";
+const NETWORKS = "TRUST_PROXY must be addresses such as 10.0.0.1 or networks such as 10.0.0.0/8";
+const POSTGRES = "must look like postgres://user:password@host:5432/database";
+const IN_FRONT =
+  "must name user, password and host in front of the path; the folder of a socket is written %2Fvar%2Frun%2Fpostgresql";
+
+test.each([
+  ["PORT", "65536", 'PORT must be at most 65535 (is "65536")'],
+  ["PORT", "80\n81", 'PORT must be a whole number (is "80\\n81")'],
+  ["DB_POOL", "0", 'DB_POOL must be at least 1 (is "0")'],
+  ["HOST", "127.0.0.1:80", 'HOST must be an address or a name, without a port (is "127.0.0.1:80")'],
+  ["HOST", "a b", 'HOST must be an address or a name, without a port (is "a b")'],
+  ["BASE_URL", "api.example.com", "BASE_URL must be an http or https address, without ? and #"],
+  ["BASE_URL", "ftp://api.example.com", "BASE_URL must be an http or https address, without ? and #"],
+  ["BASE_URL", "https://api.example.com?a=b", "BASE_URL must be an http or https address, without ? and #"],
+  ["DATABASE_URL", "mysql://u:p@h/d", `DATABASE_URL ${POSTGRES}`],
+  ["DATABASE_URL", "postgres://", `DATABASE_URL ${POSTGRES}`],
+  ["DATABASE_URL", "postgres://u:p@h:port/d", `DATABASE_URL ${POSTGRES}`],
+  ["DATABASE_URL", "postgres://u:p@h/d e", `DATABASE_URL ${POSTGRES}`],
+  ["DATABASE_URL", "postgres:///d?host=/tmp", `DATABASE_URL ${POSTGRES}`],
+  ["DATABASE_URL", "postgres://h/d?user=u&password=p", `DATABASE_URL ${IN_FRONT}`],
+  ["DATABASE_URL", "postgres://u:p@h/d?host=/tmp", `DATABASE_URL ${IN_FRONT}`],
+  ["DATABASE_DIRECT_URL", "h:5432", `DATABASE_DIRECT_URL ${POSTGRES}`],
+  ["MIGRATE", "no", 'MIGRATE must be on or off (is "no")'],
+  ["SEED", "yes", 'SEED must be demo or none (is "yes")'],
+  ["USERS_WRITE", "on", 'USERS_WRITE must be open or owner (is "on")'],
+  ["JWT_SECRET", "thirty-one bytes are not enough", "JWT_SECRET must have at least 32 bytes"],
+  ["JWT_PRIVATE_KEY", "secret", "JWT_PRIVATE_KEY must be the PEM of an RSA private key of at least 2048 bits"],
+  ["DB_SCHEMAS", " , ", 'DB_SCHEMAS must name a schema (is " , ")'],
+  [
+    "DB_SCHEMAS",
+    "public,pg_catalog",
+    'DB_SCHEMAS must not name a schema of PostgreSQL itself (is "public,pg_catalog")',
+  ],
+  ["DB_AGGREGATES", "1", 'DB_AGGREGATES must be on or off (is "1")'],
+  ["API_KEY_REQUIRED", "no", 'API_KEY_REQUIRED must be on or off (is "no")'],
+  ["DB_PRE_REQUEST", "a.b.c", 'DB_PRE_REQUEST must be the name of a function such as auth.check_request (is "a.b.c")'],
+  [
+    "DB_TX_END",
+    "abort",
+    'DB_TX_END must be commit or commit-allow-override or rollback or rollback-allow-override (is "abort")',
+  ],
+  [
+    "JWT_ROLE_CLAIM",
+    "app..role",
+    'JWT_ROLE_CLAIM must be the name of a claim, or a path such as app.role or .roles[0] (is "app..role")',
+  ],
+  ["WORKERS", "0", 'WORKERS must be at least 1 (is "0")'],
+  [
+    "USERS_DIALECT",
+    "detail loud",
+    'USERS_DIALECT must name some of detail, flat, envelope, partial, case (is "detail loud")',
+  ],
+  ["API_MAX_RECORDS", "0", 'API_MAX_RECORDS must be at least 1 (is "0")'],
+  ["API_V1_STATUS", "gone", 'API_V1_STATUS must be supported or deprecated or retired (is "gone")'],
+  ["API_V1_SUNSET", "2027-02-30", 'API_V1_SUNSET must be a day such as 2027-06-30 (is "2027-02-30")'],
+  ["API_V1_SUNSET", "next year", 'API_V1_SUNSET must be a day such as 2027-06-30 (is "next year")'],
+  ["API_V1_GUIDE", "nowhere", 'API_V1_GUIDE must be an http or https address, without ? and # (is "nowhere")'],
+  ["GRAPHQL_TIME_SCALAR", "Timestamp", 'GRAPHQL_TIME_SCALAR must be Time or DateTime (is "Timestamp")'],
+  ["GRAPHQL_INTERNAL_STATUS", "500", 'GRAPHQL_INTERNAL_STATUS must be 200 or 400 (is "500")'],
+  ["GRAPHQL_DELETE_ANONYMOUS", "null", 'GRAPHQL_DELETE_ANONYMOUS must be error or false-result (is "null")'],
+  ["GRAPHIQL", "yes", 'GRAPHIQL must be on or off (is "yes")'],
+  ["LOG_LEVEL", "loud", 'LOG_LEVEL must be fatal or error or warn or info or debug or trace or silent (is "loud")'],
+  ["CORS_ORIGINS", "app.example.com", `${WEB_ORIGINS} (is "app.example.com")`],
+  ["CORS_ORIGINS", "https://app.example.com/", `${WEB_ORIGINS} (is "https://app.example.com/")`],
+  ["CORS_ORIGINS", "https://*.example.com", `${WEB_ORIGINS} (is "https://*.example.com")`],
+  ["CORS_ORIGINS", "https://App.example.com", `${WEB_ORIGINS} (is "https://App.example.com")`],
+  ["CORS_ORIGINS", "null", `${WEB_ORIGINS} (is "null")`],
+  ["TRUST_PROXY", "true", `${NETWORKS} (is "true")`],
+  ["TRUST_PROXY", "1", `${NETWORKS} (is "1")`],
+  ["TRUST_PROXY", "proxy.example.com", `${NETWORKS} (is "proxy.example.com")`],
+  ["TRUST_PROXY", "10.0.0.0/33", `${NETWORKS} (is "10.0.0.0/33")`],
+  ["TRUST_PROXY", "10.0.0.0/8/8", `${NETWORKS} (is "10.0.0.0/8/8")`],
+])("%s=%s is refused in one clear line", (name, value, message) => expect(refusal({ [name]: value })).toBe(message));
+
+describe("with MIGRATE=off", () => {
+  const foreign = { DATABASE_URL, MIGRATE: "off" };
+
+  test("JWT_SECRET may be a set of public keys", () => {
+    const set = jwks();
+    expect(readConfig({ ...foreign, JWT_SECRET: set }).jwtSecret).toBe(set);
+  });
+
+  test.each([
+    ["weak RSA keys", jwks(1024), "JWT_SECRET must have at least 2048 bits in each RSA key"],
+    [
+      "a short secret",
+      '{"kty":"oct","k":"c2hvcnQgYXMgaXQgaXM"}',
+      "JWT_SECRET must have at least 32 bytes in each secret",
+    ],
+    ["a broken key", '{"kty":"EC","crv":"P-256","x":"x","y":"y"}', "JWT_SECRET holds a key that is broken"],
+    [
+      "no key of a kind that is known",
+      '{"kty":"OKP","crv":"Ed25519","x":"x"}',
+      "JWT_SECRET holds no key that verifies tokens",
+    ],
+    [
+      "a key to encrypt with",
+      '{"keys":[{"kty":"oct","use":"enc"}]}      ',
+      "JWT_SECRET holds no key that verifies tokens",
+    ],
+  ])("%s is refused", (_what, secret, message) => expect(refusal({ ...foreign, JWT_SECRET: secret })).toBe(message));
+
+  test("no key at all will do where nobody needs one", () => {
+    expect(readConfig({ ...foreign, API_KEY_REQUIRED: "off" }).jwtSecret).toBe("");
+    expect(refusal(foreign)).toBe("JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL");
+  });
+
+  test("callers without a token may be refused, and the role stand anywhere in a token", () => {
+    const settings = { ...foreign, JWT_SECRET: SECRET, DB_ANON_ROLE: "none", JWT_ROLE_CLAIM: ".app.roles[0]" };
+    expect(readConfig(settings)).toMatchObject({ anonymousRole: "", jwtRoleClaim: ["app", "roles", 0] });
+  });
+});
+
+test("a key that is not RSA, or too short, is refused", () => {
+  for (const key of [pem("ec"), pem("rsa", 1024)]) {
+    expect(refusal({ JWT_PRIVATE_KEY: key })).toBe(
+      "JWT_PRIVATE_KEY must be the PEM of an RSA private key of at least 2048 bits",
+    );
+  }
+});
+
+test.each([
+  ["DATABASE_URL without a secret", { DATABASE_URL }, "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL"],
+  ["MIGRATE=off without a database", { MIGRATE: "off" }, "MIGRATE=off needs a DATABASE_URL"],
+  ["a direct address of nothing", { DATABASE_DIRECT_URL: DATABASE_URL }, "DATABASE_DIRECT_URL needs a DATABASE_URL"],
+  ["no anonymous role in the service's own database", { DB_ANON_ROLE: "none" }, "DB_ANON_ROLE=none needs MIGRATE=off"],
+  ["another claim for the role in our own tokens", { JWT_ROLE_CLAIM: "app.role" }, "JWT_ROLE_CLAIM needs MIGRATE=off"],
+  [
+    "a key that others know as the secret of our own tokens",
+    { JWT_SECRET: jwks() },
+    "JWT_SECRET is a JSON Web Key, which needs MIGRATE=off",
+  ],
+  ["demo data in somebody's tables", { ...OWN, MIGRATE: "off", SEED: "demo" }, "SEED=demo needs MIGRATE=on"],
+  [
+    "users open to everyone in somebody's tables",
+    { ...OWN, MIGRATE: "off", USERS_WRITE: "open" },
+    "USERS_WRITE=open needs MIGRATE=on",
+  ],
+])("%s is refused", (_what, environment, message) =>
+  expect(refusal(environment as Record<string, string>)).toBe(message),
+);
+
+test.each([
+  "DB_POOL_SIZE",
+  "GRAPHQL_DEPTH",
+  "JWT_SECRETS",
+  "REST_LIMIT",
+  "LOGIN_TRIES",
+  "USERS_WRITES",
+  "WS_MAX_CONNECTION",
+  "TASK_CONCURENCY",
+  "API_V1_STATE",
+])("%s, a slip of the pen, is refused", (name) => {
+  expect(refusal({ [name]: "1" })).toBe(`${name} is no setting of this service; npm start -- --help lists them`);
+});
+
+test("names of other programs are left alone", () => {
+  expect(() =>
+    readConfig({
+      PATH: "/bin",
+      HOME: "/root",
+      NODE_ENV: "production",
+      npm_config_x: "1",
+      DATABASE_PORT: "1",
+      GRAPHILE_ENV: "production",
+    }),
+  ).not.toThrow();
+});
+
+test("no refusal shows a password, a secret or a key", () => {
+  const refused = [
+    refusal({ DATABASE_URL }),
+    refusal({ ...OWN, DATABASE_URL: `postgres://owner:${PASSWORD}@db:port/d` }),
+    refusal({ ...OWN, DATABASE_URL: `mysql://owner:${PASSWORD}@db/d` }),
+    refusal({ ...OWN, DATABASE_URL: `postgres://db/d?user=owner&password=${PASSWORD}` }),
+    refusal({ ...OWN, DATABASE_DIRECT_URL: `owner:${PASSWORD}@db` }),
+    refusal({ BASE_URL: `owner:${PASSWORD}@db` }),
+    refusal({ JWT_SECRET: PASSWORD }),
+    refusal({ JWT_PRIVATE_KEY: PASSWORD }),
+    refusal({ ...OWN, PORT: "many" }),
+    refusal({ ...OWN, WS_CANARY: PASSWORD }),
+  ];
+  expect(
+    refused.filter((message) => message.includes(PASSWORD) || message.includes(SECRET) || message.includes("\n")),
+  ).toEqual([]);
+});
+
+test("--help names every setting with its default", () => {
+  const lines = helpText().split("\n");
+  for (const { name, fallback, about } of describeSettings()) {
+    const line = lines.find((text) => text.trimStart().startsWith(`${name} `));
+    expect(line).toContain(about);
+    if (fallback !== "") expect(line).toContain(`Default: ${fallback}.`);
+  }
+});

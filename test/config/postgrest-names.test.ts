@@ -1,0 +1,163 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { ConfigError, readConfig } from "../../config/config.ts";
+import { libpqUrl } from "../../config/libpq-url.ts";
+
+const SECRET = "reallyreallyreallyreallyverysafe";
+const PGRST_DB_URI = "postgres://authenticator:mysecretpassword@localhost:5432/shop";
+
+/** The message that the settings are refused with. */
+function refusal(environment: Record<string, string>): string {
+  try {
+    readConfig(environment);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("the settings were accepted");
+}
+
+/** A file with this text, gone after the test. */
+function file(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "content-service-config-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "value"), text);
+  return join(folder, "value");
+}
+
+test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, without keys, nobody without a token", () => {
+  expect(readConfig({ PGRST_DB_URI })).toMatchObject({
+    databaseUrl: PGRST_DB_URI,
+    embedded: false,
+    migrate: false,
+    host: "0.0.0.0",
+    port: 3000,
+    jwtSecret: "",
+    apiKeyRequired: false,
+    schemas: ["public"],
+    extraSearchPath: ["public"],
+    anonymousRole: "",
+    aggregates: false,
+    maxTableRows: 0,
+    rateLimit: 0,
+    safeUpdate: false,
+  });
+});
+
+test("what is said in our words holds besides", () => {
+  const settings = { PGRST_DB_URI, JWT_SECRET: SECRET, API_KEY_REQUIRED: "on", SAFE_UPDATE: "on", HOST: "127.0.0.1" };
+  const expected = { apiKeyRequired: true, safeUpdate: true, host: "127.0.0.1", jwtSecret: SECRET };
+  expect(readConfig(settings)).toMatchObject(expected);
+});
+
+test.each([
+  ["PGRST_DB_SCHEMAS", "api, shop", { schemas: ["api", "shop"] }],
+  ["PGRST_DB_SCHEMA", "api", { schemas: ["api"] }],
+  ["PGRST_DB_ANON_ROLE", "web_anon", { anonymousRole: "web_anon" }],
+  ["PGRST_DB_EXTRA_SEARCH_PATH", "public, util", { extraSearchPath: ["public", "util"] }],
+  ["PGRST_DB_MAX_ROWS", "500", { maxTableRows: 500 }],
+  ["PGRST_DB_TX_END", "rollback", { transactionEnd: "rollback" }],
+  ["PGRST_DB_AGGREGATES_ENABLED", "true", { aggregates: true }],
+  ["PGRST_DB_POOL", "30", { poolSize: 30 }],
+  ["PGRST_DB_POOL_ACQUISITION_TIMEOUT", "5", { poolTimeout: 5000 }],
+  ["PGRST_DB_PREPARED_STATEMENTS", "false", { maxPrepared: 0 }],
+  ["PGRST_DB_PREPARED_STATEMENTS", "true", { maxPrepared: 250 }],
+  ["PGRST_DB_PRE_REQUEST", "api.check", { preRequest: { schema: "api", name: "check" } }],
+  ["PGRST_DB_PLAN_ENABLED", "True", { showsPlans: true }],
+  ["PGRST_JWT_SECRET", SECRET, { jwtSecret: SECRET }],
+  ["PGRST_JWT_AUD", "shop", { jwtAudience: "shop" }],
+  ["PGRST_JWT_ROLE_CLAIM_KEY", '."https://shop.example/role"', { jwtRoleClaim: ["https://shop.example/role"] }],
+  ["PGRST_SERVER_HOST", "127.0.0.1", { host: "127.0.0.1" }],
+  ["PGRST_SERVER_HOST", "*", { host: "::" }],
+  ["PGRST_SERVER_HOST", "!4", { host: "0.0.0.0" }],
+  ["PGRST_SERVER_PORT", "8080", { port: 8080 }],
+  ["PGRST_SERVER_CORS_ALLOWED_ORIGINS", "https://a.example", { corsOrigins: ["https://a.example"] }],
+  ["PGRST_SERVER_TIMING_ENABLED", "0", { serverTiming: false }],
+  ["PGRST_LOG_LEVEL", "crit", { logLevel: "fatal" }],
+  ["PGRST_OPENAPI_MODE", "disabled", { openApi: "off" }],
+  ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],
+  ["PGRST_ADMIN_SERVER_PORT", "3001", { ignored: ["PGRST_ADMIN_SERVER_PORT"] }],
+])("%s=%s", (name, value, expected) => expect(readConfig({ PGRST_DB_URI, [name]: value })).toMatchObject(expected));
+
+test.each([
+  ["PGRST_DB_POOL", "many", 'PGRST_DB_POOL must be a whole number (is "many")'],
+  ["PGRST_DB_POOL_ACQUISITION_TIMEOUT", "1.5", 'PGRST_DB_POOL_ACQUISITION_TIMEOUT must be a whole number (is "1.5")'],
+  ["PGRST_DB_PLAN_ENABLED", "maybe", 'PGRST_DB_PLAN_ENABLED must be true or false (is "maybe")'],
+  ["PGRST_LOG_LEVEL", "loud", 'PGRST_LOG_LEVEL must be crit or error or warn or info or debug (is "loud")'],
+  ["PGRST_JWT_SECRET", "too short", "PGRST_JWT_SECRET must have at least 32 bytes"],
+  ["PGRST_JWT_SECRET", "@/nowhere/secret", "PGRST_JWT_SECRET names a file that can't be read"],
+  ["PGRST_DB_SCHEMAZ", "api", "PGRST_DB_SCHEMAZ is no setting of PostgREST that this service knows"],
+  ["PGRST_APP_SETTINGS_", "7", "PGRST_APP_SETTINGS_ is no setting of PostgREST that this service knows"],
+  ["PGRST_APP_SETTINGS_a-b", "7", "PGRST_APP_SETTINGS_a-b is no setting of PostgREST that this service knows"],
+  [
+    "PGRST_SERVER_UNIX_SOCKET",
+    "/tmp/pgrst.sock",
+    "PGRST_SERVER_UNIX_SOCKET is not possible: this service listens on an address and a port",
+  ],
+])("%s=%s is refused in one clear line", (name, value, message) =>
+  expect(refusal({ PGRST_DB_URI, [name]: value })).toBe(message),
+);
+
+test("an address that is none is refused without the password in it", () => {
+  expect(refusal({ PGRST_DB_URI: "mysql://owner:hunter2@db/shop" })).toBe(
+    "PGRST_DB_URI must look like postgres://user:password@host:5432/database",
+  );
+});
+
+describe("two names of one setting", () => {
+  test("may say the same, each in its way", () => {
+    const settings = { PGRST_DB_SCHEMAS: "api,shop", DB_SCHEMAS: "api, shop", PGRST_DB_POOL_ACQUISITION_TIMEOUT: "5" };
+    expect(readConfig({ ...settings, DB_POOL_TIMEOUT: "5000" })).toMatchObject({ schemas: ["api", "shop"] });
+  });
+
+  test.each([
+    [{ PGRST_SERVER_PORT: "8080", PORT: "8081" }, "PORT and PGRST_SERVER_PORT"],
+    [{ PGRST_DB_SCHEMAS: "api", PGRST_DB_SCHEMA: "shop" }, "PGRST_DB_SCHEMAS and PGRST_DB_SCHEMA"],
+    [{ PGRST_JWT_SECRET: SECRET, JWT_SECRET: `${SECRET}!` }, "JWT_SECRET and PGRST_JWT_SECRET"],
+  ])("may not disagree: %o", (settings, names) =>
+    expect(refusal(settings as Record<string, string>)).toBe(`${names} say different things: set one of them`),
+  );
+});
+
+describe("PGRST_JWT_SECRET", () => {
+  const secretOf = (settings: Record<string, string>) => readConfig({ PGRST_DB_URI, ...settings }).jwtSecret;
+
+  test("may stand in a file, and so may the address", () => {
+    const settings = { PGRST_JWT_SECRET: `@${file(`${SECRET}\n`)}`, PGRST_DB_URI: `@${file(`${PGRST_DB_URI}\n`)}` };
+    expect(readConfig(settings)).toMatchObject({ jwtSecret: SECRET, databaseUrl: PGRST_DB_URI });
+  });
+
+  test("may be base64 of bytes that are no text, or of a key", () => {
+    const bytes = Buffer.from(Array.from({ length: 32 }, (_, i) => 255 - i));
+    const base64 = { PGRST_JWT_SECRET_IS_BASE64: "true" };
+    const jwk = { kty: "oct", k: bytes.toString("base64url") };
+    for (const text of [bytes.toString("base64"), bytes.toString("base64url"), `@${file(bytes.toString("base64"))}`]) {
+      expect(JSON.parse(secretOf({ ...base64, PGRST_JWT_SECRET: text }))).toEqual(jwk);
+    }
+    const coded = Buffer.from(JSON.stringify(jwk)).toString("base64");
+    expect(JSON.parse(secretOf({ ...base64, PGRST_JWT_SECRET: coded }))).toEqual(jwk);
+    expect(refusal({ PGRST_DB_URI, ...base64, PGRST_JWT_SECRET: "not base64!" })).toBe(
+      "PGRST_JWT_SECRET must be base64",
+    );
+  });
+});
+
+test.each([
+  ["postgres://web:secret@db:5432/shop", "postgres://web:secret@db:5432/shop"],
+  ["postgresql://web@[::1]/shop", "postgres://web@[::1]/shop"],
+  ["postgresql:///shop?host=/run/postgresql&user=web", "postgres://web@%2Frun%2Fpostgresql/shop"],
+  ["postgres://web:p%40ss%2Fword@db/shop", "postgres://web:p%40ss%2Fword@db/shop"],
+  ["postgres://web:what?@db/shop", "postgres://web:what%3F@db/shop"],
+  ["postgres://db/shop?sslmode=require", "postgres://db/shop?sslmode=require&uselibpqcompat=true"],
+  ["host=db port=5433 dbname=shop user=web", "postgres://web@db:5433/shop"],
+  ["host = /tmp user=web password='it\\'s a \\\\ secret'", "postgres://web:it's%20a%20%5C%20secret@%2Ftmp/"],
+  // What can't be said stays, to be refused as it was written.
+  ["postgres://one:5432,two:5432/shop", "postgres://one:5432,two:5432/shop"],
+  ["host=one,two dbname=shop", "host=one,two dbname=shop"],
+  ["postgres://%zz@db/shop", "postgres://%zz@db/shop"],
+  ["postgresql://", "postgresql://"],
+  ["dbname=shop", "dbname=shop"],
+  ["host=db '", "host=db '"],
+])("libpq's %s", (text, url) => expect(libpqUrl(text)).toBe(url));

@@ -1,0 +1,100 @@
+import jwt from "jsonwebtoken";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readConfig } from "../../config/config.ts";
+import { createLog } from "../../http/log.ts";
+import { type Service, startService } from "../../server.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const SECRET = "reallyreallyreallyreallyverysafe";
+
+let database: TestDatabase;
+let service: Service;
+/** Names of roles, which belong to the whole cluster: the login, one that it may become, one that it may not. */
+let roles: { readonly login: string; readonly editor: string; readonly owner: string };
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { name, owner } = database;
+  roles = { login: `${name}_login`, editor: `${name}_editor`, owner: `${name}_owner` };
+  await owner.query(`
+    create role ${roles.login} login noinherit password 'secret';
+    create role ${roles.editor};
+    create role ${roles.owner};
+    grant ${roles.editor} to ${roles.login};
+    create schema api;
+    create table api.todos (id int primary key, task text);
+    insert into api.todos values (1, 'finish the tutorial');
+    grant usage on schema api to ${roles.editor};
+    grant select on api.todos to ${roles.editor};`);
+  const url = new URL(database.url);
+  url.username = roles.login;
+  url.password = "secret";
+  const config = readConfig({
+    PGRST_DB_URI: url.href,
+    PGRST_DB_SCHEMAS: "api",
+    PGRST_JWT_SECRET: SECRET,
+    PGRST_JWT_ROLE_CLAIM_KEY: ".app.role",
+    PGRST_SERVER_HOST: "127.0.0.1",
+    PGRST_SERVER_PORT: "0",
+    LOG_LEVEL: "silent",
+  });
+  service = await startService(config, createLog(config.logLevel));
+});
+
+afterAll(async () => {
+  await service.stop();
+  for (const role of Object.values(roles)) await database.owner.query(`drop owned by ${role}; drop role ${role}`);
+  await database.drop();
+});
+
+/** The tasks that a caller with such a token sees, or status and code of the refusal; null is a caller without one. */
+async function todosOf(claims: object | null): Promise<string[] | string> {
+  const token = claims && jwt.sign(claims, SECRET, { noTimestamp: true });
+  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
+  const response = await fetch(`${service.url}/rest/v1/todos?select=task`, { headers });
+  const body = (await response.json()) as any;
+  return response.ok ? body.map(({ task }: { task: string }) => task) : `${response.status} ${body.code}`;
+}
+
+/** The same over GraphQL. */
+async function graphqlTodosOf(claims: object | null): Promise<string[] | string> {
+  const token = claims && jwt.sign(claims, SECRET, { noTimestamp: true });
+  const response = await fetch(`${service.url}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
+    body: JSON.stringify({ query: "{ todos { edges { node { task } } } }" }),
+  });
+  const { data, errors } = (await response.json()) as any;
+  return data?.todos?.edges.map(({ node }: any) => node.task) ?? errors[0].extensions.code;
+}
+
+test("the database of PostgREST's settings is served to the role that a token names, whatever else is in it", async () => {
+  const claims = { app: { role: roles.editor }, sub: "auth0|7", iss: "https://id.example" };
+  expect(await todosOf(claims)).toEqual(["finish the tutorial"]);
+  expect(await graphqlTodosOf(claims)).toEqual(["finish the tutorial"]);
+});
+
+test.each([
+  [
+    "nobody comes without a token, unless PGRST_DB_ANON_ROLE says who that is",
+    () => null,
+    /^401 PGRST302$/,
+    "AUTH_REQUIRED",
+  ],
+  ["nor with one that names no role", () => ({ sub: "7" }), /^401 PGRST302$/, "AUTH_REQUIRED"],
+  [
+    "a role that the login may not become is refused",
+    () => ({ app: { role: roles.owner } }),
+    /^403 42501$/,
+    "PERMISSION_DENIED",
+  ],
+  [
+    "and so is one that does not exist",
+    () => ({ app: { role: "nobody_of_that_name" } }),
+    /^40[01] 22023$/,
+    "VALIDATION_ERROR",
+  ],
+])("%s", async (_what, claims, status, code) => {
+  expect(await todosOf(claims())).toMatch(status);
+  expect(await graphqlTodosOf(claims())).toBe(code);
+});

@@ -1,0 +1,168 @@
+import pg from "pg";
+import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { LiveCatalog } from "../../../db/catalog/live.ts";
+import { NotificationFeed } from "../../../db/changes/notifications.ts";
+import { createReader } from "../../support/catalog.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+
+const SCOPE = { schemas: ["public"], extraSearchPath: [] };
+const SOON = { timeout: 5000, interval: 20 };
+
+let database: TestDatabase;
+let reader: Awaited<ReturnType<typeof createReader>>;
+let live: LiveCatalog;
+let failures: Error[];
+let readings: number;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  reader = await createReader(database, SCOPE);
+  return async () => {
+    await reader.end();
+    await database.drop();
+  };
+});
+
+beforeEach(async () => {
+  await dba("drop table if exists public.later, public.latest; alter event trigger announce_schema_change enable");
+  failures = [];
+  readings = 0;
+  const log = { onRead: () => readings++, onFailed: (error: Error) => failures.push(error) };
+  live = new LiveCatalog({ ...SCOPE, pool: reader.pool, log });
+  await live.start();
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await live.close();
+});
+
+/** What a DBA types into psql. */
+const dba = (sql: string) => database.owner.query(sql);
+const untold = () => dba("alter event trigger announce_schema_change disable");
+const tableNames = () => [...live.current.schemas.get("public")!.tables.keys()];
+/** As if so much time had passed since the last reading. */
+const later = (milliseconds: number) => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + milliseconds });
+
+/** Lets the catalog hear of changes, as the service does. */
+async function listen(): Promise<void> {
+  const feed = new NotificationFeed({ connectionString: database.url, onError: () => {} });
+  feed.onSchemaChange(() => live.soon());
+  await feed.start();
+  onTestFinished(() => feed.close());
+}
+
+test("a table is there as soon as its DDL has committed", async () => {
+  await listen();
+  const changed: Catalog[] = [];
+  live.onChange((catalog) => changed.push(catalog));
+  const before = live.current;
+  expect(before.version).toBe(1);
+
+  await dba("create table public.later (id int primary key); grant select on public.later to anon");
+  await expect.poll(tableNames, SOON).toContain("later");
+  expect(live.current.version).toBeGreaterThan(1);
+  expect(before.schemas.get("public")!.tables.has("later")).toBe(false);
+  expect(changed.at(-1)).toBe(live.current);
+
+  await dba("comment on table public.later is 'Better than never.'");
+  const comment = () => live.current.schemas.get("public")!.tables.get("later")?.comment;
+  await expect.poll(comment, SOON).toBe("Better than never.");
+  await dba("drop table public.later");
+  await expect.poll(tableNames, SOON).not.toContain("later");
+});
+
+test("where no event trigger tells of it, notify pgrst does", async () => {
+  await untold();
+  await listen();
+  await dba("create table public.later (id int)");
+  await dba("notify pgrst, 'reload schema'");
+  await expect.poll(tableNames, SOON).toContain("later");
+});
+
+// Again: roles belong to the whole server, and another file may just have made one.
+test("a database that is as it was keeps its catalog", { retry: 5 }, async () => {
+  const before = live.current;
+  live.soon();
+  expect(await live.caughtUp()).toBe(false);
+  await dba("insert into articles (author_id, title, content) values (1, 'A new row', 'is no new catalog')");
+  later(3000);
+  expect(await live.caughtUp()).toBe(false);
+  expect(live.current).toBe(before);
+  expect(readings).toBe(1);
+});
+
+test("who finds something missing reads again, all together once", async () => {
+  await untold();
+  await dba("create table public.later (id int)");
+  later(3000);
+  expect(await Promise.all([live.caughtUp(), live.caughtUp(), live.caughtUp()])).toEqual([true, true, true]);
+  expect(tableNames()).toContain("later");
+  expect(readings).toBe(2);
+});
+
+test("who finds something missing waits for what has been told already", async () => {
+  await untold();
+  await dba("create table public.later (id int)");
+  live.soon();
+  expect(await live.caughtUp()).toBe(true);
+  expect(tableNames()).toContain("later");
+});
+
+test("a change that is told during a reading is read too", async () => {
+  await untold();
+  await dba("create table public.later (id int)");
+  later(3000);
+  const first = live.caughtUp();
+  await dba("create table public.latest (id int)");
+  live.soon();
+  await first;
+  await live.caughtUp();
+  expect(tableNames()).toContain("latest");
+});
+
+test("what is missing is not looked for again and again", async () => {
+  await untold();
+  await dba("create table public.later (id int)");
+  expect(await live.caughtUp()).toBe(false);
+  expect(tableNames()).not.toContain("later");
+});
+
+test("a reading that fails keeps the catalog, and is tried again", async () => {
+  const before = live.current;
+  const login = database.owner.escapeIdentifier(`${database.name}_catalog`);
+  await untold();
+  await dba(`create table public.later (id int); alter role ${login} nologin`);
+  await dba(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${database.name}_catalog'`);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  live.soon();
+  await vi.advanceTimersByTimeAsync(100);
+  await expect.poll(() => failures.length, SOON).toBe(1);
+  expect(live.current).toBe(before);
+  expect(await live.caughtUp()).toBe(false);
+
+  await dba(`alter role ${login} login`);
+  await vi.advanceTimersByTimeAsync(1100);
+  await expect.poll(tableNames, SOON).toContain("later");
+});
+
+test("without a first catalog there is no start", async () => {
+  const url = new URL(database.url);
+  url.pathname = "/missing";
+  const pool = new pg.Pool({ connectionString: url.href });
+  onTestFinished(() => pool.end());
+  const nowhere = new LiveCatalog({ ...SCOPE, pool, log: { onRead: () => {}, onFailed: () => {} } });
+  await expect(nowhere.start()).rejects.toMatchObject({ code: "3D000" });
+  expect(() => nowhere.current).toThrow("the catalog has not been read yet");
+});
+
+test("once closed it reads no more, and nobody waits for it", async () => {
+  live.soon();
+  const waiting = live.caughtUp();
+  await live.close();
+  expect(await waiting).toBe(false);
+  live.soon();
+  later(3000);
+  expect(await live.caughtUp()).toBe(false);
+});

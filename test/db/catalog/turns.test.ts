@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { mapInTurns } from "../../../db/catalog/turns.ts";
+
+/** As long as a few thousand columns take. */
+function work(milliseconds: number): void {
+  const end = performance.now() + milliseconds;
+  while (performance.now() < end);
+}
+
+test("what is mapped keeps its order, and others get their turn meanwhile", async () => {
+  let turns = 0;
+  let isDone = false;
+  const takeTurn = () => {
+    turns++;
+    if (!isDone) setImmediate(takeTurn);
+  };
+  setImmediate(takeTurn);
+  const results = await mapInTurns([1, 2, 3, 4, 5, 6, 7, 8], (item) => {
+    work(6);
+    return 2 * item;
+  });
+  isDone = true;
+  expect(results).toEqual([2, 4, 6, 8, 10, 12, 14, 16]);
+  expect(turns).toBeGreaterThanOrEqual(8);
+});

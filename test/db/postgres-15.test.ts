@@ -1,0 +1,265 @@
+import { existsSync, readFileSync } from "node:fs";
+import jwt from "jsonwebtoken";
+import pg from "pg";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type ScratchCluster, startScratchCluster } from "../../db/cluster/scratch.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { connect, POLL } from "../support/graphql-client.ts";
+import { JWT_SECRET, startTestService } from "../support/service.ts";
+
+const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
+const installed = existsSync(DEBIAN_15);
+const MISSING = `${DEBIAN_15} is missing: apt-get install postgresql-15`;
+if (!installed) console.warn(`skipped: PostgreSQL 15, because ${MISSING}`);
+
+let cluster: ScratchCluster;
+beforeAll(async () => {
+  // A foreign database is served by any version.
+  cluster = await startScratchCluster(installed ? DEBIAN_15 : undefined);
+});
+afterAll(() => cluster?.remove());
+
+/** A new database on the cluster of this file, on which nothing has been migrated. */
+async function createDatabase(name: string): Promise<TestDatabase> {
+  const root = new pg.Client({ connectionString: cluster.url("postgres") });
+  await root.connect();
+  await root.query(`create database ${root.escapeIdentifier(name)}`);
+  const owner = new pg.Client({ connectionString: cluster.url(name) });
+  await owner.connect();
+  return {
+    name,
+    url: cluster.url(name),
+    owner,
+    async drop() {
+      await owner.end();
+      await root.query(`drop database ${root.escapeIdentifier(name)} with (force)`);
+      await root.end();
+    },
+  };
+}
+
+// The first test, for roles belong to the whole cluster: there is no anon yet.
+test("MIGRATE=off serves a foreign database with odd names and no role anon, as far as it is granted", {
+  timeout: 60_000,
+}, async () => {
+  const database = await createDatabase("the shop's data");
+  await database.owner.query(`
+    create role shop_web nologin;
+    create role shop_staff nologin;
+    create role shop_login login noinherit password 'p@ss/word';
+    grant shop_web, shop_staff to shop_login;
+    create schema "Back Office";
+    grant usage on schema "Back Office" to shop_web, shop_staff;
+
+    create table public."order items" (id int primary key, "unit price" numeric, "it's ""quoted""" text, "from" text);
+    create table public."Größe" ("ключ" int primary key, "Länge" text, "値" text);
+    create table public."select" (id uuid primary key, "group" text);
+    create table public."without a key" (a int, b text);
+    create table "Back Office"."Staff Members" (id int primary key, name text not null);
+    create table public.untold (id int primary key);
+    create view public."cheap items" as select id, "unit price" from public."order items" where "unit price" < 5;
+
+    insert into public."order items" values (1, 9.50, 'one', 'here'), (2, 3.20, 'two', 'there');
+    insert into public."Größe" values (7, 'lang', '長い');
+    insert into public."select" values ('00000000-0000-4000-8000-000000000001', 'by');
+    insert into "Back Office"."Staff Members" values (1, 'Grace');
+    grant select on public."order items", public."Größe", public."select", public."without a key", public."cheap items" to shop_web;
+    grant select, insert on "Back Office"."Staff Members" to shop_staff;`);
+  const url = new URL(database.url);
+  url.username = "shop_login";
+  url.password = encodeURIComponent("p@ss/word");
+  const settings = { DATABASE_URL: url.href, MIGRATE: "off", DB_SCHEMAS: "public,Back Office" };
+
+  const refused = { ...database, drop: async () => {} };
+  await expect(startTestService(settings, refused)).rejects.toThrow('the role "anon" of DB_ANON_ROLE does not exist');
+  await expect(startTestService({ ...settings, DB_ANON_ROLE: "postgres" }, refused)).rejects.toThrow(
+    'the login "shop_login" may not become "postgres": grant it, or set DB_ANON_ROLE',
+  );
+  await expect(
+    startTestService({ ...settings, DB_ANON_ROLE: "shop_web", DB_SCHEMAS: "public,office" }, refused),
+  ).rejects.toThrow("DB_SCHEMAS names what is no schema: office");
+
+  const service = await startTestService({ ...settings, DB_ANON_ROLE: "shop_web" }, database);
+  onTestFinished(() => service.stop());
+  const { data } = await service.gql("{ __schema { queryType { fields { name } } mutationType { fields { name } } } }");
+  const names = data.__schema.queryType.fields.map(({ name }: any) => name);
+  expect(names).toEqual(
+    expect.arrayContaining([
+      "orderItem",
+      "orderItems",
+      "select",
+      "selects",
+      "withoutAKeys",
+      "cheapItems",
+      "grosse",
+      "grosses",
+      "backOfficeStaffMember",
+      "backOfficeStaffMembers",
+    ]),
+  );
+  expect(names.filter((name: string) => /untold/i.test(name))).toEqual([]);
+  expect(data.__schema.mutationType.fields.map(({ name }: any) => name)).toEqual(["createBackOfficeStaffMember"]);
+
+  const items = await service.gql(
+    '{ orderItems(first: 1) { totalCount edges { node { id unitPrice itsQuoted from } } pageInfo { hasNextPage } } cheapItems { edges { node { unitPrice } } } select(id: "00000000-0000-4000-8000-000000000001") { group } grosse(klyuch: 7) { lange zhi } }',
+  );
+  expect(items.data).toEqual({
+    orderItems: {
+      totalCount: 2,
+      edges: [{ node: { id: "1", unitPrice: "9.50", itsQuoted: "one", from: "here" } }],
+      pageInfo: { hasNextPage: true },
+    },
+    cheapItems: { edges: [{ node: { unitPrice: "3.20" } }] },
+    select: { group: "by" },
+    grosse: { lange: "lang", zhi: "長い" },
+  });
+
+  // The staff's table is theirs, and writing what is granted to them.
+  const staff = "{ backOfficeStaffMembers { edges { node { name } } } }";
+  expect((await service.gql(staff)).errors).toMatchObject([{ extensions: { code: "AUTH_REQUIRED" } }]);
+  const exp = Math.floor(Date.now() / 1000) + 60;
+  const token = jwt.sign({ sub: "1", role: "shop_staff", type: "access", iss: "content-service", exp }, JWT_SECRET);
+  const headers = { authorization: `Bearer ${token}` };
+  const hire = 'mutation { createBackOfficeStaffMember(input: { id: 2, name: "Ada" }) { name } }';
+  expect((await service.gql(hire, { headers })).data).toEqual({ createBackOfficeStaffMember: { name: "Ada" } });
+  expect((await service.gql(staff, { headers })).data.backOfficeStaffMembers.edges).toEqual([
+    { node: { name: "Grace" } },
+    { node: { name: "Ada" } },
+  ]);
+  // A token may name no role that the login isn't a member of.
+  const forged = jwt.sign({ sub: "1", role: "postgres", type: "access", iss: "content-service", exp }, JWT_SECRET);
+  expect((await service.gql(staff, { headers: { authorization: `Bearer ${forged}` } })).errors).toHaveLength(1);
+
+  expect((await fetch(`${service.url}/auth/login`, { method: "POST" })).status).toBe(404);
+  expect(await (await fetch(`${service.url}/health`)).json()).toMatchObject({ status: "ok" });
+
+  await database.owner.query(
+    `create table "late comers" (id int primary key); grant select on "late comers" to shop_web; notify pgrst, 'reload schema'`,
+  );
+  await expect
+    .poll(async () => (await service.gql("{ lateComers { totalCount } }")).data, POLL)
+    .toEqual({ lateComers: { totalCount: 0 } });
+});
+
+test("an owner who is no superuser will do, prepared as docs/configuration.md says; a second start changes nothing", {
+  timeout: 60_000,
+}, async () => {
+  const [, preparation] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
+  const root = new pg.Client({ connectionString: cluster.url("postgres") });
+  await root.connect();
+  for (const statement of preparation!.trim().split("\n")) await root.query(statement);
+  const url = new URL(cluster.url("content"));
+  url.username = "content_owner";
+  url.password = encodeURIComponent("change me");
+  const owner = new pg.Client({ connectionString: url.href });
+  await owner.connect();
+  const drop = async () => {
+    await owner.end();
+    await root.query("drop database content with (force)");
+    const { rows } = await root.query(
+      "select rolname from pg_roles where rolname !~ '^(pg_|postgres|shop_)' and rolname <> 'content_owner'",
+    );
+    for (const { rolname } of [...rows, { rolname: "content_owner" }]) await root.query(`drop role ${rolname}`);
+    await root.end();
+  };
+  onTestFinished(drop);
+  const database = { name: "content", url: url.href, owner, drop: async () => {} };
+  const first = await startTestService({ SEED: "demo" }, database);
+  const create = 'mutation { createArticle(input: { title: "By a lesser owner", content: "Some text." }) { success } }';
+  expect((await first.gql(create, { as: "ada" })).data).toEqual({ createArticle: { success: true } });
+  await owner.query(
+    "create table notes (id int primary key); alter table notes enable row level security; grant select on notes to anon; notify pgrst, 'reload schema'",
+  );
+  const apikey = first.service.tokens.issueKey("anon");
+  const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers: { apikey } })).json();
+  await expect.poll(notes, POLL).toEqual([]);
+  await first.stop();
+
+  const tables = ["public.users", "public.articles", "auth_private.accounts", "graphile_migrate.migrations"];
+  const state = async () =>
+    (await owner.query(tables.map((table) => `select t::text from ${table} as t`).join(" union all "))).rows;
+  const before = await state();
+  const settings = { SEED: "demo", GRAPHQL_MAX_TABLES: "0", JWT_SECRET: "another secret of the tests, just as long" };
+  const second = await startTestService(settings, database);
+  onTestFinished(() => second.stop());
+  expect(await state()).toEqual(before);
+  expect((await fetch(`${second.url}/users/1`)).status).toBe(200);
+});
+
+test("the whole service works on Debian's PostgreSQL 15", { timeout: 60_000 }, async (context) => {
+  context.skip(!installed, MISSING);
+  const database = await createDatabase("content");
+  const service = await startTestService({ SEED: "demo" }, database);
+  onTestFinished(() => service.stop());
+  const { rows } = await database.owner.query("show server_version_num");
+  expect(Math.floor(rows[0].server_version_num / 10_000)).toBe(15);
+
+  const login = await fetch(`${service.url}/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username: "ada", password: "Correct-Horse-7!" }),
+  });
+  expect(login.status).toBe(200);
+  const { accessToken } = (await login.json()) as { accessToken: string };
+  const headers = { authorization: `Bearer ${accessToken}` };
+  const ada = (query: string) => service.gql(query, { headers });
+  expect((await ada("{ me { name } }")).data).toEqual({ me: { name: "Ada Lovelace" } });
+
+  const client = connect(service);
+  const created = await client.subscribe("subscription { onArticleCreated { title author { name } } }");
+  const updated = await client.subscribe("subscription { onArticleUpdated { title status } }");
+  const create =
+    'mutation { createArticle(input: { title: "On fifteen", content: "Older, and fine.", tags: ["versions"] }) { success article { id status } } }';
+  expect((await ada(create)).data).toEqual({ createArticle: { success: true, article: { id: "5", status: "DRAFT" } } });
+  expect((await ada("mutation { publishArticle(id: 5) { status updatedAt } }")).data).toEqual({
+    publishArticle: { status: "PUBLISHED", updatedAt: expect.any(String) },
+  });
+  await created.expect({ onArticleCreated: { title: "On fifteen", author: { name: "Ada Lovelace" } } });
+  await updated.expect({ onArticleUpdated: { title: "On fifteen", status: "PUBLISHED" } });
+
+  expect((await service.gql('{ search(keyword: "FIFTEEN") { title summary(length: 5) } }')).data.search).toEqual([
+    { title: "On fifteen", summary: expect.any(String) },
+  ]);
+  const page = async (after: string | null) =>
+    (
+      await service.gql(
+        "query ($after: String) { articles(first: 2, after: $after) { totalCount edges { cursor node { id } } pageInfo { hasNextPage endCursor } } }",
+        { variables: { after } },
+      )
+    ).data.articles;
+  const first = await page(null);
+  expect(first).toMatchObject({
+    totalCount: 5,
+    edges: [{ node: { id: "5" } }, { node: { id: "3" } }],
+    pageInfo: { hasNextPage: true },
+  });
+  const second = await page(first.pageInfo.endCursor);
+  expect(second.edges.map(({ node }: any) => node.id)).toEqual(["2", "1"]);
+  expect((await page(second.pageInfo.endCursor)).pageInfo.hasNextPage).toBe(false);
+
+  await database.owner.query(`
+    create table public.bookmarks (id bigint generated always as identity primary key,
+      user_id bigint not null default auth.uid() references public.users on delete cascade, note text);
+    create index on public.bookmarks (user_id);
+    alter table public.bookmarks enable row level security;
+    create policy "users keep their own bookmarks" on public.bookmarks to authenticated
+      using (user_id = (select auth.uid())) with check (user_id = (select auth.uid()));
+    grant select, insert (note), delete on public.bookmarks to authenticated`);
+  await expect
+    .poll(
+      async () => (await ada('mutation { createBookmark(input: { note: "new" }) { id note user { name } } }')).data,
+      POLL,
+    )
+    .toEqual({
+      createBookmark: { id: "1", note: "new", user: { name: "Ada Lovelace" } },
+    });
+  expect((await ada("{ me { bookmarks { note } } }")).data).toEqual({ me: { bookmarks: [{ note: "new" }] } });
+  expect((await ada("mutation { deleteArticle(id: 5) }")).data).toEqual({ deleteArticle: true });
+  // What nobody may do, nobody does.
+  expect((await service.gql("mutation { publishArticle(id: 1) { id } }")).errors).toMatchObject([
+    { extensions: { code: "AUTH_REQUIRED" } },
+  ]);
+  expect((await service.gql("{ bookmarks { totalCount } }")).errors).toMatchObject([
+    { extensions: { code: "AUTH_REQUIRED" } },
+  ]);
+});

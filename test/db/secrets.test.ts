@@ -1,0 +1,41 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { keepSecret } from "../../db/cluster/secrets.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "content-service-secrets-"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+test("a secret is made once, in a folder that need not exist, for its owner's eyes only", async () => {
+  const file = join(folder, "data", "secret");
+  const secret = await keepSecret(file);
+  expect(secret).toMatch(/^[\w-]{43}$/);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  expect(await keepSecret(file)).toBe(secret);
+  expect(await readdir(join(folder, "data"))).toEqual(["secret"]);
+});
+
+test("of many starts at once all have the same secret", async () => {
+  const file = join(folder, "secret");
+  const secrets = await Promise.all(Array.from({ length: 20 }, () => keepSecret(file)));
+  expect(new Set(secrets)).toEqual(new Set([await readFile(file, "utf8")]));
+  expect(await readdir(folder)).toEqual(["secret"]);
+});
+
+test("a secret of one's own is kept, without the line end of its editor", async () => {
+  await writeFile(join(folder, "secret"), `${"x".repeat(32)}\n`);
+  expect(await keepSecret(join(folder, "secret"))).toBe("x".repeat(32));
+});
+
+test.each(["", "too short", " ".repeat(64)])("a file that holds less than a secret is refused: %j", async (text) => {
+  const file = join(folder, "secret");
+  await writeFile(file, text);
+  await expect(keepSecret(file)).rejects.toThrow(
+    `${file} holds no secret of at least 32 characters; put one in, or remove it`,
+  );
+  expect(await readFile(file, "utf8")).toBe(text);
+});

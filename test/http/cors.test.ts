@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+
+const { send } = useService();
+const named = useService({ CORS_ORIGINS: "https://app.example" });
+
+const ORIGIN = { origin: "https://app.example" };
+
+describe("a page", () => {
+  test("may read every header that an answer tells something by", async () => {
+    for (const ask of [send, named.send]) {
+      const { headers } = await ask("/rest/v1/users", { headers: ORIGIN });
+      expect(headers.get("access-control-expose-headers")!.split(",")).toEqual(
+        expect.arrayContaining([
+          ...["ETag", "Last-Modified", "Link", "Location", "Allow", "Retry-After", "Preference-Applied"],
+          ...["X-Request-Id", "X-Total-Count", "X-RateLimit-Limit", "X-RateLimit-Remaining"],
+          ...["X-API-Version", "X-API-Warn", "X-API-Sunset"],
+        ]),
+      );
+    }
+  });
+
+  test.each(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])("may ask by %s, with any headers", async (method) => {
+    const asked = "authorization,if-match,if-none-match,prefer,x-api-version,x-csrf-token";
+    for (const path of ["/users/1", "/rest/v1/users", "/auth/login"]) {
+      const { status, headers } = await send(path, {
+        method: "OPTIONS",
+        headers: {
+          ...ORIGIN,
+          "access-control-request-method": method,
+          "access-control-request-headers": asked,
+        },
+      });
+      expect([status, headers.get("access-control-allow-headers")]).toEqual([204, asked]);
+      expect(headers.get("access-control-allow-methods")!.split(",")).toContain(method);
+      expect(headers.get("access-control-max-age")).toBe("600");
+    }
+  });
+});

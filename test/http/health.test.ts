@@ -1,0 +1,95 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import pino from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { createApp } from "../../http/app.ts";
+import type { ServiceState } from "../../http/health.ts";
+
+/** The service's HTTP side, before and after it has interfaces. */
+async function serve(state: ServiceState, ping: () => Promise<void> = async () => {}): Promise<string> {
+  const app = createApp({
+    log: pino({ level: "silent" }),
+    health: { state: () => state, ping, details: () => ({ details: {} }) },
+    corsOrigins: ["*"],
+    trustProxy: [],
+    rateLimit: 0,
+    knownAs: () => null,
+    routes: () => null,
+  });
+  const server = createServer(app.listener).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once("listening", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const get = async (url: string) => {
+  const { status, headers, ...response } = await fetch(url).then(async (answer) => ({
+    status: answer.status,
+    headers: answer.headers,
+    body: (await answer.json()) as any,
+  }));
+  return { status, retryAfter: headers.get("retry-after"), cacheControl: headers.get("cache-control"), ...response };
+};
+
+test("/health is 200 and ok when requests can be answered", async () => {
+  expect(await get(`${await serve("ready")}/health`)).toEqual({
+    status: 200,
+    retryAfter: null,
+    cacheControl: "no-store",
+    body: { status: "ok", details: {} },
+  });
+});
+
+test.each(["starting", "draining"] as const)(
+  "while it is %s, /health and every other address are 503 with Retry-After, and /live is 200",
+  async (state) => {
+    const url = await serve(state);
+    expect(await get(`${url}/health`)).toMatchObject({
+      status: 503,
+      retryAfter: "5",
+      body: { status: "unavailable", reason: state },
+    });
+    const message = `the service is ${state}: try again`;
+    for (const path of ["/auth/login", "/nothing"]) {
+      expect(await get(url + path)).toEqual({
+        status: 503,
+        retryAfter: "5",
+        cacheControl: "no-store",
+        body: {
+          error: {
+            code: "INTERNAL_ERROR",
+            message,
+            requestId: expect.stringMatching(/^[\w-]{36}$/),
+            timestamp: expect.any(String),
+            documentation: "/docs/errors",
+          },
+          timestamp: expect.any(String),
+          status: 503,
+        },
+      });
+    }
+    const errors = [{ message, extensions: { code: "INTERNAL_ERROR" } }];
+    expect(await get(`${url}/graphql`)).toMatchObject({ status: 503, retryAfter: "5", body: { errors } });
+    const tables = { code: "PGRST000", message, details: null, hint: null };
+    expect(await get(`${url}/rest/v1/users`)).toMatchObject({ status: 503, retryAfter: "5", body: tables });
+    expect(await get(`${url}/live`)).toMatchObject({ status: 200, body: { status: "ok" } });
+  },
+);
+
+test.each([
+  ["refuses", () => Promise.reject(new Error("connection refused to owner:secret@db"))],
+  ["says nothing for 3 s", () => new Promise<void>(() => {})],
+])(
+  "a database that %s makes /health 503, without the reason's particulars, and /live stays 200",
+  async (_what, ping) => {
+    const url = await serve("ready", ping);
+    const start = Date.now();
+    expect(await get(`${url}/health`)).toMatchObject({
+      status: 503,
+      retryAfter: "5",
+      body: { status: "unavailable", reason: "the database does not answer" },
+    });
+    expect(Date.now() - start).toBeLessThan(6000);
+    expect(await get(`${url}/live`)).toMatchObject({ status: 200 });
+  },
+);

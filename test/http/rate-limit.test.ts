@@ -1,0 +1,249 @@
+import type { IncomingMessage } from "node:http";
+import { describe, expect, test } from "vitest";
+import { addressReader } from "../../http/address.ts";
+import { MemoryBuckets, networkOf } from "../../http/rate-limit.ts";
+import { useService } from "../support/http-client.ts";
+import { upgrade } from "../support/raw-socket.ts";
+
+/** Buckets of 60 requests, one a second, on a clock that the test moves. */
+function bucketsOf60(maxKeys?: number) {
+  let now = 5000;
+  const buckets = new MemoryBuckets({ limit: 60, now: () => now, ...(maxKeys && { maxKeys }) });
+  const wait = (milliseconds: number) => {
+    now += milliseconds;
+  };
+  const take = (times: number, key = "a") => Array.from({ length: times }, () => buckets.take(key, 1)).at(-1)!;
+  return { buckets, wait, take };
+}
+
+describe("a bucket", () => {
+  test("gives as many requests at once as the limit, and says how many are left", () => {
+    const { take } = bucketsOf60();
+    expect(take(1)).toEqual({ isOver: false, remaining: 59, retryAfter: 0 });
+    expect(take(59)).toMatchObject({ isOver: false, remaining: 0 });
+    expect(take(1)).toEqual({ isOver: true, remaining: 0, retryAfter: 1 });
+  });
+
+  test("fills up evenly: after a second there is one more of 60 a minute", () => {
+    const { take, wait } = bucketsOf60();
+    take(60);
+    wait(999);
+    expect(take(1)).toEqual({ isOver: true, remaining: 0, retryAfter: 1 });
+    wait(1);
+    expect(take(1)).toMatchObject({ isOver: false, remaining: 0 });
+    expect(take(1).isOver).toBe(true);
+    wait(30_000);
+    expect(take(1)).toMatchObject({ isOver: false, remaining: 29 });
+  });
+
+  test("is full after a minute, and never fuller", () => {
+    const { take, wait } = bucketsOf60();
+    take(60);
+    wait(3_600_000);
+    expect(take(1).remaining).toBe(59);
+  });
+
+  test("says in whole seconds when the next request may come", () => {
+    const slow = new MemoryBuckets({ limit: 7, now: () => 0 });
+    for (let i = 0; i < 7; i++) slow.take("a", 1);
+    expect(slow.take("a", 1)).toEqual({ isOver: true, remaining: 0, retryAfter: 9 }); // 8.6 s
+  });
+
+  test("is looked into without taking anything", () => {
+    const { buckets, take } = bucketsOf60();
+    take(60);
+    expect(buckets.take("a", 0)).toMatchObject({ isOver: false, remaining: 0 });
+    expect(buckets.take("b", 0)).toMatchObject({ isOver: false, remaining: 60 });
+  });
+
+  test("is a client's own", () => {
+    const { take } = bucketsOf60();
+    take(61, "a");
+    expect(take(1, "b")).toMatchObject({ isOver: false, remaining: 59 });
+  });
+});
+
+describe("memory", () => {
+  test("forgets those that have been full for a minute, and nobody sooner", () => {
+    const { buckets, take, wait } = bucketsOf60();
+    take(60, "a");
+    wait(59_000);
+    take(60, "b");
+    wait(2000); // "a" and "b" are the older half now
+    expect(take(1, "c").remaining).toBe(59);
+    wait(1000);
+    expect(take(1, "b").remaining).toBe(2);
+    wait(61_000);
+    take(1, "c");
+    wait(61_000);
+    take(1, "c");
+    expect(buckets.size).toBe(1);
+  });
+
+  test("is bounded, however many clients there are", () => {
+    const { buckets } = bucketsOf60(100);
+    for (let i = 0; i < 10_000; i++) buckets.take(`10.0.${i >> 8}.${i & 255}`, 1);
+    expect(buckets.size).toBeLessThanOrEqual(200);
+  });
+});
+
+test.each([
+  ["203.0.113.7", "203.0.113.7"],
+  ["::ffff:203.0.113.7", "203.0.113.7"],
+  ["2001:DB8:1:2:3:4:5:6", "2001:db8:1:2"],
+  ["2001:0db8:0001:0002::", "2001:db8:1:2"],
+  ["2001:db8::7", "2001:db8:0:0"],
+  ["2001:db8:1::2:3:4:5", "2001:db8:1:0"],
+  ["::1", "0:0:0:0"],
+  ["::", "0:0:0:0"],
+  ["64:ff9b::203.0.113.7", "64:ff9b:0:0"],
+  ["::1:2:3:4:203.0.113.7", "0:0:1:2"],
+  ["fe80::1%eth0", "fe80:0:0:0"],
+  ["", ""],
+])("%s counts as %s", (address, network) => expect(networkOf(address)).toBe(network));
+
+describe("the address of a client", () => {
+  const trust = (address: string) => address.startsWith("10.");
+  const read = (remoteAddress: string, forwarded?: string) =>
+    addressReader(trust)({
+      socket: { remoteAddress },
+      headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded },
+    } as unknown as IncomingMessage);
+
+  test.each([
+    ["10.0.0.1", "203.0.113.7", "203.0.113.7"],
+    ["10.0.0.1", "198.51.100.1, 203.0.113.7", "203.0.113.7"], // the first may be made up
+    ["10.0.0.1", "203.0.113.7, 10.0.0.2", "203.0.113.7"],
+    ["10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
+    ["10.0.0.1", "203.0.113.7:4711", "203.0.113.7"],
+    ["10.0.0.1", "[2001:db8::7]:4711", "2001:db8::7"],
+    ["10.0.0.1", "2001:db8::7", "2001:db8::7"],
+    ["10.0.0.1", "unknown", "10.0.0.1"],
+    ["10.0.0.1", "", "10.0.0.1"],
+    ["10.0.0.1", undefined, "10.0.0.1"],
+    ["203.0.113.9", "198.51.100.1", "203.0.113.9"], // nobody who is trusted says so
+  ])("%s, X-Forwarded-For: %s: %s", (connection, forwarded, address) =>
+    expect(read(connection, forwarded)).toBe(address),
+  );
+});
+
+const PRIVATE = { TRUST_PROXY: "loopback" };
+const client = useService({ RATE_LIMIT: "3", ...PRIVATE });
+const unlimited = useService();
+
+let clients = 0;
+/** Asks as a client that has not been here before. */
+function newClient() {
+  const from = { "x-forwarded-for": `203.0.113.${++clients}` };
+  return {
+    from,
+    ask: (path: string, method = "GET", headers: Record<string, string> = {}) =>
+      client.send(path, { method, headers: { ...from, ...headers } }),
+  };
+}
+
+/** `["3", "2"]`: the limit, and what is left of it. */
+const counters = ({ headers }: { headers: Headers }) => [
+  headers.get("x-ratelimit-limit"),
+  headers.get("x-ratelimit-remaining"),
+];
+
+describe("RATE_LIMIT", () => {
+  test("every answer says what is left, whichever interface gives it", async () => {
+    for (const path of ["/graphql?query={__typename}", "/rest/v1/users", "/auth/login", "/nothing"]) {
+      const { ask } = newClient();
+      expect(counters(await ask(path))).toEqual(["3", "2"]);
+      expect(counters(await ask(path))).toEqual(["3", "1"]);
+    }
+  });
+
+  test("over it: 429 with Retry-After, in the envelope of REST", async () => {
+    const { ask } = newClient();
+    for (let i = 0; i < 3; i++) expect((await ask("/nothing")).status).toBe(404);
+    const { status, headers, json } = await ask("/nothing");
+    expect([status, headers.get("retry-after"), headers.get("cache-control")]).toEqual([429, "20", "no-store"]);
+    expect(headers.get("x-ratelimit-remaining")).toBe("0");
+    expect(json).toEqual({
+      error: {
+        code: "RATE_LIMITED",
+        message: "too many requests: try again in 20 s",
+        requestId: headers.get("x-request-id"),
+        timestamp: expect.any(String),
+        documentation: "/docs/errors",
+      },
+      timestamp: expect.any(String),
+      status: 429,
+    });
+  });
+
+  test("over it, the tables and GraphQL say so in their own envelopes", async () => {
+    const { ask } = newClient();
+    for (let i = 0; i < 3; i++) await ask("/nothing");
+    const message = "too many requests: try again in 20 s";
+
+    const table = await ask("/rest/v1/users");
+    expect([table.status, table.headers.get("retry-after")]).toEqual([429, "20"]);
+    expect(table.json).toEqual({ code: "PT429", message, details: null, hint: null });
+    expect(table.headers.get("proxy-status")).toBe("content-service; error=PT429");
+
+    const graphql = await ask("/graphql?query={__typename}");
+    expect([graphql.status, graphql.headers.get("retry-after")]).toEqual([429, "20"]);
+    expect(graphql.json).toEqual({ errors: [{ message, extensions: { code: "RATE_LIMITED" } }] });
+  });
+
+  test("HEAD over it has no body", async () => {
+    const { ask } = newClient();
+    for (let i = 0; i < 3; i++) await ask("/nothing");
+    expect(await ask("/nothing", "HEAD")).toMatchObject({ status: 429, text: "" });
+  });
+
+  test("/live, /health and preflights are answered all the same, and not counted", async () => {
+    const { ask } = newClient();
+    const preflight = { origin: "https://page.example", "access-control-request-method": "POST" };
+    for (let i = 0; i < 4; i++) {
+      expect((await ask("/live")).status).toBe(200);
+      expect((await ask("/health?from=probe")).status).toBe(200);
+      expect((await ask("/graphql", "OPTIONS", preflight)).status).toBe(204);
+    }
+    expect(counters(await ask("/live"))).toEqual(["3", "3"]);
+    for (let i = 0; i < 4; i++) await ask("/nothing");
+    expect((await ask("/live")).status).toBe(200);
+    expect((await ask("/nothing")).status).toBe(429);
+  });
+
+  test("a page may read the counters, on a refusal too", async () => {
+    const { ask } = newClient();
+    for (let i = 0; i < 3; i++) await ask("/nothing");
+    const { status, headers } = await ask("/nothing", "GET", { origin: "https://page.example" });
+    expect([status, headers.get("access-control-allow-origin")]).toEqual([429, "*"]);
+    for (const name of ["X-RateLimit-Limit", "X-RateLimit-Remaining", "Retry-After"])
+      expect(headers.get("access-control-expose-headers")!.split(",")).toContain(name);
+  });
+
+  test("upgrades to WebSocket count too", async () => {
+    const { from, ask } = newClient();
+    const { url } = client.service();
+    for (let i = 0; i < 2; i++) expect((await (await upgrade(url, { headers: from })).head()).status).toBe(101);
+    expect(counters(await ask("/nothing"))).toEqual(["3", "0"]);
+    const { status, headers } = await (await upgrade(url, { headers: from })).head();
+    expect(status).toBe(429);
+    expect(headers).toMatch(/\r\nX-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: 0\r\nRetry-After: \d+\r\n/);
+  });
+
+  test("clients of one IPv6 network share a bucket, others have their own", async () => {
+    const ask = (address: string) => client.send("/nothing", { headers: { "x-forwarded-for": address } });
+    for (let i = 1; i <= 3; i++) expect((await ask(`2001:db8:1:2::${i}`)).status).toBe(404);
+    expect((await ask("2001:db8:1:2:ffff::1")).status).toBe(429);
+    expect((await ask("2001:db8:1:3::1")).status).toBe(404);
+  });
+
+  test("RATE_LIMIT=0 counts nothing and says nothing", async () => {
+    const answer = await unlimited.send("/nothing");
+    expect(counters(answer)).toEqual([null, null]);
+  });
+});
+
+test("a link-local address is told without its zone, which Postgres would not take", () => {
+  const request = { headers: {}, socket: { remoteAddress: "fe80::1%eth0" } } as unknown as IncomingMessage;
+  expect(addressReader(null)(request)).toBe("fe80::1");
+});

@@ -1,0 +1,127 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { findFreePort } from "../../db/cluster/embedded.ts";
+import { type Command, kill, nodeStart, POLL, processesNamed, type StartOptions } from "../support/command.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { JWT_SECRET } from "../support/service.ts";
+
+let folder: string;
+let dataDir: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "content-service-workers-"));
+  // The system user of PostgreSQL must get through.
+  await chmod(folder, 0o711);
+  dataDir = join(folder, "data");
+});
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+const start = ({ settings, ...options }: Partial<StartOptions>) =>
+  nodeStart({ dataDir, settings: { WORKERS: "2", ...settings }, ...options });
+
+/** The primary process is started as `server.ts`; workers have the whole path among their arguments. */
+const workersOf = (command: Command) => processesNamed("/server.ts", command.child.pid!).sort((a, b) => a - b);
+
+/** A request on a connection of its own: connections are spread over the processes. */
+async function ask(command: Command, query: string, token = ""): Promise<any> {
+  const headers = { connection: "close", "x-request-id": crypto.randomUUID() };
+  const { data } = await command.gql(query, { token, headers });
+  return data;
+}
+
+/** The processes that have answered requests so far, by what they logged. */
+const answerers = (command: Command) =>
+  new Set(command.logged.filter(({ msg }) => msg === "request").map(({ pid }) => pid as number));
+
+describe("WORKERS=2", { timeout: 60_000 }, () => {
+  let command: Command;
+  let first: number[];
+  let token: string;
+  beforeAll(async () => {
+    command = start({ settings: { LOG_LEVEL: "debug" }, shared: true });
+    await command.ready();
+    first = workersOf(command);
+    token = await command.login();
+    return () => command.end();
+  });
+
+  const askAsAda = async () => {
+    expect(await ask(command, "{ me { id } }", token)).toEqual({ me: { id: "1" } });
+    return answerers(command);
+  };
+
+  test("serves one address by two processes that share the secret", async () => {
+    expect(first).toHaveLength(2);
+    expect(command.stdout.match(/^ {2}Health /gm)).toHaveLength(1);
+    await expect.poll(askAsAda, POLL).toEqual(new Set(first));
+    expect(command.logged.find(({ pid }) => pid === first[0])).toMatchObject({ worker: expect.any(Number) });
+  });
+
+  test("replaces a process that is killed", async () => {
+    kill(first[0]!, "SIGKILL");
+    await expect.poll(() => workersOf(command).filter((pid) => !first.includes(pid)), POLL).toHaveLength(1);
+    const [replacement] = workersOf(command).filter((pid) => !first.includes(pid));
+    await expect.poll(askAsAda, POLL).toContain(replacement);
+    expect(command.logged).toContainEqual(
+      expect.objectContaining({
+        level: "error",
+        signal: "SIGKILL",
+        msg: "a worker has ended: another takes its place",
+      }),
+    );
+  });
+
+  test("lets requests end on Ctrl-C, which a terminal sends to all processes, and on SIGTERM, and ends once, with 0, leaving nothing", async () => {
+    const free = await command.block("articles");
+    const answers = [1, 2, 3, 4].map(() => ask(command, "{ articles { totalCount } }").catch(() => "cut off"));
+    await expect.poll(() => command.blocked(), POLL).toBe(4);
+    const before = command.logged.length;
+    command.interrupt();
+    process.kill(command.child.pid!, "SIGTERM");
+    const told = () => command.logged.filter(({ msg }) => msg === "stopping").map(({ signal }) => signal);
+    await expect.poll(told, POLL).toHaveLength(2);
+    expect(told()).toEqual(expect.arrayContaining(["SIGINT", "SIGTERM"]));
+    await free();
+    expect(await Promise.all(answers)).toEqual(answers.map(() => ({ articles: { totalCount: 4 } })));
+    expect(await command.exited()).toBe(0);
+    expect(workersOf(command)).toEqual([]);
+    expect(processesNamed(dataDir)).toEqual([]);
+    // Nothing that should worry an operator, such as a worker that was replaced on the way.
+    expect(command.logged.slice(before).filter(({ level }) => !["info", "debug"].includes(level))).toEqual([]);
+  });
+});
+
+test("no worker outlives a primary process that is killed", { timeout: 60_000 }, async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const command = start({ settings: { DATABASE_URL: database.url, JWT_SECRET, GRAPHQL_MAX_TABLES: "0" } });
+  await command.ready();
+  expect(workersOf(command)).toHaveLength(2);
+  command.child.kill("SIGKILL");
+  await expect.poll(() => workersOf(command), POLL).toEqual([]);
+});
+
+test("a port that is taken is one clear line and exit code 1, and nothing is left", { timeout: 60_000 }, async () => {
+  const port = await findFreePort();
+  const other = createServer().listen(port, "127.0.0.1");
+  onTestFinished(() => void other.close());
+  const command = start({ settings: { PORT: String(port) } });
+  expect(await command.exited()).toBe(1);
+  expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
+    ["fatal", `the service can not start: listen EADDRINUSE: address already in use 127.0.0.1:${port}`],
+  ]);
+  expect(workersOf(command)).toEqual([]);
+  expect(processesNamed(dataDir)).toEqual([]);
+});
+
+test("a database that is down is one clear line and exit code 1", { timeout: 60_000 }, async () => {
+  const port = await findFreePort();
+  const command = start({ settings: { DATABASE_URL: `postgres://owner@127.0.0.1:${port}/shop`, JWT_SECRET } });
+  expect(await command.exited()).toBe(1);
+  expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
+    ["fatal", `the service can not start: the database does not let us in: connect ECONNREFUSED 127.0.0.1:${port}`],
+  ]);
+  expect(workersOf(command)).toEqual([]);
+});

@@ -1,0 +1,168 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+import { appCode } from "../support/totp.ts";
+import { basic, PASSWORD } from "./support.ts";
+
+let now = Date.now();
+const { send, sql, service } = useService({ USERS_WRITE: "owner" }, () => now);
+
+const CHALLENGE = 'Basic realm="content-service", charset="UTF-8"';
+const ask = (username: string, password = PASSWORD) =>
+  send("/tasks", { headers: { authorization: basic(username, password) } });
+const statuses = async (username: string, passwords: readonly string[]) =>
+  (await Promise.all(passwords.map((password) => ask(username, password)))).map(({ status }) => status);
+/** Attempts to sign in so far, each of which hashes a password: each takes two numbers. */
+const attempts = async () => Number((await sql("select nextval('auth_private.attempts_id_seq') as n"))[0]!.n);
+const attemptsOf = async (work: () => Promise<unknown>) => {
+  const before = await attempts();
+  await work();
+  return ((await attempts()) - before - 1) / 2;
+};
+
+beforeEach(async () => {
+  // Nothing is remembered for so long.
+  now += 61_000;
+  await sql("delete from auth_private.attempts");
+});
+
+describe("a password that was right", () => {
+  test("is not hashed again for a minute", async () => {
+    expect(await attemptsOf(() => ask("ada"))).toBe(1);
+    now += 59_000;
+    expect(
+      await attemptsOf(async () => {
+        for (let i = 0; i < 20; i++) expect((await ask("ADA")).status).toBe(200);
+      }),
+    ).toBe(0);
+    now += 1000;
+    expect(await attemptsOf(() => ask("ada"))).toBe(1);
+  });
+
+  test("is one attempt for all requests that come at once: more than LOGIN_ATTEMPTS are fine", async () => {
+    expect(
+      await attemptsOf(() =>
+        statuses(
+          "ada",
+          Array.from({ length: 30 }, () => PASSWORD),
+        ),
+      ),
+    ).toBe(1);
+  });
+
+  test("is right under the e-mail too, which is another login", async () => {
+    expect((await ask("ada@example.com")).status).toBe(200);
+  });
+
+  test("does not make a wrong one right", async () => {
+    await ask("ada");
+    expect((await ask("ada", `${PASSWORD}!`)).status).toBe(401);
+    expect((await ask("bob", `${PASSWORD}!`)).status).toBe(401);
+    expect((await ask("ada")).status).toBe(200);
+  });
+
+  test("is hashed anew when the account has changed", async () => {
+    await ask("ada");
+    await sql("update auth_private.accounts set permissions = array_append(permissions, 'x') where user_id = 1");
+    // The word of it takes a moment.
+    await expect.poll(() => attemptsOf(() => ask("ada"))).toBe(1);
+    expect((await ask("ada")).status).toBe(200);
+  });
+});
+
+describe("a password that is remembered", () => {
+  /** Less than the minute for which a password is remembered, however busy the machine is. */
+  const SOON = { timeout: 5000 };
+  const bob = { headers: { authorization: basic("bob") } };
+  const told = async () => {
+    const { status, json } = await send("/tasks", bob);
+    return [status, json.error?.code];
+  };
+
+  beforeEach(async () => {
+    await sql("delete from auth_private.factors");
+    expect(await told()).toEqual([200, undefined]);
+  });
+
+  test("is not enough as soon as a second factor is enabled, although no second has passed", async () => {
+    const as = { headers: { authorization: `Bearer ${service().token("bob")}` }, method: "POST" };
+    const { secret } = (await send("/api/mfa/enable", as)).json;
+    expect((await send(`/api/mfa/verify?code=${appCode(secret, now)}`, as)).status).toBe(200);
+    await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
+  });
+
+  test("is forgotten when changes may have been missed", async () => {
+    // Nothing tells of a row that is inserted.
+    await sql("insert into auth_private.factors (user_id, secret, enabled_at) values (2, 'x', now())");
+    expect(await told()).toEqual([200, undefined]);
+    await sql(`select pg_terminate_backend(pid) from pg_stat_activity
+               where application_name = 'content-service changes' and datname = current_database()`);
+    await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
+  });
+
+  test("goes on when somebody else changes", async () => {
+    await ask("ada");
+    await sql("update auth_private.accounts set permissions = array_append(permissions, 'y') where user_id = 1");
+    await expect.poll(() => attemptsOf(() => ask("ada"))).toBe(1);
+    expect(await attemptsOf(told)).toBe(0);
+  });
+});
+
+describe("a password that is wrong", () => {
+  test("is 401 with the challenge, and so is that of nobody, and the right one of a disabled account", async () => {
+    for (const [username, password] of [
+      ["ada", "wrong"],
+      ["nobody", PASSWORD],
+      ["carol", PASSWORD],
+      ["ada", ""],
+    ] as const) {
+      const { status, headers, json } = await ask(username, password);
+      expect([status, headers.get("www-authenticate")]).toEqual([401, CHALLENGE]);
+      expect(json.error).toMatchObject({ code: "AUTH_REQUIRED", message: "wrong username or password" });
+    }
+  });
+
+  test("is 401 with the challenge at the table interface too", async () => {
+    const apikey = service().service.tokens.issueKey("anon");
+    const { status, headers, json } = await send("/rest/v1/users", {
+      headers: { apikey, authorization: basic("ada", "wrong") },
+    });
+    expect([status, headers.get("www-authenticate")]).toEqual([401, CHALLENGE]);
+    expect(json).toMatchObject({ code: "PGRST301", message: "wrong username or password" });
+  });
+
+  test("counts: after five of them even the right one is 429, and one that is remembered is no way around it", async () => {
+    expect((await ask("ada")).status).toBe(200);
+    expect(await statuses("ada", ["a", "b", "c", "d", "e"])).toEqual([401, 401, 401, 401, 401]);
+    const { status, headers } = await ask("ada", "f");
+    expect(status).toBe(429);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await ask("ada")).status).toBe(429);
+    expect((await ask("bob")).status).toBe(200);
+  });
+
+  test("of many at once no more are tried than LOGIN_ATTEMPTS", async () => {
+    const all = await statuses(
+      "ada",
+      Array.from({ length: 12 }, (_, i) => `wrong ${i}`),
+    );
+    expect(all.filter((status) => status === 401)).toHaveLength(5);
+    expect(all.filter((status) => status === 429)).toHaveLength(7);
+  });
+
+  test("in GraphQL is nobody, until there are too many", async () => {
+    const me = (password: string) =>
+      send("/graphql", {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: basic("ada", password) },
+        body: '{"query":"{ me { id } }"}',
+      });
+    expect((await me(PASSWORD)).json).toEqual({ data: { me: { id: "1" } } });
+    for (let i = 0; i < 5; i++) {
+      const { status, json } = await me(`wrong ${i}`);
+      expect([status, json.errors[0].extensions.code]).toEqual([200, "AUTH_REQUIRED"]);
+    }
+    const { status, json, headers } = await me("wrong");
+    expect([status, json.errors[0].extensions.code]).toEqual([429, "RATE_LIMITED"]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(5);
+  });
+});

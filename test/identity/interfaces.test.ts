@@ -1,0 +1,280 @@
+import pino from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { connect } from "../support/graphql-client.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import {
+  act,
+  basic,
+  cookieOf,
+  credentialsOf,
+  csrfOf,
+  DONE,
+  INTERFACES,
+  KINDS,
+  makeKey,
+  makeSession,
+  REFUSED,
+} from "./support.ts";
+
+const lines: string[] = [];
+const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ USERS_WRITE: "owner", LOGIN_ATTEMPTS: "100", DB_POOL: "1" }, undefined, log);
+  await service.database.owner.query("update public.users set age = 36 where id = 1");
+});
+afterAll(() => service.stop());
+
+const ME = "{ me { id } }";
+const graphql = async (path: string, init: RequestInit = {}) => {
+  const response = await fetch(`${service.url}${path}`, init);
+  return { status: response.status, headers: response.headers, json: (await response.json()) as any };
+};
+const post = (headers: Readonly<Record<string, string>>, query = ME) =>
+  graphql("/graphql", {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ query }),
+  });
+const get = (headers: Readonly<Record<string, string>>, more = "") =>
+  graphql(`/graphql?query=${encodeURIComponent(ME)}${more}`, { headers });
+
+describe("every credential signs in on every interface", () => {
+  describe.each(INTERFACES)("%s", (at) => {
+    test.each(KINDS)("%s", async (kind) => {
+      expect(await act(service, at, await credentialsOf(kind, service, 1))).toBe(DONE[at]);
+    });
+  });
+
+  test.each(KINDS)("a WebSocket: %s in the upgrade", async (kind) => {
+    const client = connect(service, { headers: await credentialsOf(kind, service, 2) });
+    expect(await client.run(ME)).toEqual({ data: { me: { id: "2" } } });
+  });
+
+  test.each([
+    ["Basic", async () => ({ Authorization: basic("bob") })],
+    ["a key as Bearer", async () => ({ authorization: `Bearer ${await makeKey(service, 2)}` })],
+    ["X-API-Key", async () => ({ "X-API-Key": await makeKey(service, 2) })],
+    ["apikey", async () => ({ apikey: await makeKey(service, 2) })],
+  ])("a WebSocket: %s in connection_init", async (_, params) => {
+    const client = connect(service, { params: await params() });
+    expect(await client.run(ME)).toEqual({ data: { me: { id: "2" } } });
+  });
+
+  test("the parameter api_key: /users and GraphQL", async () => {
+    const key = await makeKey(service, 1);
+    const response = await fetch(`${service.url}/users/1?api_key=${key}`, {
+      method: "PATCH",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+    });
+    expect(response.status).toBe(200);
+    expect((await get({}, `&api_key=${key}`)).json).toEqual({ data: { me: { id: "1" } } });
+  });
+});
+
+describe("callers by turns over a pool of one connection", () => {
+  test("nobody is ever taken for the one before", async () => {
+    const ada = await credentialsOf("X-API-Key", service, 1);
+    const bob = await credentialsOf("Bearer", service, 2);
+    for (let i = 0; i < 5; i++) {
+      expect((await post(ada)).json).toEqual({ data: { me: { id: "1" } } });
+      expect((await post({})).json.errors[0].extensions.code).toBe("AUTH_REQUIRED");
+      expect((await post(bob)).json).toEqual({ data: { me: { id: "2" } } });
+      expect(await act(service, "/users", {})).toBe(401);
+      expect(await act(service, "/rest/v1", bob)).toBe(204);
+    }
+    const all = await Promise.all(Array.from({ length: 40 }, (_, i) => post([ada, {}, bob][i % 3]!)));
+    expect(all.map(({ json }) => json.data?.me.id ?? null)).toEqual(
+      Array.from({ length: 40 }, (_, i) => ["1", null, "2"][i % 3]),
+    );
+  });
+});
+
+describe("two credentials", () => {
+  test.each(KINDS)("%s of two different users is refused", async (kind) => {
+    const ada = await credentialsOf(kind === "Bearer" ? "X-API-Key" : "Bearer", service, 1);
+    const bob = await credentialsOf(kind === "Basic" || kind === "key as Bearer" ? "X-API-Key" : kind, service, 2);
+    for (const at of INTERFACES) {
+      const outcome = await act(service, at, { ...bob, ...ada });
+      expect([at, outcome]).toEqual([at, at === "/graphql" ? "AUTH_REQUIRED" : 401]);
+    }
+  });
+
+  test("of the same user are fine, and a token beside the cookie needs no CSRF token", async () => {
+    const session = await makeSession(service, 1);
+    const headers = { ...(await credentialsOf("Bearer", service, 1)), ...cookieOf(session) };
+    for (const at of INTERFACES) expect([at, await act(service, at, headers)]).toEqual([at, DONE[at]]);
+  });
+
+  test("a bad one beside a good one is refused", async () => {
+    const good = await credentialsOf("Bearer", service, 1);
+    for (const bad of [{ "x-api-key": "garbage" }, { apikey: "garbage" }]) {
+      for (const at of INTERFACES) {
+        expect([at, await act(service, at, { ...good, ...bad } as never)]).toEqual([at, REFUSED[at]]);
+      }
+    }
+  });
+
+  test("a cookie that is no session of ours counts for nothing beside a token, and is refused without one", async () => {
+    const cookie = "SESSION=of-another-program";
+    const headers = { ...(await credentialsOf("Bearer", service, 1)), cookie };
+    for (const at of INTERFACES) {
+      expect([at, await act(service, at, headers)]).toEqual([at, DONE[at]]);
+      expect([at, await act(service, at, { cookie })]).toEqual([at, REFUSED[at]]);
+    }
+  });
+
+  test("a WebSocket whose connection_init and cookie are of two users is closed with 4403", async () => {
+    const session = await makeSession(service, 1);
+    const client = connect(service, {
+      headers: cookieOf(session),
+      params: { Authorization: `Bearer ${service.token("bob")}` },
+    });
+    await expect(client.run(ME)).rejects.toMatchObject({ code: 4403 });
+  });
+});
+
+describe("a service key", () => {
+  test.each(INTERFACES)("in a browser is refused: %s", async (at) => {
+    for (const key of [await makeKey(service, null), service.service.tokens.issueKey("service_role")]) {
+      for (const headers of [{ apikey: key }, { "x-api-key": key }, { authorization: `Bearer ${key}` }]) {
+        const outcome = await act(service, at, { ...headers, origin: "https://app.example" } as never);
+        expect(outcome).toBe(at === "/graphql" ? "PERMISSION_DENIED" : 403);
+        expect(await act(service, at, headers as never)).toBe(DONE[at]);
+      }
+    }
+  });
+
+  test("a WebSocket is closed with 4403", async () => {
+    const key = await makeKey(service, null);
+    const client = connect(service, { headers: { origin: "https://app.example" }, params: { apikey: key } });
+    await expect(client.run("{ __typename }")).rejects.toMatchObject({ code: 4403 });
+  });
+});
+
+describe("the session's cookie", () => {
+  test("changes nothing without the token of its own session: 403", async () => {
+    const session = await makeSession(service, 1);
+    const others = await makeSession(service, 2);
+    for (const token of [
+      {},
+      csrfOf(others),
+      { "x-csrf-token": "" },
+      { "x-csrf-token": "x" },
+      { "x-csrf-token": "é" },
+    ]) {
+      for (const at of INTERFACES) {
+        const outcome = await act(service, at, { ...cookieOf(session), ...token } as never);
+        expect([at, outcome]).toEqual([at, at === "/graphql" ? "PERMISSION_DENIED" : 403]);
+      }
+    }
+    expect((await post(cookieOf(session))).status).toBe(403);
+  });
+
+  test("reads without it", async () => {
+    const cookie = cookieOf(await makeSession(service, 1));
+    expect((await get(cookie)).json).toEqual({ data: { me: { id: "1" } } });
+    expect((await fetch(`${service.url}/users/1`, { headers: cookie })).status).toBe(200);
+    const apikey = service.service.tokens.issueKey("anon");
+    expect((await fetch(`${service.url}/rest/v1/users`, { headers: { ...cookie, apikey } })).status).toBe(200);
+  });
+
+  test("does not make a GET change anything", async () => {
+    const cookie = cookieOf(await makeSession(service, 1));
+    const query = encodeURIComponent("mutation { deleteArticle(id: 1) }");
+    expect((await graphql(`/graphql?query=${query}`, { headers: cookie })).status).toBe(405);
+  });
+
+  test("is worth nothing in a form: 415", async () => {
+    const session = await makeSession(service, 1);
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
+      const headers = { "content-type": type, ...cookieOf(session), ...csrfOf(session) };
+      expect((await graphql("/graphql", { method: "POST", headers, body: `{"query":"${ME}"}` })).status).toBe(415);
+    }
+  });
+
+  test("of a WebSocket is taken from pages of this service, and from programs", async () => {
+    const cookie = cookieOf(await makeSession(service, 1));
+    for (const headers of [cookie, { ...cookie, origin: new URL(service.url).origin }]) {
+      expect(await connect(service, { headers }).run(ME)).toEqual({ data: { me: { id: "1" } } });
+    }
+  });
+
+  test.each(["https://evil.example", "https://sibling.127.0.0.1", "null"])(
+    "of a WebSocket from %s closes it with 4403",
+    async (origin) => {
+      const cookie = cookieOf(await makeSession(service, 1));
+      await expect(connect(service, { headers: { ...cookie, origin } }).run(ME)).rejects.toMatchObject({ code: 4403 });
+      // Without a cookie the same page may come.
+      expect(await connect(service, { headers: { origin } }).run("{ __typename }")).toEqual({
+        data: { __typename: "Query" },
+      });
+    },
+  );
+});
+
+describe("a token of another type", () => {
+  const { iss, exp } = { iss: "content-service", exp: Math.floor(Date.now() / 1000) + 600 };
+
+  test("a refresh token and a challenge are none of access", async () => {
+    const { tokens } = service.service;
+    const { refreshToken } = tokens.issuePair({ id: "1", name: "Ada", role: "authenticated", permissions: [] });
+    for (const token of [refreshToken, tokens.issueChallenge({ id: "1" })]) {
+      for (const headers of [{ authorization: `Bearer ${token}` }, { apikey: token }, { "x-api-key": token }]) {
+        for (const at of INTERFACES) expect(await act(service, at, headers as never)).toBe(REFUSED[at]);
+      }
+    }
+  });
+
+  test("what others sign, or nobody, is refused everywhere", async () => {
+    const claims = Buffer.from(
+      JSON.stringify({ sub: "1", role: "authenticated", type: "access", epoch: 0, iss, exp }),
+    ).toString("base64url");
+    for (const header of [
+      { alg: "none" },
+      { alg: "HS256", kid: "../../dev/null" },
+      { alg: "HS256", jku: service.url },
+    ]) {
+      const token = `${Buffer.from(JSON.stringify(header)).toString("base64url")}.${claims}.c2lnbmF0dXJl`;
+      for (const at of INTERFACES) {
+        expect(await act(service, at, { authorization: `Bearer ${token}` })).toBe(REFUSED[at]);
+      }
+    }
+  });
+});
+
+test("nothing that somebody was signed in with, or tried to be, is in the log", async () => {
+  const secrets = [await makeKey(service, 1), await makeSession(service, 2), "Canary-Password-1!", "canary-garbage"];
+  const [key, session] = secrets as [string, string];
+  for (const at of INTERFACES) {
+    await act(service, at, { "x-api-key": key });
+    await act(service, at, { ...cookieOf(session), ...csrfOf(session) });
+    await act(service, at, { authorization: basic("ada", "Canary-Password-1!") });
+    await act(service, at, { authorization: "Bearer canary-garbage" });
+  }
+  await fetch(`${service.url}/users?api_key=${key}`);
+  await get({}, `&api_key=${key}`);
+  const logged = lines.join("");
+  expect(logged).toContain("/users");
+  for (const secret of secrets) {
+    expect(logged).not.toContain(secret);
+    expect(logged).not.toContain(Buffer.from(`ada:${secret}`).toString("base64"));
+  }
+});
+
+test("a WebSocket is closed with 4403 when its key or its session ends by itself", async () => {
+  const seconds = 1.5;
+  const key = await makeKey(service, 2, new Date(Date.now() + seconds * 1000));
+  const session = await makeSession(service, 2, seconds);
+  const untilClosed = async (headers: Readonly<Record<string, string>>) => {
+    const client = connect(service, { headers });
+    const closed = new Promise((resolve) => client.on("closed", resolve));
+    expect(await client.run(ME)).toEqual({ data: { me: { id: "2" } } });
+    return closed;
+  };
+  expect(await Promise.all([untilClosed({ "x-api-key": key }), untilClosed(cookieOf(session))])).toMatchObject([
+    { code: 4403, reason: "the API key has expired" },
+    { code: 4403, reason: "signed out: sign in again" },
+  ]);
+});

@@ -1,0 +1,54 @@
+import { createServer, connect as dial, type Socket } from "node:net";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { PrincipalChange } from "../../db/changes/feed.ts";
+import { NotificationFeed } from "../../db/changes/notifications.ts";
+import { createTestDatabase } from "../support/database.ts";
+
+/** A way to the database on which nothing passes any more once it is cut, and nobody hangs up. */
+async function startWay(url: string) {
+  const sockets: Socket[] = [];
+  const server = createServer((client) => {
+    const { hostname, port } = new URL(url);
+    const database = dial(Number(port), hostname);
+    client.pipe(database).pipe(client);
+    sockets.push(client, database);
+    for (const socket of [client, database]) socket.on("error", () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const way = new URL(url);
+  way.port = String((server.address() as { port: number }).port);
+  const cut = () => {
+    for (const socket of sockets) socket.unpipe().pause();
+  };
+  return { url: way.href, cut };
+}
+
+test("a database that has vanished without a word is noticed within seconds, and heard again", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const way = await startWay(database.url);
+  // Seconds pass when the test says so.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const errors: Error[] = [];
+  const feed = new NotificationFeed({ connectionString: way.url, onError: (error) => errors.push(error) });
+  const changes: PrincipalChange[] = [];
+  feed.onPrincipalChange((change) => changes.push(change));
+  await feed.start();
+  onTestFinished(() => feed.close());
+
+  const disable = () => database.owner.query("update auth_private.accounts set disabled_at = now() where user_id = 1");
+  await disable();
+  await expect.poll(() => changes).toEqual([{ user: "1" }]);
+  way.cut();
+  await disable();
+  await vi.advanceTimersByTimeAsync(10_000);
+  await expect.poll(() => changes).toEqual([{ user: "1" }, "lost", "back"]);
+  expect(errors.map(({ message }) => message)).toContain("the database does not answer");
+  await disable();
+  await expect.poll(() => changes.at(-1)).toEqual({ user: "1" });
+});

@@ -1,0 +1,262 @@
+import { createHmac, generateKeyPairSync } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import jwt from "jsonwebtoken";
+import { describe, expect, test } from "vitest";
+import type { Caller } from "../../db/caller.ts";
+import { Principals } from "../../identity/caller-resolver.ts";
+import { ForeignTokens } from "../../identity/foreign-tokens.ts";
+import { foreignKeys } from "../../identity/keys.ts";
+import { RequestCallers } from "../../identity/request-callers.ts";
+import { Tokens } from "../../identity/tokens.ts";
+import type { Verifier } from "../../identity/verified-tokens.ts";
+import { TableError } from "../../rest-gateway/table/problem.ts";
+import { tableRefusal } from "../../rest-gateway/table/refused.ts";
+
+const SECRET = "a secret of the tests, long enough for HS256";
+const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "web_anon" });
+const others = new Tokens({ secret: `${SECRET}!`, privateKey: "", audience: "", anonymousRole: "web_anon" });
+type Credentials = { readonly apikey?: string; readonly authorization?: string; readonly origin?: string };
+
+/** Who sends these headers to the table interface. */
+function callersOf(verifier: Verifier, needsKey: boolean, anonymousRole: string) {
+  const principals = new Principals({ tokens: verifier, anonymousRole, signedIn: null });
+  const found = new RequestCallers({ principals, addressOf: () => "127.0.0.1", needsKey, refusal: tableRefusal });
+  return { resolve: (headers: Credentials) => found.of({ method: "GET", headers } as IncomingMessage) as Caller };
+}
+
+const callers = callersOf(tokens, true, "web_anon");
+const openCallers = callersOf(tokens, false, "web_anon");
+
+const anon = tokens.issueKey("anon");
+const service = tokens.issueKey("service_role");
+const pairOf = (id: string, role = "authenticated") =>
+  tokens.issuePair({ id, name: "Somebody", role, permissions: [] });
+const ada = pairOf("1").accessToken;
+const admin = pairOf("3", "admin").accessToken;
+const expired = (claims: object) => jwt.sign(claims, SECRET, { issuer: "content-service", expiresIn: -10 });
+const expiredAda = expired({ sub: "1", role: "authenticated", type: "access" });
+const expiredKey = expired({ role: "anon" });
+const bearer = (token: string) => `Bearer ${token}`;
+
+/** `"authenticated 1"`: role and subject; or status, code and message of what it is refused with. */
+function outcome(credentials: Credentials, resolver = callers): string {
+  try {
+    const { role, claims } = resolver.resolve(credentials);
+    return [role, claims.sub].filter(Boolean).join(" ");
+  } catch (error) {
+    if (!(error instanceof TableError)) throw error;
+    const { status, code, message } = error.problem;
+    return `${status} ${code} ${message}`;
+  }
+}
+
+const NO_KEY = "401 PGRST302 No API key found in request";
+const BAD_KEY = "401 PGRST301 Invalid API key";
+const BAD_TOKEN = "401 PGRST301 the access token is not valid: sign in again";
+const EXPIRED = "401 PGRST303 JWT expired";
+const DISAGREE = "401 PGRST301 apikey and Authorization stand for two different callers";
+const BROWSER = "403 42501 the service key must not be used in a browser";
+
+test.each<[string, Credentials, string]>([
+  ["the anonymous key", { apikey: anon }, "web_anon"],
+  ["the anonymous key twice, as clients send it", { apikey: anon, authorization: bearer(anon) }, "web_anon"],
+  ["another anonymous key", { apikey: anon, authorization: bearer(tokens.issueKey("anon")) }, "web_anon"],
+  ["the anonymous key and a user's token", { apikey: anon, authorization: bearer(ada) }, "authenticated 1"],
+  ["the anonymous key and an admin's token", { apikey: anon, authorization: `bearer  ${admin}` }, "admin 3"],
+  ["the service key", { apikey: service }, "service_role"],
+  ["the service key twice", { apikey: service, authorization: bearer(service) }, "service_role"],
+  ["another service key", { apikey: service, authorization: bearer(tokens.issueKey("service_role")) }, "service_role"],
+  ["the anonymous key and the service key", { apikey: anon, authorization: bearer(service) }, "service_role"],
+  [
+    "the anonymous key in a browser",
+    { apikey: anon, authorization: bearer(ada), origin: "https://a.example" },
+    "authenticated 1",
+  ],
+
+  ["nothing", {}, NO_KEY],
+  ["an empty key", { apikey: "" }, NO_KEY],
+  ["a user's token alone", { authorization: bearer(ada) }, NO_KEY],
+  ["the service key as a token alone", { authorization: bearer(service) }, NO_KEY],
+  ["a user's token as key", { apikey: ada }, BAD_KEY],
+  ["a refresh token as key", { apikey: pairOf("1").refreshToken }, BAD_KEY],
+  ["garbage as key", { apikey: "garbage" }, BAD_KEY],
+  ["two keys", { apikey: `${anon}, ${service}` }, BAD_KEY],
+  ["a key of somebody else", { apikey: others.issueKey("service_role") }, BAD_KEY],
+  ["an expired key", { apikey: expiredKey }, BAD_KEY],
+  ["a bad key and a good token", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
+
+  ["an expired token", { apikey: anon, authorization: bearer(expiredAda) }, EXPIRED],
+  ["an expired token beside the service key", { apikey: service, authorization: bearer(expiredAda) }, EXPIRED],
+  ["a refresh token", { apikey: anon, authorization: bearer(pairOf("1").refreshToken) }, BAD_TOKEN],
+  ["a token of somebody else", { apikey: anon, authorization: bearer(others.issueKey("anon")) }, BAD_TOKEN],
+  ["garbage", { apikey: anon, authorization: "Bearer garbage" }, BAD_TOKEN],
+  ["a scheme without a token", { apikey: anon, authorization: "Bearer" }, BAD_TOKEN],
+  ["another scheme", { apikey: anon, authorization: "Basic YWRhOng=" }, BAD_TOKEN],
+
+  ["the service key and a user's token", { apikey: service, authorization: bearer(ada) }, DISAGREE],
+  ["the service key and the anonymous key", { apikey: service, authorization: bearer(anon) }, DISAGREE],
+
+  ["the service key in a browser", { apikey: service, origin: "https://a.example" }, BROWSER],
+  ["it as a token in a browser", { apikey: anon, authorization: bearer(service), origin: "null" }, BROWSER],
+  ["it with a user's token in a browser", { apikey: service, authorization: bearer(ada), origin: "null" }, BROWSER],
+])("%s", (_what, credentials, expected) => expect(outcome(credentials)).toBe(expected));
+
+describe("API_KEY_REQUIRED=off", () => {
+  test.each<[string, Credentials, string]>([
+    ["nothing", {}, "web_anon"],
+    ["a user's token alone", { authorization: bearer(ada) }, "authenticated 1"],
+    ["the service key as a token alone", { authorization: bearer(service) }, "service_role"],
+    ["that in a browser", { authorization: bearer(service), origin: "https://a.example" }, BROWSER],
+    ["a key that is bad all the same", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
+    ["a token that is bad all the same", { authorization: "Bearer garbage" }, BAD_TOKEN],
+  ])("%s", (_what, credentials, expected) => expect(outcome(credentials, openCallers)).toBe(expected));
+});
+
+test("who comes with the same credentials is the same caller, who ends with his token", () => {
+  const resolve = () => callers.resolve({ apikey: anon, authorization: bearer(ada) });
+  expect(resolve()).toBe(resolve());
+  expect(resolve().expiresAt).toBe((jwt.decode(ada) as jwt.JwtPayload).exp! * 1000);
+});
+
+describe("tokens of somebody else", () => {
+  const { publicKey: rsaPublic, privateKey: rsaPrivate } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const { publicKey: ecPublic, privateKey: ecPrivate } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const keys = [
+    { ...rsaPublic.export({ format: "jwk" }), kid: "rsa", alg: "RS256", use: "sig" },
+    { ...ecPublic.export({ format: "jwk" }), kid: "ec" },
+    { kty: "oct", k: Buffer.from(SECRET).toString("base64url"), kid: "secret" },
+    { kty: "OKP", crv: "Ed25519", x: "of a kind that jsonwebtoken can't verify", kid: "other" },
+  ];
+  const options = { audience: "", roleClaim: ["role"], anonymousRole: "web_anon" };
+  const foreign = (secret: string, more: object = {}) =>
+    new ForeignTokens({ ...options, keys: foreignKeys(secret, ""), ...more });
+  const ofSecret = foreign(SECRET);
+  const ofSet = foreign(JSON.stringify({ keys }));
+  const now = Math.floor(Date.now() / 1000);
+
+  /** Role and subject, or why the token is refused. */
+  function verified(verifier: ForeignTokens, token: string): string {
+    try {
+      const { role, claims } = verifier.verify(token);
+      return [role, claims.sub].filter(Boolean).join(" ");
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
+  const sign = (claims: object, header: Partial<jwt.JwtHeader> = {}) =>
+    jwt.sign(claims, SECRET, { noTimestamp: true, header: { alg: "HS256", ...header } });
+
+  test.each<[string, object, string]>([
+    ["a role alone", { role: "editor" }, "editor"],
+    ["any subject", { role: "editor", sub: "auth0|7" }, "editor auth0|7"],
+    ["any name of a role", { role: 'the "Größte" of all' }, 'the "Größte" of all'],
+    ["a role of 63 bytes", { role: "x".repeat(63) }, "x".repeat(63)],
+    ["no role", { sub: "7" }, "web_anon 7"],
+    ["the role anon, which is none of ours", { role: "anon" }, "anon"],
+    ["another issuer and type", { role: "editor", iss: "https://id.example", type: "id" }, "editor"],
+    ["an end that a slow clock still sees ahead", { role: "editor", exp: now - 20 }, "editor"],
+    ["a start that a fast clock sees behind", { role: "editor", nbf: now + 20 }, "editor"],
+
+    ["an end in the past", { role: "editor", exp: now - 40 }, "token expired"],
+    ["a start in the future", { role: "editor", nbf: now + 60 }, "token invalid"],
+    ["an end that is no number", { role: "editor", exp: "tomorrow" }, "token invalid"],
+    ["a refresh token", { role: "editor", type: "refresh" }, "token invalid"],
+    ["a role of 64 bytes", { role: "x".repeat(64) }, "token invalid"],
+    ["an empty role", { role: "" }, "token invalid"],
+    ["a role that is no text", { role: ["editor"] }, "token invalid"],
+    ["the login itself, which Postgres takes none for", { role: "None" }, "token invalid"],
+    ["a NUL in the role", { role: "editor\0" }, "token invalid"],
+  ])("%s", (_what, claims, expected) => {
+    // By hand: jsonwebtoken does not sign all of them.
+    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+    const head = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
+    const signature = createHmac("sha256", SECRET).update(head).digest("base64url");
+    expect(verified(ofSecret, `${head}.${signature}`)).toBe(expected);
+  });
+
+  test.each<[string, string, string]>([
+    ["RS256", jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS256", keyid: "rsa" }), "editor"],
+    ["ES256", jwt.sign({ role: "editor" }, ecPrivate, { algorithm: "ES256", keyid: "ec" }), "editor"],
+    ["HS256", sign({ role: "editor" }, { kid: "secret" }), "editor"],
+    ["RS256 that names no key", jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS256" }), "editor"],
+    [
+      "the name of another key",
+      jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS256", keyid: "ec" }),
+      "token invalid",
+    ],
+    ["the name of no key", sign({ role: "editor" }, { kid: "unknown" }), "token invalid"],
+    ["another algorithm of the key", jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS512" }), "token invalid"],
+    [
+      "the public key as a secret",
+      jwt.sign({ role: "editor" }, rsaPublic.export({ format: "pem", type: "spki" })),
+      "token invalid",
+    ],
+    ["no signature", jwt.sign({ role: "editor" }, "", { algorithm: "none" }), "token invalid"],
+    ["no token", "garbage", "token invalid"],
+    ["no JSON", "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.bm8gSlNPTg.x", "token invalid"],
+  ])("a set of keys and %s", (_what, token, expected) => expect(verified(ofSet, token)).toBe(expected));
+
+  test("a secret without a name verifies whatever name a token has for it", () => {
+    expect(verified(ofSecret, sign({ role: "editor" }, { kid: "theirs" }))).toBe("editor");
+  });
+
+  test("without keys no token is good", () => {
+    expect(verified(foreign(""), sign({ role: "editor" }))).toBe("token invalid");
+    expect(verified(foreign(""), jwt.sign({ role: "editor" }, "", { algorithm: "none" }))).toBe("token invalid");
+  });
+
+  test("the audience must be there when one is asked for", () => {
+    const verifier = foreign(SECRET, { audience: "shop" });
+    expect(verified(verifier, sign({ role: "editor", aud: ["shop", "blog"] }))).toBe("editor");
+    expect(verified(verifier, sign({ role: "editor", aud: "blog" }))).toBe("token invalid");
+    expect(verified(verifier, sign({ role: "editor" }))).toBe("token invalid");
+  });
+
+  test("the role stands where the setting says", () => {
+    const verifier = foreign(SECRET, { roleClaim: ["app", "roles", 0] });
+    expect(verified(verifier, sign({ role: "admin", app: { roles: ["editor"] } }))).toBe("editor");
+    for (const app of [undefined, null, "editor", { roles: [] }, { roles: {} }])
+      expect(verified(verifier, sign({ role: "admin", app }))).toBe("web_anon");
+  });
+
+  test("all claims reach the database; a token without an end does not end, others end with the tolerance", () => {
+    const claims = { role: "editor", tenant: { id: 7 } };
+    const expected: Caller = { role: "editor", claims, expiresAt: null, refused: null };
+    expect(ofSecret.verify(sign(claims))).toEqual(expected);
+    expect(ofSecret.verify(sign({ ...claims, exp: now + 60 })).expiresAt).toBe((now + 90) * 1000);
+  });
+
+  describe("as credentials of the table interface", () => {
+    const editor = sign({ role: "editor", sub: "7" });
+    const resolver = callersOf(ofSecret, false, "web_anon");
+
+    test.each<[string, Credentials, string]>([
+      ["a token alone", { authorization: bearer(editor) }, "editor 7"],
+      ["any token as key", { apikey: editor }, "editor 7"],
+      ["it twice", { apikey: editor, authorization: bearer(editor) }, "editor 7"],
+      [
+        "a newer one of the same user",
+        { apikey: editor, authorization: bearer(sign({ role: "editor", sub: "7", jti: "2" })) },
+        "editor 7",
+      ],
+      ["an anonymous key beside it", { apikey: sign({ role: "web_anon" }), authorization: bearer(editor) }, "editor 7"],
+      [
+        "a key of another user",
+        { apikey: sign({ role: "editor", sub: "8" }), authorization: bearer(editor) },
+        DISAGREE,
+      ],
+      ["a key of another role", { apikey: sign({ role: "owner", sub: "7" }), authorization: bearer(editor) }, DISAGREE],
+    ])("%s", (_what, credentials, expected) => expect(outcome(credentials, resolver)).toBe(expected));
+
+    test("without an anonymous role nobody comes without a token that names one", () => {
+      const verifier = foreign(SECRET, { anonymousRole: "" });
+      const closed = callersOf(verifier, false, "");
+      expect(outcome({}, closed)).toBe("401 PGRST302 Anonymous access is disabled");
+      expect(outcome({ authorization: bearer(sign({ sub: "7" })) }, closed)).toBe(
+        "401 PGRST302 Anonymous access is disabled",
+      );
+      expect(outcome({ authorization: bearer(editor) }, closed)).toBe("editor 7");
+    });
+  });
+});

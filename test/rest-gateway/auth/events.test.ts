@@ -1,0 +1,126 @@
+import { expect, test } from "vitest";
+import { createTestDatabase } from "../../support/database.ts";
+import { useRest } from "../../support/rest-client.ts";
+import { startTestService } from "../../support/service.ts";
+
+const PASSWORD = "Correct-Horse-7!";
+const client = useRest({ GRAPHQL_MAX_TABLES: "300" });
+
+const post = async (path: string, body: object, headers = {}) => {
+  const type = { "content-type": "application/json", ...headers };
+  const response = await fetch(client.service().url + path, {
+    method: "POST",
+    headers: type,
+    body: JSON.stringify(body),
+  });
+  return (await response.json()) as any;
+};
+const read = (query: string) => client.rows(`security_events?${query}`, { as: "service" });
+
+test("nobody but the service reads them, and nobody writes them", async () => {
+  const statuses = [];
+  for (const as of [undefined, "ada", "admin"] as const) {
+    const { status, text } = await client.rest("security_events", as ? { as } : {});
+    expect(text).not.toContain("login");
+    statuses.push(status);
+  }
+  expect(statuses).toEqual([401, 403, 403]);
+  const body = { event: "login", user_id: 1 };
+  expect((await client.failure("security_events", { as: "service", body }))[0]).toBe(403);
+  expect((await client.failure("security_events?id=gt.0", { as: "service", method: "DELETE" }))[0]).toBe(403);
+});
+
+test("they are no part of GraphQL, of the descriptions for others, nor of the resources", async () => {
+  const { url, gql } = client.service();
+  const types = await gql("{ __schema { types { name fields { name } } } }");
+  expect(JSON.stringify(types.data)).not.toMatch(/security_?event/i);
+  for (const as of [undefined, "ada", "admin"] as const) {
+    const { status, text } = await client.rest("", as ? { as } : {});
+    expect(status).toBe(200);
+    expect(text).not.toContain("security_events");
+    expect(await client.rest("cli/types.ts", as ? { as } : {})).toMatchObject({
+      ...{ status: 200, text: expect.not.stringContaining("security_events") },
+    });
+  }
+  expect((await client.rest("cli/types.ts", { as: "service" })).text).toContain("security_events");
+  expect((await client.rest("", { as: "service" })).text).toContain("security_events");
+  expect(await (await fetch(`${url}/openapi.json`)).text()).not.toContain("security_events");
+  expect((await fetch(`${url}/security_events`)).status).toBe(404);
+});
+
+test("what happens to an account is noted, with the user and the address", async () => {
+  const { accessToken } = await post("/auth/login", { username: "ada", password: PASSWORD });
+  await post("/auth/login", { username: "ada", password: "wrong" });
+  await post("/auth/login", { username: "nobody", password: "wrong" });
+  await post("/auth/login", { username: "carol", password: PASSWORD });
+  await post("/auth/logout", {}, { authorization: `Bearer ${accessToken}` });
+  const events = await read("select=event,user_id,address,detail&order=id");
+  const address = "127.0.0.1";
+  expect(events).toEqual([
+    { event: "login", user_id: 1, address, detail: { by: "token" } },
+    { event: "login_failed", user_id: 1, address, detail: {} },
+    { event: "login_failed", user_id: null, address, detail: {} },
+    { event: "login_refused", user_id: 4, address, detail: { reason: "disabled" } },
+    { event: "logout", user_id: 1, address, detail: { by: "token" } },
+  ]);
+});
+
+test("changes that are made by SQL are noted too, without an address", async () => {
+  for (const change of [
+    "disabled_at = now()",
+    "disabled_at = null",
+    "role = 'admin'",
+    "role = 'authenticated', permissions = '{\"reports\"}'",
+    "password_hash = password_hash || 'x'",
+    "password_hash = left(password_hash, -1)",
+    "epoch = epoch + 1",
+    "role = role",
+  ])
+    await client.sql(`update auth_private.accounts set ${change} where user_id = 2`);
+  const events = await read("select=event,address,detail&user_id=eq.2&order=id");
+  const told = (event: string, detail = {}) => ({ event, address: null, detail });
+  expect(events).toEqual([
+    told("account_disabled"),
+    told("account_enabled"),
+    told("role_changed", { from: "authenticated", to: "admin" }),
+    told("permissions_changed"),
+    told("role_changed", { from: "admin", to: "authenticated" }),
+    told("password_changed"),
+    told("password_changed"),
+  ]);
+});
+
+test("events outlive their user", async () => {
+  const email = "gone@test.example";
+  const { user } = await post("/auth/register", { name: "Gone", email, password: PASSWORD });
+  await client.sql("delete from users where id = $1", user.id);
+  expect(await read(`select=event&user_id=eq.${user.id}`)).toEqual([{ event: "registered" }]);
+});
+
+test("what is older than AUDIT_RETENTION is removed, and attempts and tokens that have ended", {
+  timeout: 60_000,
+}, async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(`
+    insert into security_events (event, at) values ('old', now() - interval '91 days'), ('new', now() - interval '89 days');
+    insert into auth_private.attempts (key, at) values (sha256('old'), now() - interval '16 minutes'), (sha256('new'), now());
+    select auth_api.start_tokens(1, 0, sha256('token'), now())`);
+  let now = Date.now();
+  const counts = async () => {
+    const { rows } = await database.owner.query(`
+      select array(select event from security_events order by 1) as events,
+        (select count(*)::int from auth_private.attempts) as attempts,
+        (select count(*)::int from auth_private.token_families) as families`);
+    return rows[0];
+  };
+  const first = await startTestService({}, database, undefined, () => now);
+  await expect.poll(counts, { timeout: 10_000 }).toEqual({ events: ["new"], attempts: 1, families: 1 });
+  await first.service.stop();
+  now += 3 * 24 * 3600 * 1000;
+  const second = await startTestService({ AUDIT_RETENTION: "8640000" }, database, undefined, () => now);
+  await expect.poll(counts, { timeout: 10_000 }).toEqual({ events: ["new"], attempts: 0, families: 0 });
+  await second.service.stop();
+  const third = await startTestService({ AUDIT_RETENTION: "3600" }, database, undefined, () => now);
+  await expect.poll(counts, { timeout: 10_000 }).toMatchObject({ events: [] });
+  await third.stop();
+});

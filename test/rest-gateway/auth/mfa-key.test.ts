@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readConfig } from "../../../config/config.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { sendTo } from "../../support/resource-client.ts";
+import { PASSWORD } from "../../support/second-factor.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../../support/service.ts";
+import { appCode } from "../../support/totp.ts";
+
+const OTHER = "another secret of the tests, long enough for keys";
+
+let database: TestDatabase;
+let running: TestService | undefined;
+let now: number;
+/** Ada has enabled a factor at the first start, bob has begun to. */
+let ada: { readonly secret: string; readonly backupCodes: string[] };
+let bob: { readonly secret: string };
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  now = Date.now();
+  const service = await start();
+  bob = await begin(service, "bob");
+  const { secret } = await begin(service, "ada");
+  ada = { secret, backupCodes: (await verify(service, "ada", secret)).json.backupCodes };
+});
+afterAll(async () => {
+  await running?.service.stop();
+  await database.drop();
+});
+
+/** The service on the one database, started anew. */
+async function start(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
+  await running?.service.stop();
+  running = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, undefined, () => now);
+  return running;
+}
+
+const bearer = ({ token }: TestService, as: "ada" | "bob") => ({ authorization: `Bearer ${token(as)}` });
+
+const begin = async (service: TestService, as: "ada" | "bob") =>
+  (await sendTo(service.url, "POST /api/mfa/enable", { headers: bearer(service, as) })).json;
+
+const verify = (service: TestService, as: "ada" | "bob", secret: string) =>
+  sendTo(service.url, `POST /api/mfa/verify?code=${appCode(secret, now)}`, { headers: bearer(service, as) });
+
+const login = ({ url }: TestService, code: string) => {
+  now += 60_000;
+  return sendTo(url, "POST /auth/login", { body: { username: "ada", password: PASSWORD, code } });
+};
+
+/** What ada's app shows when she signs in next. */
+const nextCode = () => appCode(ada.secret, now + 60_000);
+
+test("secrets are not in the database as they are, and codes neither", async () => {
+  const { rows } = await database.owner.query(
+    "select to_jsonb(f)::text || coalesce(string_agg(to_jsonb(c)::text, ''), '') as text from auth_private.factors as f left join auth_private.backup_codes as c using (user_id) group by f.user_id",
+  );
+  expect(rows).toHaveLength(2);
+  const stored = rows.map(({ text }) => text).join();
+  // Binary columns are told in hexadecimal.
+  const hidden = [ada.secret, bob.secret, ...ada.backupCodes].flatMap((text) => [
+    text,
+    Buffer.from(text).toString("hex"),
+  ]);
+  expect(hidden.filter((text) => stored.includes(text))).toEqual([]);
+});
+
+describe("after a restart with another key", () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await start({ MFA_KEY: OTHER });
+  });
+
+  test("an enrolment is over", async () => expect((await verify(service, "bob", bob.secret)).status).toBe(400));
+
+  test("codes can't be checked, which the answer says and the events note", async () => {
+    const { status, json } = await login(service, nextCode());
+    expect([status, json.error.code, json.error.message]).toEqual([
+      503,
+      "INTERNAL_ERROR",
+      "the second factor can't be checked: the service has another MFA_KEY than when it was enabled",
+    ]);
+    expect((await login(service, ada.backupCodes[0]!)).status).toBe(401);
+    expect((await sendTo(service.url, "/health", {})).status).toBe(200);
+    const { rows } = await database.owner.query("select event from security_events where event = 'factor_unreadable'");
+    expect(rows).toHaveLength(1);
+  });
+});
+
+describe("after a restart with the same key again", () => {
+  let service: TestService;
+  beforeAll(async () => {
+    service = await start();
+  });
+
+  test("an enrolment goes on", async () => expect((await verify(service, "bob", bob.secret)).status).toBe(200));
+
+  test("a factor is as it was: nothing is lost", async () => {
+    expect((await login(service, nextCode())).status).toBe(200);
+    expect((await login(service, ada.backupCodes[0]!)).status).toBe(200);
+  });
+});
+
+test("JWT_SECRET may change when MFA_KEY keeps what it was before", async () => {
+  const service = await start({ JWT_SECRET: OTHER, MFA_KEY: JWT_SECRET });
+  expect((await login(service, nextCode())).status).toBe(200);
+});
+
+test.each([
+  [{ MFA_KEY: "short" }, "MFA_KEY must have at least 32 bytes"],
+  [{ MFA_ISSUER: "a:b" }, 'MFA_ISSUER must have 1 to 64 characters, without colons (is "a:b")'],
+  [{ MFA_ATTEMPTS: "0" }, 'MFA_ATTEMPTS must be at least 1 (is "0")'],
+  [{ MFA_KEYS: "x" }, "MFA_KEYS is no setting of this service; npm start -- --help lists them"],
+])("%j is refused at the start, and keys are not shown", (settings, message) => {
+  expect(() => readConfig(settings)).toThrow(new Error(message));
+});

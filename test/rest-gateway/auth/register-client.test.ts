@@ -1,0 +1,144 @@
+import { beforeAll, expect, test } from "vitest";
+import { provisionLogins } from "../../../db/cluster/provision.ts";
+import { Transactions } from "../../../db/transaction.ts";
+import { Tokens } from "../../../identity/tokens.ts";
+import { PasswordHashing } from "../../../rest-gateway/auth/hashing.ts";
+import { parseLogin } from "../../../rest-gateway/auth/login-input.ts";
+import { PasswordCheck } from "../../../rest-gateway/auth/password-check.ts";
+import { hashPassword, passwordFaults } from "../../../rest-gateway/auth/passwords.ts";
+import { type NewUser, Registration } from "../../../rest-gateway/auth/registration.ts";
+import { SignIn } from "../../../rest-gateway/auth/sign-in.ts";
+import { AuthStore } from "../../../rest-gateway/auth/store.ts";
+import { Throttle } from "../../../rest-gateway/auth/throttle.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+
+const PASSWORD = "Correct-Horse-8!";
+const LENGTH = "password must have at least 12 characters";
+const UPPER = "password must have an upper case letter";
+const LOWER = "password must have a lower case letter";
+const DIGIT = "password must have a digit";
+const SPECIAL = "password must have a special character, such as ! or -";
+
+const tokens = new Tokens({ secret: "x".repeat(32), privateKey: "", audience: "", anonymousRole: "anon" });
+
+let database: TestDatabase;
+/** What the gateway has: a login that executes auth_api, and nothing else. */
+let auth: Transactions;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const logins = await provisionLogins(database.url, database.url, "a secret for the tests of signing up");
+  const pool = { connectionString: logins.auth, max: 2 };
+  auth = new Transactions({ pool, statementTimeout: 10_000, maxPrepared: 100, onConnectionError: () => {} });
+  return async () => {
+    await auth.close();
+    for (const role of Object.keys(logins).map((kind) => `${database.name}_${kind}`))
+      await database.owner.query(`drop owned by ${role}; drop role ${role}`);
+    await database.drop();
+  };
+});
+
+const LIMITS = {
+  attempts: 1000,
+  attemptsPerAddress: 1000,
+  codeAttempts: 5,
+  registrationsPerAddress: 1000,
+  window: 900,
+};
+
+/** What signing up and in is made of. */
+function parts() {
+  const store = new AuthStore(auth, Date.now);
+  const hashing = new PasswordHashing();
+  const throttle = new Throttle(store, LIMITS);
+  return { store, hashing, throttle, passwords: new PasswordCheck({ store, hashing, throttle }) };
+}
+
+/** Signs in for tokens, as at POST /auth/login. */
+async function signIn(body: object) {
+  const signIn = new SignIn({ ...parts(), tokens, secondFactor: { accepts: async () => false } });
+  return tokens.issuePair(await signIn.account(parseLogin(body), "127.0.0.1"));
+}
+
+const register = (user: NewUser, password: string) =>
+  new Registration({ ...parts(), database: auth }).register(user, password, "127.0.0.1");
+
+const sql = async (text: string, ...values: unknown[]) => (await database.owner.query(text, values)).rows;
+
+let count = 0;
+/** Somebody who is not there yet. */
+const somebody = (given: Partial<NewUser> = {}): NewUser => {
+  count++;
+  return { name: "Dora", email: `dora${count}@test.example`, age: 20, username: `dora${count}`, ...given };
+};
+
+test("who has signed up signs in with username or e-mail, whatever its case, and the password", async () => {
+  const user = somebody();
+  const id = await register(user, PASSWORD);
+  expect(await sql("select name, email, age from users where id = $1", id)).toEqual([
+    { name: "Dora", email: user.email, age: 20 },
+  ]);
+  for (const username of [user.username!, user.username!.toUpperCase(), user.email]) {
+    const { accessToken } = await signIn({ username, password: PASSWORD });
+    expect(tokens.verify(accessToken)).toMatchObject({ role: "authenticated", claims: { sub: id, name: "Dora" } });
+  }
+  await expect(signIn({ username: user.email, password: `${PASSWORD}!` })).rejects.toThrow("wrong password");
+});
+
+test("without a username the e-mail is the login, and stays so when it changes", async () => {
+  const user = somebody({ username: null, age: null });
+  const id = await register(user, PASSWORD);
+  await signIn({ username: user.email, password: PASSWORD });
+  await sql("update users set email = 'moved@test.example' where id = $1", id);
+  await signIn({ username: "moved@test.example", password: PASSWORD });
+});
+
+test("a password that is typed in another Unicode form is the same", async () => {
+  const user = somebody();
+  await register(user, "Zurück-zu-7ä!".normalize("NFD"));
+  await signIn({ username: user.email, password: "Zurück-zu-7ä!".normalize("NFC") });
+});
+
+test.each<[string, Partial<NewUser>, object]>([
+  ["an e-mail that is registered", { email: "ADA@example.com" }, { code: "23505", constraint: "users_email_key" }],
+  ["a username that is taken", { username: "Ada" }, { code: "23505", constraint: "accounts_username_key" }],
+  ["somebody else's e-mail", { username: "ada@example.com" }, { code: "23505", constraint: "accounts_username_key" }],
+  ["a username with an @", { username: "a@test.example" }, { code: "23514", constraint: "accounts_username_format" }],
+  ["a malformed e-mail", { email: "dora" }, { code: "23514", constraint: "users_email_format" }],
+  ["an age that is no whole number", { age: 1.5 }, { code: "22P02" }],
+])("the database's error comes through, and no user is left: %s", async (_what, given, error) => {
+  const before = await sql("select count(*) from users");
+  await expect(register(somebody(given), PASSWORD)).rejects.toMatchObject(error);
+  expect(await sql("select count(*) from users")).toEqual(before);
+});
+
+test("of many who sign up at once with one name one succeeds", async () => {
+  const { username } = somebody();
+  const attempts = Array.from({ length: 6 }, () => register(somebody({ username }), PASSWORD));
+  const outcomes = await Promise.allSettled(attempts);
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  for (const outcome of outcomes)
+    if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "23505" });
+});
+
+test("a password is kept as argon2id with the costs that logins are checked with, each time with another salt", async () => {
+  const [one, other] = await Promise.all([hashPassword(PASSWORD), hashPassword(PASSWORD)]);
+  expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+  expect(one).not.toBe(other);
+});
+
+test.each<[string, string[]]>([
+  ["Correct-Horse-7!", []],
+  ["Aa1!aaaaaaaa", []],
+  ["Äß1€ßßßßßßßß", []],
+  ["Aa1!aaaaaaa", [LENGTH]],
+  ["Aa1!aaaaaaa😀", []],
+  [`Aa1!${"é".repeat(7)}`.normalize("NFD"), [LENGTH]],
+  [`Aa1!${"x".repeat(124)}`, []],
+  [`Aa1!${"x".repeat(125)}`, ["password must have at most 128 characters"]],
+  ["correct-horse-7!", [UPPER]],
+  ["CORRECT-HORSE-7!", [LOWER]],
+  ["Correct-Horse-!!", [DIGIT]],
+  ["CorrectHorse77", [SPECIAL]],
+  ["Correct Horse 77", [SPECIAL]],
+  ["", [LENGTH, UPPER, LOWER, DIGIT, SPECIAL]],
+])("the faults of %j as a new password are %j", (password, faults) => expect(passwordFaults(password)).toEqual(faults));

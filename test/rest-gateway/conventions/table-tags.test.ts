@@ -1,0 +1,139 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { MAX_TAGGED_BYTES } from "../../../rest-gateway/table/answer/tag.ts";
+import { useRest } from "../../support/rest-client.ts";
+
+const NOTES = `
+  create table public.notes (id int primary key, title text not null);
+  alter table public.notes enable row level security;
+  create policy "all may do all" on public.notes using (true) with check (true);
+  grant select, insert, update, delete on public.notes to anon, authenticated;
+  create function public.one() returns int stable language sql return 1;
+  create function public.nothing() returns void stable language sql as '';
+  create function public.tagged() returns int stable language plpgsql as $$
+  begin
+    perform set_config('response.headers',
+      '[{"ETag": "\\"own-7\\""}, {"Cache-Control": "max-age=60"}, {"Content-Language": "en"}, {"X-Own": "yes"}]', true);
+    return 1;
+  end $$;
+  create function public.teapot() returns int stable language plpgsql as $$
+  begin
+    perform set_config('response.status', '418', true);
+    return 1;
+  end $$;
+  grant execute on function public.one, public.nothing, public.tagged, public.teapot to anon;`;
+
+const { rest, sql } = useRest({}, NOTES);
+
+beforeEach(async () => {
+  await sql("truncate notes");
+  await sql("insert into notes values (1, 'First'), (2, 'Second'), (3, 'Third')");
+});
+
+const tagOf = async (path: string, headers = {}) => (await rest(path, { headers })).headers.get("etag");
+const ifNot = (etag: string | null) => ({ headers: { "if-none-match": etag! } });
+
+describe("an answer to a reader has a tag of its content", () => {
+  test("the same for the same rows, another when one changes", async () => {
+    const tag = await tagOf("notes?order=id");
+    expect(tag).toMatch(/^"[\w-]{16}"$/);
+    expect(await tagOf("notes?order=id")).toBe(tag);
+    await sql("update notes set title = 'Changed' where id = 2");
+    expect(await tagOf("notes?order=id")).not.toBe(tag);
+  });
+
+  test("each format has its own", async () => {
+    const types = ["application/json", "text/csv", "application/vnd.pgrst.array+json;nulls=stripped"];
+    const tags = await Promise.all(types.slice(0, 2).map((accept) => tagOf("notes", { accept })));
+    expect(new Set(tags).size).toBe(2);
+  });
+
+  test.each(["rpc/one", "", "cli/types.ts", "notes?id=eq.1&select=id"])("%s", async (path) => {
+    const tag = await tagOf(path);
+    expect(tag).toMatch(/^"[\w-]{16}"$/);
+    expect((await rest(path, ifNot(tag))).status).toBe(304);
+  });
+
+  test("a part of the rows too", async () => {
+    const headers = { range: "0-0", prefer: "count=exact" };
+    const { status, headers: told } = await rest("notes?order=id", { headers });
+    expect([status, told.get("etag")]).toEqual([206, expect.stringMatching(/^"[\w-]{16}\.3"$/)]);
+  });
+
+  test("where rows are counted, another when their number changes alone", async () => {
+    const page = "notes?order=id&limit=1";
+    const headers = { prefer: "count=exact" };
+    const tag = await tagOf(page, headers);
+    await sql("insert into notes values (4, 'Fourth')");
+    expect((await rest(page, { headers: { ...headers, "if-none-match": tag! } })).status).toBe(206);
+    expect(await tagOf(page, headers)).not.toBe(tag);
+  });
+});
+
+describe("If-None-Match with the tag is answered by 304", () => {
+  test("without a body and what describes it, with what caches go by", async () => {
+    const fresh = await rest("notes?order=id", { prefer: "count=exact" });
+    const etag = fresh.headers.get("etag")!;
+    const { status, text, headers } = await rest("notes?order=id", { ...ifNot(etag), prefer: "count=exact" });
+    expect([status, text, headers.get("etag")]).toEqual([304, "", etag]);
+    for (const name of ["cache-control", "vary", "content-location", "preference-applied"])
+      expect([name, headers.get(name)]).toEqual([name, fresh.headers.get(name)]);
+    for (const name of ["content-type", "content-length", "content-range"]) expect(headers.has(name)).toBe(false);
+  });
+
+  test.each([
+    ["a list with it", (tag: string) => `"other", ${tag}`, 304],
+    ["its weak form", (tag: string) => `W/${tag}`, 304],
+    ["any", () => "*", 304],
+    ["another", () => '"other"', 200],
+    ["it without quotes", (tag: string) => tag.slice(1, -1), 200],
+  ])("%s: %s", async (_what, header, status) => {
+    const tag = await tagOf("notes");
+    expect((await rest("notes", ifNot(header(tag!)))).status).toBe(status);
+  });
+
+  test("and the connection goes on", async () => {
+    const tag = await tagOf("notes");
+    for (let i = 0; i < 3; i++) {
+      expect((await rest("notes", ifNot(tag))).status).toBe(304);
+      expect((await rest("notes")).json).toHaveLength(3);
+    }
+  });
+});
+
+describe("a function that sets ETag", () => {
+  test("keeps it", async () => {
+    const { headers } = await rest("rpc/tagged");
+    expect([headers.get("etag"), headers.get("content-language")]).toEqual(['"own-7"', "en"]);
+  });
+
+  test("is asked by it, and its other headers stand on the 304", async () => {
+    const { status, headers, text } = await rest("rpc/tagged", ifNot('"own-7"'));
+    expect([status, text, headers.get("etag")]).toEqual([304, "", '"own-7"']);
+    expect([headers.get("cache-control"), headers.get("x-own")]).toEqual(["max-age=60", "yes"]);
+    expect(headers.has("content-language")).toBe(false);
+  });
+});
+
+describe("there is no tag", () => {
+  test.each([
+    ["a problem", "nowhere", {}],
+    ["no content", "rpc/nothing", {}],
+    ["another status", "rpc/teapot", {}],
+    ["HEAD, whose body is not made", "notes", { method: "HEAD" }],
+    ["a call by POST", "rpc/one", { body: {} }],
+    ["OPTIONS", "notes", { method: "OPTIONS" }],
+    ["an insert", "notes", { body: { id: 9, title: "Ninth" }, prefer: "return=representation" }],
+    ["an update", "notes?id=eq.1", { method: "PATCH", body: { title: "New" }, prefer: "return=representation" }],
+  ])("of %s", async (_what, path, sent) => {
+    const { headers } = await rest(path, { ...sent, headers: { "if-none-match": "*" } });
+    expect(headers.has("etag")).toBe(false);
+  });
+
+  test(`of more than ${MAX_TAGGED_BYTES} bytes, which is sent whole`, async () => {
+    await sql("update notes set title = repeat('x', $1) where id = 1", MAX_TAGGED_BYTES);
+    const { status, headers } = await rest("notes?id=eq.1", ifNot("*"));
+    expect([status, headers.has("etag")]).toEqual([200, false]);
+    await sql("update notes set title = repeat('x', 1000) where id = 1");
+    expect((await rest("notes?id=eq.1", ifNot("*"))).status).toBe(304);
+  });
+});

@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { parseAccept } from "../../../rest-gateway/conventions/media.ts";
+import { apiDescription } from "../../../rest-gateway/openapi/description.ts";
+import { useCatalog } from "../../support/catalog.ts";
+
+const database = useCatalog("", { schemas: ["public"] });
+
+const OPTIONS = { schema: "public", role: "anon", baseUrl: "http://127.0.0.1:3000" };
+const describe = (accept: string | undefined, options: Partial<typeof OPTIONS> = {}) =>
+  apiDescription(database().catalog, { ...OPTIONS, ...options, accept: parseAccept(accept) });
+
+/** `"openapi 3.1.0"` */
+function versionOf(body: string): string {
+  const { openapi, swagger } = JSON.parse(body);
+  return openapi ? `openapi ${openapi}` : `swagger ${swagger}`;
+}
+
+test.each([
+  [undefined, "application/json", "openapi 3.1.0"],
+  ["*/*", "application/json", "openapi 3.1.0"],
+  ["application/json", "application/json", "openapi 3.1.0"],
+  ["application/openapi+json", "application/openapi+json", "openapi 3.1.0"],
+  ["application/openapi+json; version=3.1", "application/openapi+json", "openapi 3.1.0"],
+  ["application/openapi+json;version=2", "application/openapi+json;version=2", "swagger 2.0"],
+  ['application/openapi+json;version="2.0"', "application/openapi+json;version=2", "swagger 2.0"],
+  ["text/html, application/xhtml+xml, */*;q=0.8", "application/json", "openapi 3.1.0"],
+  ["application/openapi+json;version=9, application/json;q=0.1", "application/json", "openapi 3.1.0"],
+])("Accept: %s is answered as %s by %s", (accept, type, version) => {
+  const { contentType, body } = describe(accept);
+  expect(contentType).toBe(`${type}; charset=utf-8`);
+  expect(versionOf(body)).toBe(version);
+});
+
+test.each(["text/csv", "application/openapi+json;version=9", "constructor/constructor;version=name"])(
+  "Accept: %s alone is PGRST107",
+  (accept) => {
+    expect(() => describe(accept)).toThrow(
+      expect.objectContaining({ problem: expect.objectContaining({ status: 406, code: "PGRST107" }) }),
+    );
+  },
+);
+
+test("each role, schema and version has a document of its own", () => {
+  const bodies = [
+    describe("*/*"),
+    describe("*/*", { role: "authenticated" }),
+    describe("application/openapi+json;version=2"),
+    describe("*/*", { baseUrl: "https://content.example" }),
+  ].map(({ body }) => body);
+  expect(new Set(bodies).size).toBe(4);
+});
+
+test("a document is written once for a catalog, and anew for the next", () => {
+  const { catalog } = database();
+  const request = { ...OPTIONS, accept: parseAccept("*/*") };
+  const next = { ...catalog, schemas: new Map([["public", { ...catalog.schemas.get("public")!, comment: "New." }]]) };
+  // The same text, although what it was made from has changed under it.
+  const { body } = apiDescription(next, request);
+  Object.assign(next, { schemas: catalog.schemas });
+  expect(apiDescription(next, request).body).toBe(body);
+  expect(JSON.parse(body).info.title).toBe("New.");
+  expect(JSON.parse(apiDescription(catalog, request).body).info.title).toBe("The API: what is granted here is served.");
+});

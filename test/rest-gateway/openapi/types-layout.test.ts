@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { layOut } from "../../../rest-gateway/openapi/typescript/layout.ts";
+import {
+  array,
+  object,
+  openObject,
+  orNull,
+  type Type,
+  tuple,
+  union,
+} from "../../../rest-gateway/openapi/typescript/type.ts";
+
+const LONG = ["a".repeat(30), "b".repeat(30), "c".repeat(30)];
+
+test.each<[Type, string]>([
+  ["number", "number"],
+  [union([]), "never"],
+  [union(["string"]), "string"],
+  [orNull("unknown"), "unknown"],
+  [orNull("string"), "string | null"],
+  [array("string"), "string[]"],
+  [array(orNull("string")), "(string | null)[]"],
+  [tuple([]), "[]"],
+  [tuple(['"a"', '"b"']), '["a", "b"]'],
+  [object([{ name: "a", type: "A", isOptional: true }]), "{ a?: A }"],
+  [
+    object([
+      { name: "user-id", type: "A" },
+      { name: "b", type: "B" },
+    ]),
+    '{ "user-id": A; b: B }',
+  ],
+  [openObject([]), "{\n  [_ in never]: never\n}"],
+  [openObject([{ name: "a", type: "A" }]), "{\n  a: A\n}"],
+  [array(openObject([{ name: "a", type: "A" }])), "{\n  a: A\n}[]"],
+  [orNull(openObject([{ name: "a", type: "A" }])), "{\n  a: A\n} | null"],
+  [object([{ name: "a", type: openObject([{ name: "b", type: "B" }]) }]), "{\n  a: {\n    b: B\n  }\n}"],
+  [tuple(LONG), `[\n${LONG.map((part) => `  ${part},\n`).join("")}]`],
+  [union(LONG), LONG.map((part) => `\n  | ${part}`).join("")],
+  [array(union(LONG)), `(${LONG.map((part) => `\n  | ${part}`).join("")}\n)[]`],
+  [object(LONG.map((name) => ({ name, type: "A" }))), `{\n${LONG.map((name) => `  ${name}: A\n`).join("")}}`],
+  [openObject([{ name: "a", type: union(LONG) }]), `{\n  a:${LONG.map((part) => `\n    | ${part}`).join("")}\n}`],
+])("%j is laid out as prettier does", (type, text) => expect(layOut(type, 0, 0)).toBe(text));
+
+test("a line ends at column 80", () => {
+  expect(layOut(union(["a", "b"]), 0, 75)).toBe("a | b");
+  expect(layOut(union(["a", "b"]), 0, 76)).toBe("\n  | a\n  | b");
+});

@@ -1,0 +1,79 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { escapeIdentifier } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildCatalog } from "../../../db/catalog/build.ts";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { parseCatalog, readCatalog } from "../../../db/catalog/read.ts";
+import { typesOf } from "../../../rest-gateway/openapi/typescript/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+
+const run = promisify(execFile);
+
+let database: TestDatabase;
+/** The types of the content schema, and those of shop.sql, as the files beside this one hold them. */
+let content: string;
+let shop: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await database.owner.query(await readFile(new URL("typescript/shop.sql", import.meta.url), "utf8"));
+  content = asFile(typesOf(await read("public")));
+  shop = asFile(typesOf(await read("shop")));
+});
+afterAll(() => database.drop());
+
+const read = async (...schemas: string[]): Promise<Catalog> =>
+  buildCatalog(await parseCatalog(await readCatalog(database.owner, { schemas, extraSearchPath: ["extensions"] })), 1);
+
+/** Their layout is the one of `supabase gen types`. */
+const asFile = (types: string) => `// biome-ignore-all format: as it is served\n${types}`;
+
+const ADVICE = `These are not the types that are served. Renew them, and review the diff as a change of the API:
+  npx vitest run test/rest-gateway/openapi/types.test.ts -u`;
+
+test("the types of the content schema are those in types/content.ts", async () => {
+  await expect(content, ADVICE).toMatchFileSnapshot("typescript/content.ts");
+});
+
+test("the types of shop.sql, which has one of everything, are those in types/shop.ts", async () => {
+  await expect(shop, ADVICE).toMatchFileSnapshot("typescript/shop.ts");
+});
+
+test("the order in which schemas are served changes nothing", async () => {
+  expect(typesOf(await read("shop", "public"))).toBe(typesOf(await read("public", "shop")));
+});
+
+/** Compiles files as a client would, in a folder where they find its packages; resolves to what the compiler says. */
+async function compile(files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = await mkdtemp(join(process.cwd(), ".types-"));
+  try {
+    for (const [name, text] of Object.entries({ ...files, "content.ts": content, "shop.ts": shop }))
+      await writeFile(join(folder, name), text);
+    const tsconfig = { extends: "../tsconfig.json", include: ["*.ts"] };
+    await writeFile(join(folder, "tsconfig.json"), JSON.stringify(tsconfig));
+    const { stdout } = await run("node_modules/.bin/tsc", ["--noEmit", "-p", folder]).catch((error) => error);
+    return stdout;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+test("a program over the real client compiles, and what is wrong in it does not", async () => {
+  const program = await readFile(new URL("typescript/program.ts", import.meta.url), "utf8");
+  expect(await compile({ "program.ts": program })).toBe("");
+});
+
+test("rows, as Postgres writes them in JSON, are of their types", async () => {
+  const lines: string[] = [];
+  for (const { name, computedFields } of (await read("shop")).schemas.get("shop")!.tables.values()) {
+    const fields = ["t.*", ...[...computedFields.keys()].map((field) => `shop."${field}"(t)`)];
+    const rows = `select ${fields.join(", ")} from shop.${escapeIdentifier(name)} as t`;
+    const result = await database.owner.query(`select coalesce(json_agg(r), '[]') as json from (${rows}) as r`);
+    const type = `Tables<${JSON.stringify(name)}>[]`;
+    lines.push(`export const rows${lines.length}: ${type} = ${JSON.stringify(result.rows[0].json)};`);
+  }
+  expect(lines.join("\n")).toContain('"code":"A1"');
+  expect(await compile({ "rows.ts": ['import type { Tables } from "./shop.ts";', ...lines].join("\n") })).toBe("");
+});

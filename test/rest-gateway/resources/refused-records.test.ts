@@ -1,0 +1,152 @@
+import { describe, expect, test } from "vitest";
+import { useOwnResources } from "../../support/own-resources.ts";
+import { useResources } from "../../support/resource-client.ts";
+import { DDL, GEARS, MAKERS } from "./fixtures.ts";
+import { allUsers, newEmail } from "./users.ts";
+
+const client = useResources({ API_MAX_RECORDS: "1000" });
+const { api } = client;
+
+const several = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `User ${i}`, email: newEmail() }));
+
+describe("POST of an array in which an e-mail is taken tells which record it is", () => {
+  test.each([
+    [1, 0],
+    [2, 1],
+    [100, 99],
+    [101, 0],
+    [101, 100],
+    [1000, 0],
+    [1000, 637],
+    [1000, 999],
+  ])("of %i records the one in place %i", async (count, place) => {
+    const before = await allUsers(client);
+    const records = several(count).with(place, { name: "Ada", email: "ADA@example.com" });
+    const { status, json } = await api("POST /users", { body: records });
+    const message = `[${place}]: email already registered`;
+    expect([status, json.error]).toEqual([
+      409,
+      expect.objectContaining({
+        code: "RESOURCE_CONFLICT",
+        message,
+        details: [{ field: `[${place}].email`, message }],
+        fields: { [`[${place}].email`]: message },
+      }),
+    ]);
+    expect(await allUsers(client)).toBe(before);
+  });
+
+  test.each([
+    [[0, 1], 1],
+    [[3, 250], 250],
+    [[250, 251, 640], 251],
+    [[0, 999], 999],
+  ])("by another one of the same array: in the places %j it is %i", async (places, expected) => {
+    const twin = { name: "Twin", email: newEmail() };
+    const records = several(1000).map((record, i) => (places.includes(i) ? twin : record));
+    const { status, json } = await api("POST /users", { body: records });
+    expect([status, json.error.message]).toEqual([409, `[${expected}]: email already registered`]);
+  });
+
+  test.each(["ada", "admin", "service"] as const)("to %s as well", async (as) => {
+    const records = [...several(2), { name: "Ada", email: "ada@example.com" }];
+    const { json } = await api("POST /users", { as, body: records });
+    expect(json.error.fields).toEqual({ "[2].email": "[2]: email already registered" });
+  });
+
+  test("in version 2, and in the dialects", async () => {
+    const body = [...several(1), { name: "Ada", email: "ada@example.com" }];
+    const message = "[1]: email already registered";
+    const { status, json } = await api("POST /api/v2/users", { body });
+    expect([status, json.error.details]).toEqual([409, [{ field: "[1].email", message }]]);
+    const told = async (prefer: string) => (await api("POST /users", { body, prefer })).json;
+    expect(await told("dialect=flat")).toEqual({ error: "RESOURCE_CONFLICT", message, field: "[1].email" });
+    expect(await told("dialect=detail")).toEqual({ detail: { code: "RESOURCE_CONFLICT", message } });
+  });
+
+  test("but of a single record there is no place to tell", async () => {
+    const { json } = await api("POST /users", { body: { name: "Ada", email: "ada@example.com" } });
+    expect(json.error.fields).toEqual({ email: "email already registered" });
+  });
+});
+
+test("POST of an array for a record that is not there tells which record refers to it", async () => {
+  const on = (article_id: number) => ({ article_id, content: "Well said." });
+  const { status, json } = await api("POST /comments", { as: "ada", body: [on(1), on(2), on(999)] });
+  expect([status, Object.keys(json.error.fields)]).toEqual([409, ["[2].article_id"]]);
+});
+
+const OWN = `${DDL}
+  -- Nobody but its owner sees a gear, and all names are different.
+  create unique index gears_label_key on gears (label);
+  comment on index gears_label_key is 'name is taken';
+  drop policy "everyone reads gears" on gears;
+  alter table gears add constraint gears_weight_range check (1 / weight > 0);
+  alter table gears add constraint gears_weight_key unique (weight) deferrable initially deferred;
+  create function internal.refuse_rust() returns trigger language plpgsql as
+    $$ begin if new.note = 'rusty' then raise exception 'we take no rust'; end if; return new; end $$;
+  create trigger refuse_rust before insert on gears for each row execute function internal.refuse_rust();`;
+
+const own = useOwnResources(OWN, [GEARS, MAKERS]);
+
+/** What is told to user 2 of gears, and how many there are then. */
+async function refusal(...gears: readonly object[]): Promise<readonly [number, string, object, number]> {
+  const { status, json } = await own.api("POST /gears", { as: 2, body: gears });
+  const count = (await own.sql("select from gears")).length;
+  return [status, json.error.message, json.error.fields, count];
+}
+
+describe("a record that is refused among several is told with its place", () => {
+  const GOOD = { name: "good" };
+
+  test("whose twin the caller may not see, as he would be told of it alone", async () => {
+    await own.api("POST /gears", { as: 1, body: { name: "hidden" } });
+    expect((await own.api("GET /gears", { as: 2 })).json.data).toEqual([]);
+    const alone = await own.api("POST /gears", { as: 2, body: { name: "hidden" } });
+    expect([alone.status, alone.json.error.fields]).toEqual([409, { name: "name is taken" }]);
+    expect(await refusal(GOOD, { name: "hidden" })).toEqual([
+      409,
+      "[1]: name is taken",
+      { "[1].name": "[1]: name is taken" },
+      1,
+    ]);
+  });
+
+  test.each([
+    [{ name: "bad", made_on: "2026-02-30" }, 400, "[1]: invalid value", { "[1]": "[1]: invalid value" }],
+    [{ name: "more than eight" }, 400, "[1]: invalid value", { "[1]": "[1]: invalid value" }],
+    [{ name: "bad", note: "rusty" }, 400, "[1]: we take no rust", { "[1]": "[1]: we take no rust" }],
+    [
+      { name: "bad", price: -1 },
+      400,
+      "[1]: price must not be negative",
+      { "[1].price": "[1]: price must not be negative" },
+    ],
+  ])("%j", async (bad, status, message, fields) => {
+    const before = (await own.sql("select from gears")).length;
+    expect(await refusal(GOOD, bad, { name: "better" })).toEqual([status, message, fields, before]);
+  });
+
+  test("even where another rule can't be asked for", async () => {
+    const before = (await own.sql("select from gears")).length;
+    const message = "price must not be negative";
+    const alone = await own.api("POST /gears", { as: 2, body: { name: "bad", price: -1, weight: 0 } });
+    expect([alone.status, alone.json.error.fields]).toEqual([400, { price: message }]);
+    expect(await refusal(GOOD, { name: "bad", price: -1, weight: 0 })).toEqual([
+      400,
+      `[1]: ${message}`,
+      { "[1].price": `[1]: ${message}` },
+      before,
+    ]);
+  });
+
+  test("unless it is refused only when all are there", async () => {
+    const before = (await own.sql("select from gears")).length;
+    expect(await refusal({ name: "one", weight: 7 }, { name: "two", weight: 7 })).toEqual([
+      409,
+      "this value is already taken",
+      { weight: "this value is already taken" },
+      before,
+    ]);
+  });
+});

@@ -1,0 +1,245 @@
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openRaw } from "../../support/raw-socket.ts";
+import { type RestSent, useRest } from "../../support/rest-client.ts";
+import { casts, filters, logic, reads, texts, type WildRequest, writes } from "./fuzz-requests.ts";
+
+/** Everything is undone but what asks for tx=commit. */
+const { failure, rows, service, sql } = useRest(
+  { DB_SCHEMAS: "wild, public", DB_TX_END: "rollback-allow-override", GRAPHQL_MAX_TABLES: "0" },
+  readFileSync(new URL("fuzz.sql", import.meta.url), "utf8"),
+);
+
+// The service answers as if nothing had been.
+afterAll(async () => {
+  expect(await rows("rpc/add?a=1&b=2")).toBe(3);
+});
+
+/** Requests that are under way at once; fast-check finds the one that fails. */
+const AT_ONCE = 20;
+const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE });
+afterAll(() => agent.destroy());
+
+/** Ada's. */
+let credentials: Readonly<Record<string, string>>;
+beforeAll(() => {
+  const { service: started, token } = service();
+  credentials = { apikey: started.tokens.issueKey("anon"), authorization: `Bearer ${token("ada")}` };
+});
+
+type Reply = { readonly status: number; readonly type: string; readonly text: string };
+/** Ids of the requests that were answered with a success. */
+const successful = new Set<string>();
+let sent = 0;
+
+/** As it stands: `fetch` would mend the address. */
+async function send({ method, path, headers, body }: WildRequest): Promise<Reply> {
+  const id = `request-${++sent}`;
+  const request = http.request(`${service().url}/`, {
+    agent,
+    method,
+    path: `/rest/v1/${path}`,
+    headers: { ...credentials, "x-request-id": id, ...headers },
+  });
+  request.end(body ?? undefined);
+  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    request.on("response", resolve).on("error", reject);
+  });
+  const text = Buffer.concat(await response.toArray()).toString();
+  const status = response.statusCode!;
+  if (status < 300) successful.add(id);
+  return { status, type: response.headers["content-type"] ?? "", text };
+}
+
+/** What Postgres calls errors of syntax in texts of tsquery, tsvector and jsonpath, which have a grammar of their own. */
+const OF_A_VALUE =
+  /^(syntax error in ts|there is no escaped character|wrong position info in ts|no operand in tsquery|.* of jsonpath input$)/s;
+const OUR_SQL = /json_agg|set_config|with changed|content_service\.|postgres:/;
+
+/** What is wrong with the answer; null when nothing is. */
+function faultOf({ method }: WildRequest, { status, type, text }: Reply): string | null {
+  if (status >= 200 && status < 300) return null;
+  if (status !== 300 && (status < 400 || status > 499)) return `status ${status}`;
+  if (method === "HEAD") return text === "" ? null : "a body";
+  if (type !== "application/json; charset=utf-8") return `type ${type}`;
+  const { code, message, ...others } = JSON.parse(text);
+  if (Object.keys(others).join() !== "details,hint") return `keys ${Object.keys(others)}`;
+  if (typeof message !== "string" || message === "" || OUR_SQL.test(text)) return `message ${text}`;
+  if (code === "42601" ? !OF_A_VALUE.test(message) : !/^(PGRST[1-3]\d\d|[0-9A-W][0-9A-Z]{4})$/.test(code))
+    return `code ${code}: ${message}`;
+  return null;
+}
+
+describe("bad values have Postgres' own codes, as far as they are the client's fault", () => {
+  test.each<[path: string, status: number, code: string, sent?: RestSent]>([
+    ["things?id=eq.x", 400, "22P02"],
+    ["things?id=eq.", 400, "22P02"],
+    ["things?id=eq.99999999999", 400, "22003"],
+    ["things?big=eq.9223372036854775808", 400, "22003"],
+    ["things?loose=eq.1e400", 400, "22003"],
+    ["things?id=eq.NaN", 400, "22P02"],
+    ["things?flag=eq.perhaps", 400, "22P02"],
+    ["things?mood=eq.angry", 400, "22P02"],
+    ["things?uid=eq.123", 400, "22P02"],
+    ["things?day=eq.2024-02-30", 400, "22008"],
+    ["things?day=eq.someday", 400, "22007"],
+    ["things?clock=eq.25:00", 400, "22008"],
+    ["things?moment=eq.294277-01-01", 400, "22008"],
+    ["things?span=eq.soon", 400, "22007"],
+    ["things?tags=cs.{a", 400, "22P02"],
+    ["things?numbers=eq.{{1},{2,3}}", 400, "22P02"],
+    ["things?id=in.(1,x)", 400, "22P02"],
+    ["things?levels=cs.[3,1)", 400, "22000"],
+    ["things?levels=cs.x", 400, "22P02"],
+    ["things?spot=eq.(1,2)", 400, "0A000"],
+    ["things?facts=cs.{a}", 400, "22P02"],
+    ["things?address=eq.10.0.0.0/99", 400, "22P02"],
+    ["things?bits=eq.102", 400, "22P02"],
+    ["things?name=match.[", 400, "2201B"],
+    ["things?name=imatch.(a", 400, "2201B"],
+    ["things?name=match.((a{1,255}){1,255}){1,255}", 400, "2201B"],
+    ["things?name=like.t%5C", 400, "22025"],
+    ["things?words=fts.a b", 400, "42601"],
+    ["things?words=fts.%26", 400, "42601"],
+    ["things?words=fts(0).a", 400, "PGRST100"],
+    ["things?words=fts(klingon).a", 400, "42704"],
+    ["things?name=is.true", 400, "42804"],
+    ["things?id=like.1*", 404, "42883"],
+    ["things?notes=eq.{}", 404, "42883"],
+    ["things?name=ov.{a}", 404, "42883"],
+    ["things?order=notes", 404, "42883"],
+    ["things?select=name.sum()", 404, "42883"],
+    ["things?select=flag::date", 400, "42846"],
+    ["things?select=name::int", 400, "22P02"],
+    ["things?select=name::regtype", 400, "42601"],
+    ["things?select=name::regclass", 400, "42602"],
+    ["things?select=big::int", 400, "22003"],
+    ["things?select=name::nowhere", 400, "42704"],
+    ["rpc/divide?a=1&b=0", 400, "22012"],
+    ["rpc/add?a=1&b=2147483647", 400, "22003"],
+    ["rpc/add?a=x", 400, "22P02"],
+    ["rpc/same?a=1", 300, "PGRST203"],
+    ["things", 400, "22P02", { body: { id: "x" } }],
+    ["things", 400, "22P02", { body: { id: 1e300 } }],
+    ["things", 400, "22003", { body: { id: 99999999999 } }],
+    ["things", 400, "22001", { body: { id: 9, code: "too long" } }],
+    ["things", 400, "22003", { body: { id: 9, exact: 1e9 } }],
+    ["things", 400, "23514", { body: { id: 9, positive: 0 } }],
+    ["things", 400, "428C9", { body: { id: 9, total: 1 } }],
+    ["things", 400, "22P05", { body: '{"id": 9, "name": "\\u0000"}' }],
+    ["things", 400, "22P05", { body: '{"id": 9, "facts": "\\u0000"}' }],
+    ["things", 400, "22P02", { body: '{"id": 9, "name": "\\ud800"}' }],
+    ["things", 400, "2200N", { body: { id: 9, doc: "<a>" } }],
+    ["things", 409, "23505", { body: { id: 1 } }],
+    ["things", 409, "23503", { body: { id: 9, place_id: 99 } }],
+    ["things?on_conflict=name", 400, "42P10", { body: { id: 9, name: "x" }, prefer: "resolution=merge-duplicates" }],
+    ["things", 400, "21000", { body: [{ id: 9 }, { id: 9 }], prefer: "resolution=merge-duplicates" }],
+    ["rpc/spot_of", 400, "22P02", { body: { s: "x", m: "calm", j: {}, t: "now", r: "[1,2)", d: "ok" } }],
+    ["rpc/text_body", 400, "22021", { body: "a\0b", headers: { "content-type": "text/plain" } }],
+  ])("%s → %i %s", async (path, status, code, sent) => {
+    expect(await failure(path, { as: "ada", ...sent })).toEqual([status, code]);
+  });
+});
+
+describe("bodies that are none", () => {
+  const type = (text: string) => ({ "content-type": text });
+  test.each<[body: string | Uint8Array, headers?: Record<string, string>]>([
+    ...["", " ", "{", "[{}", "}", "NaN", "null", "1", '"text"', "[1]", "[[]]", "[null]", "{'id': 1}", '{"id": 1,}'].map(
+      (text): [string] => [text],
+    ),
+    ['{"id": 1} {"id": 2}'],
+    ["\ufeff{}"],
+    [Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+    [Buffer.from('{"id": 1}', "utf16le")],
+    ['[{"id": 8}, {"name": "x"}]'],
+    ['[{"id": 8}, {}]'],
+    ["", type("text/csv")],
+    ["id,name\n8", type("text/csv")],
+    ["id,id\n8,8", type("text/csv")],
+    ['id\n"8', type("text/csv")],
+    ['id\n"8"8', type("text/csv")],
+    ["id=%ff", type("application/x-www-form-urlencoded")],
+    ["id=%00", type("application/x-www-form-urlencoded")],
+  ])("%j: 400 PGRST102", async (body, headers) => {
+    expect(await failure("things", { as: "ada", method: "POST", body, headers })).toEqual([400, "PGRST102"]);
+    expect(await failure("things?id=eq.1", { as: "ada", method: "PATCH", body, headers })).toEqual([400, "PGRST102"]);
+  });
+
+  test.each([
+    "text/plain",
+    "application/octet-stream",
+    "image/png",
+    "application/json; charset=utf-16",
+    "x",
+    "application/",
+  ])("Content-Type: %s is no table's: 415", async (type) => {
+    expect(await failure("things", { as: "ada", body: "{}", headers: { "content-type": type } })).toEqual([
+      415,
+      "PGRST102",
+    ]);
+  });
+
+  test("a body that is compressed: 415", async () => {
+    const headers = { "content-encoding": "gzip" };
+    expect(await failure("things", { as: "ada", body: "{}", headers })).toEqual([415, "PGRST102"]);
+  });
+});
+
+describe("bytes that are no address", () => {
+  test.each([
+    ["a space", "things?name=eq.a b"],
+    ["a byte of Latin-1", "things?name=eq.\xe9"],
+    ["UTF-8 as it is", "things?name=eq.\xc3\xa9"],
+    ["NUL", "things?name=eq.\0"],
+    ["a fragment", "things?name=eq.a#b"],
+  ])("%s: 400, or what stands before it", async (_what, path) => {
+    const raw = await openRaw(service().url);
+    raw.write(Buffer.from(`GET /rest/v1/${path} HTTP/1.1\r\nHost: x\r\n\r\n`, "latin1"));
+    expect((await raw.head()).status).toBeOneOf([400, 401]);
+  });
+
+  test.each([
+    "//",
+    "/things/",
+    "/things/1",
+    "/rpc/",
+    "/rpc/add/1",
+    "/./things",
+    "/../things",
+    "/%2e%2e/things",
+    "/rpc%2fadd",
+  ])("/rest/v1%s: 404", async (path) => {
+    const request: WildRequest = { method: "GET", path: path.slice(1), headers: {}, body: null };
+    expect((await send(request)).status).toBe(404);
+  });
+});
+
+describe("whatever is sent is answered with a success, or with a 4xx that says why in the client's terms", () => {
+  test.each<[what: string, requests: fc.Arbitrary<WildRequest>, count: number]>([
+    ["any text in any place", texts, 400],
+    ["good requests with words and signs replaced, deleted, doubled, cut off", reads, 400],
+    ["all operators on all types with all kinds of values", filters, 300],
+    ["the same in logic trees", logic, 100],
+    ["all types cast to all others, and aggregated", casts, 300],
+    ["writes and calls, with changes in address, headers and body", writes, 500],
+  ])(
+    "%s",
+    async (_what, request, count) => {
+      const several = fc.array(request, { minLength: AT_ONCE, maxLength: AT_ONCE });
+      const property = fc.asyncProperty(several, async (requests) => {
+        const faults = await Promise.all(requests.map(async (each) => faultOf(each, await send(each))));
+        expect(faults.filter((fault) => fault !== null)).toEqual([]);
+      });
+      await fc.assert(property, { seed: 20_261_120, numRuns: count / AT_ONCE });
+    },
+    60_000,
+  );
+
+  test("and only what was answered with a success has been written", async () => {
+    const writers = await sql("select distinct request from wild.writers");
+    expect(writers.length).toBeGreaterThan(5);
+    expect(writers.filter(({ request }) => !successful.has(request))).toEqual([]);
+  });
+});

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { useRest } from "../../support/rest-client.ts";
+
+const { rest, rows, failure, sql } = useRest(
+  { DB_SCHEMAS: "moving" },
+  `create schema moving;
+   create table moving.shelves (id int primary key, name text);
+   insert into moving.shelves values (1, 'upper');
+   create function moving.count_shelves() returns int language sql stable as 'select count(*)::int from moving.shelves';
+   grant usage on schema moving to anon;
+   grant all on moving.shelves to anon;
+   grant execute on function moving.count_shelves() to anon;`,
+);
+
+const SOON = { timeout: 5000, interval: 20 };
+const grants =
+  "grant all on all tables in schema moving to anon; grant execute on all functions in schema moving to anon";
+let ahead = 0;
+/** What a DBA types into psql, where nothing tells the service of it; it has read its catalog a while ago. */
+async function untold(ddl: string): Promise<void> {
+  await sql(`${ddl}; ${grants}`);
+  vi.useRealTimers();
+  ahead += 3000;
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ahead });
+}
+afterAll(() => void vi.useRealTimers());
+
+describe("what nobody has told, because there are no event triggers, is found by the next request for it", () => {
+  beforeAll(() =>
+    sql("alter event trigger announce_schema_change disable; alter event trigger announce_schema_drop disable"),
+  );
+  afterAll(() =>
+    sql("alter event trigger announce_schema_change enable; alter event trigger announce_schema_drop enable"),
+  );
+
+  test("a table", async () => {
+    await untold("create table moving.books (id int primary key, shelf_id int references moving.shelves)");
+    expect(await rows("books?select=id,shelves(name)")).toEqual([]);
+    expect((await rest("books", { body: { id: 1, shelf_id: 1 } })).status).toBe(201);
+  });
+
+  test("a relation", async () => {
+    await untold("create table moving.cards (id int primary key, shelf_id int references moving.shelves)");
+    expect(await rows("shelves?select=id,cards(id)&id=eq.1")).toEqual([{ id: 1, cards: [] }]);
+  });
+
+  test.each([
+    ["chosen", "shelves?select=width&id=eq.1", [{ width: null }]],
+    ["filtered by", "shelves?select=id&height=is.null&id=eq.1", [{ id: 1 }]],
+    ["ordered by", "shelves?select=id&order=depth&id=eq.1", [{ id: 1 }]],
+  ])("a column, %s", async (_how, path, expected) => {
+    const [, column] = /(width|height|depth)/.exec(path)!;
+    await untold(`alter table moving.shelves add column ${column} int`);
+    expect(await rows(path)).toEqual(expected);
+  });
+
+  test("a column, written", async () => {
+    await untold("alter table moving.shelves add column colour text");
+    const sent = { method: "PATCH", body: { colour: "red" }, prefer: "return=representation" };
+    expect(await rows("shelves?id=eq.1&select=colour", sent)).toEqual([{ colour: "red" }]);
+  });
+
+  test("a column under another name", async () => {
+    await rows("shelves?select=name");
+    await untold("alter table moving.shelves rename column name to title");
+    expect(await rows("shelves?select=title&id=eq.1")).toEqual([{ title: "upper" }]);
+    expect(await failure("shelves?select=name")).toEqual([400, "42703"]);
+    await untold("alter table moving.shelves rename column title to name");
+    expect(await rows("shelves?select=name&id=eq.1")).toEqual([{ name: "upper" }]);
+  });
+
+  test("a column of another type", async () => {
+    await sql("alter table moving.shelves add column weight int");
+    await untold("notify pgrst, 'reload schema'");
+    await expect.poll(() => failure("shelves?weight=eq.x"), SOON).toEqual([400, "22P02"]);
+    await untold("alter table moving.shelves alter column weight type text");
+    expect(await rows("shelves?select=id&weight=eq.x")).toEqual([]);
+  });
+
+  test("that a column is gone", async () => {
+    await untold("alter table moving.shelves add column brief int");
+    expect(await rows("shelves?select=brief&id=eq.1")).toEqual([{ brief: null }]);
+    await untold("alter table moving.shelves drop column brief");
+    const { status, json } = await rest("shelves?select=brief");
+    expect([status, json.message]).toEqual([400, "column shelves.brief does not exist"]);
+    expect(await rows("shelves?select=id&id=eq.1")).toEqual([{ id: 1 }]);
+  });
+
+  test("a function, with other arguments, and that it is gone", async () => {
+    await untold("create function moving.half(n int) returns int language sql stable return n / 2");
+    expect(await rows("rpc/half?n=8")).toBe(4);
+    await untold(
+      "drop function moving.half(int); create function moving.half(m int) returns int language sql stable return m / 2",
+    );
+    expect(await rows("rpc/half", { body: { m: 8 } })).toBe(4);
+    expect(await failure("rpc/half?n=8")).toEqual([404, "PGRST202"]);
+    await untold("drop function moving.half(int)");
+    expect(await failure("rpc/half?m=8")).toEqual([404, "PGRST202"]);
+  });
+
+  test("that a table is gone, or is called otherwise", async () => {
+    await untold("create table moving.boxes (id int primary key)");
+    expect(await rows("boxes")).toEqual([]);
+    await untold("alter table moving.boxes rename to crates");
+    expect(await failure("boxes")).toEqual([404, "PGRST205"]);
+    expect(await rows("crates")).toEqual([]);
+    await untold("drop table moving.crates");
+    expect(await failure("crates")).toEqual([404, "PGRST205"]);
+  });
+
+  test("a table under the name of another", async () => {
+    await untold("create table moving.one (id int primary key, old text); insert into moving.one values (1, 'a')");
+    expect(await rows("one")).toEqual([{ id: 1, old: "a" }]);
+    await untold("drop table moving.one; create view moving.one as select 2 as id, 'b' as new");
+    expect(await rows("one")).toEqual([{ id: 2, new: "b" }]);
+    expect(await rows("one?select=new")).toEqual([{ new: "b" }]);
+  });
+
+  test("notify pgrst, 'reload schema' tells what no request would find, such as another default", async () => {
+    await sql("create table moving.defaults (id int primary key, n int default 1)");
+    await untold("notify pgrst, 'reload schema'");
+    await expect.poll(() => failure("defaults"), SOON).toEqual([200, undefined]);
+    await sql("alter table moving.defaults alter column n set default 7; notify pgrst, 'reload schema'");
+    const sent = { body: { id: 1 }, prefer: "missing=default, return=representation" };
+    const insert = async () => {
+      await sql("truncate moving.defaults");
+      return rows("defaults?columns=id,n", sent);
+    };
+    await expect.poll(insert, SOON).toEqual([{ id: 1, n: 7 }]);
+  });
+});
+
+test("event triggers tell of everything at once", async () => {
+  await sql(`create table moving.told (id int primary key); ${grants}`);
+  await expect.poll(() => failure("told"), SOON).toEqual([200, undefined]);
+  await sql("drop table moving.told");
+  await expect.poll(() => failure("told"), SOON).toEqual([404, "PGRST205"]);
+});
+
+test("requests that are under way while the schema changes are answered", async () => {
+  const answers = Array.from({ length: 30 }, () => rest("shelves?select=id&id=eq.1"));
+  await sql("alter table moving.shelves add column changing int; alter table moving.shelves drop column changing");
+  for (const { status, json } of await Promise.all(answers)) expect([status, json]).toEqual([200, [{ id: 1 }]]);
+});

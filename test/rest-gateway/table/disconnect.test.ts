@@ -1,0 +1,233 @@
+import { setTimeout } from "node:timers/promises";
+import pino from "pino";
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { createTestDatabase } from "../../support/database.ts";
+import { openRaw, type RawSocket } from "../../support/raw-socket.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+const POLL = { timeout: 10_000, interval: 5 };
+
+const FUNCTIONS = `
+  create function slow(tag text default '') returns text language sql stable as $$ select pg_sleep(30)::text || tag $$;
+  create function slow_write() returns void language plpgsql volatile as
+    $$ begin update articles set title = 'By nobody' where id = 1; perform pg_sleep(30); end $$;
+  create function large() returns text language sql stable as $$ select repeat('x', 16000000) $$;
+  grant execute on function slow(text), slow_write(), large() to anon, authenticated;`;
+
+let service: TestService;
+const logged: string[] = [];
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(FUNCTIONS);
+  const log = pino({ level: "warn" }, { write: (line) => void logged.push(line) });
+  const settings = { DB_POOL: "1", GRAPHQL_MAX_TABLES: "0", DB_MAX_RESULT_BYTES: "0" };
+  service = await startTestService(settings, database, log);
+  return () => service.stop();
+});
+
+/** How many statements run for callers, of the one that may. */
+async function running(): Promise<number> {
+  const text = "select count(*)::int as n from pg_stat_activity where usename = $1 and state = 'active'";
+  const { rows } = await service.database.owner.query(text, [`${service.database.name}_data`]);
+  return rows[0].n;
+}
+const untilRunning = (count: number) => expect.poll(running, POLL).toBe(count);
+const waits = () => service.service.databaseWaits();
+
+/** What stands before a body. */
+function head(method: string, path: string, ...headers: readonly string[]): string {
+  const key = service.service.tokens.issueKey("anon");
+  const who = [`Host: ${new URL(service.url).host}`, `apikey: ${key}`, `Authorization: Bearer ${service.token("ada")}`];
+  return `${[`${method} /rest/v1/${path} HTTP/1.1`, ...who, ...headers].join("\r\n")}\r\n\r\n`;
+}
+
+async function send(...pieces: readonly string[]): Promise<RawSocket> {
+  const raw = await openRaw(service.url);
+  for (const piece of pieces) raw.write(piece);
+  return raw;
+}
+
+const NOTES = "Notes on the Analytical Engine";
+const TITLE = `[{"title":"${NOTES}"}]`;
+const title = () => head("GET", "articles?id=eq.1&select=title");
+const JSON_BODY = "Content-Type: application/json";
+
+// Whoever comes next is served at once by the one connection, and the log has nothing to tell.
+afterEach(async () => {
+  await untilRunning(0);
+  const before = waits();
+  const raw = await send(title());
+  await expect.poll(() => raw.text, POLL).toContain(TITLE);
+  // Where connections were lost the account of the token is looked up again.
+  expect(waits() - before).toBeLessThanOrEqual(2);
+  expect(logged).toEqual([]);
+});
+
+describe("a client that goes away", () => {
+  test("cancels its query", async () => {
+    const raw = await send(head("GET", "rpc/slow"));
+    await untilRunning(1);
+    raw.socket.destroy();
+    await untilRunning(0);
+  });
+
+  test("undoes its write", async () => {
+    const raw = await send(head("POST", "rpc/slow_write", "Content-Length: 0"));
+    await untilRunning(1);
+    raw.socket.resetAndDestroy();
+    await untilRunning(0);
+    expect((await service.database.owner.query("select title from articles where id = 1")).rows).toEqual([
+      { title: NOTES },
+    ]);
+  });
+
+  test("while it waits for a connection never reaches the database", async () => {
+    const first = await send(head("GET", "rpc/slow"));
+    await untilRunning(1);
+    const before = waits();
+    const others = [
+      await send(head("GET", "rpc/slow?tag=a")),
+      await send(head("POST", "rpc/slow", JSON_BODY, "Content-Length: 2"), "{}"),
+      await send(head("PATCH", "articles?id=eq.1", JSON_BODY, "Content-Length: 21"), '{"title":"By nobody"}'),
+    ];
+    // They are read before their clients leave.
+    await setTimeout(50);
+    for (const raw of others) raw.socket.destroy();
+    await setTimeout(50);
+    first.socket.destroy();
+    await untilRunning(0);
+    expect(waits()).toBe(before);
+  });
+
+  test("takes with it what it has asked behind that, on the same connection", async () => {
+    const before = waits();
+    const raw = await send(head("GET", "rpc/slow"), head("GET", "rpc/slow?tag=b"), title());
+    await untilRunning(1);
+    raw.socket.destroy();
+    await untilRunning(0);
+    expect(waits()).toBe(before + 1);
+  });
+
+  test("in the middle of a body has asked nothing", async () => {
+    const before = waits();
+    const raw = await send(head("POST", "articles", JSON_BODY, "Content-Length: 1000"), '{"title":');
+    await setTimeout(50);
+    raw.socket.resetAndDestroy();
+    const chunked = await send(
+      head("PATCH", "articles?id=eq.1", JSON_BODY, "Transfer-Encoding: chunked"),
+      "2\r\n{}\r\n",
+    );
+    await setTimeout(50);
+    chunked.socket.destroy();
+    await setTimeout(50);
+    expect(waits()).toBe(before);
+  });
+
+  test("in the middle of a large answer, or does not read it, keeps no connection to the database", async () => {
+    const raw = await send();
+    raw.socket.pause();
+    raw.write(head("GET", "rpc/large"));
+    await untilRunning(1);
+    await untilRunning(0);
+    const other = await send(title());
+    await expect.poll(() => other.text, POLL).toContain(TITLE);
+    raw.socket.destroy();
+  });
+
+  test("while the catalog is read for a table that it did not find is not served from the new one", async () => {
+    const { owner } = service.database;
+    // Missing names are looked for again every two seconds at most.
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2100 });
+    onTestFinished(() => void vi.useRealTimers());
+    await owner.query("begin; lock table pg_description in access exclusive mode");
+    const before = waits();
+    const raw = await send(head("GET", "late"));
+    const waiting = `select from pg_locks where not granted and relation = 'pg_description'::regclass
+      and database = (select oid from pg_database where datname = current_database())`;
+    await expect.poll(async () => (await owner.query(waiting)).rowCount, POLL).toBeGreaterThan(0);
+    raw.socket.destroy();
+    await owner.query("create table late (id int); grant select on late to authenticated; commit");
+    await expect
+      .poll(async () => {
+        const asked = await send(head("GET", "late?limit=0"));
+        return (await asked.head()).status;
+      }, POLL)
+      .toBe(200);
+    expect(waits()).toBe(before + 1);
+  });
+});
+
+describe("a connection to the database that is lost", () => {
+  const terminate = () =>
+    service.database.owner.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [
+      `${service.database.name}_data`,
+    ]);
+  /** What the log says of it, once each connection has told; the log has nothing more to tell then. */
+  const told = async () => {
+    await expect.poll(() => logged.length, POLL).toBeGreaterThan(0);
+    await setTimeout(300);
+    return new Set(logged.splice(0).map((line) => JSON.parse(line).msg));
+  };
+
+  test("in the middle of a query is a 503 that says to try again", async () => {
+    const raw = await send(head("GET", "rpc/slow"));
+    await untilRunning(1);
+    await terminate();
+    expect(await raw.head()).toEqual({ status: 503, headers: expect.stringMatching(/^Retry-After: 5\r$/m) });
+    await expect
+      .poll(() => raw.text, POLL)
+      .toMatch(/"code":"57P01","message":"the database is not available: try again"/);
+    expect(await told()).toEqual(new Set(["a connection to the database was lost"]));
+  });
+
+  test("between two requests is noticed by nobody", async () => {
+    await terminate();
+    expect(await told()).toEqual(new Set(["a connection to the database was lost"]));
+  });
+});
+
+test("a slow body holds no connection to the database", async () => {
+  const slow = await send(head("PATCH", "articles?id=eq.1", JSON_BODY, "Content-Length: 12"), '{"ti');
+  const raw = await send(title());
+  await expect.poll(() => raw.text, POLL).toContain(TITLE);
+  slow.write('tle":1');
+  slow.write("2}");
+  expect((await slow.head()).status).toBe(400);
+});
+
+test("requests on one connection are answered in their order, however they were sent", async () => {
+  const raw = await send(
+    head("GET", "articles?id=eq.2&select=id"),
+    head("HEAD", "articles?id=eq.3"),
+    head("GET", "nowhere"),
+    // Bodies that nobody reads.
+    `${head("GET", "articles?id=eq.4&select=id", "Content-Length: 12")}{"id": "bad"`,
+    `${head("DELETE", "articles?id=eq.0", JSON_BODY, "Content-Length: 2")}{}`,
+    `${head("GET", "articles?id=eq.1&select=id", "Transfer-Encoding: chunked")}3\r\nabc\r\n0\r\n\r\n`,
+  );
+  await expect.poll(() => raw.text, POLL).toContain('[{"id":1}]');
+  expect(raw.text.match(/HTTP\/1.1 \d+|\[\{"id":\d\}\]|"PGRST\d+"/g)).toEqual([
+    "HTTP/1.1 200",
+    '[{"id":2}]',
+    "HTTP/1.1 200",
+    "HTTP/1.1 404",
+    '"PGRST205"',
+    "HTTP/1.1 200",
+    '[{"id":4}]',
+    "HTTP/1.1 204",
+    "HTTP/1.1 200",
+    '[{"id":1}]',
+  ]);
+});
+
+test("who asks before he sends is told to go on", async () => {
+  const body = '{"title":12}';
+  const raw = await send(
+    head("PATCH", "articles?id=eq.1", JSON_BODY, `Content-Length: ${body.length}`, "Expect: 100-continue"),
+  );
+  expect((await raw.head()).status).toBe(100);
+  raw.write(body);
+  await expect.poll(() => raw.text, POLL).toContain("HTTP/1.1 400 Bad Request");
+  const get = await send(head("GET", "articles?id=eq.2&select=id", "Expect: 100-continue"));
+  await expect.poll(() => get.text, POLL).toContain('[{"id":2}]');
+});

@@ -1,0 +1,186 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { type RestSent, useRest } from "../../support/rest-client.ts";
+
+const { rest, rows, service } = useRest(
+  {
+    DB_POOL: "1",
+    DB_PLAN: "on",
+    DB_TX_END: "commit-allow-override",
+    DB_PRE_REQUEST: "before_each",
+    GRAPHQL_MAX_TABLES: "0",
+  },
+  `
+  create function before_each() returns void language plpgsql as
+    $$ begin perform set_config('response.headers', '[{"X-Before": "yes"}]', true); end $$;
+  create function prepared() returns table (statement text, generic int, custom int) stable language sql as
+    $$ select statement, generic_plans, custom_plans from pg_prepared_statements order by prepare_time $$;
+  create function add(a int, b int) returns int immutable language sql return a + b;
+  create function last_articles(n int) returns setof articles stable language sql as
+    $$ select * from articles order by id desc limit n $$;
+  create function exactly() returns int volatile language sql set default_transaction_isolation = 'serializable' return 1;
+
+  -- Runs when it is planned, since it claims to be immutable: so it counts the plannings.
+  -- By locks of the connection, for reads may write nothing, and settings are taken back.
+  create function plannings() returns int volatile language sql as
+    $$ select count(*)::int from pg_locks where locktype = 'advisory' and classid = 42 and pid = pg_backend_pid() $$;
+  create function planned() returns bool language plpgsql immutable as
+    $$ begin perform pg_advisory_lock(42, plannings()); return true; end $$;
+  create table counted (id int primary key, value int);
+  insert into counted values (1, 1), (2, 2);
+  alter table counted enable row level security;
+  create policy "counts plannings" on counted using (planned());
+  grant select, insert, update on counted to anon, authenticated;
+
+  create table late (id int primary key, other int references late deferrable initially deferred);
+  grant select, insert on late to anon;
+  grant execute on function before_each(), prepared(), add(int, int), last_articles(int), exactly(), plannings(), planned()
+    to anon, authenticated, service_role`,
+);
+
+const waits = () => service().service.databaseWaits();
+
+// What the accounts of tokens are like is looked up once, and then remembered.
+beforeAll(async () => {
+  for (const as of ["ada", "bob", "admin"] as const) await rows("articles?id=eq.1", { as });
+});
+
+describe("a request waits for the database once", () => {
+  const comment = { article_id: 1, content: "A comment." };
+  test.each<[what: string, path: string, sent?: RestSent]>([
+    ["a read", "articles?select=id,title&id=eq.1"],
+    ["relations in relations", "users?select=id,articles(title,comments(content,author:users(name)))&limit=2"],
+    ["an inner join, and an order by a relation", "articles?select=id,users!inner(name)&order=users(name)"],
+    ["aggregates", "articles?select=status,count()"],
+    ["HEAD", "articles", { method: "HEAD", prefer: "count=exact" }],
+    ["CSV", "articles?select=id", { headers: { accept: "text/csv" } }],
+    ["one object", "articles?id=eq.1", { headers: { accept: "application/vnd.pgrst.object+json" } }],
+    ["a plan", "articles?id=eq.1", { headers: { accept: "application/vnd.pgrst.plan" } }],
+    ["an exact count", "articles?limit=1", { prefer: "count=exact" }],
+    ["a planned count", "articles?limit=1", { prefer: "count=planned" }],
+    ["an estimated count", "articles?limit=1", { prefer: "count=estimated" }],
+    ["a timezone", "articles?limit=1", { prefer: "timezone=Asia/Tokyo" }],
+    ["an insert", "comments", { as: "ada", body: comment }],
+    ["an insert of many", "comments", { as: "ada", body: [comment, comment], prefer: "return=representation" }],
+    ["an insert that tells where", "comments", { as: "ada", body: comment, prefer: "return=headers-only" }],
+    ["an upsert", "counted", { body: { id: 1, value: 1 }, prefer: "resolution=merge-duplicates" }],
+    ["an upsert that finds nothing to do", "counted", { body: [{ id: 1 }], prefer: "resolution=ignore-duplicates" }],
+    ["PUT", "counted?id=eq.2", { method: "PUT", body: { id: 2, value: 2 }, prefer: "return=representation" }],
+    ["whatever the service key asks", "articles?id=eq.1", { as: "service" }],
+    ["an update", "comments?id=eq.1", { as: "ada", method: "PATCH", body: { content: "Changed." } }],
+    ["a deletion", "comments?id=gt.3", { as: "ada", method: "DELETE", prefer: "return=representation" }],
+    ["a rollback", "comments", { as: "ada", body: comment, prefer: "tx=rollback,return=representation" }],
+    ["a limit on rows", "comments?id=eq.1", { as: "ada", method: "DELETE", prefer: "handling=strict,max-affected=1" }],
+    ["a call with GET", "rpc/add?a=1&b=2"],
+    ["a call with POST", "rpc/add", { body: { a: 1, b: 2 } }],
+    ["a call that gives rows, and their number", "rpc/last_articles?n=2&select=id&limit=1", { prefer: "count=exact" }],
+    ["a call with its own isolation", "rpc/exactly", { method: "POST" }],
+  ])("%s", async (_what, path, sent) => {
+    // The second time everything is prepared.
+    for (const _ of ["first", "second"]) {
+      const before = waits();
+      const { status, text, headers } = await rest(path, sent);
+      expect(status, text).toBeLessThan(300);
+      expect(headers.get("x-before")).toBe(headers.get("content-type")?.includes("plan") ? null : "yes");
+      expect(waits() - before).toBe(1);
+    }
+  });
+
+  test.each<[what: string, path: string, status: number, sent?: RestSent]>([
+    ["a value that is none of its type", "articles?id=eq.x", 400],
+    ["a constraint", "comments", 400, { as: "ada", body: { article_id: 1, content: "" } }],
+    ["a right that is missing", "articles?id=eq.1", 401, { method: "DELETE" }],
+    ["rows that are too many", "articles", 406, { headers: { accept: "application/vnd.pgrst.object+json" } }],
+  ])("what the database refuses: %s", async (_what, path, status, sent) => {
+    const before = waits();
+    expect((await rest(path, sent)).status).toBe(status);
+    expect(waits() - before).toBe(1);
+  });
+
+  test.each<[what: string, path: string, sent?: RestSent]>([
+    ["what can't be read", "articles?id=1"],
+    ["names that are not there", "articles?select=nowhere"],
+    ["OPTIONS", "articles", { method: "OPTIONS" }],
+    ["the description", ""],
+    ["a bad key", "articles", { headers: { apikey: "bad" } }],
+  ])("or not at all: %s", async (_what, path, sent) => {
+    const before = waits();
+    await rest(path, sent);
+    expect(waits() - before).toBe(0);
+  });
+});
+
+test("success is told when it is committed: a constraint that is checked then is an error of the request", async () => {
+  const before = waits();
+  expect((await rest("late", { body: { id: 1, other: 2 }, prefer: "return=representation" })).json).toMatchObject({
+    code: "23503",
+  });
+  expect((await rest("late", { body: { id: 1, other: 2 }, prefer: "tx=rollback" })).json).toMatchObject({
+    code: "23503",
+  });
+  expect(
+    (
+      await rest("late", {
+        body: [
+          { id: 1, other: 2 },
+          { id: 2, other: 1 },
+        ],
+      })
+    ).status,
+  ).toBe(201);
+  expect(await rows("late?select=id&order=id")).toEqual([{ id: 1 }, { id: 2 }]);
+  expect(waits() - before).toBe(4);
+});
+
+/** What the one connection keeps prepared, of the statements that match. */
+async function prepared(pattern: RegExp): Promise<{ statement: string; generic: number; custom: number }[]> {
+  return (await rows("rpc/prepared")).filter(({ statement }: { statement: string }) => pattern.test(statement));
+}
+
+describe("plans are kept", () => {
+  test("from the sixth request of a shape on they are generic, for each role that asks", async () => {
+    for (let id = 1; id <= 7; id++)
+      for (const as of [undefined, "ada", "admin"] as const)
+        await rows(`article_translations?select=language,title&article_id=eq.${id}&limit=5`, { as });
+    const known = await prepared(/"article_translations"/);
+    expect(known).toHaveLength(3);
+    for (const { generic, custom } of known) {
+      expect(generic).toBeGreaterThanOrEqual(2);
+      expect(custom).toBeLessThanOrEqual(5);
+    }
+  });
+
+  test("requests that differ in values alone share a statement", async () => {
+    const ask = async (n: number) => {
+      await rows(`comments?select=id,content&id=eq.${n}&content=not.like.*${n}*&or=(id.gt.${n},author_id.in.(${n},1))`);
+      await rows("comments?id=eq.1", { as: "ada", method: "PATCH", body: { content: `Number ${n}.` } });
+      await rows("rpc/add", { body: { a: n, b: n } });
+      await rows(`rpc/add?a=${n}&b=2`);
+    };
+    await ask(0);
+    const { length } = await prepared(/./);
+    for (let n = 1; n < 20; n++) await ask(n);
+    expect(await prepared(/./)).toHaveLength(length);
+  });
+
+  test("as does what comes before them: settings, and the function of DB_PRE_REQUEST", async () => {
+    for (let i = 0; i < 7; i++) await rows("users?select=id&limit=1", { as: "bob" });
+    for (const { generic, custom } of [...(await prepared(/set_config\('role'/)), ...(await prepared(/before_each/))]) {
+      expect(generic + custom).toBeGreaterThan(0);
+      expect(custom).toBeLessThanOrEqual(5);
+    }
+  });
+
+  test("nothing is planned again when roles take turns, nor when callers of one role do", async () => {
+    const ask = async () => {
+      for (const as of [undefined, "ada", undefined, "bob", "ada"] as const) {
+        expect(await rows("counted?id=eq.1&select=value", { as })).toEqual([{ value: 1 }]);
+        await rows("counted?id=eq.2", { as, method: "PATCH", body: { value: 2 } });
+      }
+    };
+    for (let i = 0; i < 7; i++) await ask();
+    const before = await rows("rpc/plannings");
+    expect(before).toBeGreaterThan(0);
+    for (let i = 0; i < 5; i++) await ask();
+    expect(await rows("rpc/plannings")).toBe(before);
+  });
+});

@@ -1,0 +1,253 @@
+import { describe, expect, test } from "vitest";
+import { describeSettings } from "../../../config/config.ts";
+import { openRaw } from "../../support/raw-socket.ts";
+import { type RestSent, useRest } from "../../support/rest-client.ts";
+
+const DDL = `
+  create table notes (id int primary key, text text);
+  insert into notes select n, 'note ' || n from generate_series(1, 5) as n;
+  create function sum_of(numbers int[]) returns bigint immutable language sql return (select sum(n) from unnest(numbers) as n);
+  create function whole(json) returns text immutable language sql return 'taken';
+  create function rename_note(id int, text text) returns setof notes volatile language sql as
+    $$ update notes set text = $2 where notes.id = $1 returning * $$;
+  create function shout(text text) returns text volatile language sql as
+    $$ update notes set text = $1 where id = 1; select upper($1) $$;
+  create function many() returns setof notes stable language sql as $$ select * from notes $$;
+  create function sleeps() returns void stable language sql as $$ select pg_sleep(10) $$;
+  grant all on notes to anon;
+  grant execute on function sum_of(int[]), whole(json), rename_note(int, text), shout(text), many(), sleeps() to anon`;
+
+const usual = useRest({ GRAPHQL_MAX_TABLES: "0" }, DDL);
+const narrow = useRest(
+  {
+    GRAPHQL_MAX_TABLES: "0",
+    REST_MAX_EMBED_DEPTH: "2",
+    REST_MAX_CONDITION_DEPTH: "2",
+    REST_BODY_LIMIT: "2000",
+    JSON_MAX_DEPTH: "4",
+    DB_MAX_ROWS: "2",
+    DB_MAX_RESULT_BYTES: "1000",
+    DB_STATEMENT_TIMEOUT: "1200",
+    DB_POOL: "1",
+    DB_POOL_TIMEOUT: "400",
+  },
+  DDL,
+);
+
+/** `many(3, "a")` → `a,a,a` */
+const many = (count: number, text: string, separator = ",") => Array(count).fill(text).join(separator);
+const embeds = (levels: number, within = "id"): string =>
+  levels === 0
+    ? within
+    : levels % 2 === 0
+      ? `users(${embeds(levels - 1, within)})`
+      : `articles(${embeds(levels - 1, within)})`;
+const conditions = (levels: number): string => (levels === 1 ? "(id.eq.1)" : `(and${conditions(levels - 1)})`);
+const brackets = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
+
+test("every limit is a setting with a default", () => {
+  const defaults = Object.fromEntries(describeSettings().map(({ name, fallback }) => [name, Number(fallback)]));
+  expect(defaults).toMatchObject({
+    REST_MAX_EMBED_DEPTH: 10,
+    REST_MAX_CONDITION_DEPTH: 20,
+    REST_BODY_LIMIT: 16 * 1024 * 1024,
+    JSON_MAX_DEPTH: 64,
+    DB_MAX_ROWS: 1000,
+    DB_MAX_RESULT_BYTES: 16 * 1024 * 1024,
+    DB_STATEMENT_TIMEOUT: 10_000,
+    DB_POOL: 10,
+    DB_POOL_TIMEOUT: 10_000,
+  });
+});
+
+describe("what is just within a limit is served, and what is just beyond is refused by its name", () => {
+  const within = async (client: typeof usual, path: string, sent?: RestSent) => {
+    const { status, text } = await client.rest(path, sent);
+    expect(status, text).toBeLessThan(300);
+  };
+  const beyond = async (client: typeof usual, path: string, sent: RestSent | undefined, problem: object) => {
+    const { status, json } = await client.rest(path, sent);
+    expect({ status, ...json }).toMatchObject(problem);
+    // The connection goes on, whatever was left of the request.
+    await within(client, "notes?select=id&limit=1");
+  };
+
+  test.each([
+    ["REST_MAX_EMBED_DEPTH", 2, narrow],
+    ["its default", 10, usual],
+  ])("%s: %i levels of relations", async (_name, max, client) => {
+    const refused = { status: 400, code: "PGRST100", message: `select is nested in more than ${max} levels` };
+    const source = (levels: number) => (levels % 2 === 0 ? "articles" : "users");
+    await within(client, `${source(max)}?select=${embeds(max)}&limit=1&id=eq.0`);
+    await beyond(client, `${source(max + 1)}?select=${embeds(max + 1)}`, undefined, refused);
+    await beyond(client, `articles?select=${"users(".repeat(2000)}id${")".repeat(2000)}`, undefined, refused);
+    await beyond(client, `articles?select=${"...users(".repeat(1500)}`, undefined, refused);
+  });
+
+  test.each([
+    ["REST_MAX_CONDITION_DEPTH", 2, narrow],
+    ["its default", 20, usual],
+  ])("%s: %i levels of and(…) and or(…)", async (_name, max, client) => {
+    const refused = { status: 400, code: "PGRST100", message: `the logic tree is nested in more than ${max} levels` };
+    await within(client, `notes?or=${conditions(max)}&select=id`);
+    await beyond(client, `notes?or=${conditions(max + 1)}`, undefined, refused);
+    await beyond(client, `notes?not.and=(not.or${conditions(2000)})`, undefined, refused);
+  });
+
+  test("REST_BODY_LIMIT: bytes of a body, with or without a length", async () => {
+    const refused = { status: 413, code: "PGRST102", message: "the body must not be larger than 2000 bytes" };
+    const body = (size: number) => `[${" ".repeat(size - 2)}]`;
+    await within(narrow, "rpc/whole", { body: body(2000) });
+    await beyond(narrow, "rpc/whole", { body: body(2001) }, refused);
+    await beyond(narrow, "notes?id=eq.1", { method: "PATCH", body: body(2001) }, refused);
+    await beyond(narrow, "notes?id=eq.1", { method: "PUT", body: body(9000) }, refused);
+    const raw = await openRaw(narrow.service().url);
+    const key = narrow.service().service.tokens.issueKey("anon");
+    const chunk = `400\r\n${" ".repeat(1024)}\r\n`;
+    raw.write(
+      `POST /rest/v1/rpc/whole HTTP/1.1\r\nHost: x\r\napikey: ${key}\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(3)}`,
+    );
+    expect((await raw.head()).status).toBe(413);
+  });
+
+  test("16 MiB of a body are taken, and a byte more is not", async () => {
+    const MIB16 = 16 * 1024 * 1024;
+    await within(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 2)}]` });
+    await beyond(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 1)}]` }, { status: 413, code: "PGRST102" });
+  });
+
+  test.each([
+    ["JSON_MAX_DEPTH", 4, narrow],
+    ["its default", 64, usual],
+  ])("%s: %i levels of brackets in a body", async (_name, max, client) => {
+    const refused = { status: 400, code: "PGRST102", details: `the body has brackets in more than ${max} levels` };
+    await within(client, "rpc/whole", { body: brackets(max) });
+    await beyond(client, "rpc/whole", { body: brackets(max + 1) }, refused);
+    await beyond(client, "rpc/whole", { body: brackets(900) }, refused);
+  });
+
+  test("DB_MAX_ROWS: rows of each list, and not of writes", async () => {
+    expect(await narrow.rows("notes?select=id")).toEqual([{ id: 1 }, { id: 2 }]);
+    expect(await narrow.rows("notes?select=id&limit=3")).toHaveLength(2);
+    expect(await narrow.rows("rpc/many?select=id")).toHaveLength(2);
+    expect(await narrow.rows("users?select=id,comments(id)&id=eq.2")).toEqual([{ id: 2, comments: expect.any(Array) }]);
+    const update = { method: "PATCH", body: { text: "x" }, prefer: "return=representation" };
+    expect(await narrow.rows("notes?id=lt.4&select=id", update)).toHaveLength(3);
+  });
+
+  test("DB_STATEMENT_TIMEOUT: milliseconds of a statement; DB_POOL_TIMEOUT: of waiting for a connection", async () => {
+    const first = beyond(narrow, "rpc/sleeps", undefined, { status: 504, code: "57014" });
+    const running = "select count(*)::int from pg_stat_activity where query like '%sleeps%' and state = 'active'";
+    await expect
+      .poll(async () => (await narrow.sql(`${running} and pid <> pg_backend_pid()`))[0])
+      .toEqual({ count: 1 });
+    expect(await narrow.failure("notes")).toEqual([504, "PGRST003"]);
+    await first;
+  });
+
+  test("the address and headers: 16 kB, told as JSON", async () => {
+    await within(usual, `notes?id=in.(${many(7000, "1")})&select=id`);
+    const { status, json } = await usual.rest(`notes?id=in.(${many(10_000, "1")})`);
+    expect({ status, json }).toEqual({
+      status: 431,
+      json: {
+        error: {
+          code: "VALIDATION_ERROR",
+          message: "the address and the headers of a request have 16384 bytes at most: send long lists in a body",
+        },
+      },
+    });
+    expect(await usual.rows("rpc/sum_of", { body: { numbers: Array(10_000).fill(1) } })).toBe(10_000);
+  });
+});
+
+describe("DB_MAX_RESULT_BYTES", () => {
+  const long = "x".repeat(1200);
+  const texts = () => narrow.sql("select text from notes order by id");
+
+  test.each<[what: string, path: string]>([
+    ["a read", `notes?select=${many(90, "text")}`],
+    ["a function that only reads", `rpc/many?select=${many(90, "text")}`],
+  ])("%s that is larger is refused", async (_what, path) => {
+    expect(await narrow.rest(path)).toMatchObject({
+      status: 400,
+      json: { code: "54000", message: "the answer of the database is larger than 1000 bytes: ask for less at a time" },
+    });
+    expect(await narrow.rows("notes?select=id&id=eq.1")).toEqual([{ id: 1 }]);
+  });
+
+  test.each<[what: string, path: string, sent: RestSent]>([
+    ["an insert", "notes", { body: { id: 9, text: long }, prefer: "return=representation" }],
+    [
+      "an upsert",
+      "notes",
+      { body: [{ id: 1, text: long }], prefer: "resolution=merge-duplicates,return=representation" },
+    ],
+    ["PUT", "notes?id=eq.1", { method: "PUT", body: { id: 1, text: long }, prefer: "return=representation" }],
+    ["an update", "notes?id=eq.1", { method: "PATCH", body: { text: long }, prefer: "return=representation" }],
+    ["a deletion", `notes?id=gt.0&select=${many(90, "text")}`, { method: "DELETE", prefer: "return=representation" }],
+    [
+      "CSV of one",
+      "notes?id=eq.1",
+      { method: "PATCH", body: { text: long }, prefer: "return=representation", headers: { accept: "text/csv" } },
+    ],
+    [
+      "one object of it",
+      "notes?id=eq.1",
+      {
+        method: "PATCH",
+        body: { text: long },
+        prefer: "return=representation",
+        headers: { accept: "application/vnd.pgrst.object+json" },
+      },
+    ],
+    ["a function that writes", "rpc/rename_note", { body: { id: 1, text: long } }],
+    ["a function that writes and gives a value", "rpc/shout", { body: { text: long } }],
+    ["that value as it is", "rpc/shout", { body: { text: long }, headers: { accept: "text/plain" } }],
+  ])("%s that would be answered with more is undone, and its client knows", async (_what, path, sent) => {
+    const before = await texts();
+    expect(await narrow.rest(path, sent)).toMatchObject({
+      status: 400,
+      json: { code: "54000", message: "the answer is larger than 1000 bytes: nothing was written" },
+    });
+    expect(await texts()).toEqual(before);
+  });
+
+  test("a write that is answered with less is made, however much it writes", async () => {
+    const update = { method: "PATCH", body: { text: long } };
+    expect((await narrow.rest("notes?id=eq.5", update)).status).toBe(204);
+    expect(await narrow.rows("notes?id=eq.5&select=id", { ...update, prefer: "return=representation" })).toEqual([
+      { id: 5 },
+    ]);
+    expect((await narrow.sql("select length(text) from notes where id = 5"))[0]).toEqual({ length: 1200 });
+  });
+});
+
+describe("as wide as an address can be", () => {
+  test.each<[what: string, expected: number, path: string, sent?: RestSent]>([
+    ["500 relations", 200, `users?select=id,${many(500, "comments(id)")}&id=eq.1`],
+    ["1,200 relations that are not shown", 200, `users?select=id,${many(1200, "articles()")}&id=eq.1`],
+    ["20 relations that must be there", 200, `articles?select=id,${many(20, "users!inner(id)")}&id=eq.1`],
+    ["1,600 columns", 200, `notes?select=${many(1600, "id")}&id=eq.1`],
+    ["1,665 columns", 400, `notes?select=${many(1665, "id")}&id=eq.1`],
+    ["800 aggregates", 200, `notes?select=${many(800, "id.sum()")}`],
+    ["1,000 filters", 200, `notes?${many(1000, "id=eq.1", "&")}&select=id`],
+    ["1,000 conditions", 200, `notes?or=(${many(1000, "id.eq.1")})&select=id`],
+    ["700 filters of a relation", 200, `users?select=id,articles(id)&${many(700, "articles.id=eq.1", "&")}`],
+    ["2,000 terms of order", 200, `notes?order=${many(2000, "text")}&select=id`],
+    ["a JSON path of 2,000 steps", 200, `notes?select=text${many(2000, "->a", "")}&limit=1`],
+    ["an array of 5,000 dimensions", 400, `notes?select=text::text${many(5000, "[]", "")}&limit=1`],
+    ["brackets that end in no type", 400, `notes?select=text::text${many(5000, "[]", "")}x&limit=1`],
+    ["1,000 times one argument", 200, `rpc/sum_of?${many(1000, "numbers={1}", "&")}`],
+    ["1,500 arguments", 404, `rpc/sum_of?${many(1500, "other=1", "&")}`],
+    ["2,500 media types", 406, "notes", { headers: { accept: many(2500, "a/b") } }],
+    ["2,500 preferences", 200, "notes", { prefer: many(2500, "a=b") }],
+    ["4,000 quotes", 400, `notes?select=${many(4000, "%22", "")}`],
+    ["a name of 14,000 characters", 400, `notes?${many(14_000, "a", "")}=eq.1`],
+  ])("%s: %i", async (_what, expected, path, sent) => {
+    const { status, text, headers } = await usual.rest(path, sent);
+    expect(status, text.slice(0, 200)).toBe(expected);
+    // Neither clients nor proxies read answers with such a header.
+    expect(headers.get("content-location")?.length ?? 0).toBeLessThan(2100);
+  });
+});

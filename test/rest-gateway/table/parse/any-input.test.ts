@@ -1,0 +1,124 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { TableError } from "../../../../rest-gateway/table/problem.ts";
+import { parse } from "./parse.ts";
+
+/** Any code units, lone surrogates and NUL too. */
+const anything = fc.oneof(
+  fc.string({ unit: "binary" }),
+  fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units)),
+);
+
+/** Words and signs of the grammars in any order. */
+const words = fc
+  .array(
+    fc.constantFrom(
+      ...[
+        "a",
+        "b c",
+        "count",
+        "count()",
+        "1",
+        "-1",
+        "0-",
+        "*",
+        " ",
+        "\t",
+        "ü",
+        "🙂",
+        "%",
+        "%2",
+        "%00",
+        "%ff",
+        "+",
+        "&",
+        "=",
+      ],
+      ...["(", ")", ",", ".", ":", "::", "!", "...", "->", "->>", "-", '"', "\\", "{", "}", "[", "]", ";", "/", "\n"],
+      ...[
+        "not.",
+        "and",
+        "or",
+        "and(",
+        "or(",
+        "eq.",
+        "in.(",
+        "is.",
+        "null",
+        "like(any).",
+        "fts(x).",
+        "(all)",
+        "isdistinct.",
+      ],
+      ...["sum()", ".sum()", "inner", ".desc", ".nullsfirst", "limit", "q=0.5", "handling=strict", "__proto__", "rpc/"],
+    ),
+    { maxLength: 12 },
+  )
+  .map((parts) => parts.join(""));
+
+const input = fc.oneof(anything, words, words);
+const encode = (text: string) => encodeURIComponent(text.toWellFormed());
+
+/** Every place where a client can put a text. */
+const PLACES: Readonly<Record<string, (text: string) => Parameters<typeof parse>>> = {
+  method: (text) => ["t", { method: text }],
+  path: (text) => [text],
+  table: (text) => [encode(text)],
+  "query string": (text) => [`t?${text}`],
+  "query string of a function": (text) => [`rpc/f?${text}`],
+  "name of a parameter": (text) => [`t?${encode(text)}=eq.1`],
+  "name of an argument": (text) => [`rpc/f?${encode(text)}=1`],
+  argument: (text) => [`rpc/f?a=${encode(text)}`],
+  filter: (text) => [`t?a=${encode(text)}`],
+  list: (text) => [`t?a=in.(${encode(text)}`],
+  "logic tree": (text) => [`t?or=${encode(text)}`],
+  condition: (text) => [`t?not.and=(a.${encode(text)})`],
+  select: (text) => [`t?select=${encode(text)}`],
+  embed: (text) => [`t?select=a(${encode(text)})`],
+  order: (text) => [`t?order=${encode(text)}`],
+  limit: (text) => [`t?limit=${encode(text)}`],
+  offset: (text) => [`t?a.offset=${encode(text)}`],
+  columns: (text) => [`t?columns=${encode(text)}`],
+  on_conflict: (text) => [`t?on_conflict=${encode(text)}`],
+  Accept: (text) => ["t", { headers: { accept: text } }],
+  Prefer: (text) => ["t", { headers: { prefer: text } }],
+  Range: (text) => ["t", { headers: { range: text } }],
+  "Accept-Profile": (text) => ["t", { headers: { "accept-profile": text } }],
+  "Content-Type": (text) => ["rpc/f", { method: "POST", headers: { "content-type": text } }],
+  JSON: (text) => ["t", { method: "POST", body: text }],
+  CSV: (text) => ["t", { method: "PATCH", body: text, headers: { "content-type": "text/csv" } }],
+  form: (text) => [
+    "t",
+    { method: "PUT", body: text, headers: { "content-type": "application/x-www-form-urlencoded" } },
+  ],
+};
+
+test.each(Object.keys(PLACES))("%s: any text is read, or refused with the client's fault", (place) => {
+  fc.assert(
+    fc.property(input, (text) => {
+      try {
+        expect(parse(...PLACES[place]!(text)).shape).toBeTypeOf("string");
+      } catch (error) {
+        if (!(error instanceof TableError)) throw error;
+        expect(error.problem.status).toBeGreaterThanOrEqual(400);
+        expect(error.problem.status).toBeLessThan(500);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("texts that were read are of use to Postgres: no NUL, no half of a character", () => {
+  fc.assert(
+    fc.property(input, (text) => {
+      try {
+        const { query, values } = parse(`rpc/f?${text}&x=_${text}`);
+        for (const each of [...values, ...query.arguments.keys()])
+          expect(each.isWellFormed() && !each.includes("\0")).toBe(true);
+      } catch (error) {
+        if (!(error instanceof TableError)) throw error;
+      }
+    }),
+    { numRuns: 5000 },
+  );
+});

@@ -1,0 +1,25 @@
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { writeArray } from "../../../../rest-gateway/table/parse/array-literal.ts";
+import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** Texts that Postgres can hold. */
+const text = fc.oneof(
+  fc.string({ unit: "binary" }).map((any) => any.replaceAll("\0", "")),
+  fc.constantFrom("", "null", "NULL", '"', "\\", '\\"', ",", "{", "}", "{}", " ", "\n", "a b"),
+);
+
+test("Postgres reads an array literal as the texts it was written from", async () => {
+  const arrays = fc.sample(fc.array(text, { maxLength: 8 }), 2000);
+  const { rows } = await database.owner.query(
+    "select t.literal::text[] as read from unnest($1::text[]) with ordinality as t(literal, n) order by n",
+    [arrays.map(writeArray)],
+  );
+  expect(rows.map(({ read }) => read)).toEqual(arrays);
+});

@@ -1,0 +1,29 @@
+import { parseRequest } from "../../../../rest-gateway/table/parse/request.ts";
+import { TableError, type TableProblem } from "../../../../rest-gateway/table/problem.ts";
+import type { TableRequest } from "../../../../rest-gateway/table/request.ts";
+
+type Rest = {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+};
+
+export const LIMITS = { bodyDepth: 5, embedDepth: 3, conditionDepth: 3 };
+
+/** `parse("users?id=eq.1", { method: "PATCH", body: "{}" })` */
+export function parse(url: string, { method = "GET", headers = {}, body }: Rest = {}): TableRequest {
+  const [path = "", ...search] = url.split("?");
+  const bytes = body === undefined ? null : Buffer.from(body as string);
+  return parseRequest({ method, path, search: search.join("?"), headers, body: bytes, limits: LIMITS });
+}
+
+/** What the client is told when it is refused; fails when it is not, or by anything but a problem of the interface. */
+export function problemOf(act: () => unknown): TableProblem {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof TableError) return error.problem;
+    throw error;
+  }
+  throw new Error("it was not refused");
+}

@@ -1,0 +1,126 @@
+import { describe, expect, test } from "vitest";
+import { type RestSent, useRest } from "../../support/rest-client.ts";
+import type { DemoUser } from "../../support/service.ts";
+
+const { rest, rows, failure } = useRest({ DB_TX_END: "commit-allow-override" });
+
+type Who = DemoUser | "anon" | "service";
+const EVERYBODY: readonly Who[] = ["anon", "ada", "bob", "admin", "service"];
+const as = (who: Who): RestSent => (who === "anon" ? {} : { as: who });
+
+/** Status and, where it is refused, code of the call by each caller, which is undone each time: Ada wrote article 1. */
+async function outcomes(name: string, body: object): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const who of EVERYBODY) {
+    const { status, json } = await rest(`rpc/${name}`, { ...as(who), body, prefer: "tx=rollback" });
+    found[who] = [status, json?.code].filter(Boolean).join(" ");
+  }
+  return found;
+}
+
+const ALL = { anon: "200", ada: "200", bob: "200", admin: "200", service: "200" };
+const SIGNED_IN = { anon: "401 42501", ada: "200", bob: "200", admin: "200" };
+const AUTHOR = { anon: "401 42501", ada: "200", bob: "403 42501", admin: "200", service: "200" };
+const MISSING = { ada: "404 P0002", bob: "404 P0002", admin: "404 P0002" };
+
+describe("who may call", () => {
+  test.each<[name: string, body: object, expected: object]>([
+    ["search", { keyword: "engine" }, ALL],
+    ["me", {}, { anon: "401 28000", ada: "200", bob: "200", admin: "200", service: "401 28000" }],
+    ["create_user", { input: { name: "Dan", email: "dan@example.com" } }, ALL],
+    ["create_article", { input: { title: "A new title", content: "Text." } }, ALL],
+    ["update_article", { id: 1, input: { title: "Another title" } }, AUTHOR],
+    ["publish_article", { id: 3 }, AUTHOR],
+    ["delete_article", { id: 1 }, AUTHOR],
+    ["create_comment", { article_id: 1, content: "Hear, hear." }, { ...SIGNED_IN, service: "400 23502" }],
+  ])("%s with %j", async (name, body, expected) => expect(await outcomes(name, body)).toEqual(expected));
+
+  test.each<[name: string, body: object, expected: object]>([
+    ["update_article", { id: 99, input: { title: "Another title" } }, MISSING],
+    ["publish_article", { id: 99 }, MISSING],
+    ["create_comment", { article_id: 99, content: "Hear, hear." }, MISSING],
+    ["delete_article", { id: 99 }, { ada: "200", bob: "200", admin: "200" }],
+  ])("%s with %j, which is not there", async (name, body, expected) => {
+    expect(await outcomes(name, body)).toMatchObject(expected);
+  });
+});
+
+describe("what comes back", () => {
+  test("search: the articles, best match first, with all that can be asked of a table", async () => {
+    expect(await rows("rpc/search?keyword=ENGINE&select=id,title,users(name)")).toEqual([
+      { id: 1, title: "Notes on the Analytical Engine", users: { name: "Ada Lovelace" } },
+      { id: 3, title: "Computing Bernoulli numbers", users: { name: "Ada Lovelace" } },
+    ]);
+    expect(await rows("rpc/search?select=id&status=eq.DRAFT", { body: { keyword: "engine" } })).toEqual([{ id: 3 }]);
+    const counted = await rest("rpc/search?keyword=history&select=id&limit=1", { prefer: "count=exact" });
+    expect([counted.status, counted.headers.get("content-range")]).toEqual([206, "0-0/2"]);
+  });
+
+  test("me: the caller", async () => {
+    expect(await rows("rpc/me", { as: "ada" })).toMatchObject({
+      id: 1,
+      name: "Ada Lovelace",
+      email: "ada@example.com",
+    });
+    expect(await rows("rpc/me?select=name,articles(id)&articles.order=id", { as: "bob", body: {} })).toEqual({
+      name: "Bob Kahn",
+      articles: [{ id: 2 }, { id: 4 }],
+    });
+    const { status, json, headers } = await rest("rpc/me");
+    expect([status, json]).toEqual([401, { code: "28000", message: "login required", details: null, hint: null }]);
+    expect(headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  test("create_user: the user; an e-mail that is taken is 409", async () => {
+    const input = { name: "Eve", email: "eve@example.com", age: 30 };
+    expect(await rows("rpc/create_user?select=name,age", { body: { input } })).toEqual({ name: "Eve", age: 30 });
+    expect(await failure("rpc/create_user", { body: { input } })).toEqual([409, "23505"]);
+    expect(await failure("rpc/create_user", { body: { input: { name: "Eve", email: "none" } } })).toEqual([
+      400,
+      "23514",
+    ]);
+  });
+
+  test("create_article: how it went, all faults at once", async () => {
+    const body = { input: { title: "Bad", content: "" } };
+    expect(await rows("rpc/create_article?select=success,article,errors", { as: "ada", body })).toEqual({
+      success: false,
+      article: null,
+      errors: [
+        { field: "title", message: "title must have at least 5 characters" },
+        { field: "content", message: "content must not be empty, nor longer than 1 MiB" },
+      ],
+    });
+    expect(await rows("rpc/create_article?select=success,message", { body })).toEqual({
+      success: false,
+      message: "login required",
+    });
+  });
+
+  test("an article's way: written, changed, published, spoken of, deleted", async () => {
+    const input = { title: "Punched cards", content: "Holes in a row.", tags: ["looms"] };
+    const { article } = await rows("rpc/create_article", { as: "ada", body: { input } });
+    expect(article).toMatchObject({ author_id: 1, title: "Punched cards", status: "DRAFT", tags: ["looms"] });
+    const { id } = article;
+    const changed = { id, input: { title: "Punched cards and looms" } };
+    expect(await rows("rpc/update_article?select=title,content", { as: "ada", body: changed })).toEqual({
+      title: "Punched cards and looms",
+      content: "Holes in a row.",
+    });
+    expect(await rows("rpc/publish_article?select=status", { as: "ada", body: { id } })).toEqual({
+      status: "PUBLISHED",
+    });
+    const comment = { article_id: id, content: "At last." };
+    expect(await rows("rpc/create_comment?select=author_id,content", { as: "bob", body: comment })).toEqual({
+      author_id: 2,
+      content: "At last.",
+    });
+    expect(await rows("rpc/delete_article", { as: "admin", body: { id } })).toBe(true);
+    expect(await rows("rpc/delete_article", { as: "admin", body: { id } })).toBe(false);
+  });
+
+  test("what writes does so by POST alone", async () => {
+    expect(await failure("rpc/publish_article?id=3", { as: "ada" })).toEqual([405, "25006"]);
+    expect(await failure("rpc/delete_article?id=3", { as: "ada" })).toEqual([405, "25006"]);
+  });
+});

@@ -1,0 +1,116 @@
+import { expect, test } from "vitest";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import type { Parameter, Written } from "../../../rest-gateway/sql.ts";
+import { type PrepareOptions, prepare } from "../../../rest-gateway/table/prepare.ts";
+import type { TableRequest } from "../../../rest-gateway/table/request.ts";
+import { useCatalog } from "../../support/catalog.ts";
+import { LIBRARY } from "./library.ts";
+import { parse } from "./parse/parse.ts";
+import { layOut } from "./sql-layout.ts";
+
+const library = useCatalog(LIBRARY, { schemas: ["library"], extraSearchPath: ["public"] });
+
+const OPTIONS: PrepareOptions = {
+  maxRows: 1000,
+  allowsAggregates: true,
+  allowsPlans: false,
+  safeUpdate: true,
+  maxBytes: null,
+  extraSearchPath: ["public"],
+  txEnd: "commit",
+  appSettings: [],
+};
+
+type Sent = { readonly method?: string; readonly headers?: Readonly<Record<string, string>>; readonly body?: string };
+
+const REQUESTS: Readonly<Record<string, readonly (readonly [url: string, sent?: Sent])[]>> = {
+  "Filters and fields": [
+    ["books?id=eq.5"],
+    ["books?select=id,title&shelf=eq.fiction&order=title.desc.nullslast&limit=10&offset=20"],
+    ["books?select=id&title=ilike.*sql*&pages=not.is.null&id=in.(1,2,3)"],
+    ["books?select=id&or=(pages.gt.300,and(shelf.eq.science,not.price.lt.10))"],
+    ["books?select=id&words=fts(english).engine&title=wfts.notes"],
+    ["books?select=id,town:facts->print->>city&facts->>isbn=eq.B-2&order=facts->sizes->0"],
+    ["books?select=id,long_title,price::int&title=like(any).{*Engine,*Man}"],
+  ],
+  "Counts and media types": [
+    ["books?select=id&shelf=eq.fiction&limit=10", { headers: { prefer: "count=exact" } }],
+    ["books?select=id&shelf=eq.fiction&limit=10", { headers: { prefer: "count=estimated" } }],
+    ["books?select=id&shelf=eq.fiction", { method: "HEAD", headers: { prefer: "count=exact" } }],
+    ["books?select=id,title", { headers: { accept: "text/csv" } }],
+    ["books?id=eq.5&select=id,notes", { headers: { accept: "application/vnd.pgrst.object+json;nulls=stripped" } }],
+  ],
+  Aggregates: [
+    ["books?select=shelf,count(),pages.avg()&order=count.desc"],
+    ["books?select=shelf,...authors!author_id(country_code,n:id.count())"],
+  ],
+  Relations: [
+    ["loans?select=id,books(title)"],
+    ["authors?select=name,books!author_id(title)&books.pages=gt.100&books.order=title&books.limit=3"],
+    ["books?select=id,genres(name)"],
+    ["authors?select=name,books!author_id(title,covers(colour))&limit=2"],
+    ["books?select=id,genres!inner()&genres.name=eq.Novel"],
+    ["books?select=id,covers()&or=(covers.is.null,id.eq.1)"],
+    ["books?select=id,covers(colour)&order=covers(colour)"],
+    ["books?select=id,...covers(colour)"],
+    ["authors?select=name,...books!author_id(titles:title)&books.order=id"],
+    ["authors?select=name,fellow_books(title),first_book(title)"],
+    ["short_novels?select=name,authors(name)"],
+  ],
+  Writes: [
+    ["genres", { method: "POST", body: '{"id":4,"name":"Poem"}' }],
+    [
+      "genres?columns=id,name",
+      { method: "POST", body: '[{"id":4}]', headers: { prefer: "missing=default, return=representation" } },
+    ],
+    [
+      "genres?select=id",
+      {
+        method: "POST",
+        body: '{"id":4,"name":"Poem"}',
+        headers: { prefer: "resolution=merge-duplicates, return=representation" },
+      },
+    ],
+    ["genres?id=eq.4", { method: "PUT", body: '{"id":4,"name":"Poem"}' }],
+    [
+      "books?id=eq.5&select=id,covers(colour)",
+      { method: "PATCH", body: '{"pages":300}', headers: { prefer: "return=representation" } },
+    ],
+    ["book_genres?weight=lt.3", { method: "DELETE" }],
+  ],
+  Functions: [
+    ["rpc/books_by?writer=2&select=id,title&id=gt.2&order=id"],
+    ["rpc/books_by?select=id&limit=1", { method: "POST", body: '{"writer":2}', headers: { prefer: "count=exact" } }],
+  ],
+};
+
+test("typical requests and their SQL, to be read in review", async () => {
+  const { catalog } = library();
+  const sections = Object.entries(REQUESTS).map(([title, requests]) =>
+    [`## ${title}`, ...requests.map(([url, sent = {}]) => described(url, sent, catalog))].join("\n\n"),
+  );
+  const text = ["# SQL of typical requests", "Written by `sql.test.ts`.", ...sections].join("\n\n");
+  await expect(`${text}\n`).toMatchFileSnapshot("sql.md");
+});
+
+function described(url: string, sent: Sent, catalog: Catalog): string {
+  const { method = "GET", headers = {}, body } = sent;
+  const request = parse(url, sent);
+  const { main, estimate } = prepare(request, catalog, OPTIONS).query;
+  const head = [`${method} /${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+  const http = [...head, ...(body === undefined ? [] : ["", body])].join("\n");
+  const statements = [main, ...(estimate ? [estimate] : [])].map((written) => statement(written, request));
+  return `\`\`\`http\n${http}\n\`\`\`\n\`\`\`sql\n${statements.join("\n\n")}\n\`\`\``;
+}
+
+function statement({ text, parameters }: Written, request: TableRequest): string {
+  const values = parameters.map((parameter, i) => `$${i + 1} = ${shown(parameter, request)}`);
+  return `${layOut(text)};${values.length > 0 ? `\n-- ${values.join(", ")}` : ""}`;
+}
+
+function shown(parameter: Parameter, { values }: TableRequest): string {
+  if (parameter.kind === "body") return "the body";
+  if (parameter.kind === "constant") return JSON.stringify(parameter.text);
+  const indexes = parameter.kind === "value" ? [parameter.index] : parameter.indexes;
+  return indexes.map((index) => JSON.stringify(values[index])).join(" and ");
+}

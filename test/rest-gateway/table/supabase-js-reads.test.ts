@@ -1,0 +1,302 @@
+import type { SupabaseClient } from "@supabase/supabase-js";
+import { describe, expect, test } from "vitest";
+import { dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts";
+
+const { content, cinema, sql } = useSupabase();
+
+describe("what is selected", () => {
+  test.each<[string, (client: SupabaseClient<any, any>) => PromiseLike<any>, unknown]>([
+    [
+      "columns, aliases and casts",
+      (db) => db.from("films").select("no:id, year::text").eq("id", 1),
+      [{ no: 1, year: "1927" }],
+    ],
+    [
+      "JSON paths",
+      (db) => db.from("films").select("data->cast->>lead, lang:data->lang").eq("id", 1),
+      [{ lead: "Brigitte Helm", lang: "de" }],
+    ],
+    ["a computed field", (db) => db.from("films").select("headline").eq("id", 2), [{ headline: "M (1931)" }]],
+    [
+      "a relation by its foreign key, as the client documents it",
+      (db) =>
+        db
+          .from("films")
+          .select("title, director:people!director_id(name), writer:people!films_writer_id_fkey(name)")
+          .eq("id", 1),
+      [{ title: "Metropolis", director: { name: "Fritz Lang" }, writer: { name: "Thea von Harbou" } }],
+    ],
+    [
+      "relations of relations, many to many too",
+      (db) => db.from("films").select("title, people!roles(name, countries(name))").eq("id", 3),
+      [{ title: "Seven Samurai", people: [{ name: "Toshiro Mifune", countries: { name: "Japan" } }] }],
+    ],
+    [
+      "the columns of a relation among its own",
+      (db) => db.from("films").select("title, ...studios(studio:name)").eq("id", 1),
+      [{ title: "Metropolis", studio: "UFA" }],
+    ],
+    [
+      "sums and counts",
+      (db) => db.from("shows").select("house_id, price.sum(), count()").order("house_id"),
+      [
+        { house_id: 1, sum: 31, count: 3 },
+        { house_id: 2, sum: 7.25, count: 2 },
+      ],
+    ],
+    [
+      "white space in the list of columns",
+      (db) =>
+        db
+          .from("films")
+          .select(`
+        id,
+        studios ( name )
+      `)
+          .eq("id", 1),
+      [{ id: 1, studios: { name: "UFA" } }],
+    ],
+    [
+      "odd names",
+      (db) => db.from("Odd Table").select('"a.b", "x,y", größe').eq("the id", 1),
+      [{ "a.b": "dot", "x,y": "comma", größe: 42 }],
+    ],
+    [
+      "a view",
+      (db) => db.from("directors").select("name, films").gt("films", 2),
+      [{ name: "Akira Kurosawa", films: 3 }],
+    ],
+  ])("%s", async (_what, request, expected) => {
+    expect(await dataOf(request(cinema()))).toEqual(expected);
+  });
+
+  test.each(["exact", "planned", "estimated"] as const)("count: %s", async (count) => {
+    const { data, count: counted, status } = await cinema().from("numbers").select("n", { count }).order("n").limit(2);
+    expect([data, counted, status]).toEqual([[{ n: 1 }, { n: 2 }], 150, 206]);
+  });
+
+  test("head: true gives the count without rows", async () => {
+    const { data, count, status, error } = await cinema()
+      .from("numbers")
+      .select("*", { count: "exact", head: true })
+      .lte("n", 7);
+    expect([data, count, status, error]).toEqual([null, 7, 200, null]);
+  });
+
+  test("head: true of a table that is not there is no content to the client, since a 404 without words says no more", async () => {
+    expect(await cinema().from("nowhere").select("*", { head: true })).toMatchObject({
+      status: 204,
+      error: null,
+      data: null,
+    });
+  });
+});
+
+describe("filters", () => {
+  test.each<[string, (request: any) => PromiseLike<any>, number[]]>([
+    ["eq", (films) => films.eq("title", "M"), [2]],
+    ["neq", (films) => films.neq("id", 1), [2, 3, 4, 5, 6]],
+    ["gt", (films) => films.gt("year", 1961), [5, 6]],
+    ["gte", (films) => films.gte("year", 1961), [4, 5, 6]],
+    ["lt", (films) => films.lt("released", "1931-05-11"), [1]],
+    ["lte", (films) => films.lte("released", "1931-05-11"), [1, 2]],
+    ["like", (films) => films.like("title", "S%o"), [5]],
+    ["likeAllOf", (films) => films.likeAllOf("title", ["S%", "%o"]), [5]],
+    ["likeAnyOf", (films) => films.likeAnyOf("title", ["S%", "%o"]), [3, 4, 5]],
+    ["ilike", (films) => films.ilike("title", "s%O"), [5]],
+    ["ilikeAllOf", (films) => films.ilikeAllOf("title", ["s%", "%O"]), [5]],
+    ["ilikeAnyOf", (films) => films.ilikeAnyOf("title", ["s%", "%7"]), [3, 5, 6]],
+    ["regexMatch", (films) => films.regexMatch("title", "^S.*i$"), [3]],
+    ["regexIMatch", (films) => films.regexIMatch("title", "^s.*I$"), [3]],
+    ["is null", (films) => films.is("gross", null), [2, 4, 5]],
+    ["is true", (films) => films.is("is_colour", true), [6]],
+    ["isDistinct", (films) => films.isDistinct("gross", 75000), [2, 3, 4, 5, 6]],
+    ["in", (films) => films.in("id", [1, 3, 99]), [1, 3]],
+    ["in with reserved characters", (films) => films.in("title", ["M", "a,b", "(c)"]), [2]],
+    ["in of nothing", (films) => films.in("id", []), []],
+    ["notIn", (films) => films.notIn("id", [1, 2, 3]), [4, 5, 6]],
+    ["contains of an array", (films) => films.contains("tags", ["samurai", "village"]), [3]],
+    ["contains of JSON", (films) => films.contains("data", { cast: { size: 37 } }), [1]],
+    ["contains of a range", (films) => films.contains("shown", "[1931-06-01,1931-06-30)"), [2]],
+    ["containedBy of an array", (films) => films.containedBy("marks", [7, 8, 9, 10]), [1, 3, 5, 6]],
+    ["containedBy of JSON", (films) => films.containedBy("data", { lang: "de", cast: { size: 21 }, parts: [] }), [2]],
+    ["containedBy of a range", (films) => films.containedBy("shown", "[1927-01-01,1930-01-01)"), [1]],
+    ["rangeGt", (films) => films.rangeGt("shown", "[1930-01-01,1931-01-01)"), [2, 3]],
+    ["rangeGte", (films) => films.rangeGte("shown", "[1931-05-11,1931-05-12)"), [2, 3]],
+    ["rangeLt", (films) => films.rangeLt("shown", "[1931-01-01,1932-01-01)"), [1]],
+    ["rangeLte", (films) => films.rangeLte("shown", "[1931-01-01,1931-08-01)"), [1, 2]],
+    ["rangeAdjacent", (films) => films.rangeAdjacent("shown", "[1927-05-13,1930-01-01)"), [1]],
+    ["overlaps of an array", (films) => films.overlaps("tags", ["crime", "paris"]), [2, 6]],
+    ["overlaps of a range", (films) => films.overlaps("shown", "[1927-01-01,1931-06-01)"), [1, 2]],
+    ["textSearch", (films) => films.textSearch("words", "seven & samurai"), [3]],
+    ["textSearch of a column of text", (films) => films.textSearch("title", "samurai"), [3]],
+    ["textSearch, plain", (films) => films.textSearch("words", "seven samurai", { type: "plain" }), [3]],
+    ["textSearch, phrase", (films) => films.textSearch("words", "samurai seven", { type: "phrase" }), []],
+    [
+      "textSearch, websearch",
+      (films) => films.textSearch("words", "seven or sanjuro", { type: "websearch", config: "english" }),
+      [3, 5],
+    ],
+    ["match", (films) => films.match({ director_id: 3, year: 1962 }), [5]],
+    ["not", (films) => films.not("id", "in", "(1,2,3)"), [4, 5, 6]],
+    ["or", (films) => films.or("id.eq.1,and(year.eq.1962,title.like.S*)"), [1, 5]],
+    ["or with quotes", (films) => films.or('title.eq."Cléo from 5 to 7",title.in.("M","x, y")'), [2, 6]],
+    ["filter", (films) => films.filter("data->cast->>size", "in", "(37,21)"), [1, 2]],
+    ["filter with not", (films) => films.filter("title", "not.like", "%o"), [1, 2, 3, 6]],
+    ["several", (films) => films.gt("id", 1).lt("id", 4).eq("director_id", 3), [3]],
+  ])("%s", async (_name, filter, expected) => {
+    const rows = await dataOf(filter(cinema().from("films").select("id").order("id")));
+    expect(rows.map(({ id }: { id: number }) => id)).toEqual(expected);
+  });
+
+  test("or on a relation", async () => {
+    const studios = cinema().from("studios").select("name, films!inner(title)").order("id");
+    expect(await dataOf(studios.or("year.eq.1927,title.eq.Sanjuro", { referencedTable: "films" }))).toEqual([
+      { name: "UFA", films: [{ title: "Metropolis" }] },
+      { name: "Toho", films: [{ title: "Sanjuro" }] },
+    ]);
+  });
+});
+
+describe("modifiers", () => {
+  test("order by several columns, nulls first or last, and by a relation", async () => {
+    const films = () => cinema().from("films").select("id, studios(name)");
+    const ids = async (request: PromiseLike<any>) => (await dataOf(request)).map(({ id }: { id: number }) => id);
+    expect(await ids(films().order("gross", { ascending: false, nullsFirst: false }).order("id"))).toEqual([
+      3, 1, 6, 2, 4, 5,
+    ]);
+    expect(await ids(films().order("gross", { nullsFirst: true }).order("id", { ascending: false }))).toEqual([
+      5, 4, 2, 6, 1, 3,
+    ]);
+    expect(await ids(films().order("studios(name)", { nullsFirst: false }).order("id"))).toEqual([6, 3, 4, 5, 1, 2]);
+  });
+
+  test("order, limit and range of a relation", async () => {
+    const toho = () => cinema().from("studios").select("films(id)").eq("id", 2);
+    const filmsOf = async (request: any) => (await dataOf(request.single())).films.map(({ id }: { id: number }) => id);
+    expect(await filmsOf(toho().order("year", { referencedTable: "films", ascending: false }))).toEqual([5, 4, 3]);
+    expect(
+      await filmsOf(toho().order("id", { referencedTable: "films" }).limit(1, { referencedTable: "films" })),
+    ).toEqual([3]);
+    expect(
+      await filmsOf(toho().order("id", { referencedTable: "films" }).range(1, 2, { referencedTable: "films" })),
+    ).toEqual([4, 5]);
+  });
+
+  test("limit, and range as an inclusive window", async () => {
+    const numbers = () => cinema().from("numbers").select("n").order("n");
+    expect(await dataOf(numbers().limit(2))).toEqual([{ n: 1 }, { n: 2 }]);
+    expect(await dataOf(numbers().range(9, 11))).toEqual([{ n: 10 }, { n: 11 }, { n: 12 }]);
+    expect(await dataOf(numbers().range(200, 210))).toEqual([]);
+  });
+
+  test("range beyond a total that is counted is 416", async () => {
+    const request = cinema().from("films").select("id", { count: "exact" }).range(10, 20);
+    expect(await failureOf(request)).toEqual([416, "PGRST103"]);
+  });
+
+  test("single gives the one row, and an error for none or many", async () => {
+    const films = () => cinema().from("films").select("id");
+    expect(await dataOf(films().eq("id", 1).single())).toEqual({ id: 1 });
+    expect(await films().eq("id", 99).single()).toMatchObject({
+      data: null,
+      status: 406,
+      error: { code: "PGRST116", details: "The result contains 0 rows" },
+    });
+    expect(await films().single()).toMatchObject({ status: 406, error: { details: "The result contains 6 rows" } });
+  });
+
+  test("maybeSingle gives the one row or null, and an error for many", async () => {
+    const films = () => cinema().from("films").select("id");
+    expect(await dataOf(films().eq("id", 1).maybeSingle())).toEqual({ id: 1 });
+    expect(await films().eq("id", 99).maybeSingle()).toMatchObject({ data: null, error: null, status: 200 });
+    expect(await failureOf(films().maybeSingle())).toEqual([406, "PGRST116"]);
+  });
+
+  test("csv", async () => {
+    expect(await dataOf(cinema().from("prizes").select("id, name").order("id").csv())).toBe(
+      'id,name\n1,"Silver Lion"\n2,"Golden Palm"',
+    );
+  });
+
+  test("geojson is not to be had without PostGIS", async () => {
+    expect(await failureOf(cinema().from("prizes").select().geojson())).toEqual([406, "PGRST107"]);
+  });
+
+  test("stripNulls", async () => {
+    expect(await dataOf(cinema().from("films").select("id, gross").in("id", [1, 2]).order("id").stripNulls())).toEqual([
+      { id: 1, gross: 75000 },
+      { id: 2 },
+    ]);
+    expect(await dataOf(cinema().from("films").select("id, gross").eq("id", 2).single().stripNulls())).toEqual({
+      id: 2,
+    });
+  });
+
+  test("explain, as text and as JSON", async () => {
+    const films = () => cinema().from("films").select("id").eq("id", 1);
+    expect(await dataOf(films().explain({ analyze: true }))).toMatch(/Execution Time: /);
+    expect(
+      await dataOf(films().explain({ format: "json", verbose: true, settings: true, buffers: true })),
+    ).toMatchObject([{ Plan: { "Node Type": "Aggregate" } }]);
+  });
+
+  test("explain of a write and of a call, which are not made", async () => {
+    expect(await dataOf(cinema().from("tags").insert({ name: "planned" }).select().explain())).toMatch(
+      /Insert on tags/,
+    );
+    expect(await dataOf(cinema().from("tags").delete().eq("name", "red").explain())).toMatch(/Delete on tags/);
+    expect(await dataOf(cinema().rpc("films_of", { director: 3 }).explain())).toMatch(/Aggregate/);
+    expect(await dataOf(cinema().from("tags").select().in("name", ["planned", "red"]))).toEqual([{ name: "red" }]);
+  });
+
+  test("rollback undoes what was written", async () => {
+    expect(await dataOf(cinema().from("tags").insert({ name: "undone" }).rollback().select())).toEqual([
+      { name: "undone" },
+    ]);
+    expect(await dataOf(cinema().from("tags").delete().eq("name", "red").rollback().select())).toEqual([
+      { name: "red" },
+    ]);
+    expect(await dataOf(cinema().from("tags").select().in("name", ["red", "undone"]))).toEqual([{ name: "red" }]);
+  });
+
+  test("maxAffected", async () => {
+    const renamed = (request: any, rows: number) => request.update({ parity: "same" }).lte("n", 3).maxAffected(rows);
+    expect(await failureOf(renamed(cinema().from("numbers"), 2))).toEqual([400, "PGRST124"]);
+    expect(await dataOf(cinema().from("numbers").select("n").eq("parity", "same"))).toEqual([]);
+    expect(await renamed(cinema().from("numbers"), 3)).toMatchObject({ status: 204, error: null });
+    await sql("update cinema.numbers set parity = case n % 2 when 0 then 'even' else 'odd' end");
+    const called: any = cinema().rpc("some_numbers", { upto: 9 });
+    expect(await failureOf(called.maxAffected(3))).toEqual([400, "PGRST124"]);
+  });
+
+  test("returns and overrideTypes change types alone", async () => {
+    const request = cinema().from("tags").select("name").eq("name", "red");
+    expect(await dataOf(request.overrideTypes<{ name: string }[]>())).toEqual([{ name: "red" }]);
+    expect(await dataOf(request.returns<{ name: string }[]>())).toEqual([{ name: "red" }]);
+  });
+
+  test("abortSignal ends the request", async () => {
+    const request = content().schema("cinema").from("films").select().abortSignal(AbortSignal.abort());
+    expect(await request).toMatchObject({ status: 0, error: { message: expect.stringContaining("AbortError") } });
+  });
+
+  test("schema chooses another one, and one that is not served is refused", async () => {
+    expect(await dataOf(content().schema("archive").from("films").select("title").eq("id", 2))).toEqual([
+      { title: "Lost" },
+    ]);
+    expect(await dataOf(content().schema("archive").rpc("where_am_i"))).toContain("archive");
+    expect(await failureOf(content().schema("vault").from("reels").select())).toEqual([406, "PGRST106"]);
+    expect(await failureOf(content().from("films").select())).toEqual([404, "PGRST205"]);
+  });
+
+  test("setHeader", async () => {
+    expect(await dataOf(cinema().rpc("who").setHeader("X-Custom", "a header"))).toMatchObject({ custom: "a header" });
+  });
+
+  test("getOpenApiSpec describes the schema", async () => {
+    const { data, error } = await cinema().getOpenApiSpec();
+    expect(error).toBeNull();
+    expect(Object.keys((data as any).paths)).toEqual(expect.arrayContaining(["/films", "/rpc/add_them"]));
+  });
+});

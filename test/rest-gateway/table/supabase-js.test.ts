@@ -1,0 +1,252 @@
+import { createClient, type SupabaseClient } from "@supabase/supabase-js";
+import { describe, expect, test } from "vitest";
+import { type Answering, dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts";
+
+const { content, cinema, clientOf, clientAs, url, token } = useSupabase();
+
+describe("the contract's examples", () => {
+  const titles = async (request: Answering) => (await dataOf(request)).map((row: { title: string }) => row.title);
+  const NOTES = "Notes on the Analytical Engine";
+  const PACKETS = "How packets find their way";
+  const NUMBERS = "Computing Bernoulli numbers";
+  const PROTOCOL = "A protocol we gave up";
+  const articles = () => content().from("articles").select("title").order("id");
+
+  test("select of * is all columns", async () => {
+    const { data, error, status, statusText } = await content().from("articles").select("*").eq("id", 4).single();
+    expect([error, status, statusText]).toEqual([null, 200, "OK"]);
+    expect(data).toEqual({
+      id: 4,
+      author_id: 2,
+      title: PROTOCOL,
+      content: "It worked, but nobody could explain it.",
+      status: "ARCHIVED",
+      tags: ["networks"],
+      created_at: expect.any(String),
+      updated_at: null,
+    });
+  });
+
+  test("a nested relation is written <relation>(<columns>): many-to-one is an object, one-to-many an array", async () => {
+    expect(
+      await dataOf(
+        content().from("articles").select("title, users(name), comments(content)").eq("id", 2).order("id").single(),
+      ),
+    ).toEqual({ title: PACKETS, users: { name: "Bob Kahn" }, comments: [{ content: "And if a packet is lost?" }] });
+  });
+
+  test("an alias is written <alias>:<relation>(…)", async () => {
+    expect(await dataOf(content().from("articles").select("title, author:users(name)").eq("id", 1).single())).toEqual({
+      title: NOTES,
+      author: { name: "Ada Lovelace" },
+    });
+  });
+
+  test("nested filters on an embedded relation use <relation>.<column>", async () => {
+    const request = content().from("articles").select("title, comments(content)").order("id");
+    const rows = await dataOf(request.ilike("comments.content", "%loom%"));
+    expect(rows.map(({ comments }: any) => comments.length)).toEqual([1, 0, 0, 0]);
+  });
+
+  test("with !inner the parent rows without matching children are left out", async () => {
+    const request = content().from("articles").select("title, comments!inner(content)").order("id");
+    expect(await dataOf(request.ilike("comments.content", "%loom%"))).toEqual([
+      { title: NOTES, comments: [{ content: "The loom is a fine picture." }] },
+    ]);
+  });
+
+  test.each<[string, (request: any) => PromiseLike<any>, string[]]>([
+    ["eq", (request) => request.eq("status", "DRAFT"), [NUMBERS]],
+    ["neq", (request) => request.neq("status", "PUBLISHED"), [NUMBERS, PROTOCOL]],
+    ["gt", (request) => request.gt("id", 3), [PROTOCOL]],
+    ["gte", (request) => request.gte("id", 3), [NUMBERS, PROTOCOL]],
+    ["lt", (request) => request.lt("id", 2), [NOTES]],
+    ["lte", (request) => request.lte("id", 2), [NOTES, PACKETS]],
+    ["like (case-sensitive)", (request) => request.like("title", "%protocol%"), [PROTOCOL]],
+    ["like (case-sensitive) of other letters", (request) => request.like("title", "%PROTOCOL%"), []],
+    ["ilike (case-insensitive)", (request) => request.ilike("title", "%PROTOCOL%"), [PROTOCOL]],
+    ["in (list)", (request) => request.in("title", [NOTES, "a, b", PACKETS]), [NOTES, PACKETS]],
+    ["is (null test)", (request) => request.is("updated_at", null).limit(1), [NOTES]],
+    ["not (negation)", (request) => request.not("status", "eq", "PUBLISHED"), [NUMBERS, PROTOCOL]],
+    ["not of a null test", (request) => request.not("updated_at", "is", null), []],
+    ["range(from, to), an inclusive index window", (request) => request.range(1, 2), [PACKETS, NUMBERS]],
+  ])("filter %s", async (_name, filter, expected) => {
+    expect(await titles(filter(articles()))).toEqual(expected);
+  });
+
+  test("order is ascending or descending, limit and offset count rows", async () => {
+    expect(
+      await titles(content().from("articles").select("title").order("title", { ascending: false }).limit(2)),
+    ).toEqual([NOTES, PACKETS]);
+  });
+
+  test("inserted rows are returned only when they are asked for", async () => {
+    const row = { name: "Grace Hopper", email: "grace@example.com", age: null };
+    const silent = await content().from("users").insert(row);
+    expect(silent).toMatchObject({ data: null, error: null, status: 201, count: null });
+    const told = await content()
+      .from("users")
+      .insert({ ...row, email: "grace2@example.com" })
+      .select("name, age");
+    expect(told).toMatchObject({ data: [{ name: "Grace Hopper", age: null }], status: 201 });
+  });
+
+  test("a JSON array of objects is a bulk insert", async () => {
+    const rows = ["x", "y"].map((name) => ({ name, email: `${name}@example.org` }));
+    expect(await dataOf(content().from("users").insert(rows).select("name"))).toEqual([{ name: "x" }, { name: "y" }]);
+  });
+
+  test("filters are required for updates and deletes", async () => {
+    const mine = clientAs("ada");
+    expect(await failureOf(mine.from("articles").update({ title: "All the same" }))).toEqual([400, "21000"]);
+    expect(await failureOf(mine.from("articles").delete())).toEqual([400, "21000"]);
+  });
+
+  test("rpc takes a JSON object of named arguments, and none for a function without arguments", async () => {
+    expect(await dataOf(content().rpc("search", { keyword: "packet" }).select("title"))).toEqual([{ title: PACKETS }]);
+    const mine = clientAs("ada");
+    expect(await dataOf(mine.rpc("me").select("name"))).toMatchObject({ name: "Ada Lovelace" });
+  });
+
+  test.each<[string, () => PromiseLike<any>, number, string]>([
+    [
+      "unique constraint violated",
+      () => content().from("users").insert({ name: "Ada", email: "ADA@example.com" }),
+      409,
+      "23505",
+    ],
+    [
+      "foreign key constraint violated",
+      () => clientAs("ada").from("comments").insert({ article_id: 99, content: "?" }),
+      409,
+      "23503",
+    ],
+    [
+      "insufficient privilege (row-level policy)",
+      () => clientAs("ada").from("articles").insert({ author_id: 2, title: "Not by Bob", content: "…" }),
+      403,
+      "42501",
+    ],
+    [
+      "no row found where one was required",
+      () => content().from("users").select().eq("id", 999).single(),
+      406,
+      "PGRST116",
+    ],
+    ["invalid data type or value format", () => content().from("users").select().eq("id", "one"), 400, "22P02"],
+  ])("error: %s", async (_meaning, request, status, code) => {
+    expect(await failureOf(request())).toEqual([status, code]);
+  });
+});
+
+describe("callers", () => {
+  test("a user's token comes by the option accessToken, or as a header of all requests", async () => {
+    const byOption = clientOf("anon", { accessToken: async () => token("bob") });
+    const byHeader = clientOf("anon", { global: { headers: { Authorization: `Bearer ${token("bob")}` } } });
+    for (const client of [byOption, byHeader]) {
+      expect(await dataOf(client.rpc("me").select("name"))).toMatchObject({ name: "Bob Kahn" });
+    }
+  });
+
+  test("policies show a user his own rows; the anonymous key has no right to them, the service key sees all", async () => {
+    const diaries = (client: SupabaseClient<any, any>) =>
+      client.schema("cinema").from("diaries").select("id").order("id");
+    expect(await failureOf(diaries(content()))).toEqual([401, "42501"]);
+    const mine = clientAs("ada");
+    expect(await dataOf(diaries(mine))).toEqual([{ id: 1 }, { id: 3 }]);
+    expect(await dataOf(diaries(clientOf("service_role")))).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }]);
+  });
+
+  test("a key that is no key is refused", async () => {
+    const stranger = createClient(url(), "not-a-key", { auth: { persistSession: false } });
+    const { status, error, data } = await stranger.from("users").select();
+    expect([status, error?.code, error?.message, data]).toEqual([401, "PGRST301", "Invalid API key", null]);
+  });
+});
+
+describe("errors, as the client sees them", () => {
+  test.each<[string, () => PromiseLike<any>, object]>([
+    [
+      "a value that is there already",
+      () => cinema().from("prizes").insert({ id: 2, name: "Palm" }),
+      {
+        status: 409,
+        statusText: "Conflict",
+        error: {
+          code: "23505",
+          message: 'duplicate key value violates unique constraint "prizes_pkey"',
+          details: "Key (id)=(2) already exists.",
+          hint: null,
+        },
+      },
+    ],
+    [
+      "a column that is none",
+      () => cinema().from("films").select("titl"),
+      {
+        status: 400,
+        error: {
+          code: "42703",
+          message: "column films.titl does not exist",
+          hint: "Perhaps you meant the column 'title'.",
+        },
+      },
+    ],
+    [
+      "a column that can't be written",
+      () => cinema().from("prizes").insert({ nowhere: 1 }),
+      {
+        status: 400,
+        error: { code: "PGRST204", message: "Could not find the 'nowhere' column of 'prizes' in the schema cache" },
+      },
+    ],
+    [
+      "a table that is none",
+      () => cinema().from("film").select(),
+      { status: 404, error: { code: "PGRST205", hint: "Perhaps you meant the table 'cinema.films'" } },
+    ],
+    [
+      "a relation that is none",
+      () => cinema().from("films").select("countries(name)"),
+      { status: 400, error: { code: "PGRST200" } },
+    ],
+    [
+      "two relations of one name",
+      () => cinema().from("films").select("people(name)"),
+      { status: 300, error: { code: "PGRST201" } },
+    ],
+    [
+      "a function that is none",
+      () => cinema().rpc("add_then", { a: 1, b: 2 }),
+      { status: 404, error: { code: "PGRST202" } },
+    ],
+    [
+      "arguments that do not fit",
+      () => cinema().rpc("add_them", { a: 1 }),
+      { status: 404, error: { code: "PGRST202" } },
+    ],
+    [
+      "a filter that can't be read",
+      () => cinema().from("films").select().filter("id", "equals", 1),
+      { status: 400, error: { code: "PGRST100" } },
+    ],
+    [
+      "a table that one may not read",
+      () => cinema().from("staff").select(),
+      { status: 401, error: { code: "42501", message: "permission denied for table staff" } },
+    ],
+    [
+      "what a function raises",
+      () => cinema().rpc("fails"),
+      { status: 400, error: { code: "P0001", message: "it fails", details: "in detail", hint: "do not call it" } },
+    ],
+  ])("%s", async (_what, request, expected) => {
+    expect(await request()).toMatchObject({ data: null, count: null, ...expected });
+  });
+
+  test("throwOnError throws them", async () => {
+    const request = cinema().from("films").select("id").eq("id", 99).single().throwOnError();
+    await expect(request).rejects.toMatchObject({ name: "PostgrestError", code: "PGRST116" });
+    expect((await cinema().from("films").select("id").eq("id", 1).single().throwOnError()).data).toEqual({ id: 1 });
+  });
+});

@@ -1,0 +1,288 @@
+import { describe, expect, test } from "vitest";
+import { type RestSent, useRest } from "../../support/rest-client.ts";
+
+const DDL = `
+  create schema tx;
+  create schema "odd ""schema""";
+  create schema extra;
+  create schema checks;
+  create function tx.setting(name text) returns text language sql stable return current_setting(name, true);
+  create function tx.told(name text) returns json language sql stable return current_setting(name, true)::json;
+  create function tx.who() returns json language sql stable return json_build_object('role', current_user, 'login', session_user);
+  create function tx.writable() returns text language sql volatile return current_setting('transaction_read_only');
+  create function tx.isolated() returns text language sql stable set default_transaction_isolation = 'repeatable read'
+    return current_setting('transaction_isolation');
+  create function tx.serializable() returns text language sql volatile set default_transaction_isolation = serializable
+    return current_setting('transaction_isolation');
+  create function tx.patient() returns text language sql stable set statement_timeout = '7s'
+    return current_setting('statement_timeout');
+  create function tx.roomy() returns text language sql stable set work_mem = '7MB' return current_setting('work_mem');
+  create function tx.keep(name text, value text) returns text language sql volatile return set_config(name, value, false);
+  create function extra.helped() returns text language sql stable return 'by the extra search path';
+  create function tx.helped_here() returns text language plpgsql stable as 'begin return helped(); end';
+  create table tx.notes (id int primary key, text text);
+  create table tx.moments (at timestamptz);
+  create function tx.leaves(tx.moments) returns text language sql stable return set_config('app.tenant', '9', false);
+  insert into tx.moments values ('2024-07-01T12:00:00Z');
+  create function "odd ""schema""".here() returns text language sql stable return current_setting('search_path');
+
+  create function checks.before() returns void language plpgsql as $$
+  declare header text := current_setting('request.headers', true)::json ->> 'x-do';
+  begin
+    if header = 'raise' then raise insufficient_privilege using message = 'not today', hint = 'Come tomorrow.'; end if;
+    if header = 'pay' then raise sqlstate 'PT402' using message = 'Payment needed'; end if;
+    if header = 'reply' then perform set_config('response.headers', '[{"X-Checked": "yes"}]', true); end if;
+    if header = 'set' then perform set_config('app.checked', current_user || ' ' || current_setting('request.path'), true); end if;
+    if header = 'become' then perform set_config('role', 'admin', true); end if;
+    if header = 'write' then insert into tx.notes values (99, 'before'); end if;
+  end $$;
+
+  do $$
+  declare setting text;
+  begin
+    foreach setting in array array[
+      $q$statement_timeout = '3s'$q$, $q$work_mem = '9MB'$q$, $q$app.plan = 'a, b'$q$, $q$search_path = pg_catalog$q$,
+      $q$default_transaction_isolation = serializable$q$, $q$log_min_duration_statement = '1h'$q$
+    ] loop
+      execute format('alter role authenticated in database %I set ', current_database()) || setting;
+    end loop;
+  end $$;
+
+  grant usage on schema tx, extra, checks, "odd ""schema""" to anon, authenticated, service_role;
+  grant all on tx.notes, tx.moments to anon, authenticated, service_role;
+  grant execute on all functions in schema tx, extra, checks, "odd ""schema""" to anon, authenticated, service_role;`;
+
+const settings = {
+  DB_SCHEMAS: 'tx,odd "schema"',
+  DB_EXTRA_SEARCH_PATH: "extra, public",
+  DB_POOL: "1",
+  PGRST_APP_SETTINGS_tenant: "7; drop table tx.notes",
+};
+const { rest, rows, failure, service } = useRest(settings, DDL);
+
+/** What a function of the request sees. */
+const setting = (name: string, sent: RestSent = {}) => rows(`rpc/setting?name=${encodeURIComponent(name)}`, sent);
+const told = (name: string, sent: RestSent = {}) => rows(`rpc/told?name=${name}`, sent);
+
+describe("a transaction knows", () => {
+  test.each<[RestSent["as"], string, string]>([
+    [undefined, "anon", "_data"],
+    ["ada", "authenticated", "_data"],
+    ["admin", "admin", "_data"],
+    ["service", "service_role", "_service"],
+  ])("the role: %s is %s", async (as, role, login) => {
+    expect(await rows("rpc/who", as ? { as } : {})).toEqual({ role, login: `${service().database.name}${login}` });
+  });
+
+  test("the claims of the token, or who nobody is", async () => {
+    expect(await told("request.jwt.claims", { as: "ada" })).toMatchObject({
+      sub: "1",
+      name: "Ada Lovelace",
+      role: "authenticated",
+      iss: "content-service",
+    });
+    expect(await told("request.jwt.claims", { as: "service" })).toMatchObject({ role: "service_role" });
+    expect(await told("request.jwt.claims")).toMatchObject({ role: "anon" });
+  });
+
+  test("the method and the path", async () => {
+    expect(await setting("request.method")).toBe("GET");
+    expect(await rows("rpc/setting", { body: { name: "request.method" } })).toBe("POST");
+    expect(await setting("request.path")).toBe("/rest/v1/rpc/setting");
+  });
+
+  test("headers and cookies, without those that are credentials", async () => {
+    const headers = {
+      "x-custom": 'a "b"',
+      "user-agent": "test",
+      cookie: 'SESSION=secret; theme="dark"; empty=; theme=light; odd',
+      "x-api-key": service().service.tokens.issueKey("anon"),
+      "proxy-authorization": "secret",
+      "x-csrf-token": "secret",
+    };
+    const seen = await told("request.headers", { as: "ada", headers });
+    expect(seen).toMatchObject({ "x-custom": 'a "b"', "user-agent": "test" });
+    expect(Object.keys(seen)).not.toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^(authorization|apikey|cookie|x-api-key|proxy-authorization|x-csrf-token)$/),
+      ]),
+    );
+    expect(JSON.stringify(seen)).not.toMatch(/secret|eyJ/);
+    expect(await told("request.cookies", { as: "ada", headers })).toEqual({ theme: "dark", empty: "" });
+    expect(await told("request.cookies")).toEqual({});
+  });
+
+  test("the application's settings, as they are", async () => {
+    expect(await setting("app.settings.tenant")).toBe("7; drop table tx.notes");
+  });
+
+  test("the time zone that was asked for", async () => {
+    expect(await setting("timezone", { prefer: "timezone=Asia/Tokyo" })).toBe("Asia/Tokyo");
+    expect(await rows("moments", { prefer: "timezone=Asia/Tokyo" })).toEqual([{ at: "2024-07-01T21:00:00+09:00" }]);
+    expect(await failure("moments", { prefer: "timezone=Mars/Olympus" })).toEqual([400, "22023"]);
+  });
+
+  test("where names are looked for: the served schema and DB_EXTRA_SEARCH_PATH", async () => {
+    expect(await setting("search_path")).toBe('"tx", "extra", "public"');
+    expect(await rows("rpc/helped_here")).toBe("by the extra search path");
+    const headers = { "accept-profile": 'odd "schema"' };
+    expect(await rows("rpc/here", { headers })).toBe('"odd ""schema""", "extra", "public"');
+  });
+
+  test("whether it may write", async () => {
+    expect(await setting("transaction_read_only")).toBe("on");
+    expect(await rows("rpc/setting", { body: { name: "transaction_read_only" } })).toBe("on");
+    expect(await rows("rpc/writable", { method: "POST" })).toBe("off");
+  });
+
+  test("the limit of its statements", async () => expect(await setting("statement_timeout")).toBe("10s"));
+});
+
+describe("settings of a function", () => {
+  test.each([
+    ["isolated", "repeatable read"],
+    ["serializable", "serializable"],
+    ["patient", "7s"],
+    ["roomy", "7MB"],
+  ])("%s runs with %s", async (name, value) => {
+    expect(await rows(`rpc/${name}`, { method: "POST" })).toBe(value);
+    expect(await setting("transaction_isolation")).toBe("read committed");
+    expect(await setting("statement_timeout")).toBe("10s");
+  });
+});
+
+describe("settings of a role", () => {
+  test.each([
+    ["statement_timeout", "3s", "10s"],
+    ["work_mem", "9MB", "4MB"],
+    ["app.plan", "a, b", ""],
+    ["transaction_isolation", "serializable", "read committed"],
+  ])("%s is %s for those who have it, and %s for others", async (name, own, other) => {
+    expect(await setting(name, { as: "ada" })).toBe(own);
+    expect((await setting(name)) ?? "").toBe(other);
+    expect(await setting(name, { as: "bob" })).toBe(own);
+  });
+
+  test("a function's own win", async () => {
+    expect(await rows("rpc/patient", { as: "ada" })).toBe("7s");
+    expect(await rows("rpc/isolated", { as: "ada" })).toBe("repeatable read");
+  });
+
+  test("the search path is the interface's", async () => {
+    expect(await setting("search_path", { as: "ada" })).toBe('"tx", "extra", "public"');
+  });
+
+  test("those that only a superuser may set are passed over", async () => {
+    expect(await setting("log_min_duration_statement", { as: "ada" })).toBe("-1");
+  });
+});
+
+describe("nothing stays on the connection", () => {
+  test("callers take turns on the one there is", async () => {
+    const callers = [undefined, "ada", "admin", "bob", undefined, "ada"] as const;
+    const names = { ada: "1", bob: "2", admin: "3" };
+    for (const as of callers) {
+      const headers = { cookie: `who=${as}` };
+      const claims = await told("request.jwt.claims", as ? { as, headers } : { headers });
+      expect(claims.sub).toBe(as && names[as]);
+      expect(await told("request.cookies")).toEqual({});
+    }
+  });
+
+  test("not what the preferences of a request were", async () => {
+    await rows("moments", { prefer: "timezone=Asia/Tokyo" });
+    expect(await rows("moments")).toEqual([{ at: "2024-07-01T12:00:00+00:00" }]);
+  });
+
+  test.each([
+    ["role", "anon"],
+    ["request.jwt.claims", "{}"],
+    ["search_path", "pg_catalog"],
+    ["statement_timeout", "900"],
+    ["work_mem", "7MB"],
+    ["app.tenant", "8"],
+    ["transaction_read_only", "off"],
+    ["app.settings.tenant", "8"],
+    ["request.cookies", '{"a":"b"}'],
+  ])("not what a function set for the session: %s", async (name, value) => {
+    // Each token has an id and a time of its own.
+    const seen = async () => ((await setting(name, { as: "ada" })) ?? "").replace(/"(jti|iat|exp)":[^,}]*/g, "");
+    const before = await seen();
+    await rest("rpc/keep", { as: "ada", body: { name, value } });
+    expect(await seen()).toBe(before);
+    expect(await rows("rpc/who", { as: "ada" })).toMatchObject({ role: "authenticated" });
+  });
+
+  test.each(["rpc/keep?name=app.tenant&value=9", "moments?select=leaves"])(
+    "not what a function that a read has called set for the session: %s",
+    async (path) => {
+      expect(JSON.stringify(await rows(path, { as: "ada" }))).toContain('"9"');
+      expect(await setting("app.tenant", { as: "bob" })).toBe("");
+    },
+  );
+
+  test("not a failure, nor what came before it", async () => {
+    const body = [
+      { id: 1, text: "a" },
+      { id: 1, text: "b" },
+    ];
+    expect(await failure("notes", { body })).toEqual([409, "23505"]);
+    expect(await rows("notes")).toEqual([]);
+    expect(await setting("transaction_isolation")).toBe("read committed");
+  });
+});
+
+describe("DB_PRE_REQUEST", () => {
+  const checked = useRest({ ...settings, DB_PRE_REQUEST: "checks.before" }, DDL);
+  const does = (what: string) => ({ headers: { "x-do": what } });
+
+  test("may refuse, in every way that functions can", async () => {
+    const { status, json, headers } = await checked.rest("notes", { as: "ada", ...does("raise") });
+    expect([status, json]).toEqual([
+      403,
+      { code: "42501", message: "not today", details: null, hint: "Come tomorrow." },
+    ]);
+    expect(headers.get("proxy-status")).toBe("content-service; error=42501");
+    expect(await checked.failure("notes", does("raise"))).toEqual([401, "42501"]);
+    expect(await checked.failure("rpc/who", { body: {}, ...does("pay") })).toEqual([402, "PT402"]);
+  });
+
+  test("stops a write before it is made", async () => {
+    expect(await checked.failure("notes", { body: { id: 1 }, ...does("raise") })).toEqual([401, "42501"]);
+    expect(await checked.rows("notes")).toEqual([]);
+  });
+
+  test("sees who asks for what, and may say something to the request", async () => {
+    const sent = { as: "ada", ...does("set") } as const;
+    expect(await checked.rows("rpc/setting?name=app.checked", sent)).toBe("authenticated /rest/v1/rpc/setting");
+    expect((await checked.rest("notes", does("reply"))).headers.get("x-checked")).toBe("yes");
+    expect((await checked.rest("notes")).headers.get("x-checked")).toBeNull();
+  });
+
+  test("may change the role", async () => {
+    expect(await checked.rows("rpc/who", { as: "ada", ...does("become") })).toMatchObject({ role: "admin" });
+    expect(await checked.rows("rpc/who", { as: "ada" })).toMatchObject({ role: "authenticated" });
+  });
+
+  test("writes where the request may write", async () => {
+    expect(await checked.failure("notes", does("write"))).toEqual([405, "25006"]);
+    const written = await checked.rest("notes", { body: { id: 1 }, ...does("write") });
+    expect(written.status).toBe(201);
+    expect(await checked.sql("select id from tx.notes order by id")).toEqual([{ id: 1 }, { id: 99 }]);
+  });
+});
+
+describe.each([
+  ["commit", true],
+  ["rollback", false],
+])("DB_TX_END=%s", (end, isKept) => {
+  const ended = useRest({ ...settings, DB_TX_END: end }, DDL);
+
+  test.each([undefined, "tx=commit", "tx=rollback"])("whatever is preferred: %s", async (tx) => {
+    const prefer = ["return=representation", tx].filter(Boolean).join(", ");
+    const { status, json, headers } = await ended.rest("notes", { body: { id: 1, text: "a" }, prefer });
+    expect([status, json]).toEqual([201, [{ id: 1, text: "a" }]]);
+    expect(headers.get("preference-applied")).toBe("return=representation");
+    expect(await ended.sql("delete from tx.notes returning id")).toEqual(isKept ? [{ id: 1 }] : []);
+  });
+});

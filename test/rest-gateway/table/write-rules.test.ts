@@ -1,0 +1,261 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { connect } from "../../support/graphql-client.ts";
+import { type RestSent, useRest } from "../../support/rest-client.ts";
+
+const { failure, rest, rows, service, sql } = useRest(
+  { GRAPHQL_MAX_TABLES: "300" },
+  `create table public.diaries (id integer primary key, owner text default auth.uid()::text, note text);
+   alter table public.diaries enable row level security;
+   create policy "read" on public.diaries for select using (note <> 'secret');
+   create policy "write" on public.diaries for insert with check (owner = auth.uid()::text);
+   create policy "change" on public.diaries for update using (owner = auth.uid()::text);
+   create policy "remove" on public.diaries for delete using (owner = auth.uid()::text);
+   create table public.bookings (
+     id integer primary key, seats integer not null, span int4range, article_id bigint references public.articles,
+     constraint bookings_seats_check check (seats between 1 and 8),
+     constraint bookings_span_excl exclude using gist (span with &&)
+   );
+   comment on constraint bookings_seats_check on public.bookings is E'@name seats\\nat most 8 seats can be booked';
+   create function public.refuse() returns trigger language plpgsql as $$
+   begin
+     if new.seats = 7 then raise exception 'seven is taken' using hint = 'Take six.', detail = 'It always is.'; end if;
+     if new.seats = 6 then raise sqlstate 'PT402' using message = 'Payment required'; end if;
+     return new;
+   end $$;
+   create trigger _100_refuse before insert on public.bookings for each row execute function public.refuse();
+   grant all on public.diaries, public.bookings to anon, authenticated, service_role`,
+);
+
+const REPRESENTATION = "return=representation";
+
+/** All that the tests may have written. */
+const content = () =>
+  sql(`select 'user' as kind, u::text as row from users as u union all select 'article', a::text from articles as a
+       union all select 'comment', c::text from comments as c union all select 'diary', d::text from diaries as d
+       union all select 'booking', b::text from bookings as b order by 1, 2`);
+
+/** Sends what is refused: status and code; nothing is written. */
+async function refused(path: string, sent: RestSent): Promise<[status: number, code: string]> {
+  const before = await content();
+  const answer = await failure(path, sent);
+  expect(await content()).toEqual(before);
+  return answer;
+}
+
+const ARTICLE = { title: "A new title", content: "Some content." };
+
+describe("articles", () => {
+  test("are written by who is signed in, in his own name", async () => {
+    const sent = { body: ARTICLE, as: "ada", prefer: REPRESENTATION } as const;
+    expect(await rows("articles?select=title,status,author_id,updated_at", sent)).toEqual([
+      { title: "A new title", status: "DRAFT", author_id: 1, updated_at: null },
+    ]);
+    expect(await refused("articles", { body: ARTICLE })).toEqual([401, "42501"]);
+    expect(await refused("articles", { body: { ...ARTICLE, author_id: 1 }, as: "bob" })).toEqual([403, "42501"]);
+    const byService = { ...sent, body: { ...ARTICLE, author_id: 2 }, as: "service" } as const;
+    expect(await rows("articles?select=author_id", byService)).toEqual([{ author_id: 2 }]);
+  });
+
+  test("of somebody else are not there to be changed or deleted", async () => {
+    const before = await content();
+    const patch = { method: "PATCH", body: { title: "Taken over" }, as: "ada" } as const;
+    expect(await rest("articles?id=eq.2", { ...patch, prefer: REPRESENTATION })).toMatchObject({
+      status: 200,
+      json: [],
+    });
+    expect((await rest("articles?id=eq.2", patch)).status).toBe(204);
+    expect((await rest("articles?id=eq.2", { method: "DELETE", as: "ada" })).status).toBe(204);
+    expect(await content()).toEqual(before);
+    expect(await refused("articles?id=eq.2", { method: "PATCH", body: { author_id: 1 }, as: "ada" })).toEqual([
+      403,
+      "42501",
+    ]);
+  });
+
+  test("are changed by their author and by an admin, which moves updated_at", async () => {
+    for (const as of ["bob", "admin"] as const) {
+      const sent = { method: "PATCH", body: { title: `By ${as}` }, as, prefer: REPRESENTATION };
+      const [article] = await rows("articles?id=eq.2&select=title,updated_at", sent);
+      expect(article).toEqual({ title: `By ${as}`, updated_at: expect.any(String) });
+    }
+  });
+
+  test.each([
+    [{ ...ARTICLE, title: "Four" }, 400, "23514"],
+    [{ ...ARTICLE, content: "" }, 400, "23514"],
+    [{ ...ARTICLE, tags: [""] }, 400, "23514"],
+    [{ ...ARTICLE, status: "LOST" }, 400, "22P02"],
+    [{ title: "Without content" }, 400, "23502"],
+    [{ ...ARTICLE, updated_at: "2024-01-01" }, 403, "42501"],
+  ])("%j is refused", async (body, status, code) => {
+    expect(await refused("articles", { body, as: "ada" })).toEqual([status, code]);
+  });
+});
+
+describe("users", () => {
+  test("sign up without credentials, and once with each e-mail, whatever its case", async () => {
+    const body = { name: "Grace Hopper", email: "grace@navy.example" };
+    expect((await rest("users", { body })).status).toBe(201);
+    expect(await rest("users", { body: { ...body, email: "GRACE@navy.EXAMPLE" } })).toMatchObject({
+      status: 409,
+      json: {
+        code: "23505",
+        message: 'duplicate key value violates unique constraint "users_email_key"',
+        hint: "email already registered",
+      },
+    });
+  });
+
+  test.each([
+    [{ name: "", email: "x@y.example" }, "name must have 1 to 200 characters"],
+    [{ name: "X", email: "no address" }, "email must be a valid address"],
+    [{ name: "X", email: "x@y.example", age: 151 }, "age must be from 0 to 150"],
+  ])("%j is refused, with the constraint's comment as a hint", async (body, hint) => {
+    const { status, json } = await rest("users", { body });
+    expect([status, json.code, json.hint]).toEqual([400, "23514", hint]);
+  });
+
+  test("change themselves alone", async () => {
+    const change = { method: "PATCH", body: { age: 99 }, as: "ada", prefer: REPRESENTATION } as const;
+    expect(await rows("users?id=in.(1,2)&select=id,age", change)).toEqual([{ id: 1, age: 99 }]);
+  });
+
+  test("who have written something can't be deleted", async () => {
+    expect(await refused("users?id=eq.1", { method: "DELETE", as: "ada" })).toMatchObject([
+      409,
+      expect.stringMatching(/^23[05]0[13]$/),
+    ]);
+  });
+});
+
+describe("row-level security", () => {
+  beforeEach(() =>
+    sql("truncate diaries; insert into diaries values (1, '1', 'mine'), (2, '2', 'yours'), (3, '2', 'secret')"),
+  );
+
+  test.each([
+    ["a new row that is not one's own", "diaries", { body: { id: 4, owner: "2" } }],
+    [
+      "one of several",
+      "diaries",
+      {
+        body: [
+          { id: 4, owner: "1" },
+          { id: 5, owner: "2" },
+        ],
+      },
+    ],
+    ["giving one's row away", "diaries?id=eq.1", { method: "PATCH", body: { owner: "2" } }],
+    [
+      "a merge with a row of somebody else",
+      "diaries",
+      { body: { id: 2, owner: "1" }, prefer: "resolution=merge-duplicates" },
+    ],
+    [
+      "a merge with a row that is hidden",
+      "diaries",
+      { body: { id: 3, owner: "1" }, prefer: "resolution=merge-duplicates" },
+    ],
+    ["PUT of a row of somebody else", "diaries?id=eq.2", { method: "PUT", body: { id: 2, owner: "1" } }],
+    [
+      "a row that nobody may see, when it is to be answered",
+      "diaries",
+      { body: { id: 4, owner: "1", note: "secret" }, prefer: REPRESENTATION },
+    ],
+  ])("refuses %s with 403", async (_, path, sent) => {
+    expect(await refused(path, { ...sent, as: "ada" })).toEqual([403, "42501"]);
+  });
+
+  test("refuses with 401 who is not signed in", async () => {
+    expect(await refused("diaries", { body: { id: 4, owner: "1" } })).toEqual([401, "42501"]);
+  });
+
+  test("takes a row that nobody may see, when nothing is answered", async () => {
+    expect((await rest("diaries", { body: { id: 4, owner: "1", note: "secret" }, as: "ada" })).status).toBe(201);
+  });
+
+  test("hides rows from PATCH and DELETE, which then find none", async () => {
+    for (const sent of [{ method: "PATCH", body: { note: "new" } }, { method: "DELETE" }] as const) {
+      const prefer = `${REPRESENTATION}, count=exact`;
+      const { status, json, headers } = await rest("diaries?id=gte.2", { ...sent, as: "ada", prefer });
+      expect([status, json, headers.get("content-range")]).toEqual([200, [], "*/0"]);
+      expect((await rest("diaries?id=gte.2", { ...sent, as: "ada" })).status).toBe(204);
+    }
+    expect(await sql("select from diaries where note in ('yours', 'secret')")).toHaveLength(2);
+  });
+
+  test("is passed by the service key", async () => {
+    expect((await rest("diaries?id=gte.1", { method: "DELETE", as: "service" })).status).toBe(204);
+    expect(await sql("select from diaries")).toEqual([]);
+  });
+});
+
+describe("errors of the database", () => {
+  beforeEach(() => sql("truncate bookings; insert into bookings values (1, 2, '[1,5)', null)"));
+
+  test.each([
+    [
+      { id: 1, seats: 1 },
+      409,
+      ["23505", 'duplicate key value violates unique constraint "bookings_pkey"', "Key (id)=(1) already exists.", null],
+    ],
+    [
+      { id: 2, seats: 1, article_id: 99 },
+      409,
+      [
+        "23503",
+        'insert or update on table "bookings" violates foreign key constraint "bookings_article_id_fkey"',
+        'Key (article_id)=(99) is not present in table "articles".',
+        null,
+      ],
+    ],
+    [
+      { id: 2, seats: 9 },
+      400,
+      [
+        "23514",
+        'new row for relation "bookings" violates check constraint "bookings_seats_check"',
+        null,
+        "at most 8 seats can be booked",
+      ],
+    ],
+    [
+      { id: 2 },
+      400,
+      ["23502", 'null value in column "seats" of relation "bookings" violates not-null constraint', null, null],
+    ],
+    [{ id: 2, seats: "two" }, 400, ["22P02", 'invalid input syntax for type integer: "two"', null, null]],
+    [{ id: 2, seats: 7 }, 400, ["P0001", "seven is taken", "It always is.", "Take six."]],
+    [{ id: 2, seats: 6 }, 402, ["PT402", "Payment required", null, null]],
+  ])("%j: %i %j", async (body, status, [code, message, details, hint]: any) => {
+    const answer = await rest("bookings", { body });
+    expect([answer.status, answer.json]).toEqual([status, { code, message, details, hint }]);
+    expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(answer.headers.get("proxy-status")).toContain(`error=${code}`);
+  });
+
+  test("of an exclusion constraint are conflicts", async () => {
+    expect(await refused("bookings", { body: { id: 2, seats: 1, span: "[4,6)" } })).toEqual([409, "23P01"]);
+  });
+
+  test("do not quote a row, of which the caller may not see all", async () => {
+    await sql("insert into bookings (id, seats) values (5, 3)");
+    for (const body of [{ seats: 9 }, { seats: null }]) {
+      const { json, text } = await rest("bookings?id=eq.5", { method: "PATCH", body });
+      expect([json.details, text.includes("Failing row")]).toEqual([null, false]);
+    }
+  });
+});
+
+test("what is written here reaches the subscribers of GraphQL, and what is undone does not", async () => {
+  const client = connect(service());
+  const created = await client.subscribe("subscription { onArticleCreated { title author { name } } }");
+  const updated = await client.subscribe("subscription { onArticleUpdated(id: 2) { title } }");
+  const singular = { accept: "application/vnd.pgrst.object+json" };
+  const both = [ARTICLE, ARTICLE];
+  expect((await rest("articles", { body: both, as: "ada", headers: singular })).status).toBe(406);
+  await rest("articles", { body: [{ ...ARTICLE, title: "Over REST" }], as: "ada" });
+  await rest("articles?id=eq.2", { method: "PATCH", body: { title: "Packets, again" }, as: "bob" });
+  await created.expect({ onArticleCreated: { title: "Over REST", author: { name: "Ada Lovelace" } } });
+  await updated.expect({ onArticleUpdated: { title: "Packets, again" } });
+});

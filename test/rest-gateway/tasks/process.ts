@@ -1,0 +1,28 @@
+// A process that runs tasks until SIGTERM; what it needs to know is its argument.
+import pino from "pino";
+import { Database } from "../../../db/database.ts";
+import { createTasks } from "../../../rest-gateway/tasks/index.ts";
+import { sqlPerformer } from "./sql-task-handler.ts";
+
+const { logins, settings } = JSON.parse(process.argv[2]!);
+const onConnectionError = () => {};
+const database = new Database({
+  logins,
+  ...settings,
+  poolSize: 2,
+  statementTimeout: 10_000,
+  maxResultBytes: 0,
+  onConnectionError,
+});
+const log = pino({ level: "silent" });
+const isStillCaller = async () => true;
+const tasks = createTasks({ settings, database, logins, url: logins.tasks, isStillCaller, log, onConnectionError });
+tasks.register("resource", sqlPerformer);
+await tasks.start();
+process.stdout.write("ready\n");
+process.on("SIGTERM", async () => {
+  const closed = tasks.close();
+  process.stdout.write("stopping\n");
+  await closed;
+  await database.close();
+});

@@ -1,0 +1,160 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import pino from "pino";
+import { beforeAll, expect } from "vitest";
+import type { Caller } from "../../../db/caller.ts";
+import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
+import { Database } from "../../../db/database.ts";
+import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
+import { RestError } from "../../../rest-gateway/conventions/problem.ts";
+import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { requestOf, type SqlStep, sqlPerformer } from "./sql-task-handler.ts";
+
+export const SETTINGS: TaskSettings = {
+  anonymousRole: "anon",
+  taskConcurrency: 2,
+  taskTimeout: 60_000,
+  taskRetention: 3600,
+  taskMaxPending: 100,
+  taskMaxResultBytes: 1000,
+  poolTimeout: 10_000,
+  maxPrepared: 100,
+  drainTimeout: 10_000,
+  v1Status: "supported",
+};
+
+export const POLL = { timeout: 15_000, interval: 50 };
+
+const caller = (role: string, sub?: string): Caller => ({
+  role,
+  claims: { role, ...(sub && { sub }) },
+  expiresAt: null,
+  refused: null,
+});
+
+export const CALLERS = {
+  ada: caller("authenticated", "1"),
+  bob: caller("authenticated", "2"),
+  admin: caller("admin", "3"),
+  anon: caller("anon"),
+  service: caller("service_role"),
+} as const;
+
+export type Who = keyof typeof CALLERS;
+
+/** The body of an answer, or `[status, code, message]` of a refusal. */
+export type Told = { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly json: any };
+
+export type TaskClient = {
+  readonly logins: Logins;
+  readonly tasks: Tasks;
+  /** Accepts SQL as a task; its id. */
+  accept(who: Who, ...steps: readonly SqlStep[]): Promise<string>;
+  /** `ask("ada", "GET", "tasks/…?page=1")` */
+  ask(who: Who, method: string, address: string): Promise<Told>;
+  /** Waits until the task has ended, or has this status. */
+  until(who: Who, id: string, status?: string): Promise<any>;
+  /** What the owner of the database types into psql. */
+  sql(text: string, ...values: unknown[]): Promise<any[]>;
+  /** Another process that runs tasks of this database, until the end of the file unless the test ends it. */
+  process(settings?: Partial<TaskSettings>): Promise<ChildProcess>;
+};
+
+/** A table that everybody may write to, and tasks on a database of their own, run here unless `isRunning` is false. */
+export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true): () => TaskClient {
+  let client: TaskClient;
+  beforeAll(async () => {
+    const testDatabase = await createTestDatabase();
+    await testDatabase.owner.query(`
+      create table public.marks (id bigint generated always as identity primary key, name text unique);
+      grant select, insert on public.marks to anon, authenticated, service_role`);
+    const logins = await provisionLogins(testDatabase.url, testDatabase.url, "a secret for the tests of tasks");
+    const onConnectionError = () => {};
+    const database = new Database({
+      logins,
+      poolSize: 4,
+      poolTimeout: 10_000,
+      statementTimeout: 10_000,
+      maxPrepared: 100,
+      maxResultBytes: 1000,
+      onConnectionError,
+    });
+    const tasks = createTasks({
+      settings: { ...SETTINGS, ...settings },
+      database,
+      logins,
+      url: logins.tasks,
+      isStillCaller: async () => true,
+      log: pino({ level: "silent" }),
+      onConnectionError,
+    });
+    tasks.register("resource", sqlPerformer);
+    if (isRunning) await tasks.start();
+    const processes: ChildProcess[] = [];
+    client = clientOf(testDatabase, tasks, logins, processes);
+    return async () => {
+      for (const child of processes) child.kill("SIGKILL");
+      await tasks.close();
+      await database.close();
+      await testDatabase.drop();
+    };
+  });
+  return () => client;
+}
+
+function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, processes: ChildProcess[]): TaskClient {
+  const ask = async (who: Who, method: string, address: string): Promise<Told> => {
+    const [path = "", search = ""] = address.split("?");
+    const segments = path.split("/");
+    const request = { method, path: `/${path}`, headers: "{}", cookies: "{}" };
+    const asked = {
+      method,
+      segments,
+      parameters: new Parameters(search),
+      caller: CALLERS[who],
+      request,
+      version: 1 as const,
+      prefix: "",
+    };
+    try {
+      const { status, headers, body } = await tasks.endpoint.answer(asked);
+      return { status, headers: Object.fromEntries(headers), json: body && JSON.parse(body.toString()) };
+    } catch (error) {
+      if (!(error instanceof RestError)) throw error;
+      const { status, headers = {}, code, message } = error.problem;
+      return { status, headers, json: { code, message } };
+    }
+  };
+  return {
+    logins,
+    tasks,
+    ask,
+    async accept(who, ...steps) {
+      const rows = steps.reduce((sum, step) => sum + (step.rows ?? 0), 0);
+      const task = { kind: "import", caller: CALLERS[who], request: requestOf(steps), rows } as const;
+      return JSON.parse((await tasks.accept(task, "")).body!.toString()).taskId;
+    },
+    async until(who, id, status) {
+      const wanted = status ? [status] : ["succeeded", "failed", "cancelled"];
+      let json: any;
+      await expect
+        .poll(async () => {
+          ({ json } = await ask(who, "GET", `tasks/${id}`));
+          return wanted.includes(json.status);
+        }, POLL)
+        .toBe(true);
+      return json;
+    },
+    sql: async (text, ...values) => (await owner.query(text, values)).rows,
+    async process(settings = {}) {
+      const given = JSON.stringify({ logins, settings: { ...SETTINGS, ...settings } });
+      const child = spawn(process.execPath, [new URL("./process.ts", import.meta.url).pathname, given], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      processes.push(child);
+      await once(child.stdout!, "data");
+      return child;
+    },
+  };
+}

@@ -1,0 +1,318 @@
+import { randomUUID } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import type { TaskKind } from "../../../rest-gateway/tasks/task-handler.ts";
+import { requestOf } from "./sql-task-handler.ts";
+import { CALLERS, POLL, useTasks } from "./support.ts";
+
+const client = useTasks({ taskMaxPending: 20 });
+
+const mark = (name: string, rows = 1) => ({ sql: `insert into public.marks (name) values ('${name}')`, rows });
+const result = (json: string) => ({ sql: `select tasks.keep_result($1::uuid, '${json}')` });
+const sleep = (seconds: number, rows = 0) => ({ sql: `select pg_sleep(${seconds})`, rows });
+const marks = async (name: string) => (await client().sql("select from public.marks where name = $1", name)).length;
+
+describe("a task that is accepted", () => {
+  test("is told with its id, a status and an estimate, and where to look", async () => {
+    const { tasks } = client();
+    const request = requestOf([mark("accepted")]);
+    const answer = await tasks.accept({ kind: "import", caller: CALLERS.ada, request, rows: 1 }, "/api/v2");
+    const body = JSON.parse(answer.body!.toString());
+    const self = `/api/v2/tasks/${body.taskId}`;
+    expect(answer.status).toBe(202);
+    expect(Object.fromEntries(answer.headers)).toEqual({ Location: self, "Preference-Applied": "respond-async" });
+    expect(body).toEqual({
+      taskId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      status: "pending",
+      estimate: { seconds: expect.any(Number) },
+      _links: { self: { href: self }, cancel: { href: `${self}/cancel`, method: "POST" } },
+    });
+  });
+
+  test("is done as its caller, and tells its result", async () => {
+    const { accept, until } = client();
+    const who = "select tasks.keep_result($1::uuid, json_build_object('role', current_user, 'id', auth.uid()))";
+    const id = await accept("ada", { sql: who });
+    expect(await until("ada", id)).toEqual({
+      taskId: id,
+      status: "succeeded",
+      progress: { done: 0, total: null },
+      createdAt: expect.any(String),
+      startedAt: expect.any(String),
+      finishedAt: expect.any(String),
+      estimate: { seconds: 1 },
+      result: { role: "authenticated", id: 1 },
+      _links: { self: { href: `/tasks/${id}` } },
+    });
+  });
+
+  test("gives parts as one array, a single part as it is, and null for none", async () => {
+    const { accept, until } = client();
+    const several = await accept("ada", result("[1, 2]"), result(" [ ] "), result(' [{"a": "]"}, "é€" ]\n'));
+    const empty = await accept("ada", result("[]"), result("[ ]"));
+    const single = await accept("ada", result('{"a": 1}'));
+    const none = await accept("ada", mark("without a result"));
+    expect((await until("ada", several)).result).toEqual([1, 2, { a: "]" }, "é€"]);
+    expect((await until("ada", empty)).result).toEqual([]);
+    expect((await until("ada", single)).result).toEqual({ a: 1 });
+    expect((await until("ada", none)).result).toBeNull();
+  });
+
+  test("forgets what was asked when it has ended", async () => {
+    const { accept, until, sql } = client();
+    const id = await accept("ada", mark("forgotten"));
+    await until("ada", id);
+    expect(await sql("select request from tasks.tasks where id = $1", id)).toEqual([{ request: null }]);
+  });
+
+  test("tells how far it is while it runs", async () => {
+    const { accept, until, ask } = client();
+    const id = await accept("ada", mark("first", 3), sleep(2.5), mark("second", 2));
+    await until("ada", id, "running");
+    await expect
+      .poll(async () => (await ask("ada", "GET", `tasks/${id}`)).json.progress, POLL)
+      .toEqual({ done: 3, total: 5 });
+    expect(await marks("first")).toBe(0);
+    const { status, headers } = await ask("ada", "GET", `tasks/${id}`);
+    expect([status, headers["Retry-After"]]).toEqual([200, "1"]);
+    expect(await until("ada", id)).toMatchObject({ status: "succeeded", progress: { done: 5, total: 5 } });
+    expect((await ask("ada", "GET", `tasks/${id}`)).headers).toEqual({});
+    expect(await marks("first")).toBe(1);
+  });
+
+  test("is estimated by what the latest of its kind took, by rows where they were many", async () => {
+    const { accept, until, sql } = client();
+    const estimate = async (kind: TaskKind, rows: number) =>
+      (await sql("select tasks.estimate($1, $2) as seconds", kind, rows))[0].seconds;
+    await sql("delete from tasks.tasks");
+    await until("bob", await accept("bob", sleep(1.5, 1)));
+    expect(await estimate("import", 10_000)).toBe(2);
+    await until("bob", await accept("bob", sleep(1.5, 1000)));
+    expect(await estimate("import", 10_000)).toBeGreaterThanOrEqual(15);
+    expect(await estimate("import", 10_000)).toBeLessThan(25);
+    expect(await estimate("export", 10_000)).toBe(1);
+  });
+});
+
+describe("a task that fails", () => {
+  test("for its client's fault does so at once, undoes all, and tells the problem", async () => {
+    const { accept, until, sql } = client();
+    await until("ada", await accept("ada", mark("taken")));
+    const id = await accept("ada", mark("undone"), mark("taken"));
+    expect(await until("ada", id)).toMatchObject({
+      status: "failed",
+      error: { status: 409, code: "RESOURCE_CONFLICT", message: "this value is already taken" },
+    });
+    expect(await marks("undone")).toBe(0);
+    expect(await sql("select attempts, request from tasks.tasks where id = $1", id)).toEqual([
+      { attempts: 1, request: null },
+    ]);
+  });
+
+  test("because its result is too large says so", async () => {
+    const { accept, until } = client();
+    const id = await accept(
+      "ada",
+      mark("too large"),
+      result(JSON.stringify(["x".repeat(600)])),
+      result(JSON.stringify(["y".repeat(600)])),
+    );
+    expect(await until("ada", id)).toMatchObject({
+      status: "failed",
+      error: { status: 400, message: "the result of the task is larger than 1000 bytes: ask for less at a time" },
+    });
+    expect(await marks("too large")).toBe(0);
+  });
+
+  const FLAKY = `
+    create sequence if not exists public.tries;
+    grant usage on sequence public.tries to authenticated;
+    create or replace function public.fail_until(last bigint) returns void language plpgsql as $$
+    begin if nextval('public.tries') < last then raise sqlstate 'XX000' using message = 'a secret'; end if; end $$;
+    grant execute on function public.fail_until to authenticated;
+    alter sequence public.tries restart`;
+
+  test("for another reason is tried again", async () => {
+    const { accept, until, sql } = client();
+    await sql(FLAKY);
+    const id = await accept("ada", mark("at last"), { sql: "select public.fail_until(2)" });
+    await until("ada", id, "pending");
+    expect(await marks("at last")).toBe(0);
+    expect((await until("ada", id)).status).toBe("succeeded");
+    expect([await marks("at last"), await sql("select attempts from tasks.tasks where id = $1", id)]).toEqual([
+      1,
+      [{ attempts: 2 }],
+    ]);
+  });
+
+  test("again and again is given up, and says that the log knows more", async () => {
+    const { accept, until, sql } = client();
+    await sql(FLAKY);
+    const id = await accept("ada", { sql: "select public.fail_until(1000000)" });
+    await expect
+      .poll(
+        async () =>
+          (await sql("select attempts from tasks.tasks where id = $1 and status = 'pending'", id))[0]?.attempts,
+        POLL,
+      )
+      .toBe(1);
+    await sql("update tasks.tasks set attempts = 3 where id = $1", id);
+    const { status, error } = await until("ada", id);
+    expect([status, error]).toMatchObject([
+      "failed",
+      { status: 500, error: { code: "INTERNAL_ERROR", message: "internal error", requestId: id } },
+    ]);
+  });
+
+  test("because a statement takes too long is not tried again", async () => {
+    const { accept, until, sql } = client();
+    const id = await accept("ada", { sql: "set local statement_timeout = '50ms'" }, sleep(20));
+    expect(await until("ada", id)).toMatchObject({ status: "failed", error: { status: 504 } });
+    expect(await sql("select attempts from tasks.tasks where id = $1", id)).toEqual([{ attempts: 1 }]);
+  });
+
+  test("whose work breaks a deferred rule at the commit leaves nothing", async () => {
+    const { accept, until, sql } = client();
+    await sql(`create table if not exists public.deferred (id int unique deferrable initially deferred);
+      grant insert on public.deferred to authenticated`);
+    const id = await accept("ada", { sql: "insert into public.deferred values (1), (1)" }, result("[1]"));
+    expect(await until("ada", id)).toMatchObject({ status: "failed", error: { status: 409 } });
+    expect(await sql("select from tasks.results where task_id = $1", id)).toEqual([]);
+  });
+});
+
+describe("a task that is cancelled", () => {
+  test("while it runs ends in Postgres within about a second, and is undone", async () => {
+    const { accept, until, ask, sql } = client();
+    const id = await accept("ada", mark("cancelled"), sleep(60));
+    const sleeping = `select from pg_stat_activity
+      where datname = current_database() and query like '%pg_sleep(60)%' and pid <> pg_backend_pid() and state = 'active'`;
+    await expect.poll(async () => (await sql(sleeping)).length, POLL).toBe(1);
+    const { status, json } = await ask("ada", "POST", `tasks/${id}/cancel`);
+    expect([status, json.status, json._links]).toEqual([200, "cancelled", { self: { href: `/tasks/${id}` } }]);
+    await expect.poll(async () => (await sql(sleeping)).length, { timeout: 2500, interval: 50 }).toBe(0);
+    expect(await marks("cancelled")).toBe(0);
+    expect((await until("ada", id)).status).toBe("cancelled");
+  });
+
+  test("when it has ended already is a conflict", async () => {
+    const { accept, until, ask } = client();
+    const id = await accept("ada");
+    await until("ada", id);
+    expect(await ask("ada", "POST", `tasks/${id}/cancel`)).toMatchObject({
+      status: 409,
+      json: { code: "RESOURCE_CONFLICT", message: "the task has succeeded: it can not be cancelled" },
+    });
+  });
+});
+
+describe("a task", () => {
+  test.each([
+    ["ada", ["ada", "admin", "service"]],
+    ["service", ["admin", "service"]],
+    ["anon", ["ada", "bob", "admin", "anon", "service"]],
+  ] as const)("of %s is seen, and can be cancelled, by %j", async (owner, expected) => {
+    const { accept, ask, until } = client();
+    const id = await accept(owner);
+    await until(owner, id);
+    for (const who of ["ada", "bob", "admin", "anon", "service"] as const) {
+      const isSeen = (expected as readonly string[]).includes(who);
+      expect([who, (await ask(who, "GET", `tasks/${id}`)).status]).toEqual([who, isSeen ? 200 : 404]);
+      expect([who, (await ask(who, "POST", `tasks/${id}/cancel`)).status]).toEqual([who, isSeen ? 409 : 404]);
+    }
+  });
+
+  test.each([
+    ["GET", "tasks/abc", 400, "INVALID_ID"],
+    ["POST", "tasks/7/cancel", 400, "INVALID_ID"],
+    ["GET", `tasks/${randomUUID()}`, 404, "RESOURCE_NOT_FOUND"],
+    ["POST", `tasks/${randomUUID()}/cancel`, 404, "RESOURCE_NOT_FOUND"],
+    ["GET", `tasks/${randomUUID()}?x=1`, 400, "BAD_REQUEST"],
+  ])("%s %s is %d %s", async (method, address, status, code) => {
+    expect(await client().ask("ada", method, address)).toMatchObject({ status, json: { code } });
+  });
+
+  test.each([
+    [["tasks"], ["GET", "HEAD", "OPTIONS"]],
+    [
+      ["tasks", "7"],
+      ["GET", "HEAD", "OPTIONS"],
+    ],
+    [
+      ["tasks", "7", "cancel"],
+      ["POST", "OPTIONS"],
+    ],
+    [["tasks", "7", "other"], null],
+    [["tasks", ""], null],
+    [["tasks", "7", "cancel", "x"], null],
+  ])("%j has the methods %j", (segments, methods) => {
+    expect(client().tasks.endpoint.methodsAt(segments)).toEqual(methods);
+  });
+});
+
+describe("a caller with too many unfinished tasks", () => {
+  test("is turned away, until one has ended", async () => {
+    const { accept, ask, tasks } = client();
+    const ids: string[] = [];
+    for (let i = 0; i < 20; i++) ids.push(await accept("admin", sleep(30)));
+    const one = { kind: "import", caller: CALLERS.admin, request: requestOf([]), rows: 0 } as const;
+    await expect(tasks.accept(one, "")).rejects.toMatchObject({
+      problem: {
+        status: 429,
+        code: "RATE_LIMITED",
+        message: "20 tasks have not ended yet: wait for one, or cancel it",
+        headers: { "Retry-After": "5" },
+      },
+    });
+    await accept("bob");
+    for (const id of ids) await ask("admin", "POST", `tasks/${id}/cancel`);
+    await accept("admin");
+  });
+
+  test("is not let in by asking many times at once", async () => {
+    const { accept, ask } = client();
+    const answers = await Promise.allSettled(Array.from({ length: 30 }, () => accept("anon", sleep(30))));
+    const accepted = answers.filter((answer) => answer.status === "fulfilled");
+    for (const { value: id } of accepted) await ask("anon", "POST", `tasks/${id}/cancel`);
+    expect(accepted.length).toBeLessThanOrEqual(20);
+    expect(accepted.length).toBeGreaterThan(15);
+  });
+});
+
+describe("the list of tasks", () => {
+  test("has the caller's own, newest first, page by page", async () => {
+    const { accept, until, ask } = client();
+    const { total: before } = (await ask("service", "GET", "tasks")).json.pagination;
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) ids.unshift(await accept("service", result("[1]")));
+    for (const id of ids) await until("service", id);
+    await accept("anon");
+    const { json } = await ask("service", "GET", "tasks?page=1&limit=2");
+    expect(json.data.map(({ taskId }: any) => taskId)).toEqual(ids.slice(0, 2));
+    expect(json.data[0]).not.toHaveProperty("result");
+    const total = before + 3;
+    const totalPages = Math.ceil(total / 2);
+    expect(json.pagination).toEqual({ page: 1, limit: 2, total, totalPages });
+    expect(json.links).toEqual({
+      first: "/tasks?page=1&limit=2",
+      prev: null,
+      next: "/tasks?page=2&limit=2",
+      last: `/tasks?page=${totalPages}&limit=2`,
+    });
+    expect((await ask("service", "GET", "tasks?status=failed")).json.data).toEqual([]);
+  });
+
+  test("gives at most 100 on a page", async () => {
+    expect((await client().ask("ada", "GET", "tasks?limit=5000")).json.pagination.limit).toBe(100);
+  });
+
+  test.each([
+    ["anon", "tasks", 401, "AUTH_REQUIRED"],
+    ["ada", "tasks?page=0", 400, "BAD_REQUEST"],
+    ["ada", "tasks?limit=-1", 400, "BAD_REQUEST"],
+    ["ada", "tasks?limit=ten", 400, "BAD_REQUEST"],
+    ["ada", "tasks?status=done", 400, "BAD_REQUEST"],
+    ["ada", "tasks?sort=createdAt", 400, "BAD_REQUEST"],
+  ] as const)("asked by %s for %s is %d %s", async (who, address, status, code) => {
+    expect(await client().ask(who, "GET", address)).toMatchObject({ status, json: { code } });
+  });
+});
