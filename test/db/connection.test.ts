@@ -99,7 +99,7 @@ test("a transaction is one write, one Sync and one ReadyForQuery, however many s
   await db.run(anon, ["select 1", "select 2"], { snapshot: true });
   const sent = proxy.client.types.slice(before.client);
   // Known statements are bound and executed only; new ones are parsed first.
-  expect(sent).toBe(`${"BE".repeat(2)}S${"BE".repeat(2)}${"PBE".repeat(3)}S${"PBE"}${"BE".repeat(3)}${"PBE"}S`);
+  expect(sent).toBe(`${"BE".repeat(3)}S${"BE".repeat(3)}${"PBE".repeat(3)}S${"PBE"}${"BE".repeat(4)}${"PBE"}S`);
   expect(proxy.server.types.slice(before.server).replace(/[^Z]/g, "")).toBe("ZZZ");
   expect(proxy.writes - before.writes).toBe(3);
   expect(db.transactions.syncs).toBe(4);

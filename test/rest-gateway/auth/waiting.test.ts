@@ -25,6 +25,7 @@ beforeEach(() => database.owner.query("delete from auth_private.attempts"));
 
 const BUSY = new RefusedError("busy", { retryAfter: 1 });
 const TOO_MANY = new RefusedError("too many attempts", { retryAfter: 900 });
+const TOO_MANY_REGISTRATIONS = new RefusedError("too many registrations", { retryAfter: 900 });
 
 /** Attempts that are under way until they are ended, each with whether it counts. */
 async function begin(count: number, make: (attempt: (count: () => void) => Promise<void>) => Promise<void>) {
@@ -44,10 +45,14 @@ async function begin(count: number, make: (attempt: (count: () => void) => Promi
 }
 
 test.each([
-  ["a login", (attempt: (count: () => void) => Promise<void>) => throttle.login("ada", CLIENT, attempt)],
-  ["a code", (attempt: (count: () => void) => Promise<void>) => throttle.code("1", CLIENT, attempt)],
-  ["a registration", (attempt: (count: () => void) => Promise<void>) => throttle.registration(CLIENT, attempt)],
-])("%s waits for others that have the last places, and is made unless they count", async (_what, make) => {
+  ["a login", (attempt: (count: () => void) => Promise<void>) => throttle.login("ada", CLIENT, attempt), TOO_MANY],
+  ["a code", (attempt: (count: () => void) => Promise<void>) => throttle.code("1", CLIENT, attempt), TOO_MANY],
+  [
+    "a registration",
+    (attempt: (count: () => void) => Promise<void>) => throttle.registration(CLIENT, attempt),
+    TOO_MANY_REGISTRATIONS,
+  ],
+])("%s waits for others that have the last places, and is made unless they count", async (_what, make, refusal) => {
   for (const counts of [false, true]) {
     const end = await begin(2, make);
     let isMade = false;
@@ -56,7 +61,7 @@ test.each([
     }).catch((error) => error);
     expect(await Promise.race([third, sleep(300, "waits")])).toBe("waits");
     await end(counts);
-    expect(await third).toEqual(counts ? TOO_MANY : undefined);
+    expect(await third).toEqual(counts ? refusal : undefined);
     expect(isMade).toBe(!counts);
   }
 });
