@@ -1,4 +1,4 @@
-import { type Caller, nobody } from "../db/caller.ts";
+import { anonymous, type Caller } from "../db/caller.ts";
 import { type AccountState, callerOfAccount, type FoundKey, type Session } from "./account.ts";
 import type { Remembered } from "./account-cache.ts";
 import type { BasicSignIns } from "./basic-sign-ins.ts";
@@ -65,8 +65,8 @@ export class Principals {
   constructor(options: PrincipalOptions) {
     this.#options = options;
     this.known = new KnownCallers(options);
-    this.#nobody = nobody(options.anonymousRole);
-    this.#ended = nobody(options.anonymousRole, "invalid");
+    this.#nobody = anonymous(options.anonymousRole);
+    this.#ended = anonymous(options.anonymousRole, "invalid");
   }
 
   /** Throws, or rejects with, RefusedError. What is known already is given at once, and not as a promise. */

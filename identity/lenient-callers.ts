@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { type Caller, nobody } from "../db/caller.ts";
+import { anonymous, type Caller } from "../db/caller.ts";
 import { ApiError, type Code } from "../db/errors.ts";
 import { apiKeyIn } from "./credentials.ts";
 import { type RefusalReason, RefusedError } from "./refused.ts";
@@ -47,7 +47,7 @@ export class LenientCallers {
     for (const [name, value] of Object.entries(said)) {
       const header = name.toLowerCase();
       if (!SAID.has(header)) continue;
-      if (value !== null && typeof value !== "string") return nobody(this.#anonymousRole, "invalid");
+      if (value !== null && typeof value !== "string") return anonymous(this.#anonymousRole, "invalid");
       headers[header] = value ?? undefined;
     }
     return this.#orNobody(() => this.#callers.ofSocket(request, headers));
@@ -66,7 +66,7 @@ export class LenientCallers {
     if (!(error instanceof RefusedError)) throw error;
     if (REFUSED.has(error.reason)) throw this.#asApiError(error);
     const isExpired = error.reason === "expired token" || error.reason === "expired key";
-    return nobody(this.#anonymousRole, isExpired ? "expired" : "invalid");
+    return anonymous(this.#anonymousRole, isExpired ? "expired" : "invalid");
   }
 
   #asApiError(error: RefusedError): ApiError {

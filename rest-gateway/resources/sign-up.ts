@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { nobody } from "../../db/caller.ts";
+import { anonymous } from "../../db/caller.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import { contextOf } from "../../http/request-context.ts";
@@ -37,7 +37,7 @@ export class SignUp {
     const { limits, anonymousRole, register, lifecycle } = this.#options;
     const { request: asked, account } = this.#parse(request, await readBytes(request, limits.size));
     const context = contextOf(request, PATH);
-    const identity = this.#runner.identity(asked, nobody(anonymousRole), context);
+    const identity = this.#runner.identity(asked, anonymous(anonymousRole), context);
     try {
       const newAccount = { request: asked, account, identity, sent: request };
       const { id, reading } = await registerNew(newAccount, register, this.#runner);

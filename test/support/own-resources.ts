@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { beforeAll } from "vitest";
-import { type Caller, nobody } from "../../db/caller.ts";
+import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
@@ -22,7 +22,7 @@ export type OwnResources = {
   describe(...descriptions: readonly Description[]): CurrentResources & { readonly slips: readonly string[] };
 };
 
-const ANONYMOUS = nobody("anon");
+const ANONYMOUS = anonymous("anon");
 const HEAD = { requestId: "a request", headers: ["X-Request-Id", "a request"] };
 
 /** A server with resources that the service itself does not have, on a test database with their tables. */
