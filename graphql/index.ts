@@ -71,7 +71,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   const socket = graphqlSocket({
     ...shared,
     callerOf: options.callerOfSocket,
-    onPrincipalChange: (listener) => changes.onPrincipalChange(listener),
+    onIdentityChange: (listener) => changes.onIdentityChange(listener),
     maxSubscriptions: options.maxSubscriptions,
     maxBufferedBytes: options.maxBufferedBytes,
     maxDepth: options.jsonDepth,

@@ -1,6 +1,6 @@
 import type { WebSocket } from "ws";
 import type { Caller } from "../db/caller.ts";
-import type { PrincipalChange } from "../db/changes/feed.ts";
+import type { IdentityChange } from "../db/changes/feed.ts";
 import { ApiError } from "../db/errors.ts";
 
 export const FORBIDDEN = 4403;
@@ -33,7 +33,7 @@ export class SocketCaller {
     return this.#current;
   }
 
-  isConcernedBy(change: PrincipalChange): boolean {
+  isConcernedBy(change: IdentityChange): boolean {
     if (change === "lost" || !isSomebody(this.#current)) return false;
     const { claims, credential } = this.#current;
     if (change === "back") return true;

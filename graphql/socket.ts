@@ -3,7 +3,7 @@ import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from
 import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { Caller } from "../db/caller.ts";
-import type { PrincipalChange } from "../db/changes/feed.ts";
+import type { IdentityChange } from "../db/changes/feed.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
 import { contextOf } from "../http/request-context.ts";
@@ -26,7 +26,7 @@ export type GraphQLSocketOptions = {
   /** By the headers of the upgrade and the payload of `connection_init`. Throws, or rejects with, ApiError. */
   callerOf(request: IncomingMessage, said: Readonly<Record<string, unknown>>): Caller | Promise<Caller>;
   /** Tells of callers whose rights have changed. */
-  onPrincipalChange(listener: (change: PrincipalChange) => void): void;
+  onIdentityChange(listener: (change: IdentityChange) => void): void;
   requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -54,7 +54,7 @@ const TOO_SLOW = 4429;
 export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const { engine } = options;
   const signedIn = new Set<SocketCaller>();
-  options.onPrincipalChange((change) => {
+  options.onIdentityChange((change) => {
     for (const caller of signedIn) if (caller.isConcernedBy(change)) caller.checkSoon();
   });
   const protocol = makeServer<Record<string, unknown>, Session>({

@@ -18,7 +18,7 @@ export type ChangeFilter = {
  * Somebody's rights have changed: of a user, by the id; of a session or a key, by its SHA-256 in hex. "lost": changes are
  * not heard of until they are "back".
  */
-export type PrincipalChange =
+export type IdentityChange =
   | { readonly user: string }
   | { readonly session: string }
   | { readonly key: string }
@@ -35,7 +35,7 @@ export interface ChangeFeed {
   /** Calls back when tables, functions, grants or comments have changed; also when that may have been missed. */
   onSchemaChange(listener: () => void): void;
   /** Calls back when somebody's rights have changed, in the order of the calls. */
-  onPrincipalChange(listener: (change: PrincipalChange) => void): void;
+  onIdentityChange(listener: (change: IdentityChange) => void): void;
   close(): Promise<void>;
 }
 

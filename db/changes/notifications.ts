@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import pg from "pg";
-import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted, type PrincipalChange } from "./feed.ts";
+import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted, type IdentityChange } from "./feed.ts";
 import { Hub } from "./hub.ts";
 
 /** Between two attempts to connect again; the first is made as soon as the connection is lost. */
@@ -25,7 +25,7 @@ export class NotificationFeed implements ChangeFeed {
   readonly #options: NotificationFeedOptions;
   readonly #hub = new Hub();
   readonly #schemaListeners: (() => void)[] = [];
-  readonly #principalListeners: ((change: PrincipalChange) => void)[] = [];
+  readonly #principalListeners: ((change: IdentityChange) => void)[] = [];
   #client: pg.Client | null = null;
   #reconnect: NodeJS.Timeout | undefined;
   #asking: NodeJS.Timeout | undefined;
@@ -76,7 +76,7 @@ export class NotificationFeed implements ChangeFeed {
     this.#schemaListeners.push(listener);
   }
 
-  onPrincipalChange(listener: (change: PrincipalChange) => void): void {
+  onIdentityChange(listener: (change: IdentityChange) => void): void {
     this.#principalListeners.push(listener);
   }
 
@@ -98,7 +98,7 @@ export class NotificationFeed implements ChangeFeed {
     if (change) this.#hub.publish(change);
   }
 
-  #principalChanged(change: PrincipalChange | null): void {
+  #principalChanged(change: IdentityChange | null): void {
     if (change) for (const listener of this.#principalListeners) listener(change);
   }
 
@@ -162,7 +162,7 @@ function parseChange(payload: string): Change | null {
 }
 
 /** Whoever forges one makes us look again, and no more. */
-function parsePrincipal(payload: string): PrincipalChange | null {
+function parsePrincipal(payload: string): IdentityChange | null {
   try {
     const { user, session, key } = JSON.parse(payload);
     if (user !== undefined) return { user: String(user) };

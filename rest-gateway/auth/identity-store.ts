@@ -19,7 +19,7 @@ export type SignedInOptions = {
   readonly signIn: SignIn;
   readonly csrf: CsrfTokens;
   readonly clock: Clock;
-  readonly changes: Pick<NotificationFeed, "onPrincipalChange">;
+  readonly changes: Pick<NotificationFeed, "onIdentityChange">;
   onKeyUsed(id: string): void;
 };
 
@@ -48,7 +48,7 @@ export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: Sig
     sessions.forgetWhere(isOfUser);
     basic.forget(userId);
   };
-  changes.onPrincipalChange((change) => {
+  changes.onIdentityChange((change) => {
     if (change === "lost" || change === "back") {
       for (const each of [accounts, keys, sessions, basic]) each.listen(change === "back");
     } else if ("user" in change) forget(change.user);

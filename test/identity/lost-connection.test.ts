@@ -1,6 +1,6 @@
 import { createServer, connect as dial, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { PrincipalChange } from "../../db/changes/feed.ts";
+import type { IdentityChange } from "../../db/changes/feed.ts";
 import { NotificationFeed } from "../../db/changes/notifications.ts";
 import { createTestDatabase } from "../support/database.ts";
 
@@ -36,8 +36,8 @@ test("a database that has vanished without a word is noticed within seconds, and
   onTestFinished(() => void vi.useRealTimers());
   const errors: Error[] = [];
   const feed = new NotificationFeed({ connectionString: way.url, onError: (error) => errors.push(error) });
-  const changes: PrincipalChange[] = [];
-  feed.onPrincipalChange((change) => changes.push(change));
+  const changes: IdentityChange[] = [];
+  feed.onIdentityChange((change) => changes.push(change));
   await feed.start();
   onTestFinished(() => feed.close());
 
