@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { verify } from "@node-rs/argon2";
 import { RefusedError } from "../../identity/refused.ts";
-import { hashPassword, MAX_PASSWORD } from "./passwords.ts";
+import { argon2, hashPassword, MAX_PASSWORD } from "./passwords.ts";
 
 /** Each takes a thread, 19 MiB and some 15 ms: more at once would only slow everything else down. */
 const AT_ONCE = 2;
@@ -10,14 +9,14 @@ const MAX_WAITING = 64;
 /** Hashes and compares passwords for all requests: a few at a time, and those that would wait too long not at all. */
 export class PasswordHashing {
   readonly #hash: typeof hashPassword;
-  /** Verified when there is no such account, so that both answers take the same time. */
-  readonly #nobodys: Promise<string>;
+  /** Verified when there is no such account, so that an unknown name costs the same work as a wrong password. */
+  readonly #decoy: Promise<string>;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
   constructor(hash = hashPassword) {
     this.#hash = hash;
-    this.#nobodys = hash(randomBytes(32).toString("hex"));
+    this.#decoy = hash(randomBytes(32).toString("hex"));
   }
 
   /** Rejects with RefusedError "busy". */
@@ -29,7 +28,7 @@ export class PasswordHashing {
   async matches(password: string, hash: string | null): Promise<boolean> {
     const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
     const text = isPossible ? password.normalize("NFC") : "";
-    const isRight = await this.#inTurn(async () => verify(hash ?? (await this.#nobodys), text));
+    const isRight = await this.#inTurn(async () => argon2.verify(hash ?? (await this.#decoy), text));
     return isRight && hash !== null && isPossible;
   }
 

@@ -168,7 +168,8 @@ describe("GET /api/auth/me", () => {
       200,
       { userId: 1, username: "ada", role: "authenticated", loginTime: expect.stringMatching(/^\d{4}-.*Z$/) },
     ]);
-    expect(Math.abs(Date.parse(json.loginTime) - Date.now())).toBeLessThan(10_000);
+    const [stored] = await sql("select started_at from auth_private.sessions where user_id = 1");
+    expect(json.loginTime).toBe(stored!.started_at.toISOString());
     expect(headers.getSetCookie()).toEqual([expect.stringMatching(COOKIE)]);
     expect(browser.cookie).toBe(cookie);
     expect(headers.get("cache-control")).toBe("no-store");
