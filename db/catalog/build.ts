@@ -1,27 +1,23 @@
 import type { Catalog } from "./catalog.ts";
-import { Columns } from "./columns.ts";
-import { compositesOf } from "./composites.ts";
-import { ComputedOf } from "./computed.ts";
 import { constraintsOf, messagesOf } from "./constraints.ts";
-import { Functions } from "./functions.ts";
+import { mapYielding } from "./event-loop.ts";
+import { ComputedFields, Functions } from "./functions.ts";
 import { buildRoles, Grants } from "./grants.ts";
 import { Keys } from "./keys.ts";
 import { mediaHandlersOf } from "./media-handlers.ts";
 import type { CatalogRows } from "./read.ts";
 import { Relations } from "./relations.ts";
 import { findRelationships } from "./relationships.ts";
-import { buildTable, type TableParts } from "./tables.ts";
-import { mapInTurns } from "./turns.ts";
-import { enumsOf, nameTypes, Types } from "./types.ts";
-import { parseViewDefinition } from "./view-definition.ts";
-import { Views } from "./views.ts";
+import { buildTable, Columns, type TableParts } from "./tables.ts";
+import { compositesOf, enumsOf, nameTypes, Types } from "./types.ts";
+import { parseViewDefinition, Views } from "./views.ts";
 
 /** Puts the rows of one reading together, in turns with other work: a thousand tables take a while. */
 export async function buildCatalog(rows: CatalogRows, version: number): Promise<Catalog> {
   const types = new Types(rows.types);
   const grants = new Grants(rows.acls, rows.roles);
   const relations = new Relations(rows.relations, rows.columns);
-  const definitions = await mapInTurns(rows.views, ({ view, tree }) => parseViewDefinition(view, tree));
+  const definitions = await mapYielding(rows.views, ({ view, tree }) => parseViewDefinition(view, tree));
   const views = new Views(relations, definitions);
   const keys = new Keys(views, rows.keys);
   const tableParts: TableParts = {
@@ -29,13 +25,13 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
     columns: new Columns(relations, views, types, grants, rows.casts),
     keys,
     relationships: await findRelationships(rows.foreignKeys, relations, views, keys),
-    computed: new ComputedOf(rows.functions, relations, types),
+    computed: new ComputedFields(rows.functions, relations, types),
     grants,
   };
   const functions = new Functions(relations, types, grants);
   const servedFunctions = rows.functions.filter(({ isServed }) => isServed);
-  const tablesIn = groupBySchema(await mapInTurns(relations.served, (row) => buildTable(row, tableParts)));
-  const functionsIn = groupBySchema((await mapInTurns(servedFunctions, (row) => functions.build(row) ?? [])).flat());
+  const tablesIn = groupBySchema(await mapYielding(relations.served, (row) => buildTable(row, tableParts)));
+  const functionsIn = groupBySchema((await mapYielding(servedFunctions, (row) => functions.build(row) ?? [])).flat());
   const constraints = constraintsOf(rows.constraints);
   const schemas = rows.schemas.filter(({ isServed }) => isServed);
   return Object.freeze({

@@ -1,3 +1,4 @@
+import pg from "pg";
 import type { ConstraintMessages } from "../errors.ts";
 
 /**
@@ -217,3 +218,7 @@ export type ResultColumn = { readonly name: string; readonly type: string; reado
 /** The table of this name; undefined when its schema is not served or has no such table. */
 export const tableOf = (catalog: Catalog, { schema, name }: TableName): Table | undefined =>
   catalog.schemas.get(schema)?.tables.get(name);
+
+/** `{ schema: "public", name: "full_name" }` → `"public"."full_name"` */
+export const quoteName = ({ schema, name }: TableName): string =>
+  `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`;

@@ -1,6 +1,52 @@
 import type { ConstraintMessages } from "../errors.ts";
 import type { Constraint } from "./catalog.ts";
-import type { ConstraintRow } from "./rows/constraints.ts";
+
+/** A constraint, or a unique index that is none. */
+export type ConstraintRow = {
+  /** `public.users.users_email_key` */
+  readonly key: string;
+  readonly comment: string | null;
+  readonly columns: readonly string[];
+  /** SQL text of a CHECK on a table whose columns are read too. */
+  readonly check: string | null;
+};
+
+// Of every table, served or not: who writes through a view or a function breaks the rules of the tables behind it.
+// Postgres waits for who alters a table before it tells a CHECK: not for tables that are none of ours.
+// Errors of NOT NULL name no constraint. The columns of an expression are those that its tree names.
+export const CONSTRAINTS = `
+  select n.nspname || '.' || t.relname || '.' || rule.name as key, rule.check,
+    coalesce(d.description, of_index.description) as comment,
+    array(
+      select a.attname from pg_attribute as a
+      where a.attrelid = t.oid and a.attnum = any (rule.columns)
+      order by array_position(rule.columns, a.attnum)
+    ) as columns
+  from (
+    select oid, 'pg_constraint'::regclass as catalog, conrelid as relation, conname as name, conkey as columns,
+      case when contype in ('p', 'u', 'x') then conindid end as index,
+      case when contype = 'c' and conrelid in (select oid from relations) then pg_get_expr(conbin, conrelid) end as check
+    from pg_constraint
+    where contype <> 'n'
+    union all
+    select c.oid, 'pg_class'::regclass, i.indrelid, c.relname,
+      (i.indkey::int2[])[0:i.indnkeyatts - 1] || case when i.indexprs is not null then array(
+        select number[1]::int2 from regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') as number
+      ) end,
+      null, null
+    from pg_index as i
+    join pg_class as c on c.oid = i.indexrelid
+    where i.indisunique and not exists (
+      select from pg_constraint as o where o.conindid = i.indexrelid and o.contype in ('p', 'u', 'x')
+    )
+  ) as rule
+  join pg_class as t on t.oid = rule.relation
+  join pg_namespace as n on n.oid = t.relnamespace
+  left join pg_description as d on d.objoid = rule.oid and d.classoid = rule.catalog and d.objsubid = 0
+  left join pg_description as of_index
+    on of_index.objoid = rule.index and of_index.classoid = 'pg_class'::regclass and of_index.objsubid = 0
+  where n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+  order by n.nspname, t.relname, rule.name`;
 
 export const constraintsOf = (rows: readonly ConstraintRow[]): ReadonlyMap<string, Constraint> =>
   new Map(

@@ -1,10 +1,58 @@
-import type { DatabaseFunction, FunctionArgument, FunctionResult, ResultColumn, Setting } from "./catalog.ts";
-import { attributesOf } from "./composites.ts";
+import {
+  type ComputedField,
+  type DatabaseFunction,
+  type FunctionArgument,
+  type FunctionResult,
+  quoteName,
+  type Relationship,
+  type ResultColumn,
+  type Setting,
+} from "./catalog.ts";
 import { type Grants, parseSettings } from "./grants.ts";
-import type { Relations } from "./relations.ts";
-import type { ArgumentMode, FunctionRow } from "./rows/functions.ts";
-import type { Oid } from "./rows/types.ts";
-import type { Types } from "./types.ts";
+import type { RelationRow, Relations } from "./relations.ts";
+import { attributesOf, type Oid, type Types } from "./types.ts";
+
+export type FunctionRow = {
+  readonly schema: string;
+  readonly name: string;
+  readonly owner: Oid;
+  readonly comment: string | null;
+  readonly volatility: "i" | "s" | "v";
+  /** `["statement_timeout=3s"]` */
+  readonly settings: readonly string[] | null;
+  readonly acl: string | null;
+  /** Types of all arguments, OUT ones too. */
+  readonly types: readonly Oid[];
+  /** Null when all are IN. */
+  readonly modes: readonly ArgumentMode[] | null;
+  readonly names: readonly string[] | null;
+  /** How many of the last IN arguments have a default. */
+  readonly defaults: number;
+  readonly returns: Oid;
+  readonly isSet: boolean;
+  /** How many rows Postgres expects of a set; 0 of what is none. */
+  readonly rows: number;
+  readonly isServed: boolean;
+};
+
+/** in, out, inout, variadic, column of `returns table` */
+export type ArgumentMode = "i" | "o" | "b" | "v" | "t";
+
+/** Functions of the served schemas, and those of the extra search path that take a row of a served table. */
+export const FUNCTIONS = `
+  select s.name as schema, p.proname as name, p.proowner as owner, d.description as comment,
+    p.provolatile as volatility, p.proconfig as settings, p.proacl::text as acl,
+    coalesce(p.proallargtypes, p.proargtypes::oid[]) as types, p.proargmodes as modes, p.proargnames as names,
+    p.pronargdefaults as defaults, p.prorettype as returns, p.proretset as "isSet", p.prorows as rows, s."isServed"
+  from searched as s
+  join pg_proc as p on p.pronamespace = s.oid
+  left join pg_description as d on d.objoid = p.oid and d.classoid = 'pg_proc'::regclass
+  where p.prokind = 'f'
+    and (
+      s."isServed"
+      or p.pronargs = 1 and p.proargtypes[0] in (select "rowType" from relations as r where r."isServed")
+    )
+  order by s.position, p.proname, p.oid`;
 
 type Argument = { readonly name: string; readonly type: Oid; readonly mode: ArgumentMode };
 
@@ -84,3 +132,68 @@ const argumentsOf = ({ types, modes, names }: FunctionRow): Argument[] =>
 
 const settingsOfTransaction = (settings: readonly string[] | null): readonly Setting[] =>
   parseSettings(settings).filter(([name]) => OF_THE_TRANSACTION.includes(name));
+
+export type Computed = {
+  readonly relationships: readonly Relationship[];
+  readonly fields: ReadonlyMap<string, ComputedField>;
+};
+
+const NOTHING: Computed = { relationships: [], fields: new Map() };
+
+/** What functions of one row of a table add to it: values, and rows of other tables. */
+export class ComputedFields {
+  readonly #relations: Relations;
+  readonly #types: Types;
+  readonly #byArgument: ReadonlyMap<Oid, readonly FunctionRow[]>;
+
+  constructor(functions: readonly FunctionRow[], relations: Relations, types: Types) {
+    this.#relations = relations;
+    this.#types = types;
+    const ofOneArgument = functions.filter((row) => inputsOf(row).length === 1);
+    this.#byArgument = Map.groupBy(ofOneArgument, (row) => inputsOf(row)[0]!);
+  }
+
+  table({ schema, rowType }: RelationRow): Computed {
+    const functions = this.#byArgument.get(rowType);
+    if (!functions) return NOTHING;
+    // Where two have one name, that of the table's own schema has it, or else the first on the search path.
+    const inOrder = [...functions].sort((a, b) => Number(b.schema === schema) - Number(a.schema === schema));
+    const known = new Map<string, FunctionRow>();
+    for (const row of inOrder) if (!known.has(row.name)) known.set(row.name, row);
+    const all = [...known.values()];
+    return {
+      relationships: all.flatMap((row) => this.#relationship(row)),
+      fields: new Map(all.flatMap((row) => this.#field(row)).map((field) => [field.name, field])),
+    };
+  }
+
+  #relationship({ schema, name, returns, isSet, rows }: FunctionRow): Relationship[] {
+    const target = this.#relations.ofRowType(returns);
+    if (!target?.isServed) return [];
+    return [
+      {
+        kind: "computed",
+        isToOne: !isSet || rows === 1,
+        target: this.#relations.nameOf(target.oid),
+        function: { schema, name },
+      },
+    ];
+  }
+
+  #field({ schema, name, returns, isSet, comment }: FunctionRow): ComputedField[] {
+    if (isSet || this.#types.kindOf(returns) === "p" || this.#relations.ofRowType(returns)?.isServed) return [];
+    return [
+      {
+        function: quoteName({ schema, name }),
+        name,
+        type: this.#types.textOf(returns),
+        shape: this.#types.shapeOf(returns),
+        comment,
+      },
+    ];
+  }
+}
+
+/** Types of what goes in. */
+const inputsOf = ({ types, modes }: FunctionRow): readonly Oid[] =>
+  modes === null ? types : types.filter((_, i) => modes[i] !== "o" && modes[i] !== "t");

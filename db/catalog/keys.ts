@@ -1,6 +1,25 @@
-import type { KeyRow } from "./rows/keys.ts";
-import type { Oid } from "./rows/types.ts";
+import type { Oid } from "./types.ts";
 import type { Views } from "./views.ts";
+
+/** A primary key, unique constraint or unique index over plain columns. */
+export type KeyRow = {
+  readonly relation: Oid;
+  readonly columns: readonly number[];
+  readonly isPrimary: boolean;
+  readonly isConstraint: boolean;
+};
+
+// Columns behind INCLUDE stand in indkey after those of the key.
+export const KEYS = `
+  select i.indrelid as relation, (i.indkey::int2[])[0:i.indnkeyatts - 1] as columns, i.indisprimary as "isPrimary",
+    exists (
+      select from pg_constraint as c
+      where c.conindid = i.indexrelid and c.conrelid = i.indrelid and c.contype in ('p', 'u')
+    ) as "isConstraint"
+  from relations as r
+  join pg_index as i on i.indrelid = r.oid
+  where i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null
+  order by i.indrelid, i.indisprimary desc, i.indexrelid`;
 
 type Key = readonly number[];
 

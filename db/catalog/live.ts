@@ -2,8 +2,7 @@ import type { Pool } from "pg";
 import { Debounced } from "../changes/debounced.ts";
 import { buildCatalog } from "./build.ts";
 import type { Catalog } from "./catalog.ts";
-import { type CatalogText, parseCatalog, readCatalog } from "./read.ts";
-import type { CatalogScope } from "./rows/scope.ts";
+import { type CatalogScope, type CatalogText, parseCatalog, readCatalog } from "./read.ts";
 
 /** Milliseconds for which a catalog is not read again just because a request found something missing. */
 const FRESH = 2000;

@@ -1,8 +1,26 @@
-import type { MediaHandler } from "./catalog.ts";
-import { quoteName } from "./quote.ts";
+import { type MediaHandler, quoteName } from "./catalog.ts";
 import type { Relations } from "./relations.ts";
-import type { MediaHandlerRow } from "./rows/media-handlers.ts";
-import type { Types } from "./types.ts";
+import type { Oid, Types } from "./types.ts";
+
+export type MediaHandlerRow = {
+  readonly schema: string;
+  readonly name: string;
+  /** The row type of a table or view, or anyelement. */
+  readonly takes: Oid;
+  /** A domain that is named like a media type. */
+  readonly mediaType: string;
+  readonly returns: Oid;
+};
+
+/** `create aggregate lines_of(tags) (…, stype = "text/plain")`, in the served schemas. */
+export const MEDIA_HANDLERS = `
+  select s.name as schema, p.proname as name, p.proargtypes[0] as takes, domain.typname as "mediaType", domain.oid as returns
+  from searched as s
+  join pg_proc as p on p.pronamespace = s.oid
+  join pg_type as domain on domain.oid = p.prorettype
+  where s."isServed" and p.prokind = 'a' and p.pronargs = 1
+    and domain.typtype = 'd' and domain.typname ~ '^[^/]+/[^/]+$'
+  order by s.position, p.proname, p.oid`;
 
 /** The aggregates that make a media type of rows: of those of one served table, or of any. */
 export function mediaHandlersOf(

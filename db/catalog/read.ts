@@ -1,13 +1,63 @@
-import type { Pool, QueryResult } from "pg";
-import { CONSTRAINTS, type ConstraintRow } from "./rows/constraints.ts";
-import { CASTS, type CastRow, FUNCTIONS, type FunctionRow } from "./rows/functions.ts";
-import { FOREIGN_KEYS, type ForeignKeyRow, KEYS, type KeyRow } from "./rows/keys.ts";
-import { MEDIA_HANDLERS, type MediaHandlerRow } from "./rows/media-handlers.ts";
-import { COLUMNS, type ColumnRow, RELATIONS, type RelationRow, VIEWS, type ViewRow } from "./rows/relations.ts";
-import { ACLS, type AclRow, ROLES, type RoleRow } from "./rows/roles.ts";
-import { type CatalogScope, commonTables, SCHEMAS, type SchemaRow } from "./rows/scope.ts";
-import { TYPES, type TypeRow } from "./rows/types.ts";
-import { mapInTurns } from "./turns.ts";
+import pg, { type Pool, type QueryResult } from "pg";
+import { CONSTRAINTS, type ConstraintRow } from "./constraints.ts";
+import { mapYielding } from "./event-loop.ts";
+import { FUNCTIONS, type FunctionRow } from "./functions.ts";
+import { ACLS, type AclRow, ROLES, type RoleRow } from "./grants.ts";
+import { KEYS, type KeyRow } from "./keys.ts";
+import { MEDIA_HANDLERS, type MediaHandlerRow } from "./media-handlers.ts";
+import { COLUMNS, type ColumnRow, RELATIONS, type RelationRow } from "./relations.ts";
+import { FOREIGN_KEYS, type ForeignKeyRow } from "./relationships.ts";
+import { CASTS, type CastRow, TYPES, type TypeRow } from "./types.ts";
+import { VIEWS, type ViewRow } from "./views.ts";
+
+/** Which schemas are read; names as they stand in the settings, in their order. */
+export type CatalogScope = {
+  readonly schemas: readonly string[];
+  /** Searched after the served schema of a request, for types and computed fields; not served themselves. */
+  readonly extraSearchPath: readonly string[];
+};
+
+export type SchemaRow = { readonly name: string; readonly isServed: boolean; readonly comment: string | null };
+
+export const SCHEMAS = `
+  select s.name, s."isServed", d.description as comment
+  from searched as s
+  left join pg_description as d on d.objoid = s.oid and d.classoid = 'pg_namespace'::regclass
+  order by s.position`;
+
+/**
+ * The common tables that every part of the query reads from:
+ * - searched: the schemas of the settings that exist. Those of the system can't be served.
+ * - relations: what has columns of interest: what is served, what views are made of, and what functions return.
+ */
+export const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
+  searched as materialized (
+    select n.oid, n.nspname as name, min(setting.position) as position,
+      bool_or(setting.position <= ${schemas.length}) and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' as "isServed"
+    from unnest(${textArray([...schemas, ...extraSearchPath])}) with ordinality as setting (name, position)
+    join pg_namespace as n on n.nspname = setting.name
+    group by n.oid
+  ),
+  relations as materialized (
+    select c.oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.relowner as owner, c.relacl as acl,
+      c.reltype as "rowType", s.oid is not null and c.relkind <> 'c' as "isServed", s.position
+    from pg_class as c
+    join pg_namespace as n on n.oid = c.relnamespace
+    left join searched as s on s.oid = n.oid and s."isServed"
+    where c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
+      and (
+        s.oid is not null
+        or c.reltype in (
+          select p.prorettype from pg_proc as p join searched as s on s.oid = p.pronamespace and s."isServed"
+        )
+        or n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.oid in (
+          select refobjid from pg_depend
+          where classid = 'pg_rewrite'::regclass and refclassid = 'pg_class'::regclass
+        )
+      )
+  )`;
+
+const textArray = (names: readonly string[]): string => `array[${names.map(pg.escapeLiteral).join(", ")}]::text[]`;
 
 /** What Postgres says of itself, before it is put together. */
 export type CatalogRows = {
@@ -71,6 +121,6 @@ export async function readCatalog(pool: Pick<Pool, "query">, scope: CatalogScope
 }
 
 export async function parseCatalog(text: CatalogText): Promise<CatalogRows> {
-  const parts = await mapInTurns(Object.entries(text), ([name, json]) => [name, JSON.parse(json)] as const);
+  const parts = await mapYielding(Object.entries(text), ([name, json]) => [name, JSON.parse(json)] as const);
   return Object.fromEntries(parts) as CatalogRows;
 }

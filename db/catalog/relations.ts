@@ -1,7 +1,79 @@
 import type { TableName } from "./catalog.ts";
-import type { ColumnRow, RelationRow } from "./rows/relations.ts";
-import type { Oid } from "./rows/types.ts";
-import type { ColumnPlace } from "./view-definition.ts";
+import type { Oid } from "./types.ts";
+import type { ColumnPlace } from "./views.ts";
+
+/** A table, a view, or a composite type (`c`). */
+export type RelationRow = {
+  readonly oid: Oid;
+  readonly schema: string;
+  readonly name: string;
+  readonly kind: "r" | "p" | "v" | "m" | "f" | "c";
+  readonly isServed: boolean;
+  readonly rowType: Oid;
+  readonly owner: Oid;
+  readonly acl: string | null;
+  /** Bits of `1 << CmdType`: 4 update, 8 insert, 16 delete. Null where Postgres has not been asked. */
+  readonly writes: number | null;
+  /** Whether triggers or rules stand in for a view's own writes, so that they may take any of its columns. */
+  readonly hasOwnWrites: boolean;
+  readonly comment: string | null;
+};
+
+// Postgres refuses to say what a foreign data wrapper without a handler could write. 64 is INSTEAD OF.
+export const RELATIONS = `
+  select r.oid, r.schema, r.name, r.kind, r."isServed", r."rowType", r.owner, r.acl::text as acl,
+    case when r."isServed" and (r.kind = 'v' or wrapper.fdwhandler <> 0) then pg_relation_is_updatable(r.oid, true) end
+      as writes,
+    r.kind = 'v' and (
+      exists (select from pg_trigger as t where t.tgrelid = r.oid and t.tgtype & 64 <> 0)
+      or exists (select from pg_rewrite as w where w.ev_class = r.oid and w.rulename <> '_RETURN')
+    ) as "hasOwnWrites",
+    d.description as comment
+  from relations as r
+  left join pg_foreign_table as f on f.ftrelid = r.oid
+  left join pg_foreign_server as server on server.oid = f.ftserver
+  left join pg_foreign_data_wrapper as wrapper on wrapper.oid = server.srvfdw
+  left join pg_description as d on d.objoid = r.oid and d.classoid = 'pg_class'::regclass and d.objsubid = 0
+  order by r.position, r.schema, r.name`;
+
+/** A column of a table or view, or an attribute of a composite type. */
+export type ColumnRow = {
+  readonly relation: Oid;
+  readonly number: number;
+  readonly name: string;
+  readonly type: Oid;
+  /** Length, or precision and scale, as Postgres packs them; -1 for none. */
+  readonly modifier: number;
+  /** SQL text of the type, where it has a modifier. */
+  readonly typeText: string | null;
+  readonly isNotNull: boolean;
+  readonly identity: "a" | "d" | "";
+  readonly generated: "s" | "v" | "";
+  /** SQL text; of an identity that is only a default, the next value of its sequence. */
+  readonly default: string | null;
+  readonly acl: string | null;
+  readonly comment: string | null;
+};
+
+export const COLUMNS = `
+  select a.attrelid as relation, a.attnum as number, a.attname as name, a.atttypid as type, a.atttypmod as modifier,
+    case when a.atttypmod >= 0 then format_type(a.atttypid, a.atttypmod) end as "typeText",
+    a.attnotnull as "isNotNull", a.attidentity as identity, a.attgenerated as generated,
+    case
+      when a.attidentity = 'd' then format('nextval(%L::regclass)', sequence.oid::regclass)
+      when a.attgenerated = '' then pg_get_expr(expression.adbin, expression.adrelid)
+    end as default,
+    a.attacl::text as acl, d.description as comment
+  from relations as r
+  join pg_attribute as a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
+  left join pg_attrdef as expression on expression.adrelid = a.attrelid and expression.adnum = a.attnum
+  left join pg_description as d on d.objoid = r.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
+  left join lateral (
+    select objid as oid from pg_depend
+    where a.attidentity = 'd' and classid = 'pg_class'::regclass and deptype = 'i'
+      and refclassid = 'pg_class'::regclass and refobjid = a.attrelid and refobjsubid = a.attnum
+  ) as sequence on true
+  order by a.attrelid, a.attnum`;
 
 /** The rows of tables, views and composite types, found by number. */
 export class Relations {

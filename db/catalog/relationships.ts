@@ -1,10 +1,28 @@
 import type { ColumnPairs, Relationship, TableName } from "./catalog.ts";
+import { mapYielding } from "./event-loop.ts";
 import type { Keys } from "./keys.ts";
 import type { Relations } from "./relations.ts";
-import type { ForeignKeyRow } from "./rows/keys.ts";
-import type { Oid } from "./rows/types.ts";
-import { mapInTurns } from "./turns.ts";
+import type { Oid } from "./types.ts";
 import type { Views } from "./views.ts";
+
+export type ForeignKeyRow = {
+  readonly name: string;
+  readonly from: Oid;
+  readonly columns: readonly number[];
+  readonly to: Oid;
+  readonly references: readonly number[];
+};
+
+// Foreign keys that partitions have from their parent, and those to single partitions, have a parent themselves.
+// A foreign key over periods (PostgreSQL 18) compares by overlap, not by equality: its index excludes.
+export const FOREIGN_KEYS = `
+  select c.conname as name, c.conrelid as from, c.conkey as columns, c.confrelid as to, c.confkey as references
+  from pg_constraint as c
+  join relations as source on source.oid = c.conrelid
+  join relations as target on target.oid = c.confrelid
+  join pg_index as i on i.indexrelid = c.conindid and not i.indisexclusion
+  where c.contype = 'f' and c.conparentid = 0
+  order by source.schema, source.name, c.conname`;
 
 /** A foreign key as it is seen between two served tables or views. */
 type Reference = {
@@ -27,7 +45,7 @@ export async function findRelationships(
   views: Views,
   keys: Keys,
 ): Promise<Relationships> {
-  const references = (await mapInTurns(foreignKeys, (key) => referencesOf(key, relations, views, keys))).flat();
+  const references = (await mapYielding(foreignKeys, (key) => referencesOf(key, relations, views, keys))).flat();
   const name = (oid: Oid) => relations.nameOf(oid);
   const found = new Map<Oid, Relationship[]>();
   for (const { relation, relationship } of [

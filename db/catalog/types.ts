@@ -1,6 +1,43 @@
-import type { Schema, TypeShape } from "./catalog.ts";
-import type { SchemaRow } from "./rows/scope.ts";
-import type { Oid, TypeRow } from "./rows/types.ts";
+import { type DomainCasts, quoteName, type ResultColumn, type Schema, type TypeShape } from "./catalog.ts";
+import type { SchemaRow } from "./read.ts";
+import type { Relations } from "./relations.ts";
+
+/** The number of an object in the catalog of Postgres, as text. */
+export type Oid = string;
+
+export type TypeRow = {
+  readonly oid: Oid;
+  readonly schema: string;
+  readonly name: string;
+  /** SQL text. */
+  readonly text: string;
+  /** base, enum, composite, domain, range, multirange, pseudo */
+  readonly kind: "b" | "e" | "c" | "d" | "r" | "m" | "p";
+  /** What an array is made of; null of other types. */
+  readonly element: Oid | null;
+  /** What a domain is made from, with the modifier of that; null of other types. */
+  readonly base: Oid | null;
+  readonly modifier: number;
+  readonly isNotNull: boolean;
+  /** SQL text of a domain's default. */
+  readonly default: string | null;
+  readonly labels: readonly string[] | null;
+  /** Whether it is the row type of a table or view. */
+  readonly isRow: boolean;
+};
+
+export const TYPES = `
+  select t.oid, n.nspname as schema, t.typname as name, format_type(t.oid, -1) as text, t.typtype as kind,
+    element.oid as element, nullif(t.typbasetype, 0) as base, t.typtypmod as modifier, t.typnotnull as "isNotNull",
+    pg_get_expr(t.typdefaultbin, 0) as default, label.labels, coalesce(c.relkind <> 'c', false) as "isRow"
+  from pg_type as t
+  join pg_namespace as n on n.oid = t.typnamespace
+  left join pg_type as element on element.oid = t.typelem and element.typarray = t.oid
+  left join pg_class as c on c.oid = coalesce(element.typrelid, t.typrelid)
+  left join (
+    select enumtypid, array_agg(enumlabel order by enumsortorder) as labels from pg_enum group by enumtypid
+  ) as label on label.enumtypid = t.oid
+  order by t.oid`;
 
 /** The types of the database by their numbers. */
 export class Types {
@@ -132,3 +169,56 @@ export const enumsOf = (schema: string, rows: readonly TypeRow[]): Schema["enums
   );
 
 const mayBeCastTo = ({ kind, isRow, element }: TypeRow) => kind !== "p" && !isRow && element === null;
+
+/** The columns of a composite type, or of a table that is not served. */
+export function attributesOf(relation: Oid, relations: Relations, types: Types): ReadonlyMap<string, ResultColumn> {
+  const columns = [...relations.columnsOf(relation)].map(({ name, type, typeText }) => ({
+    name,
+    type: typeText ?? types.textOf(type),
+    shape: types.shapeOf(type),
+  }));
+  return new Map(columns.map((column) => [column.name, column]));
+}
+
+/** The composite types of a schema, by name. */
+export const compositesOf = (schema: string, relations: Relations, types: Types): Schema["composites"] =>
+  new Map(
+    relations.composites
+      .filter((row) => row.schema === schema)
+      .map(({ oid, name }) => [name, attributesOf(oid, relations, types)]),
+  );
+
+export type CastRow = {
+  readonly source: Oid;
+  readonly target: Oid;
+  readonly schema: string;
+  readonly name: string;
+};
+
+/** Implicit casts by a function, to or from a domain. Postgres ignores these; the table interface does not. */
+export const CASTS = `
+  select c.castsource as source, c.casttarget as target, n.nspname as schema, p.proname as name
+  from pg_cast as c
+  join pg_type as source on source.oid = c.castsource
+  join pg_type as target on target.oid = c.casttarget
+  join pg_proc as p on p.oid = c.castfunc
+  join pg_namespace as n on n.oid = p.pronamespace
+  where c.castcontext = 'i' and c.castmethod = 'f' and 'd' in (source.typtype, target.typtype)
+  order by c.castsource, c.casttarget`;
+
+const NO_CASTS: DomainCasts = { toJson: null, fromText: null, fromJson: null };
+
+/** Domains → the functions that make them from text and JSON, and JSON from them. */
+export function findCasts(rows: readonly CastRow[], types: Types): ReadonlyMap<Oid, DomainCasts> {
+  const casts = new Map<Oid, DomainCasts>();
+  const add = (domain: Oid, cast: Partial<DomainCasts>) => {
+    if (types.kindOf(domain) === "d") casts.set(domain, { ...(casts.get(domain) ?? NO_CASTS), ...cast });
+  };
+  for (const { source, target, ...name } of rows) {
+    const quoted = quoteName(name);
+    if (types.systemNameOf(target) === "json") add(source, { toJson: quoted });
+    if (types.systemNameOf(source) === "text") add(target, { fromText: quoted });
+    if (types.systemNameOf(source) === "json") add(target, { fromJson: quoted });
+  }
+  return casts;
+}

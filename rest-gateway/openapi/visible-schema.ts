@@ -1,5 +1,5 @@
 import type { Catalog, Column, DatabaseFunction, Schema, Table, TablePrivilege } from "../../db/catalog/catalog.ts";
-import { mayExecute, mayUseColumn, mayUseTable } from "../../db/catalog/rights.ts";
+import { mayExecute, mayUseColumn, mayUseTable } from "../../db/catalog/grants.ts";
 import { noSuchSchema } from "../table/problem.ts";
 
 export type Audience = {

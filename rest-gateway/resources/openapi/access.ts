@@ -1,4 +1,4 @@
-import { mayExecute, mayUseTable } from "../../../db/catalog/rights.ts";
+import { mayExecute, mayUseTable } from "../../../db/catalog/grants.ts";
 import type { SecurityRequirement, SecurityScheme } from "../../openapi/document.ts";
 import type { ActionDescription } from "../description.ts";
 import { type Resource, tableName } from "../resource.ts";

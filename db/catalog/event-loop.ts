@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 const STRETCH = 5;
 
 /** Maps in short stretches, between which requests are served. */
-export async function mapInTurns<From, To>(items: Iterable<From>, map: (item: From) => To): Promise<To[]> {
+export async function mapYielding<From, To>(items: Iterable<From>, map: (item: From) => To): Promise<To[]> {
   const results: To[] = [];
   // Whoever calls this has worked already.
   let start = Number.NEGATIVE_INFINITY;

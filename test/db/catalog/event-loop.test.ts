@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mapInTurns } from "../../../db/catalog/turns.ts";
+import { mapYielding } from "../../../db/catalog/event-loop.ts";
 
 /** As long as a few thousand columns take. */
 function work(milliseconds: number): void {
@@ -15,7 +15,7 @@ test("what is mapped keeps its order, and others get their turn meanwhile", asyn
     if (!isDone) setImmediate(takeTurn);
   };
   setImmediate(takeTurn);
-  const results = await mapInTurns([1, 2, 3, 4, 5, 6, 7, 8], (item) => {
+  const results = await mapYielding([1, 2, 3, 4, 5, 6, 7, 8], (item) => {
     work(6);
     return 2 * item;
   });

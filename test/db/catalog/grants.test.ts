@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import type { TablePrivilege } from "../../../db/catalog/catalog.ts";
-import { mayExecute, mayUseColumn, mayUseTable } from "../../../db/catalog/rights.ts";
+import { mayExecute, mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
 import { useCatalog } from "../../support/catalog.ts";
 
 const ROLES = ["owner", "clerk", "boss", "heir", "reader", "writer", "nobody"];
