@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
+import { startScratchCluster } from "../db/cluster/embedded.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
-import { startScratchCluster } from "../db/cluster/scratch.ts";
 import { SECRET } from "./credentials.ts";
 
 /** The database that is measured: a throw-away cluster with the migrated schema and its data, policies on. */

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { type Config, ConfigError, type Environment, readConfig } from "../config/config.ts";
-import { runningUrl } from "../db/cluster/running.ts";
+import { runningUrl } from "../db/cluster/data-directory.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 

@@ -1,6 +1,6 @@
 // npm run -s db:url: prints the owner's connection string of the running embedded database, for psql.
 import { readConfig } from "../config/config.ts";
-import { runningUrl } from "../db/cluster/running.ts";
+import { runningUrl } from "../db/cluster/data-directory.ts";
 
 const { databaseUrl, dataDir } = readConfig();
 const url = databaseUrl || runningUrl(dataDir);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
-import { keepSecret } from "../db/cluster/secrets.ts";
+import { keepSecret } from "../db/cluster/data-directory.ts";
 import { ForeignTokens } from "./foreign-tokens.ts";
 import { foreignKeys, previousKeys } from "./keys.ts";
 import { Tokens } from "./tokens.ts";

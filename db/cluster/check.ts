@@ -1,8 +1,8 @@
 // npm run db:check: proves that db/schema/ and db/migrations/ give the same database.
 import pg from "pg";
 import { describeDatabase, differences } from "./describe.ts";
+import { startScratchCluster } from "./embedded.ts";
 import { compileSchema, migrate } from "./migrate.ts";
-import { startScratchCluster } from "./scratch.ts";
 
 const DROP_ROLES = `
   do $$

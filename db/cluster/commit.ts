@@ -3,8 +3,8 @@ import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
+import { startScratchCluster } from "./embedded.ts";
 import { commitMigration } from "./migrate.ts";
-import { startScratchCluster } from "./scratch.ts";
 
 const COMMITTED = fileURLToPath(new URL("../migrations/committed", import.meta.url));
 

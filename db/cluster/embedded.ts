@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { chown, mkdir, mkdtemp, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
+import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -68,6 +69,22 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     releaseLock();
     throw error;
   }
+}
+
+/** A throw-away cluster: what is done on it is gone with `remove()`. */
+export type ScratchCluster = Cluster & { remove(): Promise<void> };
+
+export async function startScratchCluster(binaries?: string): Promise<ScratchCluster> {
+  const folder = await mkdtemp(join(tmpdir(), "content-scratch-"));
+  // As root, PostgreSQL runs as a user of its own, which must get through.
+  await chmod(folder, 0o711);
+  const options = { dataDir: join(folder, "postgres"), password: "scratch", durable: false };
+  const cluster = await startCluster(binaries === undefined ? options : { ...options, binaries });
+  const remove = async () => {
+    await cluster.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  return { ...cluster, remove };
 }
 
 /** One path for one directory, whatever links lead there: the lock lies beside it. */

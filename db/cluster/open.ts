@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
+import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { type MigrationLog, migrate } from "./migrate.ts";
 import { type Logins, provisionLogins, type UsersWrite } from "./provision.ts";
-import { keepSecret } from "./secrets.ts";
 
 export type OpenOptions = {
   /** The owner's login on a server of one's own; "" starts the embedded one. */

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import jwt from "jsonwebtoken";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type ScratchCluster, startScratchCluster } from "../../db/cluster/scratch.ts";
+import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";

@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
+import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
-import { startScratchCluster } from "../../db/cluster/scratch.ts";
 
 export const TEMPLATE = "content_template";
 

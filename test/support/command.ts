@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
-import { runningUrl } from "../../db/cluster/running.ts";
+import { runningUrl } from "../../db/cluster/data-directory.ts";
 
 export const PROJECT = new URL("../..", import.meta.url).pathname;
 export const POLL = { timeout: 30_000, interval: 50 };

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { type ScratchCluster, startScratchCluster } from "../../../db/cluster/scratch.ts";
+import { type ScratchCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
 import { createReader } from "../../support/catalog.ts";
 import { createTestDatabase } from "../../support/database.ts";
 
