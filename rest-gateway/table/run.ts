@@ -52,13 +52,16 @@ const NO_SETTINGS: readonly Setting[] = [];
 export const isolationFor = ({ isolation }: Prepared, { settings }: Identity) =>
   isolation ?? isolationOf(settings?.fixed ?? []);
 
-export const statementOf = ({ text, parameters }: Written, request: TableRequest): Statement => ({
+/** What the parameters of a statement take from a request. */
+export type Input = Pick<TableRequest, "values" | "body">;
+
+export const statementOf = ({ text, parameters }: Written, request: Input): Statement => ({
   text,
   values: parameters.map((parameter) => textOf(parameter, request)),
   binary: true,
 });
 
-function textOf(parameter: Parameter, { values, body }: TableRequest): string {
+function textOf(parameter: Parameter, { values, body }: Input): string {
   switch (parameter.kind) {
     case "value":
       return values[parameter.index]!;

@@ -43,6 +43,7 @@ export function planInsert(request: TableRequest, options: ChangeOptions): Inser
     body: planBody(request, table),
     conflict: conflictOf(request, table),
     key: null,
+    conditions: [],
     locationKey: request.preferences.return === "headers-only" ? keyColumns(table) : [],
   };
 }
@@ -68,7 +69,7 @@ export function planPut(request: TableRequest, options: ChangeOptions): InsertPl
     if (!body.columns.includes(column)) throw invalidBody(`the body lacks '${column.name}'`);
   const conflict: Conflict = { columns: table.primaryKey, action: "update" };
   const change = changeOf(request, options, rowsOf(request, options));
-  return { ...change, kind: "insert", body, conflict, key, locationKey: [] };
+  return { ...change, kind: "insert", body, conflict, key, conditions: [], locationKey: [] };
 }
 
 export function planUpdate(request: TableRequest, options: ChangeOptions): UpdatePlan {
@@ -77,7 +78,8 @@ export function planUpdate(request: TableRequest, options: ChangeOptions): Updat
   const rows = rowsOf(request, options);
   const body = planBody(request, table);
   const conditions = conditionsOf(request, options, rows, "UPDATE");
-  return { ...changeOf(request, options, rows), kind: "update", maxAffected: mostOf(request), body, conditions };
+  const change = { ...changeOf(request, options, rows), maxAffected: mostOf(request) };
+  return { ...change, kind: "update", body, assignments: [], conditions };
 }
 
 export function planDelete(request: TableRequest, options: ChangeOptions): DeletePlan {

@@ -37,7 +37,7 @@ const isCalled =
   (name: string) =>
   (output: Output): boolean => {
     if (output.kind === "all") return false;
-    if (output.kind === "field") return output.alias === name;
+    if (output.kind !== "embed") return output.alias === name;
     const { isSpread, relationship, rows } = output.embed;
     return isSpread && relationship.isToOne && rows.outputs.some(isCalled(name));
   };

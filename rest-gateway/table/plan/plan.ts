@@ -7,7 +7,9 @@ import type {
   Relationship,
   Table,
 } from "../../../db/catalog/catalog.ts";
+import type { Sql } from "../../sql.ts";
 import type { AggregateName, IsKeyword, JsonStep, Operator, Preferences } from "../request.ts";
+import type { Scope } from "../write/values.ts";
 
 /**
  * A request, looked up in the catalog: what is to be read or written and how it is answered, as frozen data. It holds for
@@ -47,23 +49,41 @@ type Change = Common & {
   readonly representation: RowsPlan | null;
 };
 
-export type InsertPlan = Change & {
+/** The columns of the header Location; empty without one. */
+export type InsertPlan = Change & InsertCommand & { readonly locationKey: readonly Column[] };
+export type UpdatePlan = Change & UpdateCommand;
+export type DeletePlan = Change & DeleteCommand;
+
+/** What is written, without what is shown of it. */
+export type Command = InsertCommand | UpdateCommand | DeleteCommand;
+
+export type InsertCommand = {
   readonly kind: "insert";
+  readonly table: Table;
   readonly body: BodyColumns;
   readonly conflict: Conflict | null;
   /** PUT: the row that the URL names; the body's must be the same. */
   readonly key: readonly KeyValue[] | null;
-  /** The columns of the header Location; empty without one. */
-  readonly locationKey: readonly Column[];
+  /** Without them nothing is inserted. They know no row: it is not there yet. */
+  readonly conditions: readonly Sql[];
 };
 
-export type UpdatePlan = Change & {
+export type UpdateCommand = {
   readonly kind: "update";
+  readonly table: Table;
   readonly body: BodyColumns;
+  /** Columns whose value is not in the body. */
+  readonly assignments: readonly Assignment[];
   readonly conditions: readonly ConditionPlan[];
 };
 
-export type DeletePlan = Change & { readonly kind: "delete"; readonly conditions: readonly ConditionPlan[] };
+export type Assignment = { readonly column: Column; readonly value: Expression };
+
+export type DeleteCommand = {
+  readonly kind: "delete";
+  readonly table: Table;
+  readonly conditions: readonly ConditionPlan[];
+};
 
 /** What is taken from a body of JSON. */
 export type BodyColumns = {
@@ -122,7 +142,11 @@ export type SourceColumn = Pick<Column, "name" | "type" | "shape"> & { readonly 
 export type Output =
   | { readonly kind: "all" }
   | { readonly kind: "field"; readonly value: ValuePlan; readonly alias: string }
-  | { readonly kind: "embed"; readonly embed: EmbedPlan };
+  | { readonly kind: "embed"; readonly embed: EmbedPlan }
+  | { readonly kind: "expression"; readonly alias: string; readonly value: Expression };
+
+/** SQL over a row that no URL can express: only plans of the resources have it. */
+export type Expression = (row: Scope) => Sql;
 
 /** A value of a row: a column or computed field, a JSON path into it, a cast, an aggregate. */
 export type ValuePlan = {
@@ -172,7 +196,8 @@ export type ConditionPlan =
     }
   | { readonly kind: "is"; readonly field: FieldPlan; readonly isNegated: boolean; readonly keyword: IsKeyword }
   /** `author=is.null`: whether an embedded relation has rows. */
-  | { readonly kind: "exists"; readonly embed: EmbedPlan; readonly isNegated: boolean };
+  | { readonly kind: "exists"; readonly embed: EmbedPlan; readonly isNegated: boolean }
+  | { readonly kind: "expression"; readonly holds: Expression };
 
 export type OrderPlan = {
   readonly key: OrderKey;

@@ -1,6 +1,6 @@
 import type { Column } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../sql.ts";
-import type { ChangePlan, Conflict, InsertPlan, KeyValue, RowsPlan, UpdatePlan } from "../plan/plan.ts";
+import type { ChangePlan, Command, Conflict, InsertCommand, KeyValue, RowsPlan, UpdateCommand } from "../plan/plan.ts";
 import { BODY, writeBodyRows, writeBodyValue } from "./body-rows.ts";
 import { writeConditions } from "./conditions.ts";
 import { Aliases, tableAs } from "./from.ts";
@@ -43,30 +43,32 @@ const showsOtherRows = (rows: RowsPlan | null) =>
   rows !== null && (rows.isGrouped || rows.embeds.some(({ isInner }) => isInner));
 
 /** `PATCH` with an empty object. */
-const changesNothing = (plan: ChangePlan) => plan.kind === "update" && plan.body.columns.length === 0;
+const changesNothing = (plan: ChangePlan) =>
+  plan.kind === "update" && plan.body.columns.length + plan.assignments.length === 0;
 
-function writeCommand(plan: ChangePlan, scope: Scope, aliases: Aliases): Sql {
+/** `insert …`, `update …` or `delete …`, without its returning. */
+export function writeCommand(plan: Command, scope: Scope, aliases: Aliases): Sql {
   if (plan.kind === "insert") return writeInsert(plan, scope);
   const target = tableAs(plan.table, scope);
   const conditions = writeConditions(plan.conditions, scope, ({ embed }) => writeExists(embed, scope, aliases));
   const where = conditions ? sql` where ${conditions}` : sql.empty;
   if (plan.kind === "delete") return sql`delete from ${target}${where}`;
-  return sql`update ${target} set ${writeAssignments(plan)}${where}`;
+  return sql`update ${target} set ${writeAssignments(plan, scope)}${where}`;
 }
 
 /** The values are those of the first object of the body. */
-function writeAssignments({ body, table }: UpdatePlan): Sql {
+function writeAssignments({ body, table, assignments }: UpdateCommand, scope: Scope): Sql {
+  const others = assignments.map(({ column, value }) => sql`${sql.identifier(column.name)} = ${value(scope)}`);
+  if (body.columns.length === 0) return sql.join(others, ", ");
   const names = body.columns.map(({ name }) => sql.identifier(name));
   const values = body.columns.map((column, i) => sql`${writeBodyValue(column, body, table)} as ${names[i]!}`);
   const first = body.isArray ? sql` limit 1` : sql.empty;
   const source = sql`(select ${sql.join(values, ", ")} from ${writeBodyRows(body)}${first}) as b`;
-  return sql`${sql.join(
-    names.map((name) => sql`${name} = b.${name}`),
-    ", ",
-  )} from ${source}`;
+  const own = names.map((name) => sql`${name} = b.${name}`);
+  return sql`${sql.join([...own, ...others], ", ")} from ${source}`;
 }
 
-function writeInsert({ table, body, conflict, key }: InsertPlan, scope: Scope): Sql {
+function writeInsert({ table, body, conflict, key, conditions }: InsertCommand, scope: Scope): Sql {
   const target = tableAs(table, scope);
   const { columns } = body;
   const onConflict = writeConflict(conflict, columns);
@@ -83,8 +85,9 @@ function writeInsert({ table, body, conflict, key }: InsertPlan, scope: Scope): 
     ", ",
   );
   // The row of a PUT must be the one that the URL names; any other leaves nothing to insert.
-  const same = key?.map((each) => sql`${writeBodyValue(each.column, body, table)} = ${writeKeyValue(each)}`);
-  const where = same ? sql` where ${sql.join(same, " and ")}` : sql.empty;
+  const same = (key ?? []).map((each) => sql`${writeBodyValue(each.column, body, table)} = ${writeKeyValue(each)}`);
+  const all = [...same, ...conditions];
+  const where = all.length > 0 ? sql` where ${sql.join(all, " and ")}` : sql.empty;
   return sql`insert into ${target} (${names}) select ${values} from ${writeBodyRows(body)}${where}${onConflict}`;
 }
 
@@ -139,7 +142,7 @@ function columnsOf(rows: RowsPlan): readonly string[] | "all" {
     ...order.flatMap(({ key }) => (key.kind === "field" ? [key.field] : [])),
   ];
   const needsRow =
-    outputs.some(({ kind }) => kind === "all") ||
+    outputs.some(({ kind }) => kind === "all" || kind === "expression") ||
     fields.some(({ origin }) => origin.kind === "computed") ||
     embeds.some(({ relationship }) => relationship.kind === "computed");
   if (needsRow) return "all";

@@ -65,6 +65,8 @@ function writeCondition(condition: ConditionPlan, scope: Scope, exists: WriteExi
     }
     case "exists":
       return negated(condition.isNegated, exists(condition));
+    case "expression":
+      return condition.holds(scope);
     case "is":
       return negated(condition.isNegated, sql`${writeField(condition.field, scope)} ${KEYWORDS[condition.keyword]}`);
     case "compare":

@@ -4,7 +4,8 @@ import { Aliases, type From, tableAs } from "./from.ts";
 import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeLimit, writeRows, writeWhere } from "./rows.ts";
 
-export function writeRead(plan: ReadPlan, postgis: string | null): Sql {
+/** `more` are further columns of the result. */
+export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly Sql[] = []): Sql {
   const aliases = new Aliases();
   const rows = writeRows(plan.rows, fromTable(plan, aliases), aliases);
   return writeResult(plan, {
@@ -14,6 +15,7 @@ export function writeRead(plan: ReadPlan, postgis: string | null): Sql {
       const counted = new Aliases();
       return { from: fromTable(plan, counted), aliases: counted };
     }),
+    more,
     from: sql` from (${rows}) as r`,
   });
 }
@@ -36,7 +38,19 @@ export function writeTotal(
   const all = writeAllRows(rows, from, aliases);
   // One more than what is counted exactly: then the planned number is taken.
   const limited = count.kind === "estimated" ? sql`${all}${writeLimit(count.exactUpTo + 1, 0)}` : all;
-  return sql`(select count(*)::text from (${limited}) as c)`;
+  const counted = sql`(select count(*)::text from (${limited}) as c)`;
+  return count.kind === "exact" ? unlessOnPage(rows, counted) : counted;
+}
+
+/** A page that is not full is the last one, so that its own rows tell the total. */
+function unlessOnPage({ limit, offset }: RowsPlan, counted: Sql): Sql {
+  if (limit === null && offset === 0) return sql`count(*)::text`;
+  const isLast = [
+    ...(limit === null ? [] : [sql`count(*) < ${sql.integer(limit)}`]),
+    ...(offset === 0 ? [] : [sql`count(*) > 0`]),
+  ];
+  const own = offset === 0 ? sql`count(*)` : sql`(${sql.integer(offset)} + count(*))`;
+  return sql`case when ${sql.join(isLast, " and ")} then ${own}::text else ${counted} end`;
 }
 
 function writeAllRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {

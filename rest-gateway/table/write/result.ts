@@ -31,17 +31,20 @@ export type ResultParts = {
   /** JSON array of the texts of the key, for the header Location. */
   readonly location?: Sql;
   readonly countsUpdates?: boolean;
+  /** Further columns behind these, which only the resources have. */
+  readonly more?: readonly Sql[];
   /** Where the rows come from, with FROM. */
   readonly from: Sql;
 };
 
 /** The select list that every statement ends in. */
-export function writeResult({ maxBytes }: Plan, parts: ResultParts): Sql {
-  const { body, rows, total, location, countsUpdates, from } = parts;
+export function writeResult({ maxBytes }: Pick<Plan, "maxBytes">, parts: ResultParts): Sql {
+  const { body, rows, total, location, countsUpdates, more = [], from } = parts;
   const guarded = maxBytes === null ? rows : writeGuardedSize(body, maxBytes, rows);
   const columns = [body, guarded, total ?? sql`null::text`, setting("response.headers"), setting("response.status")];
   if (location || countsUpdates) columns.push(location ?? sql`null::json`);
   if (countsUpdates) columns.push(setting(UPDATED_SETTING));
+  columns.push(...more);
   return sql`select ${sql.join(columns, ", ")}${from}`;
 }
 

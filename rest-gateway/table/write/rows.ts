@@ -42,6 +42,16 @@ function writeSelect(
   return sql`select ${sql.join(list, ", ")} from ${source}${end}`;
 }
 
+/** The select list of rows that are neither grouped nor spread. */
+export function writeList(rows: RowsPlan, scope: Scope, aliases: Aliases): Sql {
+  const from: From = { item: sql.empty, scope, join: null };
+  const { shown } = writeSelected(rows, from, aliases, false);
+  return sql.join(
+    shown.map((each) => named(writePlain(each), each.name)),
+    ", ",
+  );
+}
+
 const named = (value: Sql, name: string | null): Sql =>
   name === null ? value : sql`${value} as ${sql.identifier(name)}`;
 
@@ -81,7 +91,7 @@ export const namesOf = (rows: RowsPlan): string[] =>
 
 function namesOfOutput(output: Output, { columns }: RowSource): string[] {
   if (output.kind === "all") return [...columns!.keys()];
-  if (output.kind === "field") return [output.alias];
+  if (output.kind !== "embed") return [output.alias];
   return output.embed.isSpread ? namesOf(output.embed.rows) : [output.embed.name];
 }
 
@@ -94,6 +104,10 @@ function writeSelected(rows: RowsPlan, from: From, aliases: Aliases, isListed: b
 function writeOutput(output: Output, rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): Selected {
   if (output.kind === "all") return { shown: writeAll(rows.source, from.scope, isListed), joins: [] };
   if (output.kind === "field") return { shown: [writeOwn(output.alias, output.value, from.scope)], joins: [] };
+  if (output.kind === "expression") {
+    const shown = { name: output.alias, value: output.value(from.scope), aggregate: null, isJson: false };
+    return { shown: [shown], joins: [] };
+  }
   const { embed } = output;
   if (embed.isSpread) return writeSpread(embed, from.scope, aliases);
   const value = writeEmbed(embed, from.scope, aliases);
@@ -172,7 +186,8 @@ function writeArrays(places: readonly Sql[], rows: Sql): Sql {
   return sql`select ${sql.join(lists, ", ")} from (${rows}) as e(${sql.join(places, ", ")})`;
 }
 
-function writeOrder(order: readonly OrderPlan[], scope: Scope, aliases: Aliases): Sql {
+/** ` order by …`, or nothing. */
+export function writeOrder(order: readonly OrderPlan[], scope: Scope, aliases: Aliases): Sql {
   if (order.length === 0) return sql.empty;
   const terms = order.map(({ key, direction, nulls }) => {
     const value = writeOrderKey(key, scope, aliases);
