@@ -1,5 +1,4 @@
-import type { UsersWrite } from "../db/cluster/provision.ts";
-import { isJwk, readJwks } from "../identity/keys.ts";
+import { isJwk, readJwks } from "./json-web-keys.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ConfigError, parseValue } from "./setting-types.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
@@ -20,6 +19,9 @@ export type Config = Omit<Parsed, "seed" | "graphiql" | "docs" | "usersWrite"> &
   /** Names of PostgREST's settings that were set and have no meaning here. */
   readonly ignored: readonly string[];
 };
+
+/** Who may change and delete users at /users: every caller, or only the user and admins. */
+export type UsersWrite = "open" | "owner";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { isJwk } from "../identity/keys.ts";
+import { isJwk } from "./json-web-keys.ts";
 import { libpqUrl } from "./libpq-url.ts";
 import { ConfigError, integer, oneOf, parseValue } from "./setting-types.ts";
 

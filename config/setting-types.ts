@@ -1,8 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
-import { parseClaimPath } from "../identity/claim-path.ts";
-import { DIALECTS } from "../rest-gateway/resources/parse/preferences.ts";
+import { parseClaimPath } from "./claim-path.ts";
 
 /** A wrong setting; the message is one line that says which and what it may be. */
 export class ConfigError extends Error {}
@@ -186,5 +185,12 @@ export const day = z
   .regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2027-06-30")
   .refine((text) => new Date(text).toJSON()?.startsWith(text) === true, "must be a day such as 2027-06-30")
   .transform((text) => new Date(text));
+
+/**
+ * Variants of the contract: the shape of errors (detail, flat), the page envelope of version 1 (envelope), PUT keeps absent
+ * fields (partial), field names in camelCase (case).
+ */
+export const DIALECTS = ["detail", "flat", "envelope", "partial", "case"] as const;
+export type Dialect = (typeof DIALECTS)[number];
 
 export const dialects = list.pipe(z.array(z.enum(DIALECTS, { error: `must name some of ${DIALECTS.join(", ")}` })));

@@ -1,6 +1,6 @@
 import jwt from "jsonwebtoken";
+import { type ClaimPath, claimAt } from "../config/claim-path.ts";
 import type { Caller } from "../db/caller.ts";
-import { type ClaimPath, claimAt } from "./claim-path.ts";
 import type { Key } from "./keys.ts";
 import { headerOf } from "./token-header.ts";
 import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestHandler } from "express";
+import type { Dialect } from "../config/setting-types.ts";
 import type { Setting } from "../db/catalog/catalog.ts";
 import { LiveCatalog } from "../db/catalog/live.ts";
 import type { Database } from "../db/database.ts";
@@ -22,7 +23,7 @@ import { CurrentResources } from "./resources/current.ts";
 import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
 import { ResourceInterface } from "./resources/index.ts";
 import { DescriptionEndpoint } from "./resources/openapi/endpoint.ts";
-import { type Dialect, PreferenceParser } from "./resources/parse/preferences.ts";
+import { PreferenceParser } from "./resources/parse/preferences.ts";
 import { SignUp } from "./resources/sign-up.ts";
 import { ResourcePerformer } from "./resources/task-handler.ts";
 import { TableInterface } from "./table/index.ts";

@@ -1,10 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
+import type { UsersWrite } from "../../config/config.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { type MigrationLog, migrate } from "./migrate.ts";
-import { type Logins, provisionLogins, type UsersWrite } from "./provision.ts";
+import { type Logins, provisionLogins } from "./provision.ts";
 
 export type OpenOptions = {
   /** The owner's login on a server of one's own; "" starts the embedded one. */

@@ -1,5 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
+import type { UsersWrite } from "../../config/config.ts";
 
 /** Connection strings of the login roles: one a pool, so that none can become what another may be. */
 export type Logins = {
@@ -9,9 +10,6 @@ export type Logins = {
   /** Executes auth_api only. */ readonly auth: string;
   /** Becomes tasks_owner only. */ readonly tasks: string;
 };
-
-/** Who may change and delete users: everyone, or each user himself and admins. */
-export type UsersWrite = "open" | "owner";
 
 type Kind = keyof Logins;
 

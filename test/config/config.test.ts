@@ -309,16 +309,16 @@ describe("with MIGRATE=off", () => {
       '{"kty":"oct","k":"c2hvcnQgYXMgaXQgaXM"}',
       "JWT_SECRET must have at least 32 bytes in each secret",
     ],
-    ["a broken key", '{"kty":"EC","crv":"P-256","x":"x","y":"y"}', "JWT_SECRET holds a key that is broken"],
+    ["a broken key", '{"kty":"EC","crv":"P-256","x":"x","y":"y"}', "JWT_SECRET has a malformed key"],
     [
       "no key of a kind that is known",
       '{"kty":"OKP","crv":"Ed25519","x":"x"}',
-      "JWT_SECRET holds no key that verifies tokens",
+      "JWT_SECRET has no key that verifies tokens",
     ],
     [
       "a key to encrypt with",
       '{"keys":[{"kty":"oct","use":"enc"}]}      ',
-      "JWT_SECRET holds no key that verifies tokens",
+      "JWT_SECRET has no key that verifies tokens",
     ],
   ])("%s is refused", (_what, secret, message) => expect(refusal({ ...foreign, JWT_SECRET: secret })).toBe(message));
 

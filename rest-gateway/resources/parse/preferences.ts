@@ -1,13 +1,7 @@
+import { DIALECTS, type Dialect } from "../../../config/setting-types.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
 import { Memo } from "../../conventions/memo-cache.ts";
 import { unknownPreferences } from "../problem.ts";
-
-/**
- * Variants of the contract: how errors are told (detail, flat), how version 1 pages (envelope), names of fields in
- * camelCase (case), and a PUT that keeps what is absent (partial).
- */
-export const DIALECTS = ["detail", "flat", "envelope", "partial", "case"] as const;
-export type Dialect = (typeof DIALECTS)[number];
 
 /** The forms of the contract, whatever is usual here. */
 const NO_DIALECT = "none";
