@@ -25,10 +25,10 @@ import { ResourceInterface } from "./resources/index.ts";
 import { DescriptionEndpoint } from "./resources/openapi/endpoint.ts";
 import { PreferenceParser } from "./resources/parse/preferences.ts";
 import { SignUp } from "./resources/sign-up.ts";
-import { ResourcePerformer } from "./resources/task-handler.ts";
+import { ResourceTaskHandler } from "./resources/task-handler.ts";
 import { TableInterface } from "./table/index.ts";
 import { tableRefusal } from "./table/refused.ts";
-import { FunctionPerformer } from "./table/task-handler.ts";
+import { FunctionTaskHandler } from "./table/task-handler.ts";
 import type { Tasks } from "./tasks/index.ts";
 
 /** Settings of the REST interfaces; the names are those of the service's settings. */
@@ -139,7 +139,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     },
     preRequest,
   };
-  tasks?.register("function", new FunctionPerformer(shared));
+  tasks?.register("function", new FunctionTaskHandler(shared));
   return new TableInterface({
     ...shared,
     database,
@@ -170,7 +170,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     catalog,
     anonymousRole,
   };
-  tasks?.register("resource", new ResourcePerformer(shared));
+  tasks?.register("resource", new ResourceTaskHandler(shared));
   const callers = new RequestCallers({ ...options, needsKey: false, refusal: restRefusal });
   const register = auth && registerWith(auth, options.addressOf);
   const description = new DescriptionEndpoint({

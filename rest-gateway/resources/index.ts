@@ -12,7 +12,7 @@ import type { Lifecycle } from "../conventions/lifecycle.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { methodNotAllowed, nothingHere } from "../conventions/problems.ts";
 import { chooseVersion } from "../conventions/version.ts";
-import type { AcceptsTasks } from "../tasks/task-handler.ts";
+import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Register, registerNew } from "./accounts.ts";
 import { answer, locationOf } from "./answer/answer.ts";
 import { withDeprecation } from "./answer/deprecation.ts";
@@ -43,7 +43,7 @@ export type ResourceOptions = {
   /** Null where nobody signs in. */
   readonly register: Register | null;
   /** Null where there are none. */
-  readonly tasks: AcceptsTasks | null;
+  readonly tasks: TaskQueue | null;
   callerOf(request: IncomingMessage, apiKey: string | null): Caller | Promise<Caller>;
   onInternalError(error: unknown, requestId: string): void;
 };

@@ -4,7 +4,14 @@ import type { Lifecycle } from "../conventions/lifecycle.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { problemBody } from "../conventions/problem.ts";
 import { chooseVersion } from "../conventions/version.ts";
-import type { CallerTransactions, KeptRequest, Performer, Task, Told, Work } from "../tasks/task-handler.ts";
+import type {
+  CallerTransactions,
+  ErrorResponse,
+  StoredRequest,
+  Task,
+  TaskHandler,
+  TaskTransaction,
+} from "../tasks/task-handler.ts";
 import { restProblem } from "./answer/problem.ts";
 import type { CurrentResources } from "./current.ts";
 import { errorDialect, styleOf } from "./exchange.ts";
@@ -19,7 +26,7 @@ import { exportSteps, importSteps } from "./steps.ts";
 import { type Of, statementOf } from "./write/statement.ts";
 import { writeCount } from "./write/work.ts";
 
-export type PerformerOptions = {
+export type TaskHandlerOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly resources: CurrentResources;
   readonly preferences: PreferenceParser;
@@ -28,46 +35,15 @@ export type PerformerOptions = {
   readonly anonymousRole: string;
 };
 
-/** Does later, as a task, what a request has asked for. */
-export class ResourcePerformer implements Performer {
-  readonly #options: PerformerOptions;
+/** Repeats a request for a resource as a task: an import of records or an export of a collection. */
+export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
+  readonly #options: TaskHandlerOptions;
 
-  constructor(options: PerformerOptions) {
+  constructor(options: TaskHandlerOptions) {
     this.#options = options;
   }
 
-  async work(task: Task, transactions: CallerTransactions): Promise<Work> {
-    const request = this.#parse(task.request);
-    const { operation } = request;
-    const identity = identityOf(task);
-    if (operation.kind === "create") return { identity, steps: importSteps(request, operation, task.id) };
-    if (operation.kind !== "list") throw new TypeError(`${operation.kind} is no work for a task`);
-    const count = await countOf(request, operation, identity, transactions);
-    return { identity, steps: exportSteps(request, operation, task.id, count) };
-  }
-
-  async problemOf(error: unknown, task: Task, transactions: CallerTransactions): Promise<Told | null> {
-    const { id, caller, request: kept } = task;
-    const { preferences, anonymousRole } = this.#options;
-    const catalog = this.#options.catalog.current;
-    const request = this.#tryParse(kept);
-    const attempt = request && { request, identity: identityOf(task), transactions };
-    const told = attempt ? await explained(error, attempt, catalog.constraints) : error;
-    const problem = restProblem(told, { request, isAnonymous: caller.role === anonymousRole, catalog });
-    const dialect = errorDialect(preferences.parse(kept.headers.prefer));
-    return problem && { status: problem.status, body: JSON.parse(problemBody(problem, id, dialect)) };
-  }
-
-  /** It may be what can't be read any more, since the tables have changed. */
-  #tryParse(kept: KeptRequest): ResourceRequest | null {
-    try {
-      return this.#parse(kept);
-    } catch {
-      return null;
-    }
-  }
-
-  #parse({ method, url, headers, body }: KeptRequest): ResourceRequest {
+  prepare({ method, url, headers, body }: StoredRequest): ResourceRequest {
     const { preferences: parser, resources, lifecycle, limits } = this.#options;
     const address = parseAddress(url);
     const parameters = new Parameters(address.search);
@@ -84,6 +60,30 @@ export class ResourcePerformer implements Performer {
       isExport: method === "GET",
     };
     return parseRequest(incoming, limits).request;
+  }
+
+  async write(request: ResourceRequest, task: Task, transactions: CallerTransactions): Promise<TaskTransaction> {
+    const { operation } = request;
+    const identity = identityOf(task);
+    if (operation.kind === "create") return { identity, steps: importSteps(request, operation, task.id) };
+    if (operation.kind !== "list") throw new TypeError(`an operation of kind "${operation.kind}" can not be a task`);
+    const count = await countOf(request, operation, identity, transactions);
+    return { identity, steps: exportSteps(request, operation, task.id, count) };
+  }
+
+  async formatError(
+    error: unknown,
+    request: ResourceRequest | null,
+    task: Task,
+    transactions: CallerTransactions,
+  ): Promise<ErrorResponse | null> {
+    const { preferences, anonymousRole } = this.#options;
+    const catalog = this.#options.catalog.current;
+    const attempt = request && { request, identity: identityOf(task), transactions };
+    const cause = attempt ? await explained(error, attempt, catalog.constraints) : error;
+    const problem = restProblem(cause, { request, isAnonymous: task.caller.role === anonymousRole, catalog });
+    const dialect = errorDialect(preferences.parse(task.request.headers.prefer));
+    return problem && { status: problem.status, body: JSON.parse(problemBody(problem, task.id, dialect)) };
   }
 }
 

@@ -9,7 +9,7 @@ import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
 import { contextOf } from "../../http/request-context.ts";
-import type { AcceptsTasks } from "../tasks/task-handler.ts";
+import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Address, addressOf, BASE } from "./address.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
@@ -33,7 +33,7 @@ export type TableOptions = {
   readonly limits: ParseLimits & { /** Bytes of a body. */ readonly bodySize: number };
   readonly preRequest: PreRequest | null;
   /** Null where there are none. */
-  readonly tasks: AcceptsTasks | null;
+  readonly tasks: TaskQueue | null;
   /** Whether the header Server-Timing says where the time went. */
   readonly showsTiming: boolean;
   /** `apiKey` is the parameter `api_key` where it is no filter. */

@@ -4,7 +4,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { requestHeaders } from "../../http/request-context.ts";
 import { RestError } from "../conventions/problem.ts";
-import type { AcceptsTasks, NewTask } from "../tasks/task-handler.ts";
+import type { NewTask, TaskQueue } from "../tasks/task-handler.ts";
 import { type Address, urlOf } from "./address.ts";
 import type { Answer } from "./answer/answer.ts";
 import { appliedPreferences } from "./answer/applied-preferences.ts";
@@ -37,7 +37,7 @@ export function taskOf(
 }
 
 /** The answer to a request that is a task now; too many tasks are told in the words of this interface. */
-export async function acceptTask(tasks: AcceptsTasks, task: NewTask, prepared: Prepared): Promise<Answer> {
+export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prepared): Promise<Answer> {
   const { status, headers, body } = await tasks.accept(task, "").catch((error) => {
     throw error instanceof RestError ? new TableError(inOurWords(error.problem), { cause: error }) : error;
   });

@@ -6,23 +6,23 @@ import { answerList } from "../conventions/list.ts";
 import { parsePaging } from "../conventions/paging.ts";
 import { badParameter, loginRequired, nothingHere } from "../conventions/problems.ts";
 import { isUuid } from "../conventions/uuid.ts";
-import { alreadyEnded, noSuchTask, notATaskId } from "./problem.ts";
-import { hasEnded, type TaskFacts, taskBody, taskOf } from "./representation.ts";
-import type { TaskStore } from "./store.ts";
+import { invalidTaskId, taskHasEnded, taskNotFound } from "./problem.ts";
+import { hasEnded, taskBody, taskWithoutResult } from "./representation.ts";
+import type { CallerTaskRepository, TaskState } from "./task-repository.ts";
 
 export const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
 export const PAGE_SIZE = 20;
 const LIST_PARAMETERS = ["page", "limit", "status"];
-/** Seconds after which a client may look whether a task has ended. */
+/** Seconds until a client should ask again whether a task has ended. */
 const RETRY_SECONDS = "1";
 
 /** `/tasks`, `/tasks/{id}` and `/tasks/{id}/cancel`. */
 export class TaskEndpoint implements Endpoint {
-  readonly #store: TaskStore;
+  readonly #repository: CallerTaskRepository;
   readonly #anonymousRole: string;
 
-  constructor(store: TaskStore, anonymousRole: string) {
-    this.#store = store;
+  constructor(repository: CallerTaskRepository, anonymousRole: string) {
+    this.#repository = repository;
     this.#anonymousRole = anonymousRole;
   }
 
@@ -38,7 +38,7 @@ export class TaskEndpoint implements Endpoint {
     const identity = { caller, request };
     if (id === undefined) return this.#list(asked, identity);
     parameters.allowOnly([]);
-    if (!isUuid(id)) throw notATaskId(id);
+    if (!isUuid(id)) throw invalidTaskId(id);
     if (action === undefined) return this.#read(id, identity, prefix);
     if (action === "cancel") return this.#cancel(id, identity, prefix);
     throw nothingHere();
@@ -59,27 +59,27 @@ export class TaskEndpoint implements Endpoint {
     if (page.form !== "envelope") throw nothingHere();
     if (identity.caller.role === this.#anonymousRole) throw loginRequired();
 
-    const { tasks, total } = await this.#store.list(status, page.limit, page.offset, identity);
-    const records = Buffer.from(JSON.stringify(tasks.map((facts) => taskOf(facts, prefix))));
+    const { tasks, total } = await this.#repository.list(status, page.limit, page.offset, identity);
+    const records = Buffer.from(JSON.stringify(tasks.map((state) => taskWithoutResult(state, prefix))));
     return answerList(page, records, total, `${prefix}/tasks`, parameters);
   }
 
   async #read(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
-    const found = await this.#store.find(id, identity);
-    if (!found) throw noSuchTask();
-    return answerTask(found.facts, found.parts, prefix);
+    const found = await this.#repository.find(id, identity);
+    if (!found) throw taskNotFound();
+    return answerTask(found.state, found.parts, prefix);
   }
 
   async #cancel(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
-    const found = await this.#store.cancel(id, identity);
-    if (!found) throw noSuchTask();
-    if (!found.wasCancelled) throw alreadyEnded(found.facts.status);
-    return answerTask(found.facts, [], prefix);
+    const found = await this.#repository.cancel(id, identity);
+    if (!found) throw taskNotFound();
+    if (!found.wasCancelled) throw taskHasEnded(found.state.status);
+    return answerTask(found.state, [], prefix);
   }
 }
 
-function answerTask(facts: TaskFacts, parts: readonly Buffer[], prefix: string): RestAnswer {
-  const body = taskBody(facts, parts, prefix);
-  const answer = answerOf(200, body, hasEnded(facts) ? [] : [["Retry-After", RETRY_SECONDS]]);
+function answerTask(state: TaskState, parts: readonly Buffer[], prefix: string): RestAnswer {
+  const body = taskBody(state, parts, prefix);
+  const answer = answerOf(200, body, hasEnded(state) ? [] : [["Retry-After", RETRY_SECONDS]]);
   return { ...answer, etag: contentTag(body) };
 }

@@ -1,44 +1,43 @@
 import pg from "pg";
 import { queueConnection } from "../../db/cluster/queue.ts";
 
-/** Milliseconds between two attempts; the first is made as soon as the connection is lost. */
+/** Milliseconds between two attempts to reconnect. The first one is made as soon as the connection is lost. */
 const RECONNECT = 500;
 const KEEPALIVE_MILLISECONDS = 10_000;
 
-export type PresenceOptions = {
-  /** A direct connection: a lock of a session does not pass through a pooler in transaction mode. */
+export type HeartbeatOptions = {
+  /** A direct connection string: session locks do not work through a pooler in transaction mode. */
   readonly connectionString: string;
   readonly onError: (error: Error) => void;
 };
 
 /**
- * Holds an advisory lock in a worker's name for as long as this process lives. Postgres lets go of it when the process is
- * gone, however that went: then others take over what the worker has left (`tasks.free_jobs`).
+ * Shows that a worker is alive, by holding an advisory lock for its name. However this process ends, Postgres
+ * releases the lock, and other processes take over the jobs of the worker (`tasks.free_jobs`).
  */
-export class Presence {
-  readonly #options: PresenceOptions;
+export class WorkerHeartbeat {
+  readonly #options: HeartbeatOptions;
   #worker: string | null = null;
   #client: pg.Client | null = null;
   #connecting: Promise<void> | null = null;
   #reconnect: NodeJS.Timeout | undefined;
 
-  constructor(options: PresenceOptions) {
+  constructor(options: HeartbeatOptions) {
     this.#options = options;
   }
 
-  /** Whether others can see that the worker lives. */
   get isHeld(): boolean {
     return this.#client !== null;
   }
 
-  /** Resolves when the lock is held. What can't be had now is had later: until then others may take the worker for dead. */
+  /** Takes the lock. If that fails it is tried again later; until it succeeds, others may consider the worker dead. */
   hold(worker: string): Promise<void> {
     this.#worker = worker;
     this.#connecting ??= this.#connect(worker);
     return this.#connecting;
   }
 
-  /** The worker has ended: its jobs are anybody's. */
+  /** The worker has ended: any process may take over its jobs. */
   async release(): Promise<void> {
     this.#worker = null;
     clearTimeout(this.#reconnect);
@@ -59,7 +58,7 @@ export class Presence {
     client.on("error", onError);
     try {
       await client.connect();
-      // Waits for a session of ours that is lost, and that Postgres has not seen the end of.
+      // If a lost session of this worker still holds the lock, this waits until Postgres has ended it.
       await client.query("select pg_advisory_lock(tasks.lock_of($1))", [worker]);
       this.#client = client;
       client.on("end", () => {

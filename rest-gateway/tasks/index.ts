@@ -4,20 +4,19 @@ import type { Logins } from "../../db/cluster/provision.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
 import type { Database } from "../../db/database.ts";
 import { Transactions } from "../../db/transaction.ts";
-import { answerOf, type RestAnswer } from "../conventions/answer.ts";
+import { answerOf } from "../conventions/answer.ts";
 import type { Endpoint } from "../conventions/endpoint.ts";
 import { type LifecycleOptions, prefixOf } from "../conventions/lifecycle.ts";
 import { TaskEndpoint } from "./endpoint.ts";
-import { Presence } from "./heartbeat.ts";
+import { WorkerHeartbeat } from "./heartbeat.ts";
 import { tooManyTasks } from "./problem.ts";
-import { acceptedBody, addressOf } from "./representation.ts";
+import { acceptedBody, taskUrl } from "./representation.ts";
 import { TaskRunner } from "./runner.ts";
-import { TaskStore } from "./store.ts";
-import { KINDS, type NewTask, type Performer, type TaskKind } from "./task-handler.ts";
-import { Ledger } from "./task-repository.ts";
+import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-handler.ts";
+import { CallerTaskRepository, TaskRepository } from "./task-repository.ts";
 import { TaskWorker } from "./worker.ts";
 
-/** The names are those of the service's settings. */
+/** The names are those of the settings of the service. */
 export type TaskSettings = {
   readonly anonymousRole: string;
   readonly taskConcurrency: number;
@@ -37,89 +36,61 @@ export type TaskOptions = {
   readonly settings: TaskSettings;
   readonly database: Pick<Database, "forRole">;
   readonly logins: Pick<Logins, "data" | "service">;
-  /** A direct connection string of the login that may become tasks_owner. */
+  /** A direct connection string of a login that may become tasks_owner. */
   readonly url: string;
-  /** Whether somebody may still do what he could do when he asked for it. */
+  /** Whether the caller's account is still enabled and has the role that it had when the request was sent. */
   isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
   readonly onConnectionError: (error: Error) => void;
 };
 
-/** Work that a client does not wait for. */
-export type Tasks = {
-  /** 202 with the task's id, state and estimate; `prefix` is "" for who names no version. Throws RestError when too many tasks of the caller have not ended. */
-  accept(task: NewTask, prefix: string): Promise<RestAnswer>;
+/** Asynchronous work: requests whose clients do not wait for the result. */
+export type Tasks = TaskQueue & {
   /** `/tasks` */
   readonly endpoint: Endpoint;
-  /** Before `start`. */
-  register(performs: keyof typeof KINDS, performer: Performer): void;
-  /** Begins to run tasks. Rejects when the database can't be reached. */
+  /** Call this before `start`. */
+  register(kinds: keyof typeof KINDS, handler: TaskHandler<unknown>): void;
+  /** Begins to run tasks. Rejects if the database can't be reached. */
   start(): Promise<void>;
-  /** Running tasks get some time to end, then they are put back. Calling it again waits for the same end. */
+  /** Waits up to `drainTimeout` for running tasks, then puts them back. Every call waits for the same end. */
   close(): Promise<void>;
 };
 
-/** Connections besides those of running tasks: LISTEN, and what is noted of tasks. */
+/** Connections in addition to one per running task: for LISTEN and for the repository. */
 const MORE_CONNECTIONS = 2;
 
 export function createTasks(options: TaskOptions): Tasks {
   const { settings, database, logins, url, isStillCaller, log, onConnectionError } = options;
-  const { taskConcurrency: concurrency, taskMaxPending: maxPending } = settings;
-  const performers = new Map<TaskKind, Performer>();
-  const store = new TaskStore(database);
+  const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
+  const handlers = new Map<TaskKind, TaskHandler<unknown>>();
+  const callerTasks = new CallerTaskRepository(database);
   const pool = queuePool(url, concurrency + MORE_CONNECTIONS, onConnectionError);
-  const ledger = new Ledger(pool, settings.taskMaxResultBytes);
-  const presence = new Presence({ connectionString: url, onError: onConnectionError });
-  const work = { data: transactions(logins.data), service: transactions(logins.service) };
+  const repository = new TaskRepository(pool, settings.taskMaxResultBytes);
+  const heartbeat = new WorkerHeartbeat({ connectionString: url, onError: onConnectionError });
+  const data = workTransactions(logins.data, settings, onConnectionError);
+  const service = workTransactions(logins.service, settings, onConnectionError);
   const runner = new TaskRunner({
-    ledger,
-    performers,
-    transactionsFor: (role) => (role === "service_role" ? work.service : work.data),
+    repository,
+    handlers,
+    transactionsFor: (role) => (role === "service_role" ? service : data),
     statementTimeout: settings.taskTimeout,
     isStillCaller,
     log,
   });
-  const { taskRetention: retention, drainTimeout } = settings;
-  const worker = new TaskWorker({ pool, ledger, presence, runner, concurrency, retention, drainTimeout, log });
-
-  /** Connections of their own: tasks take long, and requests must not wait for them. */
-  function transactions(login: string): Transactions {
-    return new Transactions({
-      pool: {
-        connectionString: login,
-        max: concurrency,
-        connectionTimeoutMillis: settings.poolTimeout,
-        idleTimeoutMillis: 60_000,
-        application_name: "content-service tasks",
-      },
-      statementTimeout: settings.taskTimeout,
-      maxPrepared: settings.maxPrepared,
-      onConnectionError,
-    });
-  }
-
-  async function accept(task: NewTask, prefix: string): Promise<RestAnswer> {
-    const facts = await store.add(task, maxPending);
-    if (facts === null) throw tooManyTasks(maxPending);
-    const served = prefix || prefixOf(settings.v1Status);
-    return answerOf(202, acceptedBody(facts, served), [
-      ["Location", addressOf(facts, served)],
-      ["Preference-Applied", "respond-async"],
-    ]);
-  }
+  const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, retention, drainTimeout, log });
 
   async function end(): Promise<void> {
     await worker.close();
-    await presence.release();
-    await Promise.all([pool.end(), work.data.close(), work.service.close()]);
+    await heartbeat.release();
+    await Promise.all([pool.end(), data.close(), service.close()]);
   }
 
   let ended: Promise<void> | undefined;
   return {
-    accept,
-    endpoint: new TaskEndpoint(store, settings.anonymousRole),
-    register: (performs, performer) => {
-      for (const kind of KINDS[performs]) performers.set(kind, performer);
+    ...taskQueue(callerTasks, settings),
+    endpoint: new TaskEndpoint(callerTasks, settings.anonymousRole),
+    register: (kinds, handler) => {
+      for (const kind of KINDS[kinds]) handlers.set(kind, handler);
     },
     start: async () => {
       await runner.start();
@@ -131,3 +102,36 @@ export function createTasks(options: TaskOptions): Tasks {
     },
   };
 }
+
+/** A separate pool for the work: tasks take long, and requests must not wait for their connections. */
+function workTransactions(
+  login: string,
+  settings: TaskSettings,
+  onConnectionError: TaskOptions["onConnectionError"],
+): Transactions {
+  return new Transactions({
+    pool: {
+      connectionString: login,
+      max: settings.taskConcurrency,
+      connectionTimeoutMillis: settings.poolTimeout,
+      idleTimeoutMillis: 60_000,
+      application_name: "content-service tasks",
+    },
+    statementTimeout: settings.taskTimeout,
+    maxPrepared: settings.maxPrepared,
+    onConnectionError,
+  });
+}
+
+const taskQueue = (repository: CallerTaskRepository, { taskMaxPending, v1Status }: TaskSettings): TaskQueue => ({
+  accept: async (task, prefix) => {
+    const state = await repository.add(task, taskMaxPending);
+    if (state === null) throw tooManyTasks(taskMaxPending);
+    // If the path names no version, the links must still lead to a supported one.
+    const linkPrefix = prefix || prefixOf(v1Status);
+    return answerOf(202, acceptedBody(state, linkPrefix), [
+      ["Location", taskUrl(state, linkPrefix)],
+      ["Preference-Applied", "respond-async"],
+    ]);
+  },
+});

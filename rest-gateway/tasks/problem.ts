@@ -1,27 +1,27 @@
 import { RETRY_SECONDS } from "../../http/retry.ts";
 import { restError as error, type RestProblem } from "../conventions/problem.ts";
 
-export const notATaskId = (text: string) =>
-  error(400, "INVALID_ID", `"${text.slice(0, 50)}" is no id of a task: it must be a UUID`, {
-    faults: [{ field: "taskId", message: "must be an id" }],
+export const invalidTaskId = (text: string) =>
+  error(400, "INVALID_ID", `"${text.slice(0, 50)}" is not a valid task id: it must be a UUID`, {
+    faults: [{ field: "taskId", message: "must be a UUID" }],
   });
 
-export const noSuchTask = () => error(404, "RESOURCE_NOT_FOUND", "there is no task with this id");
+export const taskNotFound = () => error(404, "RESOURCE_NOT_FOUND", "there is no task with this id");
 
-export const alreadyEnded = (status: string) =>
+export const taskHasEnded = (status: string) =>
   error(
     409,
     "RESOURCE_CONFLICT",
-    `the task has ${status === "cancelled" ? "been cancelled" : status}: it can not be cancelled`,
+    `the task has ${status === "cancelled" ? "been cancelled" : status} already and can not be cancelled`,
   );
 
 export const tooManyTasks = (max: number) =>
-  error(429, "RATE_LIMITED", `${max} tasks have not ended yet: wait for one, or cancel it`, {
+  error(429, "RATE_LIMITED", `you have ${max} unfinished tasks: wait until one has ended, or cancel one`, {
     headers: { "Retry-After": RETRY_SECONDS },
   });
 
 export const CALLER_HAS_CHANGED: RestProblem = {
   status: 403,
   code: "PERMISSION_DENIED",
-  message: "the account of who has asked for it is disabled, or has another role now",
+  message: "the account that sent the request has been disabled or has another role now",
 };

@@ -1,43 +1,32 @@
-/** A task as the database tells it; times are ISO 8601. */
-export type TaskFacts = {
-  readonly taskId: string;
-  readonly status: "pending" | "running" | "succeeded" | "failed" | "cancelled";
-  readonly progress: { readonly done: number /** Null when it is not known. */; readonly total: number | null };
-  readonly createdAt: string;
-  readonly startedAt: string | null;
-  readonly finishedAt: string | null;
-  readonly estimate: { readonly seconds: number };
-  /** `{ status, …the problem's body }` of a task that has failed. */
-  readonly error: object | null;
-};
+import type { TaskState } from "./task-repository.ts";
 
-export const hasEnded = ({ finishedAt }: TaskFacts): boolean => finishedAt !== null;
+export const hasEnded = ({ finishedAt }: TaskState): boolean => finishedAt !== null;
 
 /** `/api/v2/tasks/0191…` */
-export const addressOf = ({ taskId }: TaskFacts, prefix: string): string => `${prefix}/tasks/${taskId}`;
+export const taskUrl = ({ taskId }: TaskState, prefix: string): string => `${prefix}/tasks/${taskId}`;
 
 /** `{"taskId":"…","status":"pending","estimate":{"seconds":2},"_links":…}` */
-export function acceptedBody(facts: TaskFacts, prefix: string): Buffer {
-  const { taskId, status, estimate } = facts;
-  return Buffer.from(JSON.stringify({ taskId, status, estimate, _links: linksOf(facts, prefix) }));
+export function acceptedBody(state: TaskState, prefix: string): Buffer {
+  const { taskId, status, estimate } = state;
+  return Buffer.from(JSON.stringify({ taskId, status, estimate, _links: linksOf(state, prefix) }));
 }
 
-/** A task without its result; `error` is there when it has failed alone. */
-export function taskOf(facts: TaskFacts, prefix: string) {
-  const { error, ...task } = facts;
-  return { ...task, ...(task.status === "failed" && { error }), _links: linksOf(facts, prefix) };
+/** The JSON of a task in a list. Only a failed task has `error`. */
+export function taskWithoutResult(state: TaskState, prefix: string) {
+  const { error, ...task } = state;
+  return { ...task, ...(task.status === "failed" && { error }), _links: linksOf(state, prefix) };
 }
 
-/** `parts` are the JSON that the task has given: its text is passed on without being read. */
-export function taskBody(facts: TaskFacts, parts: readonly Buffer[], prefix: string): Buffer {
-  const task = taskOf(facts, prefix);
-  if (facts.status !== "succeeded") return Buffer.from(JSON.stringify(task));
+/** The body of `GET /tasks/{id}`. `parts` is the JSON of the result, which is passed on without being parsed. */
+export function taskBody(state: TaskState, parts: readonly Buffer[], prefix: string): Buffer {
+  const task = taskWithoutResult(state, prefix);
+  if (state.status !== "succeeded") return Buffer.from(JSON.stringify(task));
   const { _links, ...before } = task;
   const start = Buffer.from(`${JSON.stringify(before).slice(0, -1)},"result":`);
   return Buffer.concat([start, ...resultOf(parts), Buffer.from(`,"_links":${JSON.stringify(_links)}}`)]);
 }
 
-/** Several parts are arrays, and become one; none is null. */
+/** The parts of a result are arrays and are joined to one array. A single part may be any JSON; no part means null. */
 function resultOf(parts: readonly Buffer[]): readonly Buffer[] {
   if (parts.length < 2) return parts.length === 0 ? [Buffer.from("null")] : parts;
   const elements = parts.map(elementsOf).filter(({ length }) => length > 0);
@@ -61,8 +50,8 @@ function trimmed(json: Buffer): Buffer {
 
 const BLANKS = new Set(Buffer.from(" \t\r\n"));
 
-function linksOf(facts: TaskFacts, prefix: string) {
-  const href = addressOf(facts, prefix);
+function linksOf(state: TaskState, prefix: string) {
+  const href = taskUrl(state, prefix);
   const self = { href };
-  return hasEnded(facts) ? { self } : { self, cancel: { href: `${href}/cancel`, method: "POST" } };
+  return hasEnded(state) ? { self } : { self, cancel: { href: `${href}/cancel`, method: "POST" } };
 }

@@ -5,30 +5,33 @@ import { internalError } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import { problemBody, restProblemOf } from "../conventions/problem.ts";
+import { AttemptMonitor } from "./attempt-monitor.ts";
 import { CALLER_HAS_CHANGED } from "./problem.ts";
-import type { CallerTransactions, Performer, TaskKind, Told } from "./task-handler.ts";
-import { CHECK_CLIENT, type Ledger, type Run } from "./task-repository.ts";
-import { Watch } from "./watch.ts";
+import type { CallerTransactions, ErrorResponse, TaskHandler, TaskKind } from "./task-handler.ts";
+import { type Attempt, CHECK_CLIENT, type TaskRepository } from "./task-repository.ts";
 
 export type RunnerOptions = {
-  readonly ledger: Ledger;
-  readonly performers: ReadonlyMap<TaskKind, Performer>;
-  /** The pool whose login may become `role`. */
+  readonly repository: TaskRepository;
+  readonly handlers: ReadonlyMap<TaskKind, TaskHandler<unknown>>;
+  /** The transactions of the login that may become `role`. */
   transactionsFor(role: string): Transactions;
-  /** Milliseconds until Postgres ends a statement of the work; 0 is never. */
+  /** Milliseconds until Postgres cancels a statement of the work; 0 means never. */
   readonly statementTimeout: number;
-  /** Whether somebody may still do what he could do when he asked for it. */
+  /** Whether the caller's account is still enabled and has the role that it had when the request was sent. */
   isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
 };
 
-/** Runs of a task until it fails for what is not its client's fault. */
+/** Attempts until a task fails because of an error that its client has not caused. */
 const MAX_ATTEMPTS = 4;
 
-/** Does the work of one task after the other; as often as it takes, but with effect only once. */
+/** An attempt with what its handler has prepared; null until then, or if preparing failed. */
+type PreparedAttempt = Attempt & { prepared: unknown };
+
+/** Handles one task: in as many attempts as needed, of which only one takes effect. */
 export class TaskRunner {
   readonly #options: RunnerOptions;
-  /** Of every transaction of work, whatever the role's own are: it may take longer than a request. */
+  /** The session settings of the work. They replace those of the role, because a task may take longer than a request. */
   #settings: readonly Setting[];
 
   constructor(options: RunnerOptions) {
@@ -36,81 +39,91 @@ export class TaskRunner {
     this.#settings = [["statement_timeout", String(options.statementTimeout)]];
   }
 
-  /** Before the first run. Rejects when the database can't be reached. */
+  /** Call this before the first `run`. Rejects if the database can't be reached. */
   async start(): Promise<void> {
-    // What a process that was killed had begun would else go on, to be undone in the end.
-    if (await this.#options.ledger.noticesLostClients()) this.#settings = [...this.#settings, [CHECK_CLIENT, "1s"]];
+    // Otherwise Postgres continues the work of a killed process, only to roll it back at the end.
+    if (await this.#options.repository.detectsLostClients()) this.#settings = [...this.#settings, [CHECK_CLIENT, "1s"]];
   }
 
-  /** `stopping` is aborted when the service can not wait any longer: the task is put back. Rejects when the ledger does. */
+  /** Makes one attempt. Aborting `stopping` puts the task back. Rejects only if the repository does. */
   async run(id: string, stopping: AbortSignal): Promise<void> {
-    const run = await this.#options.ledger.begin(id);
-    // It was cancelled, or its work was committed by a run that did not hear of it any more.
-    if (run === null) return;
-    if (run.attempts > MAX_ATTEMPTS)
-      return this.#giveUp(run, new Error("the service ended each time that it ran this task"));
+    const begun = await this.#options.repository.begin(id);
+    // Null: the task was cancelled, or an earlier attempt has committed without receiving the confirmation.
+    if (begun === null) return;
+    const attempt: PreparedAttempt = { ...begun, prepared: null };
+    if (attempt.counted > MAX_ATTEMPTS) {
+      return this.#giveUp(attempt, new Error("the service ended during each attempt at this task"));
+    }
     try {
-      if (!(await this.#options.isStillCaller(run.task.caller))) return await this.#refuse(run);
-      await this.#work(run, stopping);
+      if (!(await this.#options.isStillCaller(attempt.task.caller))) return await this.#refuse(attempt);
+      await this.#work(attempt, stopping);
     } catch (error) {
-      await this.#settle(run, error, stopping);
+      await this.#settle(attempt, error, stopping);
     }
   }
 
-  /** The rights of the time when the task was accepted are worth nothing any more. */
-  async #refuse(run: Run): Promise<void> {
-    const body = JSON.parse(problemBody(CALLER_HAS_CHANGED, run.task.id));
-    await this.#options.ledger.fail(run, errorOf({ status: CALLER_HAS_CHANGED.status, body }));
+  /** The caller no longer has the rights with which the task was accepted. */
+  async #refuse(attempt: Attempt): Promise<void> {
+    const body = JSON.parse(problemBody(CALLER_HAS_CHANGED, attempt.task.id));
+    await this.#options.repository.fail(attempt, taskError({ status: CALLER_HAS_CHANGED.status, body }));
   }
 
-  /** The steps and the end of the task are one transaction: either both are there or none. */
-  async #work(run: Run, stopping: AbortSignal): Promise<void> {
+  async #work(attempt: PreparedAttempt, stopping: AbortSignal): Promise<void> {
     const ending = new AbortController();
-    const stop = () => ending.abort(new Error("the task is not to go on"));
-    const watch = new Watch(this.#options.ledger, run, stop);
+    const stop = () => ending.abort(new Error("the attempt was stopped"));
+    const monitor = new AttemptMonitor(this.#options.repository, attempt, stop);
     if (stopping.aborted) stop();
     stopping.addEventListener("abort", stop);
     try {
-      const transactions = this.#transactionsOf(run, ending.signal);
-      const { identity, steps, isolation = null } = await this.#performerOf(run).work(run.task, transactions);
-      await watch.begin(steps);
-      const statements = [...steps.map(({ statement }) => statement), finishStatement(run)];
-      const onCompleted = (index: number) => watch.completed(index);
-      await transactions.run(identity, statements, { isolation, takesAll: true, onCompleted });
+      await this.#commit(attempt, this.#transactionsOf(attempt, ending.signal), monitor);
     } finally {
       stopping.removeEventListener("abort", stop);
-      await watch.end();
+      await monitor.end();
     }
   }
 
-  /** What becomes of a task whose work was undone, or perhaps not: that the ledger knows. */
-  async #settle(run: Run, error: unknown, stopping: AbortSignal): Promise<void> {
-    const { ledger, log } = this.#options;
-    const { task, attempts } = run;
-    const told = { taskId: task.id, attempts, err: error };
-    if (!(await ledger.isRunning(run))) return log.debug(told, "a task has ended otherwise");
-    if (stopping.aborted) return ledger.putBack(run, 0, false);
-
-    const problem = await this.#problemOf(run, error);
-    if (problem !== null && problem.status < 500) return ledger.fail(run, errorOf(problem));
-    if (attempts >= MAX_ATTEMPTS || isTimeout(error)) return this.#giveUp(run, error);
-    log.warn(told, "a task has failed and will be tried again");
-    await ledger.putBack(run, 2 ** attempts, true);
+  /** One transaction contains the work and the end of the task, so that both take effect or neither. */
+  async #commit(attempt: PreparedAttempt, transactions: CallerTransactions, monitor: AttemptMonitor): Promise<void> {
+    const { task } = attempt;
+    const handler = this.#handlerOf(attempt);
+    attempt.prepared = handler.prepare(task.request);
+    const { identity, steps, isolation = null } = await handler.write(attempt.prepared, task, transactions);
+    await monitor.begin(steps);
+    const statements = [...steps.map(({ statement }) => statement), finishStatement(attempt)];
+    const onCompleted = (index: number) => monitor.completed(index);
+    await transactions.run(identity, statements, { isolation, takesAll: true, onCompleted });
   }
 
-  async #giveUp(run: Run, error: unknown): Promise<void> {
-    const { ledger, log } = this.#options;
-    log.error({ taskId: run.task.id, err: error }, "a task has failed");
-    await ledger.fail(run, errorOf((await this.#problemOf(run, error)) ?? internalProblem(run)));
+  /** Decides what follows an error. The work may have been committed nevertheless: the repository knows. */
+  async #settle(attempt: PreparedAttempt, error: unknown, stopping: AbortSignal): Promise<void> {
+    const { repository, log } = this.#options;
+    const { task, counted } = attempt;
+    const details = { taskId: task.id, attempts: counted, err: error };
+    if (!(await repository.isRunning(attempt))) return log.debug(details, "the task has already ended");
+    if (stopping.aborted) return repository.putBack(attempt, 0, false);
+
+    const response = await this.#errorResponse(attempt, error);
+    if (response !== null && response.status < 500) return repository.fail(attempt, taskError(response));
+    if (counted >= MAX_ATTEMPTS || isTimeout(error)) return this.#giveUp(attempt, error);
+    log.warn(details, "an attempt at a task has failed and will be repeated");
+    await repository.putBack(attempt, 2 ** counted, true);
   }
 
-  async #problemOf(run: Run, error: unknown): Promise<Told | null> {
-    const performer = this.#options.performers.get(run.task.kind);
-    return (await performer?.problemOf(error, run.task, this.#transactionsOf(run))) ?? null;
+  async #giveUp(attempt: PreparedAttempt, error: unknown): Promise<void> {
+    const { repository, log } = this.#options;
+    log.error({ taskId: attempt.task.id, err: error }, "a task has failed");
+    const response = (await this.#errorResponse(attempt, error)) ?? internalErrorResponse(attempt);
+    await repository.fail(attempt, taskError(response));
   }
 
-  /** Those of the caller, under the settings of tasks. */
-  #transactionsOf({ task }: Run, signal?: AbortSignal): CallerTransactions {
+  async #errorResponse(attempt: PreparedAttempt, error: unknown): Promise<ErrorResponse | null> {
+    const { task, prepared } = attempt;
+    const handler = this.#options.handlers.get(task.kind);
+    return (await handler?.formatError(error, prepared, task, this.#transactionsOf(attempt))) ?? null;
+  }
+
+  /** The transactions of the caller, with the session settings of tasks. */
+  #transactionsOf({ task }: Attempt, signal?: AbortSignal): CallerTransactions {
     const transactions = this.#options.transactionsFor(task.caller.role);
     return {
       run: (identity, statements, options) =>
@@ -118,33 +131,33 @@ export class TaskRunner {
     };
   }
 
-  #performerOf({ task }: Run): Performer {
-    const performer = this.#options.performers.get(task.kind);
-    if (!performer) throw new Error(`nobody here performs tasks of the kind "${task.kind}"`);
-    return performer;
+  #handlerOf({ task }: Attempt): TaskHandler<unknown> {
+    const handler = this.#options.handlers.get(task.kind);
+    if (!handler) throw new Error(`no handler is registered for tasks of kind "${task.kind}"`);
+    return handler;
   }
 }
 
-/** What `GET /tasks/{id}` tells of a task that has failed. */
-const errorOf = ({ status, body }: Told): object => ({ status, ...body });
+/** The `error` of a failed task in responses. */
+const taskError = ({ status, body }: ErrorResponse): object => ({ status, ...body });
 
-/** The log knows more under the id of the task. */
-function internalProblem({ task }: Run): Told {
+/** The log has the details under the id of the task. */
+function internalErrorResponse({ task }: Attempt): ErrorResponse {
   const problem = restProblemOf(internalError());
   return { status: problem.status, body: JSON.parse(problemBody(problem, task.id)) };
 }
 
-const finishStatement = ({ task, number }: Run): Statement => ({
+const finishStatement = ({ task, number }: Attempt): Statement => ({
   text: "select tasks.finish($1::uuid, $2::integer)",
   values: [task.id, String(number)],
 });
 
-/** These in place of the identity's own of the same name. */
+/** Adds the session settings to those of the identity, replacing settings of the same name. */
 function withSettings(identity: Identity, settings: readonly Setting[]): Identity {
   const { fixed = [], given = [] } = identity.settings ?? {};
   const others = fixed.filter(([name]) => settings.every(([other]) => other !== name));
   return { ...identity, settings: { fixed: [...others, ...settings], given } };
 }
 
-/** It would take as long again. */
+/** Another attempt would take as long again. */
 const isTimeout = (error: unknown) => (error as { code?: unknown }).code === "57014";

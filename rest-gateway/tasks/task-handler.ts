@@ -3,31 +3,38 @@ import type { Identity } from "../../db/identity.ts";
 import type { RunOptions, Statement, Transactions } from "../../db/transaction.ts";
 import type { RestAnswer } from "../conventions/answer.ts";
 
-/** The kinds of tasks, by the interface that performs them: what takes about as long for each row is of one kind. */
+/** The kinds of tasks by the interface that handles them. Tasks of one kind take about the same time per row. */
 export const KINDS = { resource: ["import", "export"], function: ["function"] } as const;
 export type TaskKind = (typeof KINDS)[keyof typeof KINDS][number];
 
-/** A request as it is kept: what `perform` needs to do later what it would have done at once, and no credentials. */
-export type KeptRequest = {
+/**
+ * The text of a request, without credentials: everything that a task handler needs to prepare it again.
+ *
+ *   { method: "POST", url: "/rest/v1/rpc/search", headers: { "content-type": "application/json" }, body: "{…}" }
+ */
+export type StoredRequest = {
   readonly method: string;
   /** Path and query string. */
   readonly url: string;
-  /** Those that matter for the answer, names in lower case. */
+  /** The headers that affect the response, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 };
 
-/** What is to be a task. `rows` is how much there is to do; 0 when nobody knows. */
+/** A request to be handled as a task. `rows` is the amount of work, 0 if unknown. */
 export type NewTask = {
   readonly kind: TaskKind;
   readonly caller: Caller;
-  readonly request: KeptRequest;
+  readonly request: StoredRequest;
   readonly rows: number;
 };
 
-/** Where an interface leaves what is to be done later. */
-export type AcceptsTasks = {
-  /** 202 with the task's id, state and estimate. */
+/** The queue to which an interface adds its tasks. */
+export type TaskQueue = {
+  /**
+   * 202 with the task's id, status and estimate. `prefix` is the version prefix of the path, "" for none.
+   * Throws RestError 429 if the caller has too many unfinished tasks.
+   */
   accept(task: NewTask, prefix: string): Promise<RestAnswer>;
 };
 
@@ -36,30 +43,43 @@ export type Task = {
   readonly id: string;
   readonly kind: TaskKind;
   readonly caller: Caller;
-  readonly request: KeptRequest;
+  readonly request: StoredRequest;
 };
 
-/** One step of the work: `select tasks.keep_result($1, …)` is part of it where it has a result. */
-export type Step = { readonly statement: Statement /** What it adds to the progress. */; readonly rows: number };
+/** One statement of a task. A statement with a result stores it: `select tasks.keep_result($1, …)`. */
+export type Step = { readonly statement: Statement /** The progress that the step adds. */; readonly rows: number };
 
-/** The work of a task: steps of one transaction, run as the caller. */
-export type Work = {
+/** The work of a task: one transaction with the caller's identity. */
+export type TaskTransaction = {
   readonly identity: Identity;
   readonly steps: readonly Step[];
-  /** Another isolation than read committed. */
+  /** Null or absent: read committed. */
   readonly isolation?: RunOptions["isolation"];
 };
 
-/** For what has to be known beside the work: transactions of their own, as the caller. */
+/** Separate transactions with the caller's identity, for queries whose results the steps depend on. */
 export type CallerTransactions = Pick<Transactions, "run">;
 
-/** The error of a task as its client would have been told, as JSON. */
-export type Told = { readonly status: number; readonly body: object };
+/** The error of a failed task, with the status and the body that the interface would have responded with. */
+export type ErrorResponse = { readonly status: number; readonly body: object };
 
-/** An interface whose requests may be tasks. */
-export type Performer = {
-  /** Parses, plans and writes the request again; throws what the interface throws. */
-  work(task: Task, transactions: CallerTransactions): Work | Promise<Work>;
-  /** Null for an error that is none of the client's business. */
-  problemOf(error: unknown, task: Task, transactions: CallerTransactions): Told | null | Promise<Told | null>;
+/**
+ * How an interface repeats one of its requests as a task: stored request → prepared request → statements.
+ * `Prepared` is whatever the interface derives from the text of a request, by the same function that serves its clients.
+ */
+export type TaskHandler<Prepared> = {
+  /** Parses and plans the request. Throws the errors of the interface, which fail the task. */
+  prepare(request: StoredRequest): Prepared;
+  /** Writes the statements. They run once or not at all, whatever happens to this process. */
+  write(prepared: Prepared, task: Task, transactions: CallerTransactions): TaskTransaction | Promise<TaskTransaction>;
+  /**
+   * The error as the interface formats it; null for an internal error, whose details the client must not see.
+   * `prepared` is null if `prepare` threw.
+   */
+  formatError(
+    error: unknown,
+    prepared: Prepared | null,
+    task: Task,
+    transactions: CallerTransactions,
+  ): ErrorResponse | null | Promise<ErrorResponse | null>;
 };

@@ -1,30 +1,108 @@
 import type pg from "pg";
-import type { KeptRequest, Task, TaskKind } from "./task-handler.ts";
+import type { RawRow } from "../../db/connection.ts";
+import type { Database } from "../../db/database.ts";
+import { type Identity, NO_REQUEST } from "../../db/identity.ts";
+import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
 
-/** One time that a task was begun. Only the latest run of a task can end it. */
-export type Run = {
-  readonly task: Task;
-  readonly number: number;
-  /** Runs so far, this one included; without those that a stop of the service has ended. */
-  readonly attempts: number;
+/** The state of a task, without its result. Times are ISO 8601. */
+export type TaskState = {
+  readonly taskId: string;
+  readonly status: "pending" | "running" | "succeeded" | "failed" | "cancelled";
+  readonly progress: { readonly done: number /** Null if unknown. */; readonly total: number | null };
+  readonly createdAt: string;
+  readonly startedAt: string | null;
+  readonly finishedAt: string | null;
+  readonly estimate: { readonly seconds: number };
+  /** `{ status, … }` followed by the body of the error response, if the task has failed. */
+  readonly error: object | null;
 };
 
-type Begun = {
+export type TaskPage = { readonly tasks: readonly TaskState[]; readonly total: number };
+
+/** Tasks as callers may see and change them. SQL functions decide this; each runs with the caller's identity. */
+export class CallerTaskRepository {
+  readonly #database: Pick<Database, "forRole">;
+
+  constructor(database: Pick<Database, "forRole">) {
+    this.#database = database;
+  }
+
+  /** Null if the caller already has `maxPending` unfinished tasks. */
+  async add({ kind, caller, request, rows }: NewTask, maxPending: number): Promise<TaskState | null> {
+    const text = "select tasks.accept($1, $2::json, $3::bigint, $4::integer)";
+    const values = [kind, JSON.stringify(request), rows > 0 ? String(rows) : null, String(maxPending)];
+    const context = { ...NO_REQUEST, method: request.method, path: request.url.split("?", 1)[0]! };
+    const row = await this.#row({ caller, request: context }, text, values);
+    return stateIn(row, 0);
+  }
+
+  /** The task and the parts of its result. Null if there is no such task or the caller may not see it. */
+  async find(id: string, identity: Identity): Promise<{ state: TaskState; parts: readonly Buffer[] } | null> {
+    const rows = await this.#rows(identity, "select task, part from tasks.find($1::uuid)", [id]);
+    const state = stateIn(rows[0] ?? null, 0);
+    return state && { state, parts: rows.flatMap(([, part]) => part ?? []) };
+  }
+
+  /** The caller's own tasks, newest first. A null `status` matches all. */
+  async list(status: string | null, limit: number, offset: number, identity: Identity): Promise<TaskPage> {
+    const text = "select tasks, total::text from tasks.list($1, $2::integer, $3::bigint)";
+    const row = await this.#row(identity, text, [status, String(limit), String(offset)]);
+    return { tasks: JSON.parse(row![0]!.toString()), total: Number(row![1]!.toString()) };
+  }
+
+  /** Null if there is no such task or the caller may not see it. */
+  async cancel(id: string, identity: Identity): Promise<{ state: TaskState; wasCancelled: boolean } | null> {
+    const text = "select task, was_cancelled::text from tasks.cancel($1::uuid)";
+    const row = await this.#row(identity, text, [id]);
+    const state = stateIn(row, 0);
+    return state && { state, wasCancelled: row![1]!.toString() === "true" };
+  }
+
+  async #row(identity: Identity, text: string, values: readonly (string | null)[]): Promise<RawRow | null> {
+    return (await this.#rows(identity, text, values))[0] ?? null;
+  }
+
+  async #rows(identity: Identity, text: string, values: readonly (string | null)[]): Promise<readonly RawRow[]> {
+    const transactions = this.#database.forRole(identity.caller.role);
+    // The results of tasks have their own limit, which may be higher than that of responses.
+    const [result] = await transactions.run({ ...identity, settings: UTC }, [{ text, values, binary: true }], {
+      takesAll: true,
+    });
+    return result!.rows;
+  }
+}
+
+const UTC: Identity["settings"] = { fixed: [["timezone", "UTC"]], given: [] };
+
+function stateIn(row: RawRow | null, column: number): TaskState | null {
+  const field = row?.[column];
+  return field ? JSON.parse(field.toString()) : null;
+}
+
+/** One attempt at a task. Only the latest attempt can end the task. */
+export type Attempt = {
+  readonly task: Task;
+  readonly number: number;
+  /** Attempts so far, this one included. Attempts that ended because the service was stopped are not counted. */
+  readonly counted: number;
+};
+
+type BegunTask = {
   readonly id: string;
   readonly kind: TaskKind;
   readonly role: string;
   readonly claims: Readonly<Record<string, unknown>>;
-  readonly request: KeptRequest;
+  readonly request: StoredRequest;
   readonly run: number;
   readonly attempts: number;
 };
 
-/** How often Postgres looks whether the client of a statement is still there. */
+/** How often Postgres checks during a statement that the client is still connected. */
 export const CHECK_CLIENT = "client_connection_check_interval";
 const INVALID_VALUE = "22023";
 
-/** What those who run tasks read and write: on connections of their own, so that it is seen while the work goes on. */
-export class Ledger {
+/** Tasks and their jobs as the worker reads and writes them. Its connections are separate from those of the work, so that others see the progress. */
+export class TaskRepository {
   readonly #pool: pg.Pool;
   readonly #maxResultBytes: number;
 
@@ -33,45 +111,45 @@ export class Ledger {
     this.#maxResultBytes = maxResultBytes;
   }
 
-  /** Null when the task has ended. */
-  async begin(id: string): Promise<Run | null> {
-    const begun: Begun | null = await this.#value("select tasks.begin($1, $2)", id, this.#maxResultBytes);
+  /** Null if the task has ended. */
+  async begin(id: string): Promise<Attempt | null> {
+    const begun: BegunTask | null = await this.#value("select tasks.begin($1, $2)", id, this.#maxResultBytes);
     if (begun === null) return null;
     const { kind, role, claims, request, run, attempts } = begun;
     const task: Task = { id, kind, caller: { role, claims, expiresAt: null, refused: null }, request };
-    return { task, number: run, attempts };
+    return { task, number: run, counted: attempts };
   }
 
-  /** False when the run is to end: the task was cancelled, or somebody else has begun it anew. */
-  advance({ task, number }: Run, done: number, total: number | null): Promise<boolean> {
+  /** Saves the progress. Returns false if the attempt must stop: the task was cancelled, or a later attempt has begun. */
+  advance({ task, number }: Attempt, done: number, total: number | null): Promise<boolean> {
     return this.#value("select tasks.advance($1, $2, $3, $4)", task.id, number, done, total);
   }
 
-  isRunning({ task, number }: Run): Promise<boolean> {
+  isRunning({ task, number }: Attempt): Promise<boolean> {
     const text = "select exists (select from tasks.tasks where id = $1 and run = $2 and status = 'running')";
     return this.#value(text, task.id, number);
   }
 
-  /** `error` is what the client is told: `{ status, … }`. */
-  async fail({ task, number }: Run, error: object): Promise<void> {
+  /** `error` is the `error` of the task in responses: `{ status, … }`. */
+  async fail({ task, number }: Attempt, error: object): Promise<void> {
     await this.#value("select tasks.fail($1, $2, $3)", task.id, number, JSON.stringify(error));
   }
 
-  /** The task is begun anew after `seconds`. */
-  async putBack({ task, number }: Run, seconds: number, isAttempt: boolean): Promise<void> {
+  /** Ends the attempt; the next one begins after `seconds`. */
+  async putBack({ task, number }: Attempt, seconds: number, isCounted: boolean): Promise<void> {
     const text = "select tasks.put_back($1, $2, make_interval(secs => $3), $4)";
-    await this.#value(text, task.id, number, seconds, isAttempt);
-    // A job is announced when it is made: nobody would look for it when it is due.
-    if (seconds > 0) setTimeout(() => this.announce().catch(() => {}), seconds * 1000).unref();
+    await this.#value(text, task.id, number, seconds, isCounted);
+    // graphile-worker announces a job when it is added, not when it becomes due.
+    if (seconds > 0) setTimeout(() => this.announceJobs().catch(() => {}), seconds * 1000).unref();
   }
 
-  /** Has workers look for jobs, as graphile-worker does when there are new ones. */
-  async announce(): Promise<void> {
+  /** Makes all workers look for jobs, with the notification that graphile-worker sends for new jobs. */
+  async announceJobs(): Promise<void> {
     await this.#value("select pg_notify('jobs:insert', '{}')");
   }
 
-  /** Whether the server can look for clients that have gone while it works: not every system can. */
-  async noticesLostClients(): Promise<boolean> {
+  /** Whether the server can detect during a statement that its client is gone. Not every operating system can. */
+  async detectsLostClients(): Promise<boolean> {
     const text = `select set_config('${CHECK_CLIENT}', '1s', true)`;
     return this.#value(text).then(
       () => true,
@@ -82,18 +160,18 @@ export class Ledger {
     );
   }
 
-  /** Forgets tasks that have ended longer ago; how many they were. */
+  /** Deletes the tasks that ended more than `seconds` ago. Returns their number. */
   purge(seconds: number): Promise<number> {
     return this.#value("select tasks.purge(make_interval(secs => $1))", seconds);
   }
 
-  /** Whether a job is still with the worker that fetched it. */
+  /** Whether the job is still locked by the worker that fetched it. */
   holdsJob(job: string, worker: string | null): Promise<boolean> {
     const text = "select exists (select from graphile_worker.jobs where id = $1 and locked_by = $2)";
     return this.#value(text, job, worker);
   }
 
-  /** Gives back the jobs of workers that have died, and gives tasks without a job a new one; the names of those workers. */
+  /** Unlocks the jobs of dead workers and adds jobs for tasks that have none. Returns the names of the dead workers. */
   async freeJobs(): Promise<readonly string[]> {
     const workers: string[] = await this.#value("select tasks.free_jobs()");
     await this.#value("select tasks.restore_jobs()");

@@ -4,34 +4,34 @@ import { parseCronItems, type Runner, run, type TaskList, type WorkerEvents } fr
 import type pg from "pg";
 import type { Logger } from "pino";
 import { QUEUE_SCHEMA, queueLogger } from "../../db/cluster/queue.ts";
-import type { Presence } from "./heartbeat.ts";
+import type { WorkerHeartbeat } from "./heartbeat.ts";
 import type { TaskRunner } from "./runner.ts";
-import type { Ledger } from "./task-repository.ts";
+import type { TaskRepository } from "./task-repository.ts";
 
 export type WorkerOptions = {
   readonly pool: pg.Pool;
-  readonly ledger: Ledger;
-  readonly presence: Presence;
+  readonly repository: TaskRepository;
+  readonly heartbeat: WorkerHeartbeat;
   readonly runner: TaskRunner;
-  /** Tasks that run at the same time. */
+  /** The number of tasks that run at the same time. */
   readonly concurrency: number;
-  /** Seconds that tasks are kept after their end. */
+  /** Seconds for which tasks are kept after their end. */
   readonly retention: number;
-  /** Milliseconds that running tasks get to end when the service stops. */
+  /** Milliseconds that running tasks have to end when the service stops. */
   readonly drainTimeout: number;
   readonly log: Logger;
 };
 
-/** Milliseconds between two looks for jobs of which nobody has told; all are announced. */
-const POLL = 5000;
-/** Milliseconds between two looks for jobs of workers that have died. */
-const FREE = 5000;
-/** Milliseconds until a worker that has ended by itself is begun anew. */
-const RESTART = 1000;
+/** Milliseconds between two polls for jobs. Usually a notification comes first. */
+const POLL_INTERVAL = 5000;
+/** Milliseconds between two checks for jobs of dead workers. */
+const FREE_INTERVAL = 5000;
+/** Milliseconds until a worker that has ended unexpectedly is restarted. */
+const RESTART_DELAY = 1000;
 /** At the 17th minute of each hour. */
-const PURGE = parseCronItems([{ task: "purge", match: "17 * * * *", options: { maxAttempts: 1 } }]);
+const CRON_ITEMS = parseCronItems([{ task: "purge", match: "17 * * * *", options: { maxAttempts: 1 } }]);
 
-/** graphile-worker in this process: fetches jobs and runs them, and is begun anew when it has ended by itself. */
+/** graphile-worker in this process: fetches jobs and runs them. It is restarted if it ends unexpectedly. */
 export class TaskWorker {
   readonly #options: WorkerOptions;
   #current: Runner | null = null;
@@ -44,112 +44,113 @@ export class TaskWorker {
     this.#options = options;
   }
 
-  /** Rejects when the database can't be reached. */
+  /** Rejects if the database can't be reached. */
   async start(): Promise<void> {
-    await this.#begin();
+    await this.#start();
     this.#supervision = this.#supervise();
-    this.#timer = setInterval(() => this.#freeJobs(), FREE);
+    this.#timer = setInterval(() => this.#freeJobs(), FREE_INTERVAL);
   }
 
-  /** Running tasks get some time to end, then they are put back. */
+  /** Waits up to `drainTimeout` for running tasks, then puts them back. */
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
-    // One that has ended by itself can't be stopped.
+    // Stopping a worker that has already ended rejects.
     await this.#current?.stop().catch(() => {});
     await this.#supervision;
     await this.#freeing;
   }
 
-  async #begin(): Promise<void> {
+  async #start(): Promise<void> {
     const { pool, concurrency, drainTimeout } = this.#options;
     this.#current = await run({
       pgPool: pool,
       schema: QUEUE_SCHEMA,
       concurrency,
-      pollInterval: POLL,
+      pollInterval: POLL_INTERVAL,
       noHandleSignals: true,
       gracefulShutdownAbortTimeout: drainTimeout,
       logger: queueLogger((level, message) => this.#log(level, message)),
-      taskList: this.#tasks(),
+      taskList: this.#taskList(),
       events: this.#events(),
-      parsedCronItems: PURGE,
+      parsedCronItems: CRON_ITEMS,
       preset: {
-        // Without a delay graphile-worker leaves it to nobody to hear that a job could not be marked as done.
+        // Without these options, a failure to mark a job as done would be an unhandled rejection.
         worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 },
         plugins: [
           {
-            name: "PresencePlugin",
+            name: "HeartbeatPlugin",
             version: "1.0.0",
-            worker: { hooks: { startWorker: (_context, { worker }) => this.#appear(worker.workerPool.id) } },
+            worker: { hooks: { startWorker: (_context, { worker }) => this.#holdHeartbeat(worker.workerPool.id) } },
           },
         ],
       },
     });
-    // It is looked at by who supervises, a moment later.
+    // #supervise handles the rejection; it attaches its handler later.
     this.#current.promise.catch(() => {});
   }
 
   #events(): WorkerEvents {
     const events: WorkerEvents = new EventEmitter();
-    // Jobs that were announced while nobody listened: the connection is idle again once it does.
+    // Jobs may have been announced before LISTEN took effect, which is when the connection becomes idle.
     events.on("pool:listen:success", ({ client }) => {
-      client.once("drain", () => this.#options.ledger.announce().catch(() => {}));
+      client.once("drain", () => this.#options.repository.announceJobs().catch(() => {}));
     });
     return events;
   }
 
-  async #appear(worker: string): Promise<void> {
-    await this.#options.presence.hold(worker);
+  async #holdHeartbeat(worker: string): Promise<void> {
+    await this.#options.heartbeat.hold(worker);
     this.#freeJobs();
   }
 
-  #tasks(): TaskList {
-    const { runner, ledger, retention } = this.#options;
+  #taskList(): TaskList {
+    const { runner, repository, retention } = this.#options;
     return {
       perform: async (payload, { job, abortSignal }) => {
         await runner.run((payload as { readonly task: string }).task, abortSignal);
-        // It would be done with for those too who have taken it over.
-        if (!(await ledger.holdsJob(job.id, job.locked_by))) throw new Error("another worker has taken over this job");
+        // Otherwise graphile-worker would delete a job that another worker has taken over and still needs.
+        if (!(await repository.holdsJob(job.id, job.locked_by)))
+          throw new Error("another worker has taken over this job");
       },
       purge: async () => {
-        await ledger.purge(retention);
+        await repository.purge(retention);
       },
     };
   }
 
   async #supervise(): Promise<void> {
-    const { log, presence } = this.#options;
+    const { log, heartbeat } = this.#options;
     while (!this.#closed) {
-      await this.#current?.promise.catch((error) => log.warn({ err: error }, "the worker of tasks has ended"));
+      await this.#current?.promise.catch((error) => log.warn({ err: error }, "the task worker has ended"));
       this.#current = null;
-      await presence.release();
+      await heartbeat.release();
       if (this.#closed) return;
-      await sleep(RESTART);
-      await this.#begin().catch((error) => log.warn({ err: error }, "the worker of tasks can not begin"));
+      await sleep(RESTART_DELAY);
+      await this.#start().catch((error) => log.warn({ err: error }, "the task worker can not start"));
     }
-    // Closed while it was beginning.
+    // It was closed while it was starting.
     await this.#current?.stop();
   }
 
   #freeJobs(): void {
-    const { ledger, presence, log } = this.#options;
-    // This process would take itself for dead.
-    if (!presence.isHeld) return;
-    this.#freeing ??= ledger
+    const { repository, heartbeat, log } = this.#options;
+    // Without its lock, this process would consider itself dead.
+    if (!heartbeat.isHeld) return;
+    this.#freeing ??= repository
       .freeJobs()
       .then(
         (workers) => {
-          if (workers.length > 0) log.warn({ workers }, "workers of tasks have died: others take over");
+          if (workers.length > 0) log.warn({ workers }, "task workers have died: other workers take over their jobs");
         },
-        (error) => log.debug({ err: error }, "the jobs of dead workers can not be looked for"),
+        (error) => log.debug({ err: error }, "the search for jobs of dead workers has failed"),
       )
       .finally(() => {
         this.#freeing = null;
       });
   }
 
-  /** What graphile-worker takes for news is none to an operator, and what it takes for errors has a line of its own. */
+  /** Operators need none of the messages below a warning, and the runner itself logs the errors of tasks. */
   #log(level: string, message: string): void {
     this.#options.log[level === "error" || level === "warning" ? "warn" : "debug"](message);
   }

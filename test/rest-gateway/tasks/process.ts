@@ -2,7 +2,7 @@
 import pino from "pino";
 import { Database } from "../../../db/database.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
-import { sqlPerformer } from "./sql-task-handler.ts";
+import { sqlTaskHandler } from "./sql-task-handler.ts";
 
 const { logins, settings } = JSON.parse(process.argv[2]!);
 const onConnectionError = () => {};
@@ -17,7 +17,7 @@ const database = new Database({
 const log = pino({ level: "silent" });
 const isStillCaller = async () => true;
 const tasks = createTasks({ settings, database, logins, url: logins.tasks, isStillCaller, log, onConnectionError });
-tasks.register("resource", sqlPerformer);
+tasks.register("resource", sqlTaskHandler);
 await tasks.start();
 process.stdout.write("ready\n");
 process.on("SIGTERM", async () => {

@@ -153,7 +153,12 @@ describe("a function that is called with Prefer: respond-async", () => {
     expect([status, headers.get("retry-after"), json]).toEqual([
       429,
       "5",
-      { code: "PT429", message: "3 tasks have not ended yet: wait for one, or cancel it", details: null, hint: null },
+      {
+        code: "PT429",
+        message: "you have 3 unfinished tasks: wait until one has ended, or cancel one",
+        details: null,
+        hint: null,
+      },
     ]);
     for (const address of addresses) await fetch(`${service().url}${address}/cancel`, { method: "POST" });
   });

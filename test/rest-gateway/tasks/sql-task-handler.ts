@@ -1,29 +1,30 @@
 import { problemOf } from "../../../db/errors.ts";
-import type { KeptRequest, Performer, Step } from "../../../rest-gateway/tasks/task-handler.ts";
+import type { Step, StoredRequest, TaskHandler } from "../../../rest-gateway/tasks/task-handler.ts";
 
 /** A step of SQL; `$1` in it is the task's id. */
 export type SqlStep = { readonly sql: string; readonly rows?: number };
 
-/** A request that is nothing but SQL. */
-export const requestOf = (steps: readonly SqlStep[]): KeptRequest => ({
+/** A request whose body is the SQL of its steps. */
+export const requestOf = (steps: readonly SqlStep[]): StoredRequest => ({
   method: "POST",
   url: "/sql",
   headers: {},
   body: JSON.stringify(steps),
 });
 
-/** Does the SQL of the request, as the caller. */
-export const sqlPerformer: Performer = {
-  work: ({ id, caller, request }) => ({
+/** Runs the SQL of the request with the caller's identity. */
+export const sqlTaskHandler: TaskHandler<readonly SqlStep[]> = {
+  prepare: ({ body }) => JSON.parse(body!),
+  write: (steps, { id, caller }) => ({
     identity: { caller, request: { method: "POST", path: "/sql", headers: "{}", cookies: "{}" } },
-    steps: JSON.parse(request.body!).map(
-      ({ sql, rows = 0 }: SqlStep): Step => ({
+    steps: steps.map(
+      ({ sql, rows = 0 }): Step => ({
         statement: { text: sql, values: sql.includes("$1") ? [id] : [] },
         rows,
       }),
     ),
   }),
-  problemOf: (error) => {
+  formatError: (error) => {
     const problem = problemOf(error, { constraintMessages: new Map(), anonymous: false, expired: false });
     return problem && { status: problem.status, body: { code: problem.code, message: problem.message } };
   },

@@ -9,7 +9,7 @@ import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { RestError } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
-import { requestOf, type SqlStep, sqlPerformer } from "./sql-task-handler.ts";
+import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
 export const SETTINGS: TaskSettings = {
   anonymousRole: "anon",
@@ -89,7 +89,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       log: pino({ level: "silent" }),
       onConnectionError,
     });
-    tasks.register("resource", sqlPerformer);
+    tasks.register("resource", sqlTaskHandler);
     if (isRunning) await tasks.start();
     const processes: ChildProcess[] = [];
     client = clientOf(testDatabase, tasks, logins, processes);

@@ -200,7 +200,7 @@ describe("a task that is cancelled", () => {
     await until("ada", id);
     expect(await ask("ada", "POST", `tasks/${id}/cancel`)).toMatchObject({
       status: 409,
-      json: { code: "RESOURCE_CONFLICT", message: "the task has succeeded: it can not be cancelled" },
+      json: { code: "RESOURCE_CONFLICT", message: "the task has succeeded already and can not be cancelled" },
     });
   });
 });
@@ -259,7 +259,7 @@ describe("a caller with too many unfinished tasks", () => {
       problem: {
         status: 429,
         code: "RATE_LIMITED",
-        message: "20 tasks have not ended yet: wait for one, or cancel it",
+        message: "you have 20 unfinished tasks: wait until one has ended, or cancel one",
         headers: { "Retry-After": "5" },
       },
     });
