@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { RequestHandler } from "express";
+import { type RequestHandler, Router } from "express";
 import type { Dialect } from "../config/setting-types.ts";
 import type { Setting } from "../db/catalog/catalog.ts";
 import { LiveCatalog } from "../db/catalog/live.ts";
@@ -7,7 +7,6 @@ import type { Database } from "../db/database.ts";
 import type { AddressReader } from "../http/address.ts";
 import type { Head } from "../http/head.ts";
 import type { Principals } from "../identity/caller-resolver.ts";
-import { RefusedError } from "../identity/refused.ts";
 import { RequestCallers } from "../identity/request-callers.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Verifier } from "../identity/verified-tokens.ts";
@@ -18,13 +17,12 @@ import { Lifecycle, type LifecycleOptions } from "./conventions/lifecycle.ts";
 import { restRefusal } from "./conventions/refused.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
-import type { Register } from "./resources/accounts.ts";
 import { CurrentResources } from "./resources/current.ts";
 import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
 import { ResourceInterface } from "./resources/index.ts";
 import { DescriptionEndpoint } from "./resources/openapi/endpoint.ts";
 import { PreferenceParser } from "./resources/parse/preferences.ts";
-import { SignUp } from "./resources/sign-up.ts";
+import { registerRouter } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task-handler.ts";
 import { TableInterface } from "./table/index.ts";
 import { tableRefusal } from "./table/refused.ts";
@@ -104,13 +102,13 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   });
   // Where tokens come from somebody else, keys do too.
   const anonKey = apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null;
-  const { resources, signUp } = createResources(options, catalog, lifecycle);
+  const { resources, register } = createResources(options, catalog, lifecycle);
   return {
     catalog,
     tables: (request, response, head) => tables.handle(request, response, head),
     resources,
     docs: hasDocs ? docsRouter({ anonKey, versions: lifecycle.supported }) : null,
-    auth: auth && signUp && authRouter(auth, signUp),
+    auth: auth && register && Router().use(authRouter(auth), register),
   };
 }
 
@@ -153,8 +151,8 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
 
 type CreatedResources = {
   readonly resources: ResourceInterface;
-  /** Null where nobody signs in. */
-  readonly signUp: SignUp | null;
+  /** `POST /auth/register`; null when sign-in is off. */
+  readonly register: Router | null;
 };
 
 /** The resources, and what does their work later. */
@@ -172,7 +170,6 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
   };
   tasks?.register("resource", new ResourceTaskHandler(shared));
   const callers = new RequestCallers({ ...options, needsKey: false, refusal: restRefusal });
-  const register = auth && registerWith(auth, options.addressOf);
   const description = new DescriptionEndpoint({
     ...shared,
     baseUrl,
@@ -190,21 +187,11 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
       ["openapi.json", description],
       ...(tasks ? ([["tasks", tasks.endpoint]] as const) : []),
     ]),
-    register,
+    auth,
     tasks,
     callerOf: (request, apiKey) => callers.of(request, apiKey),
     onInternalError,
   });
-  const signUp = register && new SignUp({ ...shared, database, isOpen, register });
-  return { resources, signUp };
+  const register = auth && registerRouter({ ...shared, database, isOpen, auth });
+  return { resources, register };
 }
-
-const registerWith =
-  ({ registration }: Auth, addressOf: AddressReader): Register =>
-  async (user, password, request) => {
-    try {
-      return await registration.register(user, password, addressOf(request));
-    } catch (error) {
-      throw error instanceof RefusedError ? restRefusal(error) : error;
-    }
-  };

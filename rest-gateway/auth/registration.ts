@@ -1,4 +1,6 @@
 import type { Transactions } from "../../db/transaction.ts";
+import { RefusedError } from "../../identity/refused.ts";
+import { restRefusal } from "../conventions/refused.ts";
 import { GATEWAY } from "./gateway.ts";
 import type { PasswordHashing } from "./hashing.ts";
 import type { AuthStore } from "./store.ts";
@@ -20,7 +22,7 @@ export type RegistrationOptions = {
   readonly throttle: Throttle;
 };
 
-/** Makes users who can sign in, a limited number for each address. */
+/** Creates users with an account, a limited number for each IP address. */
 export class Registration {
   readonly #options: RegistrationOptions;
 
@@ -29,24 +31,36 @@ export class Registration {
   }
 
   /**
-   * Makes a user and the account to sign in with, both or neither, and gives the id. The rules for the password are the
-   * caller's to ask for; those for the rest are the database's, whose errors pass through. Rejects with RefusedError "too
-   * many attempts" and "busy".
+   * Creates a user and the account in one transaction, and returns the id. The caller has checked the password; the other
+   * rules are constraints, whose errors pass through. Rejects with RestError 429 and 503.
    */
-  async register({ name, email, age, username }: NewUser, password: string, address: string): Promise<string> {
-    const { database, store, hashing, throttle } = this.#options;
-    const hash = await throttle.registration({ address }, async (count) => {
-      const hash = await hashing.hash(password);
-      count();
-      return hash;
-    });
+  async register(user: NewUser, password: string, address: string): Promise<string> {
+    const { store } = this.#options;
+    const hash = await this.#hash(password, address);
+    const userId = await this.#create(user, hash);
+    await store.note({ event: "registered", userId, address });
+    return userId;
+  }
+
+  async #hash(password: string, address: string): Promise<string> {
+    const { hashing, throttle } = this.#options;
+    try {
+      return await throttle.registration({ address }, async (count) => {
+        const hash = await hashing.hash(password);
+        count();
+        return hash;
+      });
+    } catch (error) {
+      throw error instanceof RefusedError ? restRefusal(error) : error;
+    }
+  }
+
+  async #create({ name, email, age, username }: NewUser, hash: string): Promise<string> {
     const statement = {
       text: "select auth_api.register($1, $2, $3::integer, $4, $5)::text",
       values: [name, email, age === null ? null : String(age), username, hash],
     };
-    const [result] = await database.run(GATEWAY, [statement]);
-    const userId = result!.rows[0]![0]!.toString();
-    await store.note({ event: "registered", userId, address });
-    return userId;
+    const [result] = await this.#options.database.run(GATEWAY, [statement]);
+    return result!.rows[0]![0]!.toString();
   }
 }

@@ -1,32 +1,29 @@
-import type { IncomingMessage } from "node:http";
 import type { Identity } from "../../db/identity.ts";
-import type { NewUser } from "../auth/registration.ts";
+import type { NewUser, Registration } from "../auth/registration.ts";
 import type { AccountInput } from "./parse/account.ts";
 import type { ResourceRequest } from "./request.ts";
 import type { Runner } from "./runner.ts";
 
-/** Makes a user with an account to sign in with, and gives the id. Rejects with RestError where that has to wait. */
-export type Register = (user: NewUser, password: string, request: IncomingMessage) => Promise<string>;
-
-/** What a `POST /users` with a password asks for, and as whom. */
+/** A `POST /users` with a password, and the identity that it is made as. */
 export type NewAccount = {
   readonly request: ResourceRequest;
   readonly account: AccountInput;
   readonly identity: Identity;
-  /** As it has come. */
-  readonly sent: IncomingMessage;
+  /** The client's IP address. */
+  readonly address: string;
 };
 
-/** Who was made, and the request that reads him in the form that was asked for. */
+/** The id of the new user, and the request that reads the user in the form that the client wants. */
 export type Registered = { readonly id: string; readonly reading: ResourceRequest };
 
-/** Rejects as Register does, and with the errors of the database, explained. */
+/** Rejects with RestError when the address has made too many accounts, and with the errors of the database, explained. */
 export async function registerNew(
-  { request, account, identity, sent }: NewAccount,
-  register: Register,
+  { request, account, identity, address }: NewAccount,
+  registration: Registration,
   runner: Runner,
 ): Promise<Registered> {
-  const id = await register(newUserOf(request, account), account.password, sent).catch(async (error) => {
+  const user = newUserOf(request, account);
+  const id = await registration.register(user, account.password, address).catch(async (error) => {
     throw await runner.explained(error, request, identity);
   });
   return { id, reading: readingOf(request, id) };

@@ -6,6 +6,7 @@ import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
 import { contextOf } from "../../http/request-context.ts";
+import type { Auth } from "../auth/auth.ts";
 import { answerOf, type RestAnswer } from "../conventions/answer.ts";
 import type { Endpoint } from "../conventions/endpoint.ts";
 import type { Lifecycle } from "../conventions/lifecycle.ts";
@@ -13,7 +14,7 @@ import { Parameters } from "../conventions/parameters.ts";
 import { methodNotAllowed, nothingHere } from "../conventions/problems.ts";
 import { chooseVersion } from "../conventions/version.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { type Register, registerNew } from "./accounts.ts";
+import { registerNew } from "./accounts.ts";
 import { answer, locationOf } from "./answer/answer.ts";
 import { withDeprecation } from "./answer/deprecation.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
@@ -40,8 +41,8 @@ export type ResourceOptions = {
   readonly isOpen: boolean;
   /** By their first segment. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
-  /** Null where nobody signs in. */
-  readonly register: Register | null;
+  /** Null when sign-in is off. */
+  readonly auth: Auth | null;
   /** Null where there are none. */
   readonly tasks: TaskQueue | null;
   callerOf(request: IncomingMessage, apiKey: string | null): Caller | Promise<Caller>;
@@ -142,7 +143,7 @@ export class ResourceInterface {
   }
 
   async #perform(exchange: Exchange, { address, route, parameters, body }: Arrived): Promise<RestAnswer> {
-    const { limits, register, tasks } = this.#options;
+    const { limits, auth, tasks } = this.#options;
     const { preferences, request: sent } = exchange;
     const { headers, method = "GET" } = sent;
     const style = styleOf(exchange.chosen!, address, preferences);
@@ -155,11 +156,12 @@ export class ResourceInterface {
 
     const identity = this.#runner.identity(request, exchange.caller!, context);
     const signal = new ClientGone(exchange.response);
-    if (account !== null && register === null) throw accountsOff();
-    if (account === null || register === null) {
+    if (account !== null && auth === null) throw accountsOff();
+    if (account === null || auth === null) {
       return answer(request, await this.#runner.run(request, identity, signal), address, parameters);
     }
-    const { id, reading } = await registerNew({ request, account, identity, sent }, register, this.#runner);
+    const newAccount = { request, account, identity, address: auth.addressOf(sent) };
+    const { id, reading } = await registerNew(newAccount, auth.registration, this.#runner);
     exchange.isWritten = true;
     const made = answer(reading, await this.#runner.run(reading, identity, signal), address, parameters);
     return { ...made, status: 201, headers: [["Location", locationOf(request, id)]] };

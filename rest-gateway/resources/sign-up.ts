@@ -1,11 +1,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { Router } from "express";
 import { anonymous } from "../../db/caller.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
+import { byMethod } from "../../http/methods.ts";
 import { contextOf } from "../../http/request-context.ts";
+import type { Auth } from "../auth/auth.ts";
+import { startTokens } from "../auth/login.ts";
+import { route } from "../auth/route.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { RestError } from "../conventions/problem.ts";
-import { type Register, registerNew } from "./accounts.ts";
+import { registerNew } from "./accounts.ts";
 import { restProblem } from "./answer/problem.ts";
 import type { ResourceOptions } from "./index.ts";
 import { parseRequest } from "./parse/request.ts";
@@ -14,16 +19,35 @@ import { Runner, type RunnerOptions } from "./runner.ts";
 import { RESULT } from "./write/statement.ts";
 
 export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | "limits" | "lifecycle"> &
-  RunnerOptions & { readonly register: Register };
+  RunnerOptions & { readonly auth: Auth };
 
-/** Who has signed up, where to read it, and how `GET /users/<id>` tells it. */
-export type SignedUp = { readonly id: string; readonly location: string; readonly user: object };
+/** The `location` of the new user, and the body of a GET of it. */
+type SignedUp = { readonly id: string; readonly location: string; readonly user: object };
 
 const PATH = "/auth/register";
+
+/** `POST /auth/register`: creates a user with an account, and signs the user in. */
+export function registerRouter(options: SignUpOptions): Router {
+  const signUp = new SignUp(options);
+  const { auth } = options;
+  const register = route(async (request, response) => {
+    const { id, location, user } = await signUp.of(request, response);
+    const account = await auth.store.accountOf(id);
+    const pair = await startTokens(auth, account!);
+    response
+      .status(201)
+      .location(location)
+      .json({ user, ...pair });
+  });
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all(PATH, byMethod({ POST: register }));
+  return router;
+}
+
 const STYLE = { version: 1, isCamel: false, prefix: "" } as const;
 
-/** What `POST /users` does with a password, under the same rules and in the same words, for `POST /auth/register`. */
-export class SignUp {
+/** Applies the rules and error messages of `POST /users` with a password. */
+class SignUp {
   readonly #options: SignUpOptions;
   readonly #runner: Runner;
 
@@ -32,15 +56,15 @@ export class SignUp {
     this.#runner = new Runner(options);
   }
 
-  /** Rejects with RestError for all that is the client's fault. */
+  /** Rejects with RestError for every error of the client. */
   async of(request: IncomingMessage, response: ServerResponse): Promise<SignedUp> {
-    const { limits, anonymousRole, register, lifecycle } = this.#options;
+    const { limits, anonymousRole, auth, lifecycle } = this.#options;
     const { request: asked, account } = this.#parse(request, await readBytes(request, limits.size));
     const context = contextOf(request, PATH);
     const identity = this.#runner.identity(asked, anonymous(anonymousRole), context);
     try {
-      const newAccount = { request: asked, account, identity, sent: request };
-      const { id, reading } = await registerNew(newAccount, register, this.#runner);
+      const newAccount = { request: asked, account, identity, address: auth.addressOf(request) };
+      const { id, reading } = await registerNew(newAccount, auth.registration, this.#runner);
       const result = await this.#runner.run(reading, identity, new ClientGone(response));
       const location = `${lifecycle.prefix}/users/${id}`;
       return { id, location, user: JSON.parse(result.rows[0]![RESULT.body]!.toString()) };

@@ -62,7 +62,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
       isOpen: false,
       endpoints: new Map(),
-      register: null,
+      auth: null,
       tasks: null,
       callerOf: ({ headers: { "x-user": id } }) => (id === undefined ? ANONYMOUS : signedIn(String(id))),
       onInternalError: (error) => console.error(error),
