@@ -1,9 +1,13 @@
--- Who a request can be. Roles belong to the whole server, so each is made only when it is missing.
--- The login roles that may become these are made at start, with their passwords (db/cluster/provision.ts).
+-- The roles of requests. Roles belong to the whole server, so each is created only when it is missing.
+-- The login roles that may become these are created at start, with their passwords (db/cluster/provision.ts).
 do $$
-declare name text;
+declare
+  name text;
+  needed_right text;
 begin
-  foreach name in array array['anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner', 'tasks_owner'] loop
+  foreach name in array array[
+    'anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner', 'tasks_owner'
+  ] loop
     if not exists (select from pg_roles where rolname = name) then
       execute format('create role %I nologin', name);
     end if;
@@ -18,10 +22,11 @@ begin
     alter role service_role bypassrls;
   end if;
 
-  -- The migrating role hands the tables of authentication, and those of tasks, to their owners.
+  -- Since PostgreSQL 16 the creator of a role is a member of it, but may act as it only after a grant.
+  needed_right := case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end;
+  -- The migrating role gives the tables of authentication and of tasks to these owners.
   foreach name in array array['auth_owner', 'tasks_owner'] loop
-    -- Since PostgreSQL 16 who makes a role is a member of it, but may not act as it before it is granted.
-    if not pg_has_role(name, case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end) then
+    if not pg_has_role(name, needed_right) then
       execute format('grant %I to %I', name, current_user);
     end if;
   end loop;

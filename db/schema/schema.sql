@@ -1,4 +1,4 @@
--- The whole database, in the order in which it is made. Migrations include the same files.
+-- The whole database, in order of creation. Migrations include the same files.
 --!include roles.sql
 --!include schemas.sql
 --!include caller/functions.sql

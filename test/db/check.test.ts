@@ -168,7 +168,7 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
   [
     "a comment of the schema public",
     "comment on schema public is 'Ours.'",
-    ["+ comment on schema public: Ours.", "- comment on schema public: The API: what is granted here is served."],
+    ["+ comment on schema public: Ours.", "- comment on schema public: The API: objects granted here are served."],
   ],
   [
     "a trigger",

@@ -208,7 +208,7 @@ describe("what Postgres itself finds is told in words that name no table", () =>
   test("a user who has written something can not be deleted", async () => {
     expect(await errors("mutation { deleteUser(id: 1) }", { as: "ada" })).toEqual([
       expect.stringMatching(
-        /^RESOURCE_CONFLICT: the author of an? (article|comment) must exist, and can not be deleted before it$/,
+        /^RESOURCE_CONFLICT: the author of an? (article|comment) must exist, and cannot be deleted before it$/,
       ),
     ]);
   });

@@ -1,15 +1,15 @@
 create or replace function auth.claims() returns jsonb
 language sql stable parallel safe
--- On a used connection a setting that is not set reads as '', not as null.
+-- On a reused connection an unset setting reads as '', not as null.
 return coalesce(nullif(pg_catalog.current_setting('request.jwt.claims', true), ''), '{}')::jsonb;
 
-comment on function auth.claims() is 'The verified claims of the caller''s token; {} for nobody.';
+comment on function auth.claims() is 'The verified claims of the caller''s token; {} for anonymous callers.';
 
 create or replace function auth.uid() returns bigint
 language sql stable parallel safe
 return case when auth.claims() ->> 'sub' ~ '^[0-9]{1,18}$' then (auth.claims() ->> 'sub')::bigint end;
 
-comment on function auth.uid() is 'The id of the signed-in user; null for nobody.';
+comment on function auth.uid() is 'The id of the signed-in user; null for anonymous callers.';
 
 create or replace function auth.is_admin() returns boolean
 language sql stable parallel safe

@@ -3,7 +3,8 @@ language plpgsql volatile set search_path = '' as $$
 declare
   changed jsonb := case tg_op when 'DELETE' then to_jsonb(old) else to_jsonb(new) end;
 begin
-  -- NOTIFY payloads end at 8000 bytes: the event carries the keys (the trigger's arguments) and the reader fetches the row.
+  -- NOTIFY payloads end at 8000 bytes: the event carries the keys, which the trigger names, and the reader fetches the
+  -- row.
   perform pg_notify('changes', jsonb_build_object(
     'schema', tg_table_schema,
     'table', tg_table_name,
@@ -14,7 +15,7 @@ begin
 end $$;
 
 comment on function internal.announce_change() is
-  'Tells the listeners of the channel "changes" which row changed; takes the names of the key columns to send.';
+  'Notifies the channel "changes" of a changed row. The trigger''s arguments name the key columns to send.';
 
 create or replace function internal.announce_schema_change() returns event_trigger
 language plpgsql volatile set search_path = '' as $$
@@ -22,7 +23,7 @@ begin
   if tg_event = 'ddl_command_end' then
     perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
   else
-    -- What hangs on a temporary object, such as the rule of a view, does not count as temporary itself.
+    -- An object that depends on a temporary one, such as the rule of a view, does not count as temporary itself.
     perform from pg_event_trigger_dropped_objects() where original and not is_temporary;
   end if;
   if found then
@@ -31,9 +32,9 @@ begin
 end $$;
 
 comment on function internal.announce_schema_change() is
-  'Tells the listeners of the channel "schema_changes" that tables, functions, grants or comments have changed.';
+  'Notifies the channel "schema_changes" that tables, functions, grants or comments have changed.';
 
--- Only a superuser may make event triggers. Elsewhere: notify pgrst, 'reload schema' after a change of the schema.
+-- Only a superuser may create event triggers. Other owners run `notify pgrst, 'reload schema'` after a schema change.
 do $$
 begin
   if (select rolsuper from pg_roles where rolname = current_user) then
@@ -42,7 +43,8 @@ begin
     drop event trigger if exists announce_schema_drop;
     create event trigger announce_schema_drop on sql_drop execute function internal.announce_schema_change();
   else
-    raise warning 'this role may not create event triggers: after changing the schema run: notify pgrst, ''reload schema''';
+    raise warning 'this role may not create event triggers: '
+      'after each change of the schema run: notify pgrst, ''reload schema''';
   end if;
 end $$;
 
@@ -53,6 +55,4 @@ begin
   return new;
 end $$;
 
-comment on function internal.touch() is 'Writes updated_at; the trigger says at which changes.';
-
-
+comment on function internal.touch() is 'Sets updated_at. The trigger decides for which changes.';

@@ -1,7 +1,8 @@
 alter table public.articles enable row level security;
 
 grant select on public.articles to anon, authenticated;
-grant insert (title, content, tags, status), update (title, content, tags, status), delete on public.articles to authenticated;
+grant insert (title, content, tags, status), update (title, content, tags, status), delete
+  on public.articles to authenticated;
 grant all on public.articles to service_role;
 
 drop policy if exists "everyone reads articles" on public.articles;

@@ -5,12 +5,16 @@ begin
   end if;
 end $$;
 
--- A check can't look into an array by itself.
+-- A check cannot contain the subquery that looks into an array.
 create or replace function internal.tags_are_valid(tags text[]) returns boolean
 language sql immutable parallel safe
-return not exists (select from pg_catalog.unnest(tags) as tag where tag is null or pg_catalog.char_length(tag) not between 1 and 50);
+return not exists (
+  select from pg_catalog.unnest(tags) as tag
+  where tag is null or pg_catalog.char_length(tag) not between 1 and 50
+);
 
--- What search looks through, one field a line. array_to_string is only stable for types whose text depends on settings.
+-- The text that a search looks through, one field per line. plpgsql, because array_to_string is only marked stable; for
+-- text[] it is immutable.
 create or replace function internal.search_text(title text, content text, tags text[]) returns text
 language plpgsql immutable parallel safe set search_path = '' as $$
 begin
@@ -52,19 +56,20 @@ create or replace trigger _100_timestamps before update on public.articles
 
 comment on table public.articles is $$
 @order created_at desc, id desc
-A text by a user.
+An article written by a user.
 $$;
-comment on type public.article_status is 'How far an article has come.';
+comment on type public.article_status is 'The stage of an article.';
 comment on column public.articles.id is 'Assigned by the service, increasing.';
 comment on column public.articles.author_id is 'The user who wrote the article.';
 comment on column public.articles.title is 'At least 5 characters.';
 comment on column public.articles.content is 'The text, at most 1 MiB.';
-comment on column public.articles.status is E'@filterable\nDRAFT until somebody publishes the article.';
+comment on column public.articles.status is E'@filterable\nDRAFT until the article is published.';
 comment on column public.articles.tags is 'Keywords of 1 to 50 characters each.';
-comment on column public.articles.created_at is 'When the article was written.';
+comment on column public.articles.created_at is 'When the article was created.';
 comment on column public.articles.updated_at is 'When the article last changed; null until the first change.';
 
 comment on constraint articles_title_length on public.articles is 'title must have at least 5 characters';
 comment on constraint articles_content_length on public.articles is 'content must not be empty, nor longer than 1 MiB';
 comment on constraint articles_tags_length on public.articles is 'each tag must have 1 to 50 characters';
-comment on constraint articles_author_id_fkey on public.articles is 'the author of an article must exist, and can not be deleted before it';
+comment on constraint articles_author_id_fkey on public.articles is
+  'the author of an article must exist, and cannot be deleted before it';

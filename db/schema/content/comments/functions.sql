@@ -2,22 +2,23 @@ create or replace function public.create_comment(article_id bigint, content text
 language plpgsql volatile set search_path = '' as $$
 declare
   comment public.comments;
-  broken text;
+  violated text;
 begin
   if article_id is null then raise foreign_key_violation; end if;
-  insert into public.comments (article_id, content) values (create_comment.article_id, create_comment.content)
+  insert into public.comments (article_id, content)
+  values (create_comment.article_id, create_comment.content)
   returning * into comment;
   return comment;
 exception when foreign_key_violation then
-  get stacked diagnostics broken = constraint_name;
-  -- The caller's own row is gone: that is not the article's fault.
-  if broken = 'comments_author_id_fkey' then raise; end if;
+  get stacked diagnostics violated = constraint_name;
+  -- The caller's own row is gone: the article is not the cause.
+  if violated = 'comments_author_id_fkey' then raise; end if;
   raise no_data_found using message = 'no such article';
 end $$;
 
 comment on function public.create_comment(bigint, text) is $$
 @notNull
-Adds a comment; its author is the caller. Raises P0002 when there is no such article.
+Adds a comment with the caller as its author. Raises P0002 when there is no such article.
 $$;
 
 create or replace function internal.comment_matches(comment public.comments, keyword text) returns boolean

@@ -17,13 +17,14 @@ create index comments_created_at_id_idx on public.comments (created_at desc, id 
 
 comment on table public.comments is $$
 @order created_at desc, id desc
-What a user says about an article.
+A comment by a user on an article.
 $$;
 comment on column public.comments.id is 'Assigned by the service, increasing.';
-comment on column public.comments.article_id is 'The article it is about.';
+comment on column public.comments.article_id is 'The article that the comment is about.';
 comment on column public.comments.author_id is 'The user who wrote the comment.';
 comment on column public.comments.content is 'The text, at most 1 MiB.';
-comment on column public.comments.created_at is 'When the comment was written.';
+comment on column public.comments.created_at is 'When the comment was created.';
 comment on constraint comments_content_length on public.comments is 'content must not be empty, nor longer than 1 MiB';
 comment on constraint comments_article_id_fkey on public.comments is 'no such article';
-comment on constraint comments_author_id_fkey on public.comments is 'the author of a comment must exist, and can not be deleted before it';
+comment on constraint comments_author_id_fkey on public.comments is
+  'the author of a comment must exist, and cannot be deleted before it';

@@ -12,7 +12,9 @@ comment on table public.article_translations is 'The title of an article in anot
 comment on column public.article_translations.article_id is 'The article.';
 comment on column public.article_translations.language is 'A language tag in lower case, such as de or pt-br.';
 comment on column public.article_translations.title is 'At least 5 characters.';
-comment on constraint article_translations_language_format on public.article_translations is 'language must be a tag in lower case, such as de or pt-br';
-comment on constraint article_translations_title_length on public.article_translations is 'title must have at least 5 characters';
+comment on constraint article_translations_language_format on public.article_translations is
+  'language must be a tag in lower case, such as de or pt-br';
+comment on constraint article_translations_title_length on public.article_translations is
+  'title must have at least 5 characters';
 comment on constraint article_translations_article_id_fkey on public.article_translations is
   E'@foreignFieldName translations\nno such article';

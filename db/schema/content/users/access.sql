@@ -29,7 +29,7 @@ drop policy if exists "users delete themselves, admins everyone" on public.users
 create policy "users delete themselves, admins everyone" on public.users for delete to authenticated
   using (id = (select auth.uid()) or (select auth.is_admin()));
 
--- Whoever comes without credentials is one where USERS_WRITE=open; elsewhere nobody is.
+-- With USERS_WRITE=open, callers without credentials have this role. Otherwise it is unused.
 drop policy if exists "editors of users change everyone" on public.users;
 create policy "editors of users change everyone" on public.users for update to users_editor
   using (true)

@@ -1,4 +1,4 @@
--- What a keyword is looked for in, one field a line.
+-- The text that a keyword search looks through, one field per line.
 create or replace function internal.user_text(name text, email text) returns text
 language plpgsql immutable parallel safe set search_path = '' as $$
 begin
@@ -7,16 +7,16 @@ end $$;
 
 grant execute on function internal.user_text(text, text) to anon, authenticated, users_editor, service_role, auth_owner;
 
--- Of the forms that mail servers let through, those that nobody takes for another: no quotes, comments, or characters that
--- can't be seen.
+-- Accepts the unambiguous part of the forms that mail servers allow: no quotes, comments or invisible characters.
 create or replace function internal.is_email(email text) returns boolean
 language sql immutable parallel safe
 return pg_catalog.char_length(email) <= 254
   and email !~ '[\s[:cntrl:]\u0080-\u00a0\u00ad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]'
-  -- 1 to 64 characters, with dots in between.
+  -- The local part: 1 to 64 characters, dots only in between.
   and email ~ '^(?=[^@]{1,64}@)[^][()<>:;,@"\\.]+(\.[^][()<>:;,@"\\.]+)*@[^@]+$'
-  -- Labels of 1 to 63 letters and digits, with hyphens in between; the last is no number.
-  and email ~ '@((?!-)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)\.)+(?!-|[0-9]+$)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)$';
+  -- The domain: labels of 1 to 63 letters and digits, hyphens only in between; the last label is not a number.
+  and email ~ '@((?!-)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)\.)+'
+    '(?!-|[0-9]+$)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)$';
 
 grant execute on function internal.is_email(text) to anon, authenticated, users_editor, service_role, auth_owner;
 
@@ -29,40 +29,43 @@ create table public.users (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
 
-  constraint users_name_length check (name ~ '[^\s\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]' and char_length(name) <= 200),
+  constraint users_name_length check (
+    name ~ '[^\s\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]'
+    and char_length(name) <= 200
+  ),
   constraint users_email_format check (internal.is_email(email)),
   constraint users_age_range check (age between 0 and 150),
   constraint users_avatar_url_format check (avatar_url ~ '^https?://[^[:space:]]+$' and char_length(avatar_url) <= 2000)
 );
 
--- Two addresses that differ only in case are one; login by e-mail.
+-- E-mails are unique regardless of case; sign-in by e-mail.
 create unique index users_email_key on public.users (lower(email));
 -- users by keyword.
 create index users_search_idx on public.users using gin (internal.user_text(name, email) extensions.gin_trgm_ops);
 -- users sorted by name.
 create index users_name_id_idx on public.users (name, id);
--- users sorted by the time when they signed up.
+-- users sorted by the time of sign-up.
 create index users_created_at_id_idx on public.users (created_at, id);
 
--- Every update counts, also one that changes nothing.
+-- Runs for every update, even one that changes no value.
 create or replace trigger _100_timestamps before update on public.users
   for each row execute function internal.touch();
 
 comment on table public.users is $$
 @behavior +query:resource:list -query:resource:connection
-Somebody who writes articles and comments.
+A person who writes articles and comments.
 $$;
 comment on column public.users.id is 'Assigned by the service, increasing.';
 comment on column public.users.name is 'The name shown to others; 1 to 200 characters.';
-comment on column public.users.email is 'Unique among users, whatever its case.';
+comment on column public.users.email is 'Unique among users, regardless of case.';
 comment on column public.users.age is 'In years, 0 to 150.';
-comment on column public.users.avatar_url is E'@behavior -select\nAddress of a picture, http or https.';
+comment on column public.users.avatar_url is E'@behavior -select\nThe URL of a picture, http or https.';
 comment on column public.users.created_at is 'When the user signed up.';
-comment on column public.users.updated_at is 'When the user was last written.';
+comment on column public.users.updated_at is 'When the user was last updated.';
 
--- The comment of a constraint is the message that a client gets when a value breaks it.
+-- The comment of a constraint is the message that a client receives when a value violates it.
 comment on index public.users_email_key is 'email already registered';
 comment on constraint users_name_length on public.users is 'name must have 1 to 200 characters';
 comment on constraint users_email_format on public.users is 'email must be a valid address';
 comment on constraint users_age_range on public.users is 'age must be from 0 to 150';
-comment on constraint users_avatar_url_format on public.users is 'avatar_url must be an http or https address';
+comment on constraint users_avatar_url_format on public.users is 'avatar_url must be an http or https URL';
