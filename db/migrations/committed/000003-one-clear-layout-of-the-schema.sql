@@ -1,0 +1,1402 @@
+--! Previous: sha1:0a7e7578ea78bbf35250f79e5da30b4f7cecdb8d
+--! Hash: sha1:4e73426c460755f29e65e12f2d1f5804442cf4ce
+--! Message: one clear layout of the schema
+
+-- The schema in its present layout: functions and comments as db/schema has them.
+--! Included schemas.sql
+-- public is the API. By default, PUBLIC has no rights in it or in the other schemas.
+revoke all on schema public from public;
+alter default privileges revoke execute on functions from public;
+grant usage on schema public to anon, authenticated, users_editor, service_role, auth_owner;
+comment on schema public is 'The API: objects granted here are served.';
+
+-- Functions that read the caller, for policies and other functions.
+create schema if not exists auth;
+grant usage on schema auth to anon, authenticated, service_role, auth_owner;
+comment on schema auth is 'The caller: auth.uid(), auth.claims(), auth.is_admin().';
+
+-- Triggers and checks of the API's tables; not served.
+create schema if not exists internal;
+grant usage on schema internal to anon, authenticated, service_role;
+comment on schema internal is 'Helpers of the API''s tables; not served.';
+
+-- Accounts and tokens. No role of the API may read them.
+create schema if not exists auth_private;
+alter schema auth_private owner to auth_owner;
+comment on schema auth_private is 'Accounts and tokens; only auth_owner may read them.';
+
+-- The functions that the gateway calls to sign users in.
+create schema if not exists auth_api;
+alter schema auth_api owner to auth_owner;
+comment on schema auth_api is 'Functions that the gateway calls to sign users in.';
+
+-- Asynchronous work: tasks that a client does not wait for.
+create schema if not exists tasks;
+alter schema tasks owner to tasks_owner;
+grant usage on schema tasks to anon, authenticated, service_role;
+comment on schema tasks is 'Asynchronous work: functions for callers and for workers; not served.';
+
+-- The queue of tasks. graphile-worker creates its objects as tasks_owner (db/cluster/migrate.ts).
+create schema if not exists graphile_worker;
+alter schema graphile_worker owner to tasks_owner;
+
+-- Extensions stay out of public, where their functions would be served.
+create schema if not exists extensions;
+grant usage on schema extensions to anon, authenticated, service_role;
+create extension if not exists pg_trgm with schema extensions;
+grant execute on all functions in schema extensions to anon, authenticated, service_role;
+
+-- Data that the service has inserted, so that it does so only once.
+create table if not exists internal.seeds (
+  name      text primary key,
+  seeded_at timestamptz not null default now()
+);
+comment on table internal.seeds is 'Data that the service has inserted, so that it does so only once.';
+alter table internal.seeds enable row level security;
+--! EndIncluded schemas.sql
+--! Included caller/functions.sql
+create or replace function auth.claims() returns jsonb
+language sql stable parallel safe
+-- On a reused connection an unset setting reads as '', not as null.
+return coalesce(nullif(pg_catalog.current_setting('request.jwt.claims', true), ''), '{}')::jsonb;
+
+comment on function auth.claims() is 'The verified claims of the caller''s token; {} for anonymous callers.';
+
+create or replace function auth.uid() returns bigint
+language sql stable parallel safe
+return case when auth.claims() ->> 'sub' ~ '^[0-9]{1,18}$' then (auth.claims() ->> 'sub')::bigint end;
+
+comment on function auth.uid() is 'The id of the signed-in user; null for anonymous callers.';
+
+create or replace function auth.is_admin() returns boolean
+language sql stable parallel safe
+return pg_catalog.pg_has_role(current_user, 'admin', 'member');
+
+comment on function auth.is_admin() is 'Whether the caller''s role is admin.';
+
+grant execute on function auth.claims(), auth.uid(), auth.is_admin() to anon, authenticated, service_role, auth_owner;
+--! EndIncluded caller/functions.sql
+--! Included changes/functions.sql
+create or replace function internal.announce_change() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare
+  changed jsonb := case tg_op when 'DELETE' then to_jsonb(old) else to_jsonb(new) end;
+begin
+  -- NOTIFY payloads end at 8000 bytes: the event carries the keys, which the trigger names, and the reader fetches the
+  -- row.
+  perform pg_notify('changes', jsonb_build_object(
+    'schema', tg_table_schema,
+    'table', tg_table_name,
+    'operation', tg_op,
+    'keys', (select jsonb_object_agg(name, changed ->> name) from unnest(tg_argv) as name)
+  )::text);
+  return null;
+end $$;
+
+comment on function internal.announce_change() is
+  'Notifies the channel "changes" of a changed row. The trigger''s arguments name the key columns to send.';
+
+create or replace function internal.announce_schema_change() returns event_trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  if tg_event = 'ddl_command_end' then
+    perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
+  else
+    -- An object that depends on a temporary one, such as the rule of a view, does not count as temporary itself.
+    perform from pg_event_trigger_dropped_objects() where original and not is_temporary;
+  end if;
+  if found then
+    perform pg_notify('schema_changes', tg_tag);
+  end if;
+end $$;
+
+comment on function internal.announce_schema_change() is
+  'Notifies the channel "schema_changes" that tables, functions, grants or comments have changed.';
+
+-- Only a superuser may create event triggers. Other owners run `notify pgrst, 'reload schema'` after a schema change.
+do $$
+begin
+  if (select rolsuper from pg_roles where rolname = current_user) then
+    drop event trigger if exists announce_schema_change;
+    create event trigger announce_schema_change on ddl_command_end execute function internal.announce_schema_change();
+    drop event trigger if exists announce_schema_drop;
+    create event trigger announce_schema_drop on sql_drop execute function internal.announce_schema_change();
+  else
+    raise warning 'this role may not create event triggers: '
+      'after each change of the schema run: notify pgrst, ''reload schema''';
+  end if;
+end $$;
+
+create or replace function internal.touch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.updated_at := now();
+  return new;
+end $$;
+
+comment on function internal.touch() is 'Sets updated_at. The trigger decides for which changes.';
+--! EndIncluded changes/functions.sql
+--! Included content/keywords/functions.sql
+-- The pattern of ilike that finds the keyword anywhere in a text.
+create or replace function internal.substring_pattern(keyword text) returns text
+language sql immutable strict parallel safe
+return '%' || pg_catalog.regexp_replace(keyword, '([\\%_])', '\\\1', 'g') || '%';
+
+grant execute on function internal.substring_pattern(text) to anon, authenticated, service_role;
+--! EndIncluded content/keywords/functions.sql
+--! Included content/users/functions.sql
+create or replace function public.me() returns public.users
+language plpgsql stable set search_path = '' as $$
+declare caller public.users;
+begin
+  select * into caller from public.users where id = auth.uid();
+  if found then return caller; end if;
+  raise invalid_authorization_specification using message = 'login required';
+end $$;
+
+comment on function public.me() is $$
+@notNull
+The signed-in caller. Raises 28000 when the caller is not signed in.
+$$;
+
+create or replace function public.create_user(input public.users) returns public.users
+language sql volatile
+begin atomic
+  insert into public.users (name, email, age)
+  values (input.name, input.email, input.age)
+  returning *;
+end;
+
+comment on function public.create_user(public.users) is $$
+@notNull
+Creates a user. Raises 23505 when the e-mail is already registered.
+$$;
+
+create or replace function public.users_avatar(person public.users, size integer default 80) returns text
+language plpgsql immutable set search_path = '' as $$
+begin
+  size := coalesce(size, 80);
+  if size not between 1 and 2048 then
+    raise invalid_parameter_value using message = 'size must be from 1 to 2048';
+  end if;
+  return person.avatar_url
+    || case when position('?' in person.avatar_url) > 0 then '&' else '?' end
+    || 'size=' || size;
+end $$;
+
+comment on function public.users_avatar(public.users, integer) is
+  'The URL of the user''s picture, `size` pixels wide; null when the user has none.';
+
+create or replace function internal.user_matches(person public.users, keyword text) returns boolean
+language sql immutable parallel safe
+-- The first condition uses the trigram index; the others refuse a match that spans two fields.
+return internal.user_text(person.name, person.email) ilike internal.substring_pattern(keyword)
+  and (
+    person.name ilike internal.substring_pattern(keyword)
+    or person.email ilike internal.substring_pattern(keyword)
+  );
+--! EndIncluded content/users/functions.sql
+--! Included content/comments/functions.sql
+create or replace function public.create_comment(article_id bigint, content text) returns public.comments
+language plpgsql volatile set search_path = '' as $$
+declare
+  comment public.comments;
+  violated text;
+begin
+  if article_id is null then raise foreign_key_violation; end if;
+  insert into public.comments (article_id, content)
+  values (create_comment.article_id, create_comment.content)
+  returning * into comment;
+  return comment;
+exception when foreign_key_violation then
+  get stacked diagnostics violated = constraint_name;
+  -- The caller's own row is gone: the article is not the cause.
+  if violated = 'comments_author_id_fkey' then raise; end if;
+  raise no_data_found using message = 'no such article';
+end $$;
+
+comment on function public.create_comment(bigint, text) is $$
+@notNull
+Adds a comment with the caller as its author. Raises P0002 when there is no such article.
+$$;
+
+create or replace function internal.comment_matches(comment public.comments, keyword text) returns boolean
+language sql immutable parallel safe
+return comment.content ilike internal.substring_pattern(keyword);
+--! EndIncluded content/comments/functions.sql
+--! Included content/articles/functions.sql
+do $$
+begin
+  if to_regtype('public.field_error') is null then
+    create type public.field_error as (field text, message text);
+  end if;
+  if to_regtype('public.mutation_result') is null then
+    create type public.mutation_result as (
+      success boolean,
+      message text,
+      article public.articles,
+      errors public.field_error[]
+    );
+  end if;
+end $$;
+
+comment on type public.field_error is 'An error in one field of the input.';
+comment on column public.field_error.field is E'@notNull\nThe name of the field.';
+comment on column public.field_error.message is E'@notNull\nThe error, as a sentence.';
+comment on type public.mutation_result is 'The result of a mutation.';
+comment on column public.mutation_result.success is E'@notNull\nWhether the article was created.';
+comment on column public.mutation_result.message is 'The outcome, as a sentence.';
+comment on column public.mutation_result.article is 'The article, when it was created.';
+comment on column public.mutation_result.errors is 'All errors in the input.';
+
+create or replace function internal.field_errors(input anyelement) returns public.field_error[]
+language plpgsql stable set search_path = '' as $$
+declare
+  rule record;
+  holds boolean;
+  errors public.field_error[];
+begin
+  for rule in
+    select a.attname as field, obj_description(c.oid, 'pg_constraint') as message,
+      pg_get_expr(c.conbin, c.conrelid) as condition, a.attnotnull as is_required
+    from pg_type as t
+    join pg_constraint as c on c.conrelid = t.typrelid and c.contype = 'c'
+    join pg_attribute as a on a.attrelid = c.conrelid and a.attnum = c.conkey[1]
+    where t.oid = pg_typeof(input)
+    order by a.attnum, c.conname
+  loop
+    execute format('select %s from (select ($1).*) as input', rule.condition) into holds using input;
+    -- A null check passes, except in a column that must not be null.
+    if not coalesce(holds, not rule.is_required) then
+      errors := errors || row(rule.field, coalesce(rule.message, 'invalid value'))::public.field_error;
+    end if;
+  end loop;
+  return errors;
+end $$;
+
+comment on function internal.field_errors(anyelement) is
+  'All checks of a table that a row violates, with their comments as messages; an insert stops at the first one.';
+
+create or replace function public.create_article(input public.articles) returns public.mutation_result
+language plpgsql volatile set search_path = '' as $$
+declare
+  article public.articles;
+  errors public.field_error[];
+  message text;
+begin
+  if auth.uid() is null then
+    return row(false, 'login required', null, null)::public.mutation_result;
+  end if;
+  insert into public.articles (title, content, tags, status)
+  values (input.title, input.content, coalesce(input.tags, '{}'), coalesce(input.status, 'DRAFT'))
+  returning * into article;
+  return row(true, 'article created', article, null)::public.mutation_result;
+exception when check_violation or not_null_violation then
+  errors := internal.field_errors(input);
+  -- Raised by a trigger or by a column that is not part of the input.
+  if errors is null then raise; end if;
+  select string_agg(e.message, '; ') into message from unnest(errors) as e;
+  return row(false, 'the article was not created: ' || message, null, errors)::public.mutation_result;
+end $$;
+
+comment on function public.create_article(public.articles) is $$
+@notNull
+Creates an article with the caller as its author. The result lists all errors in the input.
+$$;
+
+create or replace function internal.refuse_article(id bigint, action text) returns void
+language plpgsql stable set search_path = '' as $$
+begin
+  -- Nothing was written: the policy hides the row from this caller's changes, or there is no such row.
+  perform from public.articles as a where a.id = refuse_article.id;
+  if found then
+    raise insufficient_privilege using message = format('only the author may %s this article', action);
+  end if;
+  raise no_data_found using message = 'no such article';
+end $$;
+
+create or replace function public.update_article(id bigint, input public.articles) returns public.articles
+language plpgsql volatile set search_path = '' as $$
+declare article public.articles;
+begin
+  update public.articles as a set
+    title = coalesce(input.title, a.title),
+    content = coalesce(input.content, a.content),
+    tags = coalesce(input.tags, a.tags),
+    status = coalesce(input.status, a.status)
+  where a.id = update_article.id
+  returning * into article;
+  if not found then perform internal.refuse_article(id, 'update'); end if;
+  return article;
+end $$;
+
+comment on function public.update_article(bigint, public.articles) is $$
+@notNull
+@arg1variant patch
+Changes the fields that are given. Raises 42501 to anyone but the author, P0002 when there is no such article.
+$$;
+
+create or replace function public.publish_article(id bigint) returns public.articles
+language plpgsql volatile set search_path = '' as $$
+declare article public.articles;
+begin
+  update public.articles as a set status = 'PUBLISHED'
+  where a.id = publish_article.id
+  returning * into article;
+  if not found then perform internal.refuse_article(id, 'publish'); end if;
+  return article;
+end $$;
+
+comment on function public.publish_article(bigint) is $$
+@notNull
+Sets the status to PUBLISHED. Raises 42501 to anyone but the author, P0002 when there is no such article.
+$$;
+
+create or replace function public.delete_article(id bigint) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  delete from public.articles as a where a.id = delete_article.id;
+  if found then return true; end if;
+  perform internal.refuse_article(id, 'delete');
+exception when no_data_found then
+  return false;
+end $$;
+
+comment on function public.delete_article(bigint) is $$
+@notNull
+Deletes the article and its comments; false when there is no such article. Raises 42501 to anyone but the author.
+$$;
+
+create or replace function internal.any_tag_matches(tags text[], pattern text) returns boolean
+language sql immutable parallel safe
+return exists (select from pg_catalog.unnest(tags) as tag where tag ilike pattern);
+
+-- Contains no subquery: PostgreSQL would not inline it and would not use the index.
+create or replace function internal.article_matches(article public.articles, keyword text) returns boolean
+language sql immutable parallel safe
+-- The first condition uses the trigram index; the others refuse a match that spans two fields.
+return internal.search_text(article.title, article.content, article.tags) ilike internal.substring_pattern(keyword)
+  and (
+    article.title ilike internal.substring_pattern(keyword)
+    or article.content ilike internal.substring_pattern(keyword)
+    or internal.any_tag_matches(article.tags, internal.substring_pattern(keyword))
+  );
+
+create or replace function public.search(keyword text) returns setof public.articles
+language sql stable rows 100
+begin atomic
+  select a.*
+  from public.articles as a
+  where internal.article_matches(a, keyword)
+  order by
+    lower(a.title) = lower(keyword) desc,
+    a.title ilike internal.substring_pattern(keyword) desc,
+    exists (select from unnest(a.tags) as tag where lower(tag) = lower(keyword)) desc,
+    extensions.word_similarity(keyword, a.title) desc,
+    a.created_at desc,
+    a.id desc
+  limit 1000;
+end;
+
+comment on function public.search(text) is $$
+@notNull
+@behavior +list -connection
+@unpaged
+Articles whose title, content or tags contain the keyword, regardless of case; best match first, at most 1000.
+$$;
+
+create or replace function public.articles_title(article public.articles, language text) returns text
+language sql stable parallel safe
+return coalesce(
+  (
+    select t.title from public.article_translations as t
+    where t.article_id = article.id and t.language = lower(articles_title.language)
+  ),
+  article.title
+);
+
+comment on function public.articles_title(public.articles, text) is $$
+@behavior -typeField
+The title in a language such as `de`; the original title when there is no translation.
+$$;
+
+create or replace function public.articles_summary(article public.articles, length integer default 200) returns text
+language plpgsql immutable set search_path = '' as $$
+begin
+  length := coalesce(length, 200);
+  if length not between 1 and 10000 then
+    raise invalid_parameter_value using message = 'length must be from 1 to 10000';
+  end if;
+  if char_length(article.content) <= length then return article.content; end if;
+  -- Up to the last word that ends before the limit, unless the first word is longer than the limit.
+  return rtrim(coalesce(
+    substring(left(article.content, length) from '^(.*\S)\s+\S*$'),
+    left(article.content, length - 1))) || '…';
+end $$;
+
+comment on function public.articles_summary(public.articles, integer) is $$
+@notNull
+The beginning of the content: whole words, at most `length` characters, with … at the end when it is shortened.
+$$;
+
+create or replace function public.articles_related_articles(article public.articles, "limit" integer default 5)
+returns setof public.articles
+language plpgsql stable rows 5 set search_path = '' as $$
+begin
+  "limit" := coalesce("limit", 5);
+  if "limit" not between 0 and 1000 then
+    raise invalid_parameter_value using message = 'limit must be from 0 to 1000';
+  end if;
+  return query
+    select other.*
+    from public.articles as other
+    where other.tags && article.tags and other.id <> article.id
+    order by
+      (select count(distinct tag) from unnest(other.tags) as tag where tag = any (article.tags)) desc,
+      other.created_at desc,
+      other.id desc
+    limit articles_related_articles."limit";
+end $$;
+
+comment on function public.articles_related_articles(public.articles, integer) is $$
+@notNull
+@behavior +list -connection
+@unpaged
+Articles that share tags with this one, ordered by the number of shared tags.
+$$;
+
+grant execute on function
+  internal.field_errors(anyelement), internal.refuse_article(bigint, text), internal.any_tag_matches(text[], text),
+  internal.article_matches(public.articles, text)
+  to anon, authenticated, service_role;
+grant execute on function
+  public.create_article(public.articles), public.update_article(bigint, public.articles),
+  public.publish_article(bigint), public.delete_article(bigint), public.search(text),
+  public.articles_title(public.articles, text), public.articles_summary(public.articles, integer),
+  public.articles_related_articles(public.articles, integer)
+  to anon, authenticated, service_role;
+--! EndIncluded content/articles/functions.sql
+--! Included auth/accounts/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.find_account(login text) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('id', a.user_id::text, 'username', coalesce(a.username, u.email), 'name', u.name, 'role', a.role,
+    'permissions', a.permissions, 'passwordHash', a.password_hash, 'isDisabled', a.disabled_at is not null, 'epoch', a.epoch,
+    'hasFactor', coalesce(f.enabled_at is not null, false))
+  from auth_private.accounts as a
+  join public.users as u on u.id = a.user_id
+  left join auth_private.factors as f on f.user_id = a.user_id
+  -- One at most: no username looks like an e-mail.
+  where a.user_id in (
+    select named.user_id from auth_private.accounts as named where lower(named.username) = lower(login)
+    union all
+    select known.id from public.users as known where lower(known.email) = lower(login)
+  )
+$$;
+
+comment on function auth_api.find_account(text) is
+  'The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor}; null when there is none.';
+
+-- security definer: see above.
+create or replace function auth_api.account_of(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select auth_api.find_account(u.email) from public.users as u where u.id = account_of.user_id
+$$;
+
+comment on function auth_api.account_of(bigint) is 'The same of a user that is known; null when he has no account.';
+
+-- security definer: see above.
+create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
+returns bigint
+language plpgsql volatile security definer set search_path = '' as $$
+declare user_id bigint;
+begin
+  insert into public.users (name, email, age) values (register.name, register.email, register.age) returning id into user_id;
+  -- The check of accounts would only say that it looks like an e-mail.
+  perform from public.users as u where lower(u.email) = lower(register.username) and u.id <> user_id;
+  if found then
+    raise unique_violation using
+      message = 'username already taken', schema = 'auth_private', table = 'accounts', constraint = 'accounts_username_key';
+  end if;
+  insert into auth_private.accounts (user_id, username, password_hash)
+  values (user_id, case when lower(register.username) <> lower(register.email) then register.username end, register.password_hash);
+  return user_id;
+end $$;
+
+comment on function auth_api.register(text, text, integer, text, text) is
+  'Signs somebody up with a password and gives the id. The username may be null or the e-mail: either way the e-mail is the login. Raises 23505 when the e-mail or the username is taken.';
+
+-- Whoever has signed in before loses it: tokens and sessions carry the epoch that they were issued in.
+create or replace function auth_private.begin_epoch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.epoch := old.epoch + 1;
+  return new;
+end $$;
+
+comment on function auth_private.begin_epoch() is 'Ends what was issued to an account: its role, its password or its being disabled has changed.';
+
+create or replace trigger _200_epoch before update on auth_private.accounts
+  for each row when (
+    old.role is distinct from new.role
+    or old.permissions is distinct from new.permissions
+    or old.password_hash is distinct from new.password_hash
+    or old.disabled_at is distinct from new.disabled_at
+  ) execute function auth_private.begin_epoch();
+
+create or replace function auth_private.announce_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('user', old.user_id)::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_account() is 'Tells the listeners of the channel "principals" whose account, or what was issued to it, has changed, or is gone.';
+
+create or replace trigger _500_principals after update or delete on auth_private.accounts
+  for each row execute function auth_private.announce_account();
+
+-- security definer: see above.
+create or replace function auth_api.end_epoch(user_id bigint) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
+$$;
+
+comment on function auth_api.end_epoch(bigint) is 'Ends all access and refresh tokens and sessions that were issued to a user; his keys go on, for programs run while he is not there.';
+
+-- security definer: see above.
+create or replace function auth_api.change_password(user_id bigint, old_hash text, password_hash text, address inet) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- For the event that is noted of it.
+  perform set_config('request.address', coalesce(host(change_password.address), ''), true);
+  update auth_private.accounts as a set password_hash = change_password.password_hash
+  where a.user_id = change_password.user_id and a.password_hash = old_hash and a.disabled_at is null;
+  return case when found then auth_api.account_of(change_password.user_id) end;
+end $$;
+
+comment on function auth_api.change_password(bigint, text, text, inet) is
+  'Sets another password and gives the account as it is now; what was issued to the user before is worth nothing then. Null when the old one is not his any more.';
+
+create or replace function auth_private.note_account_change() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare
+  client constant inet := nullif(current_setting('request.address', true), '')::inet;
+  happened text;
+begin
+  foreach happened in array array_remove(array[
+    case when old.password_hash is distinct from new.password_hash then 'password_changed' end,
+    case when old.disabled_at is null and new.disabled_at is not null then 'account_disabled' end,
+    case when old.disabled_at is not null and new.disabled_at is null then 'account_enabled' end,
+    case when old.permissions is distinct from new.permissions then 'permissions_changed' end,
+    case when old.role is distinct from new.role then 'role_changed' end
+  ], null) loop
+    insert into public.security_events (event, user_id, address, detail)
+    values (happened, new.user_id, client,
+      case when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role) else '{}' end);
+  end loop;
+  return null;
+end $$;
+
+comment on function auth_private.note_account_change() is 'Notes the changes of an account as security events, whoever makes them.';
+
+create or replace trigger _600_events after update on auth_private.accounts
+  for each row execute function auth_private.note_account_change();
+
+-- The owner of these functions is no superuser: that is all they can do.
+alter function auth_api.find_account(text) owner to auth_owner;
+alter function auth_api.account_of(bigint) owner to auth_owner;
+alter function auth_api.register(text, text, integer, text, text) owner to auth_owner;
+alter function auth_private.begin_epoch() owner to auth_owner;
+alter function auth_private.announce_account() owner to auth_owner;
+alter function auth_api.end_epoch(bigint) owner to auth_owner;
+alter function auth_api.change_password(bigint, text, text, inet) owner to auth_owner;
+alter function auth_private.note_account_change() owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded auth/accounts/functions.sql
+--! Included auth/factors/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.factor_of(user_id bigint, now timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'secret', encode(f.secret, 'hex'),
+    'pending', case when f.pending_until > factor_of.now then encode(f.pending, 'hex') end,
+    'lastStep', f.last_step)
+  from auth_private.factors as f
+  where f.user_id = factor_of.user_id
+$$;
+
+comment on function auth_api.factor_of(bigint, timestamptz) is
+  'A user''s second factor: {secret, pending, lastStep}, secrets encrypted, in hex; null without one.';
+
+-- security definer: see above.
+create or replace function auth_api.begin_factor(user_id bigint, pending bytea, until timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with begun as (
+    insert into auth_private.factors as f (user_id, pending, pending_until)
+    values (begin_factor.user_id, begin_factor.pending, begin_factor.until)
+    on conflict (user_id) do update set pending = excluded.pending, pending_until = excluded.pending_until
+    where f.enabled_at is null
+    returning f.user_id
+  )
+  select exists (select from begun)
+$$;
+
+comment on function auth_api.begin_factor(bigint, bytea, timestamptz) is 'Begins an enrolment, in place of one that was begun before; false when a factor is enabled.';
+
+-- security definer: see above.
+create or replace function auth_api.enable_factor(user_id bigint, pending bytea, step bigint, code_hashes bytea[], now timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- Of two at once the second finds nothing pending any more.
+  update auth_private.factors as f
+  set secret = f.pending, pending = null, pending_until = null, enabled_at = enable_factor.now, last_step = enable_factor.step
+  where f.user_id = enable_factor.user_id and f.pending = enable_factor.pending and f.pending_until > enable_factor.now;
+  if not found then return false; end if;
+  delete from auth_private.backup_codes as c where c.user_id = enable_factor.user_id;
+  insert into auth_private.backup_codes (user_id, code_hash) select enable_factor.user_id, hash from unnest(code_hashes) as hash;
+  return true;
+end $$;
+
+comment on function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) is
+  'Ends an enrolment whose first code, of this step, was right; false when it was not pending any more.';
+
+-- From now on a password alone is not enough.
+create or replace trigger _500_principals after update on auth_private.factors
+  for each row when (old.enabled_at is distinct from new.enabled_at)
+  execute function auth_private.announce_account();
+
+-- security definer: see above.
+create or replace function auth_api.accept_step(user_id bigint, step bigint) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with accepted as (
+    update auth_private.factors as f set last_step = accept_step.step
+    where f.user_id = accept_step.user_id and f.enabled_at is not null and f.last_step < accept_step.step
+    returning f.user_id
+  )
+  select exists (select from accepted)
+$$;
+
+comment on function auth_api.accept_step(bigint, bigint) is 'Spends the code of a step; false when it, or a later one, was spent before.';
+
+-- security definer: see above.
+create or replace function auth_api.use_backup_code(user_id bigint, code_hash bytea, now timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with used as (
+    update auth_private.backup_codes as c set used_at = use_backup_code.now
+    where c.user_id = use_backup_code.user_id and c.code_hash = use_backup_code.code_hash and c.used_at is null
+    returning c.user_id
+  )
+  select exists (select from used)
+$$;
+
+comment on function auth_api.use_backup_code(bigint, bytea, timestamptz) is 'Spends a backup code; false when there is none such, or it was spent before.';
+
+-- security definer: see above.
+create or replace function auth_api.replace_backup_codes(user_id bigint, code_hashes bytea[]) returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform from auth_private.factors as f where f.user_id = replace_backup_codes.user_id and f.enabled_at is not null for update;
+  if not found then return false; end if;
+  delete from auth_private.backup_codes as c where c.user_id = replace_backup_codes.user_id;
+  insert into auth_private.backup_codes (user_id, code_hash) select replace_backup_codes.user_id, hash from unnest(code_hashes) as hash;
+  return true;
+end $$;
+
+comment on function auth_api.replace_backup_codes(bigint, bytea[]) is 'New codes in place of the old ones; false without a factor.';
+
+-- security definer: see above.
+create or replace function auth_api.remove_factor(user_id bigint) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with removed as (
+    delete from auth_private.factors as f where f.user_id = remove_factor.user_id returning f.enabled_at
+  )
+  select exists (select from removed where enabled_at is not null)
+$$;
+
+comment on function auth_api.remove_factor(bigint) is 'Removes a second factor and its codes; false when none was enabled.';
+
+alter function auth_api.factor_of(bigint, timestamptz) owner to auth_owner;
+alter function auth_api.begin_factor(bigint, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) owner to auth_owner;
+alter function auth_api.accept_step(bigint, bigint) owner to auth_owner;
+alter function auth_api.use_backup_code(bigint, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.replace_backup_codes(bigint, bytea[]) owner to auth_owner;
+alter function auth_api.remove_factor(bigint) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded auth/factors/functions.sql
+--! Included auth/tokens/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.start_tokens(user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
+returns uuid
+language plpgsql volatile security definer set search_path = '' as $$
+declare family_id uuid;
+begin
+  -- Whoever signed in as the account was a moment ago, before its password was changed, has not signed in.
+  insert into auth_private.token_families (user_id, epoch)
+  select a.user_id, a.epoch from auth_private.accounts as a
+  where a.user_id = start_tokens.user_id and a.epoch = start_tokens.epoch and a.disabled_at is null
+  returning id into family_id;
+  if not found then return null; end if;
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
+  values (start_tokens.token_hash, family_id, start_tokens.expires_at);
+  return family_id;
+end $$;
+
+comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz) is
+  'Remembers the first refresh token of a sign-in, by its SHA-256, and gives the id of its family; null when the account is of another epoch by now.';
+
+-- security definer: see above.
+create or replace function auth_api.rotate_token(
+  old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token auth_private.refresh_tokens;
+  family auth_private.token_families;
+  account json;
+begin
+  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+  -- Uses of one family wait for each other here, and look again.
+  select * into family from auth_private.token_families as f where f.id = token.family_id for update;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
+  account := auth_api.account_of(family.user_id);
+
+  if family.revoked_at is not null or account is null or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> family.epoch then
+    return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
+  end if;
+  -- No grace is none, also when it was spent by a process whose clock is ahead.
+  if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
+    -- Two have it: the thief, and whom it was stolen from. Both sign in again.
+    update auth_private.token_families as f set revoked_at = rotate_token.now where f.id = family.id;
+    return json_build_object('outcome', 'reused', 'userId', family.user_id::text);
+  end if;
+  if token.expires_at <= rotate_token.now then
+    return json_build_object('outcome', 'expired', 'userId', family.user_id::text);
+  end if;
+
+  update auth_private.refresh_tokens as t set spent_at = rotate_token.now where t.token_hash = old_hash and t.spent_at is null;
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at) values (new_hash, family.id, rotate_token.expires_at);
+  return json_build_object('outcome', 'rotated', 'userId', family.user_id::text, 'family', family.id, 'account', account);
+end $$;
+
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is
+  'Spends a refresh token for another one of its family: {outcome, userId, family, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family, unless that was within the grace.';
+
+create or replace trigger _500_principals after update on auth_private.token_families
+  for each row when (old.revoked_at is distinct from new.revoked_at)
+  execute function auth_private.announce_account();
+
+-- security definer: see above.
+create or replace function auth_api.account_state(user_id bigint, since timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('epoch', a.epoch, 'role', a.role, 'revoked', array(
+    select f.id from auth_private.token_families as f
+    where f.user_id = account_state.user_id and f.revoked_at > account_state.since))
+  from auth_private.accounts as a
+  where a.user_id = account_state.user_id and a.disabled_at is null
+$$;
+
+comment on function auth_api.account_state(bigint, timestamptz) is
+  'What a token of this user must agree with: {epoch, role, revoked}, where revoked are the families of tokens that were revoked since; null for a user without an account, and for one that is disabled.';
+
+-- security definer: see above.
+create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with spent as (
+    insert into auth_private.spent_challenges (id, spent_at) values (spend_challenge.id, spend_challenge.now)
+    on conflict do nothing
+    returning id
+  )
+  select exists (select from spent)
+$$;
+
+comment on function auth_api.spend_challenge(uuid, timestamptz) is
+  'Spends the challenge of a login that is complete, by its jti; false when it was spent before.';
+
+alter function auth_api.start_tokens(bigint, integer, bytea, timestamptz) owner to auth_owner;
+alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) owner to auth_owner;
+alter function auth_api.account_state(bigint, timestamptz) owner to auth_owner;
+alter function auth_api.spend_challenge(uuid, timestamptz) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded auth/tokens/functions.sql
+--! Included auth/sessions/functions.sql
+create or replace function auth_private.announce_session() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('session', encode(old.id_hash, 'hex'))::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_session() is 'Tells the listeners of the channel "principals" which session has ended.';
+
+create or replace trigger _500_principals_delete after delete on auth_private.sessions
+  for each row execute function auth_private.announce_session();
+create or replace trigger _500_principals_update after update on auth_private.sessions
+  for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
+
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.start_session(user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
+returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with started as (
+    insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+    select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
+    from auth_private.accounts as a
+    where a.user_id = start_session.user_id and a.epoch = start_session.epoch and a.disabled_at is null
+    on conflict (user_id) do update set
+      id_hash = excluded.id_hash, epoch = excluded.epoch,
+      started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
+    returning s.user_id
+  )
+  select exists (select from started)
+$$;
+
+comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is
+  'Begins a session of an account that was found in this epoch; one that the user has elsewhere ends. False when the account has changed since, or is disabled.';
+
+-- security definer: see above.
+create or replace function auth_api.touch_session(id_hash bytea, now timestamptz, idle interval) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  session auth_private.sessions;
+  account json;
+begin
+  select * into session from auth_private.sessions as s where s.id_hash = touch_session.id_hash;
+  if not found then return null; end if;
+  account := auth_api.account_of(session.user_id);
+  if session.expires_at <= touch_session.now or session.seen_at + idle <= touch_session.now
+    or account is null or (account ->> 'isDisabled')::boolean or (account ->> 'epoch')::integer <> session.epoch then
+    -- Unless it has been seen, or has begun anew, in between.
+    delete from auth_private.sessions as s where s.id_hash = touch_session.id_hash and s.seen_at = session.seen_at;
+    return null;
+  end if;
+  update auth_private.sessions as s set seen_at = touch_session.now
+  where s.id_hash = touch_session.id_hash and s.seen_at < touch_session.now;
+  return json_build_object('account', account, 'startedAt', session.started_at, 'expiresAt', session.expires_at);
+end $$;
+
+comment on function auth_api.touch_session(bytea, timestamptz, interval) is
+  'Whose session it is: {account, startedAt, expiresAt}; it has been seen now. Null when there is none, or none any more: it was idle for too long, or its account has changed.';
+
+-- security definer: see above.
+create or replace function auth_api.end_session(id_hash bytea) returns bigint
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.sessions as s where s.id_hash = end_session.id_hash returning s.user_id
+$$;
+
+comment on function auth_api.end_session(bytea) is 'Ends a session and gives its user; null when there is none.';
+
+alter function auth_private.announce_session() owner to auth_owner;
+alter function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) owner to auth_owner;
+alter function auth_api.touch_session(bytea, timestamptz, interval) owner to auth_owner;
+alter function auth_api.end_session(bytea) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded auth/sessions/functions.sql
+--! Included auth/keys/functions.sql
+create or replace function auth_private.announce_key() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('principals', json_build_object('key', encode(old.key_hash, 'hex'))::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_key() is 'Tells the listeners of the channel "principals" which key has changed, or is gone.';
+
+create or replace trigger _500_principals_delete after delete on auth_private.api_keys
+  for each row execute function auth_private.announce_key();
+create or replace trigger _500_principals_update after update on auth_private.api_keys
+  for each row when ((old.revoked_at, old.expires_at) is distinct from (new.revoked_at, new.expires_at))
+  execute function auth_private.announce_key();
+
+create or replace function auth_private.describe_key(key auth_private.api_keys) returns json
+language sql stable set search_path = ''
+return json_build_object('id', key.id, 'prefix', key.prefix, 'name', key.name, 'createdAt', key.created_at,
+  'expiresAt', key.expires_at, 'lastUsedAt', key.last_used_at);
+
+comment on function auth_private.describe_key(auth_private.api_keys) is 'What its owner is told of a key.';
+
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.create_key(
+  kind text, user_id bigint, name text, prefix text, key_hash bytea, now timestamptz, expires_at timestamptz, max_keys integer)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare key auth_private.api_keys;
+begin
+  -- One after the other for each user: two at once would both find room for one.
+  perform from auth_private.accounts as a where a.user_id = create_key.user_id for update;
+  if not found or max_keys <= (
+    select count(*) from auth_private.api_keys as k
+    where k.user_id = create_key.user_id and k.revoked_at is null and (k.expires_at is null or k.expires_at > create_key.now)
+  ) then return null; end if;
+  insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash, created_at, expires_at)
+  values (create_key.kind, create_key.user_id, create_key.name, create_key.prefix, create_key.key_hash, create_key.now, create_key.expires_at)
+  returning * into key;
+  return auth_private.describe_key(key);
+end $$;
+
+comment on function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) is
+  'Keeps a new key of a user and describes it; null when he has `max_keys` already that are good, or no account any more.';
+
+-- security definer: see above.
+create or replace function auth_api.list_keys(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select coalesce(json_agg(auth_private.describe_key(k) order by k.created_at desc, k.id), '[]')
+  from auth_private.api_keys as k
+  where k.user_id = list_keys.user_id and k.revoked_at is null
+$$;
+
+comment on function auth_api.list_keys(bigint) is 'The keys of a user that are not revoked, newest first.';
+
+-- security definer: see above.
+create or replace function auth_api.revoke_key(user_id bigint, id uuid) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with revoked as (
+    update auth_private.api_keys as k set revoked_at = now()
+    where k.id = revoke_key.id and k.user_id = revoke_key.user_id and k.revoked_at is null
+    returning k.id
+  )
+  select exists (select from revoked)
+$$;
+
+comment on function auth_api.revoke_key(bigint, uuid) is 'Ends a key of a user; false when he has none with this id.';
+
+-- security definer: see above.
+create or replace function auth_api.find_key(key_hash bytea) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object('id', k.id, 'kind', k.kind, 'expiresAt', k.expires_at,
+    'account', case when k.user_id is not null then auth_api.account_of(k.user_id) end)
+  from auth_private.api_keys as k
+  where k.key_hash = find_key.key_hash and k.revoked_at is null
+$$;
+
+comment on function auth_api.find_key(bytea) is 'Whom a key stands for: {id, kind, expiresAt, account}; null when there is none, or none any more.';
+
+-- security definer: see above.
+create or replace function auth_api.use_keys(ids uuid[]) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.api_keys as k set last_used_at = now() where k.id = any (ids)
+$$;
+
+comment on function auth_api.use_keys(uuid[]) is 'Notes that keys have been used.';
+
+alter function auth_private.announce_key() owner to auth_owner;
+alter function auth_private.describe_key(auth_private.api_keys) owner to auth_owner;
+alter function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) owner to auth_owner;
+alter function auth_api.list_keys(bigint) owner to auth_owner;
+alter function auth_api.revoke_key(bigint, uuid) owner to auth_owner;
+alter function auth_api.find_key(bytea) owner to auth_owner;
+alter function auth_api.use_keys(uuid[]) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded auth/keys/functions.sql
+--! Included auth/security_events/functions.sql
+-- security definer: the gateway's login may call this function and see no table.
+create or replace function auth_api.note_event(event text, user_id bigint, address inet, detail jsonb, now timestamptz) returns void
+language sql volatile security definer set search_path = '' as $$
+  insert into public.security_events (event, user_id, address, detail, at)
+  values (note_event.event, note_event.user_id, note_event.address, coalesce(note_event.detail, '{}'), note_event.now)
+$$;
+
+comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Notes a security event.';
+
+alter function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded auth/security_events/functions.sql
+--! Included auth/attempts/functions.sql
+-- security definer: the gateway's login may call these functions and see no table.
+create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  place integer;
+  oldest timestamptz;
+  undecided integer;
+  taken integer;
+  is_full boolean := false;
+  ids bigint[];
+begin
+  -- Before anything is compared, and one after the other for each key: however many come at once, no more are let through.
+  for place in select i from generate_subscripts(keys, 1) as i order by keys[i] loop
+    perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
+  end loop;
+  for place in select i from generate_subscripts(keys, 1) as i loop
+    -- What is not decided is counted before what counts: what is decided in between stands in both counts, not in neither.
+    -- After a minute it never will be: its process has ended, and has told nobody how it went.
+    select count(*) into undecided from auth_private.attempts as a
+    where a.key = keys[place] and a.at > reserve_attempt.now - interval '1 minute' and not a.counts;
+    select count(*), min(a.at) into taken, oldest
+    from (
+      select a.at from auth_private.attempts as a
+      where a.key = keys[place] and a.at > reserve_attempt.now - span and a.counts
+      order by a.at desc limit limits[place]
+    ) as a;
+    if taken >= limits[place] then
+      return json_build_object('retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
+    end if;
+    is_full := is_full or taken + undecided >= limits[place];
+  end loop;
+  if is_full then return null; end if;
+  with reserved as (
+    insert into auth_private.attempts (key, at) select key, reserve_attempt.now from unnest(keys) as key returning id
+  )
+  select array_agg(id) into ids from reserved;
+  return json_build_object('ids', ids);
+end $$;
+
+comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is
+  'Takes a place among the attempts of each key before it is made: {ids}, or {retryAfter} in seconds when as many as the limit of one of the keys count within `span`. Null while others that are not decided yet have the last places.';
+
+-- security definer: see above.
+create or replace function auth_api.count_attempt(ids bigint[]) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.attempts as a set counts = true where a.id = any (ids)
+$$;
+
+comment on function auth_api.count_attempt(bigint[]) is 'Decides that attempts count.';
+
+-- security definer: see above.
+create or replace function auth_api.forgive_attempt(ids bigint[]) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a where a.id = any (ids)
+$$;
+
+comment on function auth_api.forgive_attempt(bigint[]) is 'Decides that attempts do not count.';
+
+-- security definer: see above.
+create or replace function auth_api.forget_attempts(key bytea) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a where a.key = forget_attempts.key
+$$;
+
+comment on function auth_api.forget_attempts(bytea) is 'Takes back all attempts of a key.';
+
+-- security definer: see above.
+create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a where a.at < purge.now - attempt_span;
+  delete from auth_private.refresh_tokens as t where t.expires_at < purge.now - interval '1 day';
+  delete from auth_private.token_families as f
+  where f.started_at < purge.now - interval '1 day'
+    and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
+  delete from auth_private.spent_challenges as c where c.spent_at < purge.now - interval '1 day';
+  delete from auth_private.sessions as s where s.expires_at < purge.now;
+  delete from auth_private.api_keys as k where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
+  delete from public.security_events as e where e.at < purge.now - event_retention;
+$$;
+
+comment on function auth_api.purge(timestamptz, interval, interval) is 'Forgets what nobody needs any more: old attempts, tokens, sessions, keys and security events.';
+
+alter function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) owner to auth_owner;
+alter function auth_api.count_attempt(bigint[]) owner to auth_owner;
+alter function auth_api.forgive_attempt(bigint[]) owner to auth_owner;
+alter function auth_api.forget_attempts(bytea) owner to auth_owner;
+alter function auth_api.purge(timestamptz, interval, interval) owner to auth_owner;
+revoke all on all functions in schema auth_api from public;
+--! EndIncluded auth/attempts/functions.sql
+--! Included tasks/functions.sql
+-- For callers. Each is security definer because no role of the API may touch the tables: what a caller may see and change
+-- is decided here. Inside, current_user is the owner of the function: the caller's role is in the setting `role`.
+
+create or replace function tasks.caller() returns text
+language sql stable set search_path = ''
+return coalesce(auth.uid()::text, current_setting('role'));
+
+comment on function tasks.caller() is 'Whom the tasks of this caller belong to: the user''s id, or the role of who is no user.';
+
+create or replace function tasks.is_visible(task tasks.tasks) returns boolean
+language sql stable set search_path = ''
+return task.owner = tasks.caller()
+  -- Nobody's: an id is as good as a password, and whoever has it may see the task.
+  or (task.owner = task.role and task.role <> 'service_role')
+  or exists (
+    select from pg_roles
+    where rolname = current_setting('role') and (pg_has_role(oid, 'admin', 'member') or pg_has_role(oid, 'service_role', 'member'))
+  );
+
+comment on function tasks.is_visible(tasks.tasks) is 'Whether the caller may see a task, and cancel it, that he knows the id of.';
+
+create or replace function tasks.describe(task tasks.tasks) returns json
+language sql stable set search_path = ''
+return json_build_object(
+  'taskId', task.id,
+  'status', task.status,
+  'progress', json_build_object('done', task.done, 'total', task.total),
+  'createdAt', task.created_at,
+  'startedAt', task.started_at,
+  'finishedAt', task.finished_at,
+  'estimate', json_build_object('seconds', task.estimate),
+  'error', task.error
+);
+
+comment on function tasks.describe(tasks.tasks) is 'What is told of a task, besides its result.';
+
+create or replace function tasks.estimate(kind text, total bigint) returns integer
+language sql stable set search_path = '' as $$
+  with latest as (
+    select t.total, extract(epoch from t.finished_at - t.started_at) as seconds
+    from tasks.tasks as t
+    where t.kind = estimate.kind and t.status = 'succeeded'
+    order by t.finished_at desc
+    limit 20
+  ), paces as (
+    -- Of few rows most of the time is that of the task itself.
+    select sum(l.seconds) filter (where l.total >= 100) / sum(l.total) filter (where l.total >= 100) as of_row,
+      avg(l.seconds) as of_task
+    from latest as l
+  )
+  select least(greatest(ceil(coalesce(estimate.total * p.of_row, p.of_task)), 1), 2147483647)::integer from paces as p
+$$;
+
+comment on function tasks.estimate(text, bigint) is 'Seconds that a task will run, as the latest of its kind did; at least 1.';
+
+create or replace function tasks.accept(kind text, request json, total bigint, max_pending integer) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  task tasks.tasks;
+begin
+  -- One after the other for each caller: two at once would both find room for one.
+  perform pg_advisory_xact_lock(hashtextextended('content-service:tasks:' || tasks.caller(), 0));
+  if max_pending <= (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and t.finished_at is null) then
+    return null;
+  end if;
+  insert into tasks.tasks (owner, role, claims, kind, request, total, estimate)
+  values (tasks.caller(), current_setting('role'), auth.claims(), accept.kind, accept.request, accept.total,
+    tasks.estimate(accept.kind, accept.total))
+  returning * into task;
+  perform graphile_worker.add_job('perform', json_build_object('task', task.id));
+  return tasks.describe(task);
+end $$;
+
+comment on function tasks.accept(text, json, bigint, integer) is
+  'Keeps a request to be run as this caller, and its job; null when `max_pending` tasks of the caller have not ended.';
+
+create or replace function tasks.find(id uuid) returns table (task json, part json)
+language sql stable security definer set search_path = '' as $$
+  select tasks.describe(t), r.part
+  from tasks.tasks as t left join tasks.results as r on r.task_id = t.id
+  where t.id = find.id and tasks.is_visible(t)
+  order by r.id
+$$;
+
+comment on function tasks.find(uuid) is
+  'A task that the caller may see, beside each part of what it has given, in order, or null for nothing; no row when there is none.';
+
+create or replace function tasks.list(status text, page_size integer, skipped bigint) returns table (tasks json, total bigint)
+language sql stable security definer set search_path = '' as $$
+  select
+    (select coalesce(json_agg(tasks.describe(page.task) order by page.created_at desc, page.id desc), '[]') from (
+      select t as task, t.created_at, t.id from tasks.tasks as t
+      where t.owner = tasks.caller() and (list.status is null or t.status = list.status)
+      order by t.created_at desc, t.id desc
+      limit page_size offset skipped
+    ) as page),
+    (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and (list.status is null or t.status = list.status))
+$$;
+
+comment on function tasks.list(text, integer, bigint) is 'A page of the caller''s own tasks, newest first, and how many there are; of one status, or of all for null.';
+
+create or replace function tasks.cancel(id uuid) returns table (task json, was_cancelled boolean)
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  found_task tasks.tasks;
+begin
+  -- Work that is just being committed has this row: it comes first.
+  select * into found_task from tasks.tasks as t where t.id = cancel.id and tasks.is_visible(t) for no key update;
+  if not found then return; end if;
+  was_cancelled := found_task.finished_at is null;
+  if was_cancelled then
+    update tasks.tasks as t set status = 'cancelled', finished_at = clock_timestamp(), request = null
+    where t.id = cancel.id returning * into found_task;
+  end if;
+  task := tasks.describe(found_task);
+  return next;
+end $$;
+
+comment on function tasks.cancel(uuid) is
+  'Cancels a task that the caller may see, unless it has ended; no row when there is none. Whoever runs it finds out within a second.';
+
+-- For the transaction of the work, which runs as the caller.
+
+create or replace function tasks.keep_result(task uuid, part json) returns void
+language plpgsql volatile strict security definer set search_path = '' as $$
+declare
+  kept bigint := (select coalesce(sum(r.bytes), 0) from tasks.results as r where r.task_id = task);
+  size constant bigint := octet_length(part::text);
+  allowed bigint;
+begin
+  select t.result_limit into allowed from tasks.tasks as t
+  where t.id = task and t.status = 'running' and t.role = current_setting('role') and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+  end if;
+  if kept + size > allowed then
+    raise program_limit_exceeded using message =
+      format('the result of the task is larger than %s bytes: ask for less at a time', allowed);
+  end if;
+  insert into tasks.results (task_id, part, bytes) values (task, part, size);
+end $$;
+
+comment on function tasks.keep_result(uuid, json) is
+  'Adds a part to what a running task of this caller gives. Parts of which there are several are arrays, and are joined to one. Raises 54000 when it is too much.';
+
+create or replace function tasks.finish(task uuid, run integer) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set status = 'succeeded', finished_at = clock_timestamp(), done = coalesce(t.total, t.done), request = null
+  where t.id = task and t.run = finish.run and t.status = 'running'
+    and t.role = current_setting('role') and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+  end if;
+end $$;
+
+comment on function tasks.finish(uuid, integer) is
+  'Ends a task of this caller, in the transaction of its work. Raises 55000 when it was cancelled, or begun anew by somebody else: the work is undone then.';
+
+-- For those who run tasks, and are tasks_owner: nobody else may call these.
+
+create or replace function tasks.begin(task uuid, result_limit bigint) returns json
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t
+  set status = 'running', started_at = clock_timestamp(), done = 0, run = t.run + 1, attempts = t.attempts + 1,
+    result_limit = begin.result_limit
+  where t.id = task and t.finished_at is null
+  returning json_build_object('id', t.id, 'kind', t.kind, 'role', t.role, 'claims', t.claims, 'request', t.request,
+    'run', t.run, 'attempts', t.attempts)
+$$;
+
+comment on function tasks.begin(uuid, bigint) is
+  'Begins a task, or begins it anew: the run before can not end it any more. Null when it has ended.';
+
+create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t set done = advance.done, total = advance.total
+  where t.id = task and t.run = advance.run and t.status = 'running'
+    and (t.done, t.total) is distinct from (advance.done, advance.total);
+  select exists (select from tasks.tasks as t where t.id = task and t.run = advance.run and t.status = 'running')
+$$;
+
+comment on function tasks.advance(uuid, integer, bigint, bigint) is 'Tells how far a run is; false when it is to end, for somebody has cancelled the task or begun it anew.';
+
+create or replace function tasks.fail(task uuid, run integer, error json) returns void
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t set status = 'failed', finished_at = clock_timestamp(), error = fail.error, request = null
+  where t.id = task and t.run = fail.run and t.status = 'running'
+$$;
+
+comment on function tasks.fail(uuid, integer, json) is 'Ends a task whose work can not be done.';
+
+create or replace function tasks.put_back(task uuid, run integer, delay interval, is_attempt boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set status = 'pending', started_at = null, done = 0, attempts = t.attempts - case when is_attempt then 0 else 1 end
+  where t.id = task and t.run = put_back.run and t.status = 'running';
+  if found then
+    perform graphile_worker.add_job('perform', json_build_object('task', task), run_at => now() + delay);
+  end if;
+end $$;
+
+comment on function tasks.put_back(uuid, integer, interval, boolean) is
+  'Gives a run up, so that the task is begun anew after `delay`; one that is no attempt does not count.';
+
+create or replace function tasks.purge(keep interval) returns integer
+language sql volatile set search_path = '' as $$
+  with purged as (delete from tasks.tasks where finished_at < now() - keep returning id)
+  select count(*)::integer from purged
+$$;
+
+comment on function tasks.purge(interval) is 'Forgets tasks that have ended longer ago than that; how many they were.';
+
+create or replace function tasks.lock_of(worker text) returns bigint
+language sql immutable set search_path = ''
+return hashtextextended('content-service:worker:' || worker, 0);
+
+comment on function tasks.lock_of(text) is 'The advisory lock that a worker holds for as long as it lives.';
+
+create or replace function tasks.free_jobs() returns text[]
+language plpgsql volatile set search_path = '' as $$
+declare
+  dead text[];
+begin
+  select array_agg(w.name) into dead
+  from (select distinct j.locked_by as name from graphile_worker.jobs as j where j.locked_by is not null) as w
+  where pg_try_advisory_xact_lock(tasks.lock_of(w.name));
+  if dead is null then return '{}'; end if;
+  perform graphile_worker.force_unlock_workers(dead);
+  -- As graphile-worker does when there are new jobs: nobody would look for these before it is time to.
+  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', cardinality(dead))::text);
+  return dead;
+end $$;
+
+comment on function tasks.free_jobs() is
+  'Gives the jobs of workers back that have died: those whose lock nobody holds. The names of those workers.';
+
+create or replace function tasks.restore_jobs() returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  restored integer;
+begin
+  perform graphile_worker.add_job('perform', json_build_object('task', t.id))
+  from tasks.tasks as t
+  where t.finished_at is null and not exists (
+    select from graphile_worker._private_jobs as j where j.payload ->> 'task' = t.id::text and j.attempts < j.max_attempts
+  );
+  get diagnostics restored = row_count;
+  return restored;
+end $$;
+
+comment on function tasks.restore_jobs() is
+  'Gives a job to tasks that have lost theirs: a run that was overtaken ends the job that it shares with the run after it. How many they were.';
+
+do $$
+declare signature regprocedure;
+begin
+  for signature in select oid::regprocedure from pg_proc where pronamespace = 'tasks'::regnamespace loop
+    execute format('alter function %s owner to tasks_owner', signature);
+    execute format('revoke all on function %s from public', signature);
+  end loop;
+end $$;
+
+grant execute on function
+  tasks.accept(text, json, bigint, integer), tasks.find(uuid), tasks.list(text, integer, bigint), tasks.cancel(uuid),
+  tasks.keep_result(uuid, json), tasks.finish(uuid, integer)
+  to anon, authenticated, service_role;
+--! EndIncluded tasks/functions.sql
+drop function if exists auth_private.announce_factor();
+drop function if exists auth_private.announce_family();
+
+-- content/articles/table.sql
+comment on table public.articles is $$
+@order created_at desc, id desc
+An article written by a user.
+$$;
+comment on type public.article_status is 'The stage of an article.';
+comment on column public.articles.status is E'@filterable\nDRAFT until the article is published.';
+comment on column public.articles.created_at is 'When the article was created.';
+comment on constraint articles_author_id_fkey on public.articles is
+  'the author of an article must exist, and cannot be deleted before it';
+
+-- content/comments/table.sql
+comment on table public.comments is $$
+@order created_at desc, id desc
+A comment by a user on an article.
+$$;
+comment on column public.comments.article_id is 'The article that the comment is about.';
+comment on column public.comments.created_at is 'When the comment was created.';
+comment on constraint comments_author_id_fkey on public.comments is
+  'the author of a comment must exist, and cannot be deleted before it';
+
+-- content/users/table.sql
+comment on table public.users is $$
+@behavior +query:resource:list -query:resource:connection
+A person who writes articles and comments.
+$$;
+comment on column public.users.email is 'Unique among users, regardless of case.';
+comment on column public.users.avatar_url is E'@behavior -select\nThe URL of a picture, http or https.';
+comment on column public.users.updated_at is 'When the user was last updated.';
+comment on constraint users_avatar_url_format on public.users is 'avatar_url must be an http or https URL';
