@@ -59,5 +59,7 @@ test("a document is written once for a catalog, and anew for the next", () => {
   Object.assign(next, { schemas: catalog.schemas });
   expect(apiDescription(next, request).body).toBe(body);
   expect(JSON.parse(body).info.title).toBe("New.");
-  expect(JSON.parse(apiDescription(catalog, request).body).info.title).toBe("The API: objects granted here are served.");
+  expect(JSON.parse(apiDescription(catalog, request).body).info.title).toBe(
+    "The API: objects granted here are served.",
+  );
 });
