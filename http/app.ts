@@ -4,12 +4,12 @@ import type { Logger } from "pino";
 import { ApiError, internalError } from "../db/errors.ts";
 import {
   DOCUMENTATION,
+  nothingHere,
   RestError,
   type RestProblem,
   restProblemOf,
   sendProblem,
 } from "../rest-gateway/conventions/problem.ts";
-import { nothingHere } from "../rest-gateway/conventions/problems.ts";
 import { errorsHandler } from "../rest-gateway/openapi/reference/errors.ts";
 import type { ResourceInterface } from "../rest-gateway/resources/index.ts";
 import { type AddressReader, addressReader, type Trust } from "./address.ts";

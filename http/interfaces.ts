@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { mediaTypeOf, refusal, sendAnswer } from "../graphql/envelope.ts";
 import { type RestProblem, sendProblem } from "../rest-gateway/conventions/problem.ts";
-import { inOurWords } from "../rest-gateway/table/problem.ts";
+import { toTableProblem } from "../rest-gateway/table/problem.ts";
 import { sendTableProblem } from "../rest-gateway/table/send.ts";
 import { type Head, setHead } from "./head.ts";
 import type { ServiceState } from "./health.ts";
@@ -29,7 +29,7 @@ export function turnAway(arrived: Arrived, problem: RestProblem): void {
 
 const ENVELOPES: Readonly<Record<InterfaceName, (arrived: Arrived, problem: RestProblem) => void>> = {
   tables(arrived, problem) {
-    sendTableProblem(arrived, inOurWords(problem));
+    sendTableProblem(arrived, toTableProblem(problem));
   },
   graphql({ request, response, head }, problem) {
     setHead(response, head);

@@ -2,7 +2,10 @@ import type { IncomingMessage } from "node:http";
 import type { RequestContext } from "../db/identity.ts";
 
 /** What functions and policies may ask about a request; its path is how the interface calls it. */
-export const contextOf = ({ method = "GET", headers }: IncomingMessage, path: string): RequestContext => ({
+export const contextOf = (
+  { method = "GET", headers }: Pick<IncomingMessage, "method" | "headers">,
+  path: string,
+): RequestContext => ({
   method,
   path,
   headers: requestHeaders(headers),

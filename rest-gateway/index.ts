@@ -13,8 +13,8 @@ import type { Verifier } from "../identity/verified-tokens.ts";
 import type { Auth } from "./auth/auth.ts";
 import { authRouter } from "./auth/router.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
-import { Lifecycle, type LifecycleOptions } from "./conventions/lifecycle.ts";
 import { restRefusal } from "./conventions/refused.ts";
+import { Lifecycle, type LifecycleOptions } from "./conventions/version.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
 import { CurrentResources } from "./resources/current.ts";
@@ -130,7 +130,6 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
       appSettings: settings.appSettings,
     },
     limits: {
-      bodySize: settings.tableBodyLimit,
       bodyDepth: settings.jsonDepth,
       embedDepth: settings.maxEmbedDepth,
       conditionDepth: settings.maxConditionDepth,
@@ -142,6 +141,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     ...shared,
     database,
     tasks,
+    maxBodySize: settings.tableBodyLimit,
     showsTiming: settings.serverTiming,
     callerOf: (request, apiKey) => callers.of(request, apiKey),
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),

@@ -50,6 +50,19 @@ test("every folder of rest-gateway has its place in that order", () => {
   );
 });
 
+/** The stages of a request, each of which may use the data types of later ones and never an earlier stage. */
+const STAGES = ["parse", "plan", "write", "answer"];
+
+test.each(["table"])("no stage of rest-gateway/%s imports an earlier stage", (folder) => {
+  const stageOf = (file: string) => STAGES.indexOf(file.split("/")[2]!);
+  const backward = sources
+    .filter((file) => file.startsWith(`rest-gateway/${folder}/`) && stageOf(file) >= 0)
+    .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
+    .filter(({ imported }) => imported.startsWith(`rest-gateway/${folder}/`) && stageOf(imported) >= 0)
+    .filter(({ file, imported }) => stageOf(imported) < stageOf(file));
+  expect(backward).toEqual([]);
+});
+
 test("config/config.ts alone reads the environment", () => {
   expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config/config.ts"]);
 });

@@ -1,7 +1,7 @@
 import { type Request, Router } from "express";
 import { byMethod } from "../../http/methods.ts";
 import { hashOf, newKey } from "../../identity/secrets.ts";
-import { isUuid } from "../conventions/uuid.ts";
+import { isUuid } from "../conventions/parameters.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./body.ts";
 import { parseKey } from "./keys-input.ts";

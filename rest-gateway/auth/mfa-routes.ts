@@ -2,7 +2,7 @@ import { type Request, type Response, Router } from "express";
 import { toDataURL } from "qrcode";
 import { byMethod } from "../../http/methods.ts";
 import type { Account } from "../../identity/account.ts";
-import { loginRequired } from "../conventions/problems.ts";
+import { loginRequired } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { clientOf } from "./client.ts";
 import { ownerOf } from "./owner.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Credential } from "../../db/caller.ts";
-import { loginRequired } from "../conventions/problems.ts";
+import { loginRequired } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { notByKey } from "./problem.ts";
 

@@ -1,6 +1,6 @@
 import { Router } from "express";
 import { byMethod } from "../../http/methods.ts";
-import { contentHandler } from "../conventions/content.ts";
+import { contentHandler } from "../conventions/conditional.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./body.ts";
 import { clientOf } from "./client.ts";

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
+import type { RequestHandler } from "express";
 
 /** What a client may have kept of an answer, to ask whether it is still good. */
 export type Validators = { readonly etag: string | null; readonly lastModified: Date | null };
@@ -96,4 +97,22 @@ function yearOf(text: string): number {
   const now = new Date().getUTCFullYear();
   const year = now - (now % 100) + Number(text);
   return year > now + 50 ? year - 100 : year;
+}
+
+/** What stays the same while the service runs. */
+export type Content = {
+  readonly type: string;
+  readonly text: string;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** Serves a content to those who don't have it yet. Express itself would not heed If-None-Match of `fetch`. */
+export function contentHandler({ type, text, headers }: Content): RequestHandler {
+  const body = Buffer.from(text);
+  const etag = contentTag(body);
+  return (request, response) => {
+    response.set(headers).set("ETag", etag);
+    if (isNotModified(request.headers, { etag, lastModified: null })) response.status(304).end();
+    else response.set("Content-Type", type).send(body);
+  };
 }

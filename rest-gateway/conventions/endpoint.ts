@@ -1,6 +1,5 @@
 import type { Caller } from "../../db/caller.ts";
 import type { RequestContext } from "../../db/identity.ts";
-import type { RestAnswer } from "./answer.ts";
 import type { Parameters } from "./parameters.ts";
 import type { Version } from "./version.ts";
 
@@ -22,3 +21,24 @@ export type Asked = {
   /** What addresses begin with: `/api/v2`, or "". */
   readonly prefix: string;
 };
+
+export type Header = readonly [name: string, value: string];
+
+/** What a REST endpoint answers; whether the client has it already is looked at when it is sent. */
+export type RestAnswer = {
+  readonly status: number;
+  readonly headers: readonly Header[];
+  /** JSON text; null is no body. */
+  readonly body: Buffer | null;
+  /** `"v1-734"`, quotes included; null where there is none. */
+  readonly etag: string | null;
+  readonly lastModified: Date | null;
+};
+
+export const answerOf = (status: number, body: Buffer | null = null, headers: readonly Header[] = []): RestAnswer => ({
+  status,
+  headers,
+  body,
+  etag: null,
+  lastModified: null,
+});

@@ -1,7 +1,7 @@
 import { ApiError } from "../../db/errors.ts";
 import { type BodyLimits, parseJson } from "../../http/body.ts";
 import { parseContentType } from "./media.ts";
-import { invalidJson, unsupportedMediaType } from "./problems.ts";
+import { invalidJson, unsupportedMediaType } from "./problem.ts";
 
 /** Plain JSON, and that of a version as it is asked for in Accept; other types on top of JSON mean something else by it. */
 const JSON_TYPE = /^application\/(?:json|vnd\.content\.v[12]\+json)$/;

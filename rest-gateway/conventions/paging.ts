@@ -1,5 +1,5 @@
 import type { Parameters } from "./parameters.ts";
-import { badParameter, badRequest } from "./problems.ts";
+import { badParameter, badRequest } from "./problem.ts";
 
 /** Which part of a list, and in which form it is told. `page` of "envelope" counts from 1, of "page object" from 0. */
 export type Paging =

@@ -1,4 +1,4 @@
-import { badParameter, badRequest, unknownParameter } from "./problems.ts";
+import { badParameter, badRequest, unknownParameter } from "./problem.ts";
 
 /** Parameters of the query string that may come with every request. */
 const EVERYWHERE = ["version", "api_key"];
@@ -49,3 +49,7 @@ export class Parameters {
     return changed.toString();
   }
 }
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export const isUuid = (text: string): boolean => UUID.test(text);

@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { Head } from "../../http/head.ts";
-import type { Header } from "../conventions/answer.ts";
-import type { Lifecycle } from "../conventions/lifecycle.ts";
+import type { Header } from "../conventions/endpoint.ts";
 import type { ErrorDialect } from "../conventions/problem.ts";
-import type { Chosen } from "../conventions/version.ts";
+import type { Chosen, Lifecycle } from "../conventions/version.ts";
 import { appliedPreferences } from "./answer/applied-preferences.ts";
 import type { Address } from "./parse/address.ts";
 import type { Preferences } from "./parse/preferences.ts";

@@ -1,5 +1,4 @@
-import { restError as error, type Fault, type RestError } from "../conventions/problem.ts";
-import { badRequest } from "../conventions/problems.ts";
+import { badRequest, restError as error, type Fault, type RestError } from "../conventions/problem.ts";
 import type { Resource } from "./resource.ts";
 
 /** The table has changed, and who looks after the service has been told. */

@@ -1,5 +1,5 @@
 import { type Catalog, type Column, type Table, tableOf } from "../../db/catalog/catalog.ts";
-import { nothingHere } from "../conventions/problems.ts";
+import { nothingHere } from "../conventions/problem.ts";
 import type {
   CollectionDescription,
   Description,

@@ -1,9 +1,8 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import { type Identity, NO_REQUEST } from "../../db/identity.ts";
-import type { Lifecycle } from "../conventions/lifecycle.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { problemBody } from "../conventions/problem.ts";
-import { chooseVersion } from "../conventions/version.ts";
+import { chooseVersion, type Lifecycle } from "../conventions/version.ts";
 import type {
   CallerTransactions,
   ErrorResponse,

@@ -3,52 +3,45 @@ import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
-import type { Identity } from "../../db/identity.ts";
-import type { Statement } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import { ClientGone } from "../../http/client-gone.ts";
 import type { Head } from "../../http/head.ts";
 import { contextOf } from "../../http/request-context.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { type Address, addressOf, BASE } from "./address.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
-import { allowedMethods } from "./answer/options.ts";
-import type { ParseLimits } from "./parse/incoming.ts";
-import { parseRequest } from "./parse/request.ts";
-import type { Plan } from "./plan/plan.ts";
-import { callOf, type PreRequest } from "./pre-request.ts";
-import { type PrepareOptions, Preparer } from "./prepare.ts";
-import type { TableRequest } from "./request.ts";
-import { run, settingsFor } from "./run.ts";
-import { sendAnswer, sendTableProblem } from "./send.ts";
-import { Stopwatch } from "./stopwatch.ts";
-import { acceptTask, isWork, taskOf } from "./task.ts";
+import { BASE, parseUrl } from "./parse/url.ts";
+import { allowedMethods } from "./plan/request.ts";
+import type { Plan } from "./plan.ts";
+import { Preparer, type PreparerOptions } from "./prepare.ts";
+import type { RequestUrl, TableRequest } from "./request.ts";
+import { run } from "./run.ts";
+import { Stopwatch, sendAnswer, sendTableProblem } from "./send.ts";
+import { acceptTask, isTask, taskOf } from "./task.ts";
 
-export type TableOptions = {
+export type TableOptions = PreparerOptions & {
   readonly database: Pick<Database, "forRole">;
   readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
   readonly anonymousRole: string;
-  readonly prepare: PrepareOptions;
-  readonly limits: ParseLimits & { /** Bytes of a body. */ readonly bodySize: number };
-  readonly preRequest: PreRequest | null;
-  /** Null where there are none. */
+  /** Bytes of a body. */
+  readonly maxBodySize: number;
+  /** Null when tasks are off. */
   readonly tasks: TaskQueue | null;
-  /** Whether the header Server-Timing says where the time went. */
+  /** Whether responses have the header Server-Timing. */
   readonly showsTiming: boolean;
-  /** `apiKey` is the parameter `api_key` where it is no filter. */
+  /** `apiKey` is the query parameter `api_key`, unless it is a filter. */
   callerOf(request: IncomingMessage, apiKey: string | null): Caller | Promise<Caller>;
-  /** What is at `/rest/v1/` and at other addresses that are no tables; null when there is nothing. */
+  /** The description of the interface at `/rest/v1/` and at other paths that are not tables; null at any other path. */
   document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   onInternalError(error: unknown, requestId: string): void;
 };
 
-/** One request on its way; what is learned of it is kept for the answer to its failure. */
+/** A request and everything that is known about it so far, which the answer to an error needs. */
 type Exchange = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly head: Head;
-  readonly address: Address;
+  readonly url: RequestUrl;
   readonly watch: Stopwatch | null;
   caller: Caller | null;
   plan: Plan | null;
@@ -58,19 +51,17 @@ type Exchange = {
 export class TableInterface {
   readonly #options: TableOptions;
   readonly #preparer: Preparer;
-  readonly #before: Statement | null;
 
   constructor(options: TableOptions) {
     this.#options = options;
-    this.#before = options.preRequest && callOf(options.preRequest);
-    this.#preparer = new Preparer(options.prepare);
+    this.#preparer = new Preparer(options);
   }
 
-  /** Answers every request whose path begins with `BASE`, those that fail too. */
+  /** Responds to every request whose path begins with `BASE`, with an error response if it fails. */
   async handle(request: IncomingMessage, response: ServerResponse, head: Head): Promise<void> {
     const watch = this.#options.showsTiming ? new Stopwatch() : null;
-    const address = addressOf(request.url!);
-    const exchange: Exchange = { request, response, head, address, watch, caller: null, plan: null };
+    const url = parseUrl(request.url!);
+    const exchange: Exchange = { request, response, head, url, watch, caller: null, plan: null };
     try {
       const answered = await this.#answer(exchange);
       watch?.mark("answer");
@@ -81,50 +72,43 @@ export class TableInterface {
   }
 
   async #answer(exchange: Exchange): Promise<Answer> {
-    const { limits, catalog } = this.#options;
-    const { request, response, address, watch } = exchange;
-    const { headers } = request;
+    const { maxBodySize, catalog } = this.#options;
+    const { request, response, url, watch } = exchange;
     const method = request.method!;
-    const caller = await this.#options.callerOf(request, address.apiKey);
+    const caller = await this.#options.callerOf(request, url.apiKey);
     exchange.caller = caller;
-    const path = address.path.slice(BASE.length + 1);
-    const document = this.#options.document(path, request, caller, catalog.current);
+    const document = this.#options.document(url.path.slice(BASE.length + 1), request, caller, catalog.current);
     if (document) return document;
 
-    const body = HAS_BODY.has(method) ? await readBytes(request, limits.bodySize) : null;
-    const parsed = parseRequest({ method, path, search: address.search, headers, body, limits });
-    if (method === "OPTIONS") return allowedMethods(parsed, catalog.current);
+    const body = HAS_BODY.has(method) ? await readBytes(request, maxBodySize) : null;
+    const parsed = this.#preparer.parse({ method, url, headers: request.headers, body });
+    if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     watch?.mark("parse");
     try {
       return await this.#serve(parsed, body, caller, exchange);
     } catch (error) {
-      // The table may have been made, or changed, a moment ago.
+      // The table may have been created or altered a moment ago.
       if (!mayBeStale(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
       return this.#serve(parsed, body, caller, exchange);
     }
   }
 
   async #serve(parsed: TableRequest, body: Buffer | null, caller: Caller, exchange: Exchange): Promise<Answer> {
-    const { database, catalog, tasks } = this.#options;
-    const { request, response, address, watch } = exchange;
-    const prepared = this.#preparer.prepare(parsed, catalog.current);
+    const { database, tasks } = this.#options;
+    const { request, response, url, watch } = exchange;
+    const prepared = this.#preparer.prepare(parsed);
     exchange.plan = prepared.plan;
     watch?.mark("plan");
-    if (tasks && body && isWork(parsed, prepared, body)) {
-      return acceptTask(tasks, taskOf(request, address, caller, body), prepared);
+    if (tasks && body && isTask(parsed, prepared, body)) {
+      return acceptTask(tasks, taskOf(request, url, caller, body), prepared);
     }
-    const identity: Identity = {
-      caller,
-      request: contextOf(request, address.path),
-      settings: settingsFor(prepared, caller, catalog.current),
-    };
-    const ran = await run(database.forRole(caller.role), identity, prepared, parsed, {
-      before: this.#before,
+    const transaction = this.#preparer.write(parsed, prepared, caller, contextOf(request, url.path));
+    const result = await run(database.forRole(caller.role), prepared, transaction, {
       signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),
     });
     watch?.mark("query");
-    return answer(prepared, ran, address);
+    return answer(prepared, result, url);
   }
 
   #fail(error: unknown, { request, response, head, caller, plan }: Exchange): void {
@@ -139,7 +123,13 @@ export class TableInterface {
 
 const HAS_BODY = new Set(["POST", "PATCH", "PUT"]);
 
-/** Codes of what the catalog, or the database, does not have. */
+const allow = (methods: readonly string[]): Answer => ({
+  status: 200,
+  headers: [["Allow", methods.join(",")]],
+  body: Buffer.alloc(0),
+});
+
+/** Codes for names that the catalog, or the database, does not know. */
 const STALE = new Set(["PGRST200", "PGRST202", "PGRST204", "PGRST205", "42P01", "42703", "42704", "42883", "3F000"]);
 
 function mayBeStale(error: unknown): boolean {

@@ -1,73 +1,125 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
+import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { Identity, RequestContext } from "../../db/identity.ts";
+import type { Statement } from "../../db/transaction.ts";
 import { Shapes } from "../shape-cache.ts";
-import { writeProfile } from "./parse/profile.ts";
-import { isReadOnly, type Plan } from "./plan/plan.ts";
+import { finish, sql } from "../sql.ts";
+import { appliedPreferences, warningOf } from "./answer/headers.ts";
+import { parseRequest } from "./parse/request.ts";
+import { BASE } from "./parse/url.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
-import type { TableRequest } from "./request.ts";
-import { type Query, writeQuery } from "./write/query.ts";
-
-/** All that is known of a request before its values: the same for every request of its shape. */
-export type Prepared = {
-  readonly plan: Plan;
-  readonly query: Query;
-  /** Settings of its transaction for a role that has these of its own: the same list each time. */
-  readonly settingsFor: (ofRole: readonly Setting[]) => readonly Setting[];
-  /** The zone of its timestamps, as the client wrote it; null for the usual one. */
-  readonly timezone: string | null;
-  readonly isolation: "repeatable read" | "serializable" | null;
-  /** Undone in the end. */
-  readonly isRolledBack: boolean;
-  /** Whether it is the client who says so. */
-  readonly isEndChosen: boolean;
-  /** The header Content-Profile, where there are several schemas to choose from. */
-  readonly profile: string | null;
-};
+import { isReadOnly, type Plan } from "./plan.ts";
+import type { Prepared } from "./query.ts";
+import type { ParseLimits, RequestUrl, TableRequest } from "./request.ts";
+import { writeQuery } from "./write/query.ts";
+import { writeStatement } from "./write/statement.ts";
 
 export type PrepareOptions = PlanOptions & {
-  /** Schemas behind the request's own in the search path. */
+  /** Schemas that follow the request's schema in the search path. */
   readonly extraSearchPath: readonly string[];
   readonly txEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
   /** `app.settings.*`, for functions. */
   readonly appSettings: readonly Setting[];
 };
 
-/** Plans and writes a shape once, and forgets all of them with their catalog. */
+export type PreparerOptions = {
+  readonly catalog: Pick<LiveCatalog, "current">;
+  readonly limits: ParseLimits;
+  readonly prepare: PrepareOptions;
+  /** A function that is called before the statement of each request; null for none. */
+  readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
+};
+
+/** A request as it arrived, or as it was stored for a task. */
+export type RequestText = {
+  readonly method: string;
+  readonly url: RequestUrl;
+  readonly headers: IncomingHttpHeaders;
+  /** Null when the method has no body. */
+  readonly body: Buffer | null;
+};
+
+/** The transaction of a request: who runs it, its statements, and its isolation level. */
+export type TableTransaction = {
+  readonly identity: Identity;
+  /** The call of the pre-request function, the main statement, the estimate: those that the request needs. */
+  readonly statements: readonly Statement[];
+  readonly isolation: Prepared["isolation"];
+};
+
+/** The one path from the text of a request to its statements, for requests and for tasks that replay them. */
 export class Preparer {
-  readonly #options: PrepareOptions;
+  readonly #options: PreparerOptions;
+  readonly #before: readonly Statement[];
   #catalog: Catalog | null = null;
   #shapes = new Shapes(lengthOf);
 
-  constructor(options: PrepareOptions) {
+  constructor(options: PreparerOptions) {
     this.#options = options;
+    this.#before = options.preRequest ? [callOf(options.preRequest)] : [];
   }
 
   /** Throws TableError. */
-  prepare(request: TableRequest, catalog: Catalog): Prepared {
+  parse({ method, url, headers, body }: RequestText): TableRequest {
+    const path = url.path.slice(BASE.length + 1);
+    return parseRequest({ method, path, search: url.search, headers, body, limits: this.#options.limits });
+  }
+
+  /** Plans and writes each shape once per catalog. Throws TableError. */
+  prepare(request: TableRequest): Prepared {
+    const catalog = this.#options.catalog.current;
     if (catalog !== this.#catalog) {
       this.#catalog = catalog;
       this.#shapes = new Shapes(lengthOf);
     }
-    return this.#shapes.of(request.shape, () => prepare(request, catalog, this.#options));
+    return this.#shapes.of(request.shape, () => prepare(request, catalog, this.#options.prepare));
+  }
+
+  /** Adds what differs from request to request of one shape: the caller, the context and the values. */
+  write(request: TableRequest, prepared: Prepared, caller: Caller, context: RequestContext): TableTransaction {
+    const { query, timezone } = prepared;
+    const { roles } = this.#options.catalog.current;
+    const fixed = prepared.settingsFor(roles.get(caller.role)?.settings ?? NO_SETTINGS);
+    const given: readonly Setting[] = timezone === null ? NO_SETTINGS : [["timezone", timezone]];
+    const statements = [...this.#before, writeStatement(query.main, request)];
+    if (query.estimate) statements.push(writeStatement(query.estimate, request));
+    return {
+      identity: { caller, request: context, settings: { fixed, given } },
+      statements,
+      // The setting of a function takes precedence over the setting of the role.
+      isolation: prepared.isolation ?? isolationOf(fixed),
+    };
   }
 }
 
+const NO_SETTINGS: readonly Setting[] = [];
+
 const lengthOf = ({ query: { main, estimate } }: Prepared): number => main.text.length + (estimate?.text.length ?? 0);
+
+function callOf({ schema, name }: NonNullable<PreparerOptions["preRequest"]>): Statement {
+  const call = schema === null ? sql.identifier(name) : sql.identifier(schema, name);
+  return { text: finish(sql`select ${call}()`).text, values: [] };
+}
 
 export function prepare(request: TableRequest, catalog: Catalog, options: PrepareOptions): Prepared {
   const plan = planRequest(request, catalog, options);
+  const { tx, timezone } = plan.preferences;
+  const isEndChosen = tx !== null && options.txEnd.endsWith("-allow-override");
   return {
     plan,
     query: writeQuery(plan, catalog.postgis),
     settingsFor: settingsFor(settingsOf(plan, options)),
-    timezone: plan.preferences.timezone,
-    isolation: isolationOf(plan.kind === "call" ? plan.function.settings : []),
-    ...endOf(plan, options),
-    profile: catalog.schemas.size > 1 ? writeProfile(plan.schema) : null,
+    timezone,
+    isolation: isolationOf(plan.kind === "call" ? plan.function.settings : NO_SETTINGS),
+    isRolledBack: isEndChosen ? tx === "rollback" : options.txEnd.startsWith("rollback"),
+    // Node writes each character of a header as one byte.
+    profile: catalog.schemas.size > 1 ? Buffer.from(plan.schema).toString("latin1") : null,
+    appliedPreferences: appliedPreferences(plan, isEndChosen),
+    warning: warningOf(plan),
   };
 }
-
-/** Named in `set` of a function or role: belongs to the transaction's beginning, and not to its settings. */
-const ISOLATION = "default_transaction_isolation";
 
 function settingsFor(own: readonly Setting[]): Prepared["settingsFor"] {
   const lists = new WeakMap<readonly Setting[], readonly Setting[]>();
@@ -79,12 +131,15 @@ function settingsFor(own: readonly Setting[]): Prepared["settingsFor"] {
   };
 }
 
+/** In `set` of a function or role this chooses how the transaction begins; it is not a session setting of it. */
+const ISOLATION = "default_transaction_isolation";
+
 function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions): Setting[] {
   const path = [plan.schema, ...extraSearchPath].map((name) => `"${name.replaceAll('"', '""')}"`).join(", ");
   return [
     ["search_path", path],
     ["transaction_read_only", isReadOnly(plan) ? "on" : "off"],
-    // A function may have set them for more than its own transaction.
+    // A function may have set these for longer than its own transaction.
     ["response.headers", ""],
     ["response.status", ""],
     ...(plan.kind === "call" ? plan.function.settings.filter(([name]) => name !== ISOLATION) : []),
@@ -92,16 +147,8 @@ function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions
   ];
 }
 
-/** What the settings of a function or role say of it; null where that is what is usual. */
-export function isolationOf(settings: readonly Setting[]): Prepared["isolation"] {
+/** The isolation level that the settings of a function or role choose; null for the default. */
+function isolationOf(settings: readonly Setting[]): Prepared["isolation"] {
   const [, value] = settings.find(([name]) => name === ISOLATION) ?? [];
   return value === "repeatable read" || value === "serializable" ? value : null;
-}
-
-function endOf(
-  { preferences: { tx } }: Plan,
-  { txEnd }: PrepareOptions,
-): Pick<Prepared, "isRolledBack" | "isEndChosen"> {
-  const isEndChosen = tx !== null && txEnd.endsWith("-allow-override");
-  return { isRolledBack: isEndChosen ? tx === "rollback" : txEnd.startsWith("rollback"), isEndChosen };
 }

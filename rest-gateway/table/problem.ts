@@ -28,7 +28,7 @@ export const SERVICE_CODES: Readonly<Record<number, string>> = {
 type Told = Pick<RestProblem, "status" | "message" | "headers">;
 
 /** A problem of the service in the words of this interface. */
-export const inOurWords = ({ status, message, headers }: Told): TableProblem => ({
+export const toTableProblem = ({ status, message, headers }: Told): TableProblem => ({
   status,
   code: SERVICE_CODES[status] ?? "22000",
   message,

@@ -6,10 +6,10 @@ import {
   badToken,
   disagreeingCredentials,
   expiredToken,
-  inOurWords,
   noApiKey,
   serviceKeyInBrowser,
   TableError,
+  toTableProblem,
 } from "./problem.ts";
 
 /** The table interface's own words, for what its clients know. */
@@ -29,5 +29,5 @@ const OWN_WORDS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
 /** What the table interface says to credentials that it does not take. */
 export function tableRefusal(error: RefusedError): TableError {
   const own = OWN_WORDS[error.reason];
-  return own ? own() : new TableError(inOurWords(restRefusal(error).problem));
+  return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
 }

@@ -180,3 +180,20 @@ export type Body =
       readonly type: "text/plain" | "text/xml" | "application/octet-stream";
       readonly bytes: Buffer;
     };
+
+/** The parts of a request's URL. `search` has no credential in it, so that it may be stored and returned. */
+export type RequestUrl = { readonly path: string; readonly search: string; readonly apiKey: string | null };
+
+/** Names of parameters: a column with one of these names is quoted in a query string. */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  ...["select", "columns", "on_conflict", "order", "limit", "offset", "and", "or"],
+]);
+
+export type ParseLimits = {
+  /** Levels of brackets in a JSON body. */
+  readonly bodyDepth: number;
+  /** Levels of embedded relations. */
+  readonly embedDepth: number;
+  /** Levels of `and` and `or`. */
+  readonly conditionDepth: number;
+};

@@ -3,12 +3,11 @@ import { endWith } from "../../http/end.ts";
 import type { Head } from "../../http/head.ts";
 import { RETRY_SECONDS } from "../../http/retry.ts";
 import { varyOf } from "../../http/vary.ts";
-import type { Header } from "../conventions/answer.ts";
 import { isNotModified } from "../conventions/conditional.ts";
+import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
 import { notModified, tagOf } from "./answer/tag.ts";
 import type { TableProblem } from "./problem.ts";
-import type { Stopwatch } from "./stopwatch.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** What an answer depends on besides its address. */
@@ -78,3 +77,22 @@ export function sendTableProblem({ request, response, head }: Destination, probl
 
 /** Codes that functions raise may hold anything; in a header they may not. */
 const tokenOf = (code: string) => code.replace(/[^\w!#$%&'*+.^`|~-]/g, "_");
+
+/** Where the time of one request went, for the header Server-Timing. */
+export class Stopwatch {
+  #last = performance.now();
+  #text = "";
+
+  /** Ends the part that is called so. */
+  mark(name: string): void {
+    const now = performance.now();
+    if (this.#text !== "") this.#text += ", ";
+    this.#text += `${name};dur=${(now - this.#last).toFixed(2)}`;
+    this.#last = now;
+  }
+
+  /** `parse;dur=0.02, plan;dur=0.01, wait;dur=0.05, query;dur=0.61, answer;dur=0.01` (milliseconds) */
+  get text(): string {
+    return this.#text;
+  }
+}

@@ -1,11 +1,10 @@
 import type { Identity } from "../../db/identity.ts";
-import { answerOf, type RestAnswer } from "../conventions/answer.ts";
 import { contentTag } from "../conventions/conditional.ts";
-import type { Asked, Endpoint } from "../conventions/endpoint.ts";
+import { type Asked, answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { answerList } from "../conventions/list.ts";
 import { parsePaging } from "../conventions/paging.ts";
-import { badParameter, loginRequired, nothingHere } from "../conventions/problems.ts";
-import { isUuid } from "../conventions/uuid.ts";
+import { isUuid } from "../conventions/parameters.ts";
+import { badParameter, loginRequired, nothingHere } from "../conventions/problem.ts";
 import { invalidTaskId, taskHasEnded, taskNotFound } from "./problem.ts";
 import { hasEnded, taskBody, taskWithoutResult } from "./representation.ts";
 import type { CallerTaskRepository, TaskState } from "./task-repository.ts";

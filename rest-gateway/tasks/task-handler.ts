@@ -1,7 +1,7 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { RunOptions, Statement, Transactions } from "../../db/transaction.ts";
-import type { RestAnswer } from "../conventions/answer.ts";
+import type { RestAnswer } from "../conventions/endpoint.ts";
 
 /** The kinds of tasks by the interface that handles them. Tasks of one kind take about the same time per row. */
 export const KINDS = { resource: ["import", "export"], function: ["function"] } as const;

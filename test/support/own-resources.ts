@@ -5,7 +5,7 @@ import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
-import { Lifecycle } from "../../rest-gateway/conventions/lifecycle.ts";
+import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";
 import type { Description } from "../../rest-gateway/resources/description.ts";
 import { ResourceInterface } from "../../rest-gateway/resources/index.ts";

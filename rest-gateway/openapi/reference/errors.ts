@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { RequestHandler } from "express";
-import { contentHandler } from "../../conventions/content.ts";
+import { contentHandler } from "../../conventions/conditional.ts";
 
 const FILE = new URL("../../../docs/errors.md", import.meta.url);
 

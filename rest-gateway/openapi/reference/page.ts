@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
 import { byMethod } from "../../../http/methods.ts";
-import { contentHandler } from "../../conventions/content.ts";
+import { contentHandler } from "../../conventions/conditional.ts";
 
 export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
 const BUNDLE_PATH = "/docs/scalar-1.72.1.js";

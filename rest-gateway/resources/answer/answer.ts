@@ -1,6 +1,6 @@
 import type { Result } from "../../../db/transaction.ts";
-import { answerOf, type Header, type RestAnswer } from "../../conventions/answer.ts";
 import { contentTag } from "../../conventions/conditional.ts";
+import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";
 import { answerList } from "../../conventions/list.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import type { Address } from "../parse/address.ts";

@@ -1,4 +1,4 @@
-import type { RestAnswer } from "../../conventions/answer.ts";
+import type { RestAnswer } from "../../conventions/endpoint.ts";
 
 const OBJECT_END = 0x7d;
 

@@ -1,10 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
-import { answerOf, type RestAnswer } from "../../conventions/answer.ts";
 import { contentTag } from "../../conventions/conditional.ts";
-import type { Asked, Endpoint } from "../../conventions/endpoint.ts";
-import type { Lifecycle } from "../../conventions/lifecycle.ts";
-import type { Version } from "../../conventions/version.ts";
+import { type Asked, answerOf, type Endpoint, type RestAnswer } from "../../conventions/endpoint.ts";
+import type { Lifecycle, Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { descriptionOff } from "../problem.ts";
 import { resourceOpenApi } from "./openapi.ts";

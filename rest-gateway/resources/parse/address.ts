@@ -1,4 +1,4 @@
-import { badRequest } from "../../conventions/problems.ts";
+import { badRequest } from "../../conventions/problem.ts";
 
 /** `/api/v2/users/7?fields=name` → `{ prefix: "/api/v2", version: "2", segments: ["users", "7"], search: "fields=name" }` */
 export type Address = {

@@ -1,7 +1,6 @@
 import type { TypeShape } from "../../../db/catalog/catalog.ts";
-import type { Parameters } from "../../conventions/parameters.ts";
-import { badParameter } from "../../conventions/problems.ts";
-import { isUuid } from "../../conventions/uuid.ts";
+import { isUuid, type Parameters } from "../../conventions/parameters.ts";
+import { badParameter } from "../../conventions/problem.ts";
 import type { Condition } from "../request.ts";
 import type { Filter, Resource } from "../resource.ts";
 import { fits } from "./id.ts";

@@ -1,5 +1,5 @@
 import type { TypeShape } from "../../../db/catalog/catalog.ts";
-import { isUuid } from "../../conventions/uuid.ts";
+import { isUuid } from "../../conventions/parameters.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
 import type { Resource } from "../resource.ts";
 

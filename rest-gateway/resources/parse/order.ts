@@ -1,5 +1,5 @@
 import type { Parameters } from "../../conventions/parameters.ts";
-import { badParameter } from "../../conventions/problems.ts";
+import { badParameter } from "../../conventions/problem.ts";
 import { nameIn, type OrderTerm, type Style } from "../request.ts";
 import type { Resource } from "../resource.ts";
 

@@ -3,7 +3,7 @@ import type { BodyLimits } from "../../../http/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
-import { badParameter } from "../../conventions/problems.ts";
+import { badParameter } from "../../conventions/problem.ts";
 import { notAnObject, tooManyRecords } from "../problem.ts";
 import {
   isOfOneRow,

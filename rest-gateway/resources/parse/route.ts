@@ -1,4 +1,4 @@
-import { nothingHere } from "../../conventions/problems.ts";
+import { nothingHere } from "../../conventions/problem.ts";
 import type { CurrentResources } from "../current.ts";
 import { type Collection, isWritable, type Resource } from "../resource.ts";
 import { parseId } from "./id.ts";

@@ -1,4 +1,4 @@
-import { badParameter } from "../../conventions/problems.ts";
+import { badParameter } from "../../conventions/problem.ts";
 import { nameIn, type Selection, type Style } from "../request.ts";
 import type { Relation, Resource } from "../resource.ts";
 

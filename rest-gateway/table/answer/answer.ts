@@ -1,15 +1,10 @@
-import type { Header } from "../../conventions/answer.ts";
-import type { Address } from "../address.ts";
-import { writeKey } from "../parse/key.ts";
-import { type CallPlan, isChange, isPut, type Plan, type ReadPlan } from "../plan/plan.ts";
-import type { Prepared } from "../prepare.ts";
+import type { Header } from "../../conventions/endpoint.ts";
+import { type CallPlan, isChange, isPut, type Plan, type ReadPlan } from "../plan.ts";
 import { notSingular } from "../problem.ts";
-import type { Ran } from "../run.ts";
-import { RESULT } from "../write/result.ts";
-import { appliedPreferences } from "./applied-preferences.ts";
-import { type ContentRange, changedRange, readRange } from "./content-range.ts";
+import { type Prepared, type QueryResult, RESULT } from "../query.ts";
+import type { RequestUrl } from "../request.ts";
+import { type ContentRange, changedRange, contentLocation, locationOf, readRange } from "./headers.ts";
 import { responseHeaders, responseStatus } from "./response-settings.ts";
-import { warningOf } from "./warning.ts";
 
 /** What is sent; the body is the bytes that Postgres finished. */
 export type Answer = {
@@ -24,28 +19,27 @@ export type Answer = {
  * What the row of the statement means as an answer. Throws TableError where it is not
  * what was asked for.
  */
-export function answer(prepared: Prepared, ran: Ran, address: Address): Answer {
-  const { plan, profile } = prepared;
-  if (plan.format.explain) return explanation(plan, ran);
-  const row = ran.main.rows[0]!;
+export function answer(prepared: Prepared, result: QueryResult, url: RequestUrl): Answer {
+  const { plan, profile, appliedPreferences, warning } = prepared;
+  if (plan.format.explain) return explanation(plan, result);
+  const row = result.main.rows[0]!;
   const text = (column: number) => row[column]?.toString() ?? null;
   const rows = Number(text(RESULT.rows));
   const total = text(RESULT.total);
   const affected = total === null ? rows : Number(total);
   if (plan.format.isSingular && rows !== 1) throw notSingular(rows);
 
-  const range = isChange(plan) ? changedRange(plan, affected) : rangeOf(plan, rows, ran, total);
+  const range = isChange(plan) ? changedRange(plan, affected) : rangeOf(plan, rows, result, total);
   const body = bodyKind(plan);
   const location = text(RESULT.location);
-  const applied = appliedPreferences(prepared);
-  const warning = warningOf(plan);
+  const contentUrl = plan.kind === "read" ? contentLocation(url) : null;
   const headers: Header[] = [
     ...(body === "none" ? [] : ([["Content-Type", plan.format.contentType]] as const)),
     ...(isPut(plan) ? [] : ([["Content-Range", range.header]] as const)),
-    ...(plan.kind === "read" && isShort(address) ? ([["Content-Location", canonical(address)]] as const) : []),
+    ...(contentUrl === null ? [] : ([["Content-Location", contentUrl]] as const)),
     ...(profile === null || body === "none" ? [] : ([["Content-Profile", profile]] as const)),
-    ...(location === null ? [] : ([["Location", locationOf(plan, address.path, JSON.parse(location))]] as const)),
-    ...(applied === "" ? [] : ([["Preference-Applied", applied]] as const)),
+    ...(location === null ? [] : ([["Location", locationOf(plan, url.path, JSON.parse(location))]] as const)),
+    ...(appliedPreferences === "" ? [] : ([["Preference-Applied", appliedPreferences]] as const)),
     ...(warning === null ? [] : ([["Warning", warning]] as const)),
   ];
   const given = text(RESULT.headers);
@@ -69,8 +63,8 @@ function bodyKind(plan: Plan): "sent" | "only told" | "none" {
   return plan.representation ? "sent" : "none";
 }
 
-function rangeOf(plan: ReadPlan | CallPlan, rows: number, ran: Ran, counted: string | null): ContentRange {
-  if (plan.kind === "read") return readRange(plan.rows.offset, rows, totalOf(plan.count, counted, ran));
+function rangeOf(plan: ReadPlan | CallPlan, rows: number, result: QueryResult, counted: string | null): ContentRange {
+  if (plan.kind === "read") return readRange(plan.rows.offset, rows, totalOf(plan.count, counted, result));
   const total = counted === null ? null : Number(counted);
   const offset = plan.rows?.offset ?? 0;
   // A refusal would hide what the function has written.
@@ -81,7 +75,7 @@ function rangeOf(plan: ReadPlan | CallPlan, rows: number, ran: Ran, counted: str
 function totalOf(
   count: Extract<Plan, { kind: "read" }>["count"],
   counted: string | null,
-  { estimate }: Ran,
+  { estimate }: QueryResult,
 ): number | null {
   if (count === null) return null;
   const exact = counted === null ? null : Number(counted);
@@ -110,27 +104,8 @@ function statusOf(plan: Plan, range: ContentRange, affected: number, updated: st
   }
 }
 
-/** `/rest/v1/users?id=eq.5` */
-function locationOf(plan: Plan, path: string, key: readonly (string | null)[]): string {
-  const columns = plan.kind === "insert" ? plan.locationKey : [];
-  const filters = columns.map(({ name }, i) => {
-    const value = key[i] ?? null;
-    const condition = value === null ? "is.null" : `eq.${encodeURIComponent(value)}`;
-    return `${encodeURIComponent(writeKey(name))}=${condition}`;
-  });
-  return `${path}?${filters.join("&")}`;
-}
-
-/** Clients read 16 kB of headers, and proxies as little as 4 kB, where an address may fill all that we read. */
-const isShort = ({ path, search }: Address) => path.length + search.length <= LONGEST_ADDRESS;
-const LONGEST_ADDRESS = 2000;
-
-/** The same address for the same question: its parameters in order. */
-const canonical = ({ path, search }: Address) =>
-  search === "" ? path : `${path}?${search.includes("&") ? search.split("&").sort().join("&") : search}`;
-
 /** The plan of the query: lines of text, or one JSON. */
-function explanation({ format }: Plan, { main }: Ran): Answer {
+function explanation({ format }: Plan, { main }: QueryResult): Answer {
   const lines = main.rows.map(([line]) => line!.toString());
   return { status: 200, headers: [["Content-Type", format.contentType]], body: Buffer.from(lines.join("\n")) };
 }

@@ -1,17 +1,17 @@
 import type { DatabaseError } from "pg-protocol";
 import { ApiError, type ConstraintMessages, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
-import { isPut, type Plan } from "../plan/plan.ts";
+import { isPut, type Plan } from "../plan.ts";
 import {
   badRaise,
-  inOurWords,
   notSingular,
   putMismatch,
   TableError,
   type TableProblem,
   tooManyAffected,
+  toTableProblem,
   writeAnswerTooLarge,
 } from "../problem.ts";
-import { REFUSED } from "../write/result.ts";
+import { REFUSED } from "../query.ts";
 import { writeHeader } from "./response-settings.ts";
 
 /**
@@ -115,7 +115,7 @@ const isTelling = ({ code, detail }: DatabaseError) =>
 
 function ofService({ problem: { status, message, sqlstate } }: ApiError): TableProblem | null {
   if (status === INTERNAL) return null;
-  return sqlstate === undefined ? inOurWords({ status, message }) : { status, code: sqlstate, message };
+  return sqlstate === undefined ? toTableProblem({ status, message }) : { status, code: sqlstate, message };
 }
 
 /** A number of rows or bytes that undid the statement: Postgres complains that it is none. */

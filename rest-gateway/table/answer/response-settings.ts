@@ -1,5 +1,5 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
-import type { Header } from "../../conventions/answer.ts";
+import type { Header } from "../../conventions/endpoint.ts";
 import { badResponseHeaders, badResponseStatus } from "../problem.ts";
 
 /** Of `set_config('response.status', '418', true)`; null when a function set none. */

@@ -1,6 +1,7 @@
+import { Memo } from "../../conventions/memo-cache.ts";
 import { nameTooLong } from "../problem.ts";
 import type { Field, JsonStep } from "../request.ts";
-import type { Scanner } from "./scanner.ts";
+import { Scanner } from "./scanner.ts";
 
 /** Postgres cuts longer names off. */
 const MAX_NAME_BYTES = 63;
@@ -83,4 +84,22 @@ function trimSpaces(text: string): string {
   while (text[start] === " ") start++;
   while (end > start && text[end - 1] === " ") end--;
   return start === 0 && end === text.length ? text : text.slice(start, end);
+}
+
+const memos = { columns: new Memo<readonly string[]>(), on_conflict: new Memo<readonly string[]>() };
+
+/** What follows `columns=` and `on_conflict=`: `id,"first name"` */
+export const parseNames = (parameter: keyof typeof memos, text: string): readonly string[] =>
+  memos[parameter].of(text, (own) => readNames(parameter, own));
+
+function readNames(parameter: string, text: string): string[] {
+  const scanner = new Scanner(`${parameter} parameter`, text);
+  const names = new Set<string>();
+  do {
+    scanner.skipSpace();
+    names.add(readName(scanner));
+    scanner.skipSpace();
+  } while (scanner.takes(","));
+  scanner.expectEnd('"," or the end');
+  return [...names];
 }

@@ -1,6 +1,6 @@
 import { TableError } from "../problem.ts";
 import type { Field, Filter, IsKeyword, Operator } from "../request.ts";
-import { writeArray } from "./array-literal.ts";
+import { writeArray } from "../write/statement.ts";
 import { isNameCode } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 

@@ -29,14 +29,6 @@ const memo = new Memo<Key>();
  */
 export const parseKey = (text: string): Key => memo.of(text, readKey);
 
-const PLAIN_NAME = /^[\p{L}_]([\p{L}\d_$ ]*[\p{L}\d_$])?$/u;
-
-/** What filters by a column: its name, in quotes where it would be read as something else: `id`, `"limit"`, `"a.b"`. */
-export function writeKey(column: string): string {
-  const isPlain = PLAIN_NAME.test(column) && reservedKey(column, []) === null;
-  return isPlain ? column : `"${column.replace(/["\\]/g, "\\$&")}"`;
-}
-
 function readKey(text: string): Key {
   const scanner = new Scanner("parameter name", text);
   const names: Name[] = [];

@@ -1,12 +1,11 @@
-import { TableError } from "../problem.ts";
-import type { Condition, OrderTerm, Query, QueryPart } from "../request.ts";
+import { invalidRange, TableError } from "../problem.ts";
+import type { Condition, OrderTerm, ParseLimits, Query, QueryPart } from "../request.ts";
+import { parseNames } from "./field.ts";
 import { filterOf, type Operation, parseOperation, tryOperation } from "./filter.ts";
-import type { ParseLimits } from "./incoming.ts";
 import { type Key, parseKey } from "./key.ts";
 import { parseLogic } from "./logic.ts";
-import { parseNames } from "./names.ts";
 import { parseOrder } from "./order.ts";
-import { parseRowCount } from "./row-count.ts";
+import { Scanner } from "./scanner.ts";
 import { EVERYTHING, parseSelect } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
 
@@ -140,3 +139,25 @@ function tryKey(name: string): Key | null {
 
 const argumentOf = ({ path, field }: FilterKey, name: string) =>
   path === "" && field.path.length === 0 ? field.name : name;
+
+/** Numbers of rows have so many digits at most: sums of a few of them are exact in JavaScript. */
+export const MAX_DIGITS = 15;
+
+const NAMES = { limit: "Limit", offset: "Offset" } as const;
+
+/** What follows `limit=` and `offset=`. */
+export function parseRowCount(parameter: keyof typeof NAMES, text: string): number {
+  const scanner = new Scanner(parameter, text);
+  const isNegative = scanner.takes("-");
+  const digits = scanner.takeWhile(isDigit);
+  if (digits === "" || !scanner.isAtEnd) throw scanner.error("a digit");
+  if (digits.length > MAX_DIGITS) {
+    scanner.at = 0;
+    throw scanner.error(`a number of at most ${MAX_DIGITS} digits`);
+  }
+  const count = Number(digits);
+  if (isNegative && count > 0) throw invalidRange(`${NAMES[parameter]} should be greater than or equal to zero.`);
+  return count;
+}
+
+const isDigit = (code: number) => code >= 0x30 && code <= 0x39;

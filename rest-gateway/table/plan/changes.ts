@@ -1,15 +1,4 @@
 import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
-import {
-  invalidBody,
-  methodNotForTable,
-  noSuchBodyColumn,
-  noSuchColumn,
-  putFilters,
-  putLimits,
-  unfiltered,
-} from "../problem.ts";
-import type { Body, Filter, TableRequest } from "../request.ts";
-import { planConditions } from "./conditions.ts";
 import type {
   BodyColumns,
   ConditionPlan,
@@ -20,7 +9,18 @@ import type {
   KeyValue,
   RowsPlan,
   UpdatePlan,
-} from "./plan.ts";
+} from "../plan.ts";
+import {
+  invalidBody,
+  methodNotForTable,
+  noSuchBodyColumn,
+  noSuchColumn,
+  putFilters,
+  putLimits,
+  unfiltered,
+} from "../problem.ts";
+import type { Body, Filter, TableRequest } from "../request.ts";
+import { planConditions } from "./fields.ts";
 import { RowPlanner, sourceOf } from "./rows.ts";
 
 export type ChangeOptions = {

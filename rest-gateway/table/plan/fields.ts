@@ -1,7 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { noSuchColumn, noSuchType } from "../problem.ts";
-import type { Field } from "../request.ts";
-import type { FieldPlan, RowSource } from "./plan.ts";
+import type { ConditionPlan, EmbedPlan, FieldPlan, OrderKey, OrderPlan, Output, RowSource } from "../plan.ts";
+import { embedFilterNeedsNull, noSuchColumn, noSuchType, notEmbedded, orderNeedsToOne } from "../problem.ts";
+import type { Condition, Field, Filter, OrderTerm } from "../request.ts";
 import { similarTo } from "./similar.ts";
 
 /** A column, or a function of a row under its name. `name` is what errors call the rows. */
@@ -27,3 +27,73 @@ export function castOf({ types }: Catalog, name: string): string {
   if (type === undefined) throw noSuchType(name);
   return type + trimmed.slice(end);
 }
+
+/** What conditions may speak of: the columns of the rows, and the relations that are embedded in them. */
+type Scope = {
+  readonly catalog: Catalog;
+  readonly source: RowSource;
+  /** What errors call the rows. */
+  readonly name: string;
+  readonly embeds: readonly EmbedPlan[];
+};
+
+export const planConditions = (conditions: readonly Condition[], scope: Scope): ConditionPlan[] =>
+  conditions.map((condition) => {
+    if (condition.kind === "filter") return planFilter(condition, scope);
+    const { operator, isNegated } = condition;
+    return { kind: "logic", operator, isNegated, conditions: planConditions(condition.conditions, scope) };
+  });
+
+function planFilter(filter: Filter, scope: Scope): ConditionPlan {
+  const embed = filter.field.path.length === 0 && scope.embeds.find(({ name }) => name === filter.field.name);
+  if (embed) return planExistence(filter, embed);
+  const field = planField(scope.source, scope.name, filter.field);
+  const { isNegated, operator, quantifier, language, value } = filter;
+  if (operator === "is") return { kind: "is", field, isNegated, keyword: filter.keyword! };
+  return { kind: "compare", field, isNegated, operator, quantifier, language, value };
+}
+
+/** `author=is.null`: there is no author; `author=not.is.null`: there is one. */
+function planExistence({ operator, keyword, isNegated }: Filter, embed: EmbedPlan): ConditionPlan {
+  if (operator !== "is" || (keyword !== "null" && keyword !== "not_null")) throw embedFilterNeedsNull(embed.name);
+  return { kind: "exists", embed, isNegated: (keyword === "null") !== isNegated };
+}
+
+/** The rows that are ordered. */
+type Ordered = {
+  readonly source: RowSource;
+  /** What errors call them. */
+  readonly name: string;
+  readonly outputs: readonly Output[];
+  readonly embeds: readonly EmbedPlan[];
+};
+
+export const planOrder = (term: OrderTerm, rows: Ordered): OrderPlan => ({
+  key: term.relation === null ? planOwn(term, rows) : planRelated(term.relation, term, rows),
+  direction: term.direction,
+  nulls: term.nulls,
+});
+
+/** A column or computed field, or else what the select list calls so: `select=status,n:count()&order=n.desc`. */
+function planOwn({ field }: OrderTerm, { source, name, outputs }: Ordered): OrderKey {
+  const isOutput = field.path.length === 0 && !hasField(source, field.name) && outputs.some(isCalled(field.name));
+  if (isOutput) return { kind: "output", name: field.name };
+  return { kind: "field", field: planField(source, name, field) };
+}
+
+function planRelated(relation: string, { field }: OrderTerm, { name, embeds }: Ordered): OrderKey {
+  const embed = embeds.find((each) => each.name === relation);
+  if (!embed) throw notEmbedded(relation);
+  if (!embed.relationship.isToOne) throw orderNeedsToOne(name, relation);
+  return { kind: "related", embed, field: planField(embed.rows.source, embed.target.name, field) };
+}
+
+/** Objects and arrays of relations have no order; what is spread has that of its columns. */
+const isCalled =
+  (name: string) =>
+  (output: Output): boolean => {
+    if (output.kind === "all") return false;
+    if (output.kind !== "embed") return output.alias === name;
+    const { isSpread, relationship, rows } = output.embed;
+    return isSpread && relationship.isToOne && rows.outputs.some(isCalled(name));
+  };

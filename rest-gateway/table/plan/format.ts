@@ -1,8 +1,7 @@
 import type { Catalog, FunctionResult, MediaHandler, TableName } from "../../../db/catalog/catalog.ts";
-import type { MediaType } from "../../conventions/media.ts";
-import { parseContentType } from "../../conventions/media.ts";
+import { type MediaType, parseContentType } from "../../conventions/media.ts";
+import type { ExplainPlan, Format } from "../plan.ts";
 import { notAcceptable } from "../problem.ts";
-import type { ExplainPlan, Format } from "./plan.ts";
 
 const PGRST = "application/vnd.pgrst.";
 const CHARSET = "; charset=utf-8";

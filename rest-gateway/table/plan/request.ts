@@ -1,10 +1,10 @@
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
-import { invalidRange, noSuchSchema, noSuchTable } from "../problem.ts";
+import type { Count, Plan, ReadPlan } from "../plan.ts";
+import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
 import { findCall, planCall } from "./call.ts";
-import { planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
+import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
 import { planFormat } from "./format.ts";
-import type { Count, Plan, ReadPlan } from "./plan.ts";
 import { RowPlanner, sourceOf } from "./rows.ts";
 import { similarTo } from "./similar.ts";
 
@@ -106,4 +106,15 @@ function intersection({ limit, offset }: QueryPart, { first, last }: Range): Pic
   if (end < start || (end === start && limit !== 0))
     throw invalidRange("There are no rows both in the Range header and in limit and offset.");
   return { limit: end - start, offset: start };
+}
+
+/** The methods of a table or function, for OPTIONS. */
+export function allowedMethods(request: TableRequest, catalog: Catalog): string[] {
+  const { kind, name } = request.target;
+  const schema = schemaOf(request, catalog);
+  if (kind === "table") return methodsOf(findTable(schema, name));
+  const overloads = schema.functions.get(name);
+  if (!overloads) throw noSuchFunction(`${schema.name}.${name}`, "There is no function with this name.", null);
+  const isOnlyVolatile = overloads.every(({ volatility }) => volatility === "volatile");
+  return isOnlyVolatile ? ["OPTIONS", "POST"] : ["OPTIONS", "GET", "HEAD", "POST"];
 }

@@ -1,12 +1,8 @@
-import type { Catalog, Table } from "../../../db/catalog/catalog.ts";
-import { tableOf } from "../../../db/catalog/catalog.ts";
-import { aggregatesOff, noRelationship, spreadNeedsToOne } from "../problem.ts";
-import type { Query, SelectItem } from "../request.ts";
-import { planConditions } from "./conditions.ts";
-import { castOf, hasField, planField } from "./fields.ts";
-import { planOrder } from "./order.ts";
-import { Parts } from "./parts.ts";
-import type { EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "./plan.ts";
+import { type Catalog, type Table, tableOf } from "../../../db/catalog/catalog.ts";
+import type { EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
+import { aggregatesOff, noRelationship, notEmbedded, spreadNeedsToOne } from "../problem.ts";
+import type { Query, QueryPart, SelectItem } from "../request.ts";
+import { castOf, hasField, planConditions, planField, planOrder } from "./fields.ts";
 import { findRelationship } from "./relationships.ts";
 
 export type RowOptions = {
@@ -159,3 +155,40 @@ const isAggregated = (output: Output): boolean => {
 
 export const atMost = (limit: number | null, max: number | null): number | null =>
   limit === null ? max : max === null ? limit : Math.min(limit, max);
+
+/** What the parameters say of each relation, by the paths that they call it by: `author.articles`. */
+export class Parts {
+  readonly #parts: Query["parts"];
+  readonly #taken = new Set<string>();
+
+  constructor(parts: Query["parts"]) {
+    this.#parts = parts;
+  }
+
+  /** What is said under all these paths. Conditions add up; of order, limit and offset the first path's own count. */
+  take(paths: readonly string[]): QueryPart {
+    for (const path of paths) this.#taken.add(path);
+    const found = paths.map((path) => this.#parts.get(path)).filter((part) => part !== undefined);
+    return {
+      conditions: found.flatMap(({ conditions }) => conditions),
+      order: found.find(({ order }) => order.length > 0)?.order ?? [],
+      limit: found.find(({ limit }) => limit !== null)?.limit ?? null,
+      offset: found.find(({ offset }) => offset > 0)?.offset ?? 0,
+    };
+  }
+
+  /** The paths of a relation within others, as far as parameters use them. */
+  below(paths: readonly string[], name: string): string[] {
+    return paths.map((path) => (path === "" ? name : `${path}.${name}`)).filter((path) => this.#isUsed(path));
+  }
+
+  #isUsed(path: string): boolean {
+    for (const each of this.#parts.keys()) if (each === path || each.startsWith(`${path}.`)) return true;
+    return false;
+  }
+
+  /** Throws when parameters speak of a relation that was not taken. */
+  refuseUnused(): void {
+    for (const path of this.#parts.keys()) if (!this.#taken.has(path)) throw notEmbedded(path);
+  }
+}

@@ -1,6 +1,6 @@
 import type { FunctionArgument } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../sql.ts";
-import { type CallArguments, type CallPlan, type Format, type RowsPlan, VALUE } from "../plan/plan.ts";
+import { type CallArguments, type CallPlan, type Format, type RowsPlan, VALUE } from "../plan.ts";
 import { Aliases, type From } from "./from.ts";
 import { stripped, writeBody, writeCsv, writeGuardedCount, writeResult } from "./result.ts";
 import { writeRows, writeWhere } from "./rows.ts";

@@ -1,5 +1,5 @@
 import { type Sql, sql } from "../../sql.ts";
-import type { ConditionPlan, FieldPlan } from "../plan/plan.ts";
+import type { ConditionPlan, FieldPlan } from "../plan.ts";
 import type { IsKeyword, Operator } from "../request.ts";
 import { type Scope, writeField } from "./values.ts";
 

@@ -1,6 +1,6 @@
 import type { ColumnPairs, TableName } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../sql.ts";
-import type { EmbedPlan } from "../plan/plan.ts";
+import type { EmbedPlan } from "../plan.ts";
 import type { Scope } from "./values.ts";
 
 /** Rows to select from: what stands after FROM, and what must hold of it besides the request's own conditions. */

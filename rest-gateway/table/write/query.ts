@@ -1,15 +1,11 @@
-import { finish, type Sql, sql, type Written } from "../../sql.ts";
-import type { Plan } from "../plan/plan.ts";
+import { finish, type Sql, sql } from "../../sql.ts";
+import type { Count, Plan, ReadPlan, RowsPlan } from "../plan.ts";
+import type { Query } from "../query.ts";
 import { writeCall } from "./call.ts";
 import { writeChange } from "./changes.ts";
-import { writeEstimate, writeRead } from "./read.ts";
-
-/** The SQL of a plan: one statement that gives the finished body, in the columns of `RESULT`. */
-export type Query = {
-  readonly main: Written;
-  /** A second one, where a planned number of rows is asked for. */
-  readonly estimate: Written | null;
-};
+import { Aliases, type From, tableAs } from "./from.ts";
+import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
+import { writeLimit, writeRows, writeWhere } from "./rows.ts";
 
 /** `postgis` is the schema of PostGIS, or null. */
 export function writeQuery(plan: Plan, postgis: string | null): Query {
@@ -32,4 +28,63 @@ function explained({ format: { explain } }: Plan, query: Sql): Sql {
   if (!explain) return query;
   const options = [`format ${explain.isJson ? "json" : "text"}`, ...explain.options];
   return sql`explain (${sql.trusted(options.join(", "))}) ${query}`;
+}
+
+/** `more` are further columns of the result. */
+export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly Sql[] = []): Sql {
+  const aliases = new Aliases();
+  const rows = writeRows(plan.rows, fromTable(plan, aliases), aliases);
+  return writeResult(plan, {
+    body: plan.isBodiless ? sql`null::json` : writeBody(plan.format, plan.rows, postgis),
+    rows: writeGuardedCount(plan),
+    total: writeTotal(plan.count, plan.rows, () => {
+      const counted = new Aliases();
+      return { from: fromTable(plan, counted), aliases: counted };
+    }),
+    more,
+    from: sql` from (${rows}) as r`,
+  });
+}
+
+/** What is explained where a planned number of rows will do; null where it will not. */
+export function writeEstimate(plan: ReadPlan): Sql | null {
+  if (plan.count === null || plan.count.kind === "exact") return null;
+  const aliases = new Aliases();
+  return sql`explain (format json) ${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;
+}
+
+/** The number of all rows, by a query beside that of the page. */
+export function writeTotal(
+  count: Count | null,
+  rows: RowsPlan,
+  start: () => { readonly from: From; readonly aliases: Aliases },
+): Sql | null {
+  if (count === null || count.kind === "planned") return null;
+  const { from, aliases } = start();
+  const all = writeAllRows(rows, from, aliases);
+  // One more than what is counted exactly: then the planned number is taken.
+  const limited = count.kind === "estimated" ? sql`${all}${writeLimit(count.exactUpTo + 1, 0)}` : all;
+  const counted = sql`(select count(*)::text from (${limited}) as c)`;
+  return count.kind === "exact" ? unlessOnPage(rows, counted) : counted;
+}
+
+/** A page that is not full is the last one: its rows give the total without another query. */
+function unlessOnPage({ limit, offset }: RowsPlan, counted: Sql): Sql {
+  if (limit === null && offset === 0) return sql`count(*)::text`;
+  const isLast = [
+    ...(limit === null ? [] : [sql`count(*) < ${sql.integer(limit)}`]),
+    ...(offset === 0 ? [] : [sql`count(*) > 0`]),
+  ];
+  const own = offset === 0 ? sql`count(*)` : sql`(${sql.integer(offset)} + count(*))`;
+  return sql`case when ${sql.join(isLast, " and ")} then ${own}::text else ${counted} end`;
+}
+
+function writeAllRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
+  if (!rows.isGrouped) return sql`select from ${from.item}${writeWhere(rows, from, aliases)}`;
+  return writeRows({ ...rows, order: [], limit: null, offset: 0 }, from, aliases);
+}
+
+function fromTable({ table }: ReadPlan, aliases: Aliases): From {
+  const scope = aliases.scope();
+  return { item: tableAs(table, scope), scope, join: null };
 }

@@ -1,24 +1,8 @@
 import type { MediaHandler } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../sql.ts";
-import { type Format, isPut, type Plan, type RowsPlan } from "../plan/plan.ts";
+import { type Format, isPut, type Plan, type RowsPlan } from "../plan.ts";
+import { REFUSED, UPDATED_SETTING } from "../query.ts";
 import { namesOf } from "./rows.ts";
-
-/**
- * The columns of the one row that a statement gives, in order. All are json, text or bytea, whose bytes are the same in
- * the binary format.
- */
-export const RESULT = { body: 0, rows: 1, total: 2, headers: 3, status: 4, location: 5, updated: 6 } as const;
-
-/** The setting that counts the rows which an upsert found. */
-export const UPDATED_SETTING = "content_service.updated";
-
-/** What a number that must not be is cast to a number with, to raise 22P02 and undo the statement. */
-export const REFUSED = {
-  unmatched: "content_service.unmatched=",
-  shown: "content_service.shown=",
-  affected: "content_service.affected=",
-  bytes: "content_service.bytes=",
-} as const;
 
 const SHOWN = sql`count(*)`;
 

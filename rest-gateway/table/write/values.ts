@@ -1,5 +1,5 @@
 import { type Sql, sql } from "../../sql.ts";
-import type { FieldPlan, ValuePlan } from "../plan/plan.ts";
+import type { FieldPlan, ValuePlan } from "../plan.ts";
 import type { JsonStep } from "../request.ts";
 
 /** Rows under a name in SQL. */

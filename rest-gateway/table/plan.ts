@@ -6,10 +6,10 @@ import type {
   MediaHandler,
   Relationship,
   Table,
-} from "../../../db/catalog/catalog.ts";
-import type { Sql } from "../../sql.ts";
-import type { AggregateName, IsKeyword, JsonStep, Operator, Preferences } from "../request.ts";
-import type { Scope } from "../write/values.ts";
+} from "../../db/catalog/catalog.ts";
+import type { Sql } from "../sql.ts";
+import type { AggregateName, IsKeyword, JsonStep, Operator, Preferences } from "./request.ts";
+import type { Scope } from "./write/values.ts";
 
 /**
  * A request, looked up in the catalog: what is to be read or written and how it is answered, as frozen data. It holds for

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { writeArray } from "../../../../rest-gateway/table/parse/array-literal.ts";
+import { writeArray } from "../../../../rest-gateway/table/write/statement.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 
 let database: TestDatabase;

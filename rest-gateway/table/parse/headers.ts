@@ -1,8 +1,9 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { readPair, splitList } from "../../conventions/header-list.ts";
 import { Memo } from "../../conventions/memo-cache.ts";
-import { invalidPreferences } from "../problem.ts";
-import type { Preferences } from "../request.ts";
-import { MAX_DIGITS } from "./row-count.ts";
+import { invalidPreferences, invalidRange } from "../problem.ts";
+import type { Preferences, Range } from "../request.ts";
+import { MAX_DIGITS } from "./query-string.ts";
 
 type Value = string | number;
 type Name = Exclude<keyof Preferences, "respondsAsync" | "invalid">;
@@ -77,4 +78,30 @@ function anyText(value: string) {
 }
 function wholeNumber(value: string) {
   return /^[0-9]+$/.test(value) && value.length <= MAX_DIGITS ? Number(value) : null;
+}
+
+const RANGE = /^(?:items *= *)?([0-9]+)-([0-9]*)$/;
+const FARTHEST = 10 ** MAX_DIGITS - 1;
+
+/**
+ * `Range: 0-9`, `Range: items=10-`. What can't be read, or counts in another unit, is ignored, as HTTP wants it; rows
+ * farther than any table has count as the farthest.
+ */
+export function parseRange(headers: IncomingHttpHeaders): Range | null {
+  const found = headers.range === undefined ? null : RANGE.exec(headers.range);
+  if (found === null || !countsItems(headers["range-unit"])) return null;
+  const first = rowOf(found[1]!);
+  const last = found[2] === "" ? null : rowOf(found[2]!);
+  if (last !== null && last < first)
+    throw invalidRange("The lower boundary must be lower than or equal to the upper boundary in the Range header.");
+  return { first, last };
+}
+
+const countsItems = (unit: unknown) => unit === undefined || String(unit).toLowerCase() === "items";
+const rowOf = (digits: string) => Math.min(Number(digits), FARTHEST);
+
+/** The schema that Accept-Profile or Content-Profile names; null for the default one. Node gives each byte as a character. */
+export function parseProfile(header: string | readonly string[] | undefined): string | null {
+  const name = typeof header === "string" ? header : header?.[0];
+  return name ? Buffer.from(name, "latin1").toString() : null;
 }

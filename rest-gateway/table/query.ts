@@ -1,0 +1,50 @@
+import type { Setting } from "../../db/catalog/catalog.ts";
+import type { Result } from "../../db/transaction.ts";
+import type { Written } from "../sql.ts";
+import type { Plan } from "./plan.ts";
+
+/** The SQL of a plan. The main statement returns one row, with the finished body, in the columns of `RESULT`. */
+export type Query = {
+  readonly main: Written;
+  /** A second statement, for a planned or estimated count; null without one. */
+  readonly estimate: Written | null;
+};
+
+/**
+ * The columns of the row that the main statement returns, in order. All are json, text or bytea, whose bytes are the
+ * same in the binary format.
+ */
+export const RESULT = { body: 0, rows: 1, total: 2, headers: 3, status: 4, location: 5, updated: 6 } as const;
+
+/** The session setting that counts the rows that an upsert updated. */
+export const UPDATED_SETTING = "content_service.updated";
+
+/** Prefixes of a count that the statement refuses: casting the text to a number raises 22P02 and rolls the statement back. */
+export const REFUSED = {
+  unmatched: "content_service.unmatched=",
+  shown: "content_service.shown=",
+  affected: "content_service.affected=",
+  bytes: "content_service.bytes=",
+} as const;
+
+/** Everything about a request except its values. All requests of one shape share it. */
+export type Prepared = {
+  readonly plan: Plan;
+  readonly query: Query;
+  /** The session settings of the transaction for a role with these settings. The same role gets the same list each time. */
+  readonly settingsFor: (ofRole: readonly Setting[]) => readonly Setting[];
+  /** The time zone of the request, as the client wrote it; null for the default. */
+  readonly timezone: string | null;
+  readonly isolation: "repeatable read" | "serializable" | null;
+  /** Whether the transaction is rolled back at the end. */
+  readonly isRolledBack: boolean;
+  /** The header Content-Profile; null when only one schema is exposed. */
+  readonly profile: string | null;
+  /** The header Preference-Applied: the preferences that had an effect; "" for none. */
+  readonly appliedPreferences: string;
+  /** The header Warning; null without one. */
+  readonly warning: string | null;
+};
+
+/** The results of the main statement and of the estimate. */
+export type QueryResult = { readonly main: Result; readonly estimate: Result | null };

@@ -1,0 +1,37 @@
+import type { Statement } from "../../../db/transaction.ts";
+import type { Parameter, Written } from "../../sql.ts";
+import type { TableRequest } from "../request.ts";
+
+/** The parts of a request that the parameters of a statement take their text from. */
+export type Input = Pick<TableRequest, "values" | "body">;
+
+/** Adds the values of a request to the SQL that all requests of its shape share. */
+export const writeStatement = ({ text, parameters }: Written, request: Input): Statement => ({
+  text,
+  values: parameters.map((parameter) => textOf(parameter, request)),
+  binary: true,
+});
+
+function textOf(parameter: Parameter, { values, body }: Input): string {
+  switch (parameter.kind) {
+    case "value":
+      return values[parameter.index]!;
+    case "values":
+      return writeArray(parameter.indexes.map((index) => values[index]!));
+    case "constant":
+      return parameter.text;
+    case "body":
+      if (body!.kind === "json") return body!.text;
+      return body!.type === "application/octet-stream" ? `\\x${body!.bytes.toString("hex")}` : body!.bytes.toString();
+  }
+}
+
+/**
+ * The text of a Postgres array. Every element is quoted, so that none is read as NULL or as a bracket.
+ *
+ *   writeArray(["a", 'b"c', "null"])  // {"a","b\"c","null"}
+ *   writeArray([])                    // {}
+ */
+export const writeArray = (elements: readonly string[]): string => `{${elements.map(quote).join(",")}}`;
+
+const quote = (element: string) => `"${element.replace(/["\\]/g, "\\$&")}"`;
