@@ -1,5 +1,5 @@
---! Previous: sha1:0a7e7578ea78bbf35250f79e5da30b4f7cecdb8d
---! Hash: sha1:4e73426c460755f29e65e12f2d1f5804442cf4ce
+--! Previous: sha1:120afd525bd82395ba1d106ee0cf35902c20ca16
+--! Hash: sha1:f5ad25835141bb93836775920adc53160de9d61f
 --! Message: one clear layout of the schema
 
 -- The schema in its present layout: functions and comments as db/schema has them.
@@ -1367,8 +1367,6 @@ grant execute on function
   tasks.keep_result(uuid, json), tasks.finish(uuid, integer)
   to anon, authenticated, service_role;
 --! EndIncluded tasks/functions.sql
-drop function if exists auth_private.announce_factor();
-drop function if exists auth_private.announce_family();
 
 -- content/articles/table.sql
 comment on table public.articles is $$
