@@ -4,7 +4,7 @@ import type { Account } from "../identity/account.ts";
 /** An account as an operator sees it. */
 export type AccountRow = {
   readonly id: string;
-  /** "" where the e-mail is the login. */
+  /** "" when the e-mail is the login. */
   readonly username: string;
   readonly email: string;
   readonly role: string;
@@ -20,29 +20,29 @@ export type NewAccount = {
   readonly passwordHash: string;
 };
 
-/** What an operator does to accounts, as the owner of the database; triggers tell the service, and note it. */
-export class OperatorAccounts {
+/** The accounts, as the owner of the database. Triggers record each change and notify the running service. */
+export class AccountRepository {
   readonly #client: pg.Client;
 
   constructor(client: pg.Client) {
     this.#client = client;
   }
 
-  /** By username or e-mail. */
+  /** Finds an account by username or e-mail. */
   async find(login: string): Promise<Account | null> {
     const [row] = await this.#rows<{ account: Account | null }>("select auth_api.find_account($1) as account", login);
     return row!.account;
   }
 
-  /** The user's id. Rejects with the errors of the database. */
+  /** Returns the id of the new user. Rejects with the errors of the database. */
   async create({ name, email, username, role, passwordHash }: NewAccount): Promise<string> {
-    const [made] = await this.#rows<{ id: string }>(
+    const [created] = await this.#rows<{ id: string }>(
       "select auth_api.register($1, $2, null, $3, $4)::text as id",
       ...[name, email, username, passwordHash],
     );
-    await this.#rows("update auth_private.accounts set role = $2 where user_id = $1 and role <> $2", made!.id, role);
-    await this.#note("registered", made!.id);
-    return made!.id;
+    await this.#rows("update auth_private.accounts set role = $2 where user_id = $1 and role <> $2", created!.id, role);
+    await this.#record("registered", created!.id);
+    return created!.id;
   }
 
   async setPassword(id: string, hash: string): Promise<void> {
@@ -63,10 +63,10 @@ export class OperatorAccounts {
     await this.#rows(text, id);
   }
 
-  /** False when none was enabled. */
+  /** False when no second factor was enabled. */
   async resetFactor(id: string): Promise<boolean> {
     const [row] = await this.#rows<{ removed: boolean }>("select auth_api.remove_factor($1) as removed", id);
-    if (row!.removed) await this.#note("mfa_disabled", id);
+    if (row!.removed) await this.#record("mfa_disabled", id);
     return row!.removed;
   }
 
@@ -81,7 +81,7 @@ export class OperatorAccounts {
       order by u.id`);
   }
 
-  async #note(event: string, id: string): Promise<void> {
+  async #record(event: string, id: string): Promise<void> {
     await this.#rows(`select auth_api.note_event($1, $2, null, '{"by": "operator"}', now())`, event, id);
   }
 

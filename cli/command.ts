@@ -4,8 +4,8 @@ import { runningUrl } from "../db/cluster/data-directory.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 
-/** Why a command has done nothing: one line, and 2 as exit code where the command itself or a setting is wrong. */
-export class Refusal extends Error {
+/** A command that failed, with a one-line message. Exit code 2 means that the arguments or a setting are invalid. */
+export class CommandError extends Error {
   readonly exitCode: 1 | 2;
   constructor(exitCode: 1 | 2, message: string) {
     super(message);
@@ -13,10 +13,10 @@ export class Refusal extends Error {
   }
 }
 
-/** What a command leaves to who called it. */
+/** The result of a command. */
 export type Outcome = { readonly exitCode: 0 | 1 | 2; readonly stdout: string; readonly stderr: string };
 
-/** Prints what `work` gives for the arguments of this process, or why it gives nothing. */
+/** Runs `work` with the arguments of this process, and prints its result or its error. */
 export async function runCommand(work: (args: string[]) => Promise<string>): Promise<void> {
   const { exitCode, stdout, stderr } = await outcomeOf(work(process.argv.slice(2)));
   process.stdout.write(stdout);
@@ -28,21 +28,21 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
   try {
     return { exitCode: 0, stdout: await work, stderr: "" };
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof CommandError)) throw error;
     return { exitCode: error.exitCode, stdout: "", stderr: `${error.message}\n` };
   }
 }
 
-/** Those of npm start; of this process, unless others are given. Throws Refusal. */
+/** The settings of npm start, from this process unless another environment is given. Throws CommandError. */
 export function readSettings(environment?: Environment): Config {
   try {
     return readConfig(environment);
   } catch (error) {
-    throw error instanceof ConfigError ? new Refusal(2, error.message) : error;
+    throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
   }
 }
 
-/** Connects to DATABASE_URL, or to the embedded database that runs, as the owner. Throws Refusal. */
+/** Connects as the owner to DATABASE_URL, or to the running embedded database. Throws CommandError. */
 export async function withOwner<Result>(
   config: Pick<Config, "databaseUrl" | "dataDir">,
   work: (client: pg.Client) => Promise<Result>,
@@ -55,9 +55,9 @@ export async function withOwner<Result>(
     await client.connect();
     return await work(client);
   } catch (error) {
-    throw error instanceof Refusal
+    throw error instanceof CommandError
       ? error
-      : new Refusal(1, `the database can not be read: ${reasonOf(error as Error)}`);
+      : new CommandError(1, `cannot use the database: ${reasonOf(error as Error)}`);
   } finally {
     await client.end();
   }
@@ -66,10 +66,21 @@ export async function withOwner<Result>(
 function urlOf({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">): string {
   const url = databaseUrl || runningUrl(dataDir);
   if (url === null)
-    throw new Refusal(1, `no embedded database is running on ${dataDir}; start it with npm start, or set DATABASE_URL`);
+    throw new CommandError(
+      1,
+      `no embedded database is running in ${dataDir}; start it with npm start, or set DATABASE_URL`,
+    );
   return url;
 }
 
-/** A name with several addresses fails with one error for each, and no message of its own. */
+/** A host name with several addresses fails with an AggregateError, whose message is empty. */
 const reasonOf = (error: Error): string =>
   error instanceof AggregateError ? error.errors.map(({ message }) => message).join("; ") : error.message;
+
+/** A table for people: the names of the columns above aligned rows. */
+export function inColumns(names: readonly string[], rows: readonly Readonly<Record<string, string>>[]): string {
+  const lines = [names, ...rows.map((row) => names.map((name) => row[name] ?? ""))];
+  const widths = names.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)));
+  const aligned = lines.map((line) => line.map((cell, i) => cell.padEnd(widths[i]!)).join("  "));
+  return aligned.map((line) => `${line.trimEnd()}\n`).join("");
+}

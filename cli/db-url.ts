@@ -7,6 +7,6 @@ const url = databaseUrl || runningUrl(dataDir);
 if (url) {
   process.stdout.write(`${url}\n`);
 } else {
-  process.stderr.write(`no embedded database is running on ${dataDir}; start it with: npm start\n`);
+  process.stderr.write(`no embedded database is running in ${dataDir}; start it with npm start\n`);
   process.exitCode = 1;
 }

@@ -1,36 +1,35 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
 import type { Environment } from "../config/config.ts";
-import { inColumns } from "./columns.ts";
-import { Refusal, readSettings, runCommand, withOwner } from "./command.ts";
-import { OperatorKeys } from "./key-repository.ts";
+import { CommandError, inColumns, readSettings, runCommand, withOwner } from "./command.ts";
+import { KeyRepository } from "./key-repository.ts";
 
 const HELP = `\
-Looks after the keys that are nobody's in particular, also while the service runs: a revoked one is refused within a second.
+Manages anon and service keys. The service may be running: it rejects a revoked key within a second.
 
-  npm run -s key -- create anon <name>       a key for everybody, which may be shown to browsers
-  npm run -s key -- create service <name>    a key that is bound by no policy, for servers alone
-  npm run -s key -- list                     all of them, without the keys themselves
-  npm run -s key -- revoke <id or prefix>    ends one
-  npm run -s key -- --help                   this text
+  npm run -s key -- create anon <name>       create a public key, which browsers may use
+  npm run -s key -- create service <name>    create a secret key for servers, which bypasses row-level security
+  npm run -s key -- list                     list all keys, without the keys themselves
+  npm run -s key -- revoke <id or prefix>    revoke a key
+  npm run -s key -- --help                   show this help
 
-A key is printed once: the database keeps its hash.
-The settings are those of npm start: DATABASE_URL, or the embedded database while npm start runs.
+A key is printed once, because the database stores only its hash.
+The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
 `;
 
-/** What is printed for these arguments; throws Refusal. */
+/** The output for these arguments. Throws CommandError. */
 export async function key(args: string[], environment?: Environment): Promise<string> {
   const { help, given } = readArguments(args);
   if (help) return HELP;
   const [action, first = "", second = "", ...more] = given;
   const count = given.length;
-  const withKeys = (work: (keys: OperatorKeys) => Promise<string>) =>
+  const withKeys = (work: (keys: KeyRepository) => Promise<string>) =>
     withOwner(readSettings(environment), (client) => act(client, work));
   if (action === "list" && count === 1) return withKeys(list);
   if (action === "revoke" && count === 2) return withKeys((keys) => revoke(keys, first));
   const isCreate = action === "create" && (first === "anon" || first === "service") && more.length === 0;
   if (!isCreate || second.trim() === "") {
-    throw misused("say create anon <name>, create service <name>, list, or revoke <id or prefix>");
+    throw misused("expected create anon <name>, create service <name>, list, or revoke <id or prefix>");
   }
   return withKeys(async (keys) => `${await keys.create(first, second)}\n`);
 }
@@ -45,31 +44,34 @@ function readArguments(args: string[]): { readonly help: boolean; readonly given
   }
 }
 
-const misused = (message: string) => new Refusal(2, `${message}; npm run -s key -- --help tells how`);
+const misused = (message: string) => new CommandError(2, `${message}; see npm run -s key -- --help`);
 
-async function act(client: pg.Client, work: (keys: OperatorKeys) => Promise<string>): Promise<string> {
+async function act(client: pg.Client, work: (keys: KeyRepository) => Promise<string>): Promise<string> {
   try {
     await client.query("begin");
-    const told = await work(new OperatorKeys(client));
+    const output = await work(new KeyRepository(client));
     await client.query("commit");
-    return told;
+    return output;
   } catch (error) {
     const { constraint, code } = error as pg.DatabaseError;
-    if (constraint === "api_keys_name_length") throw new Refusal(1, "a name has 1 to 100 characters");
+    if (constraint === "api_keys_name_length") throw new CommandError(1, "name must have 1 to 100 characters");
     if (code === "3F000" || code === "42883" || code === "42P01")
-      throw new Refusal(1, "this database has no keys: start the service on it once, with MIGRATE=on");
+      throw new CommandError(1, "this database is not migrated; start the service on it once with MIGRATE=on");
     throw error;
   }
 }
 
-const list = async (keys: OperatorKeys) =>
+const list = async (keys: KeyRepository) =>
   inColumns(["id", "kind", "prefix", "name", "created", "used", "state"], await keys.list());
 
-async function revoke(keys: OperatorKeys, idOrPrefix: string): Promise<string> {
+async function revoke(keys: KeyRepository, idOrPrefix: string): Promise<string> {
   const found = await keys.revoke(idOrPrefix);
-  if (found === 1) return "the key is revoked\n";
-  const why = found === 0 ? "there is no such key that is good" : "several keys begin like this: name one by its id";
-  throw new Refusal(1, `${why}; npm run -s key -- list shows them`);
+  if (found === 1) return "key revoked\n";
+  const reason =
+    found === 0
+      ? `no active key has the id or prefix ${idOrPrefix}`
+      : `several keys have the prefix ${idOrPrefix}; give an id`;
+  throw new CommandError(1, `${reason}; list them with npm run -s key -- list`);
 }
 
 if (import.meta.main) await runCommand(key);

@@ -1,19 +1,19 @@
 import { createInterface } from "node:readline/promises";
 import { type Readable, Writable } from "node:stream";
-import { Refusal } from "./command.ts";
+import { CommandError } from "./command.ts";
 
-/** Nobody reads along. */
+/** Hides what is typed. */
 const SILENT = new Writable({ write: (_chunk, _encoding, done) => done() });
 
-/** Where a command is typed into. */
+/** Standard input of a command. */
 export type Input = Readable & { readonly isTTY?: boolean };
 
-/** A new password: asked for twice on a terminal, where it is not shown, else the first line of `input`. Throws Refusal. */
+/** Prompts twice for a new password on a terminal, without echo; otherwise reads the first line. Throws CommandError. */
 export async function readNewPassword(input: Input): Promise<string> {
   if (!input.isTTY) return readLine(input);
   const password = await ask(input, "New password: ");
-  if (password !== (await ask(input, "The same again: ")))
-    throw new Refusal(1, "the two are not the same: nothing is changed");
+  if (password !== (await ask(input, "Repeat the password: ")))
+    throw new CommandError(1, "the passwords do not match; nothing was changed");
   return password;
 }
 
@@ -22,8 +22,8 @@ async function ask(input: Input, question: string): Promise<string> {
   process.stderr.write(question);
   try {
     return await new Promise<string>((resolve, reject) => {
-      const giveUp = () => reject(new Refusal(1, "nothing is changed"));
-      lines.once("SIGINT", giveUp).once("close", giveUp);
+      const cancel = () => reject(new CommandError(1, "cancelled; nothing was changed"));
+      lines.once("SIGINT", cancel).once("close", cancel);
       lines.question("").then(resolve, reject);
     });
   } finally {

@@ -5,19 +5,19 @@ import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
-import { Refusal, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
-Prints the TypeScript types of the database, for createClient<Database>() of @supabase/supabase-js.
+Prints TypeScript types for the database, for createClient<Database>() of @supabase/supabase-js.
 
-  npm run -s types > database.types.ts         all schemas of DB_SCHEMAS
-  npm run -s types -- --schema public,sales    these schemas
-  npm run -s types -- --help                   this text
+  npm run -s types > database.types.ts         types for the schemas in DB_SCHEMAS
+  npm run -s types -- --schema public,sales    types for these schemas
+  npm run -s types -- --help                   show this help
 
-The settings are those of npm start: DATABASE_URL, or the embedded database while npm start runs.
+The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
 `;
 
-/** What is printed for these arguments; throws Refusal. */
+/** The output for these arguments. Throws CommandError. */
 export async function types(args: string[], environment?: Environment): Promise<string> {
   const options = readOptions(args);
   if (options.help) return HELP;
@@ -25,7 +25,7 @@ export async function types(args: string[], environment?: Environment): Promise<
   const schemas = options.schemas ?? config.schemas;
   const catalog = await withOwner(config, (client) => readDatabase(client, { ...config, schemas }));
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
-  if (missing.length > 0) throw new Refusal(1, `there is no schema to serve that is named ${missing.join(", ")}`);
+  if (missing.length > 0) throw new CommandError(1, `no such schema: ${missing.join(", ")}`);
   return typesOf(catalog);
 }
 
@@ -34,10 +34,10 @@ function readOptions(args: string[]): { readonly help: boolean; readonly schemas
   try {
     const { help = false, schema } = parseArgs({ args, options }).values;
     const schemas = schema?.flatMap((names) => names.split(",")).map((name) => name.trim());
-    if (schemas?.includes("")) throw new Error("--schema takes names with commas in between");
+    if (schemas?.includes("")) throw new Error("--schema must be names separated by commas");
     return { help, schemas: schemas ?? null };
   } catch (error) {
-    throw new Refusal(2, `${(error as Error).message}; npm run -s types -- --help tells how`);
+    throw new CommandError(2, `${(error as Error).message}; see npm run -s types -- --help`);
   }
 }
 

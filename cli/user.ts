@@ -3,46 +3,49 @@ import type pg from "pg";
 import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
 import { hashPassword, passwordFaults } from "../rest-gateway/auth/passwords.ts";
-import { OperatorAccounts } from "./account-repository.ts";
-import { inColumns } from "./columns.ts";
-import { Refusal, readSettings, runCommand, withOwner } from "./command.ts";
+import { AccountRepository } from "./account-repository.ts";
+import { CommandError, inColumns, readSettings, runCommand, withOwner } from "./command.ts";
 import { type Input, readNewPassword } from "./password-prompt.ts";
 
 const HELP = `\
-Looks after the accounts of users, also while the service runs: what is taken away is gone within a second.
+Manages user accounts. The service may be running: changes take effect within a second.
 
-  npm run -s user -- create <name> <email>     a new user who can sign in
-      --username <username>                    a login besides the e-mail
-      --role authenticated|admin               authenticated, unless it is said
-  npm run -s user -- password <login>          sets another password
-  npm run -s user -- disable <login>           ends all that is signed in, and lets nobody in
-  npm run -s user -- enable <login>            lets him in again
-  npm run -s user -- role <login> <role>       authenticated or admin
-  npm run -s user -- reset-factor <login>      removes the second factor, for who has lost it
-  npm run -s user -- list                      all accounts
-  npm run -s user -- --help                    this text
+  npm run -s user -- create <name> <email>     create a user with an account
+      --username <username>                    login in addition to the e-mail
+      --role authenticated|admin               default: authenticated
+  npm run -s user -- password <login>          set a new password and end all sign-ins
+  npm run -s user -- disable <login>           disable the account and end all sign-ins
+  npm run -s user -- enable <login>            enable the account again
+  npm run -s user -- role <login> <role>       change the role: authenticated or admin
+  npm run -s user -- reset-factor <login>      remove a lost second factor
+  npm run -s user -- list                      list all accounts
+  npm run -s user -- --help                    show this help
 
-<login> is a username or an e-mail. Passwords are asked for on a terminal; else the first line of stdin is read.
-The settings are those of npm start: DATABASE_URL, or the embedded database while npm start runs.
+<login> is a username or an e-mail. On a terminal you are prompted for passwords; otherwise the first line of stdin is used.
+The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
 `;
 
 const ROLES = ["authenticated", "admin"];
 
 type Options = { readonly username: string | null; readonly role: string; readonly input: () => Input };
 type Action = {
-  /** What comes behind the name of the action. */
+  /** The arguments after the name of the action. */
   readonly arguments: readonly string[];
-  run(accounts: OperatorAccounts, args: readonly string[], options: Options): Promise<string>;
+  run(accounts: AccountRepository, args: readonly string[], options: Options): Promise<string>;
 };
 
-/** `(ada) => …` for an action that is about one account. */
+/** An action on one account, which its first argument names. */
 const onAccount =
   (
-    work: (accounts: OperatorAccounts, account: Account, more: readonly string[], options: Options) => Promise<string>,
+    work: (accounts: AccountRepository, account: Account, more: readonly string[], options: Options) => Promise<string>,
   ): Action["run"] =>
   async (accounts, [login, ...more], options) => {
     const account = await accounts.find(login!);
-    if (account === null) throw new Refusal(1, `nobody signs in as ${login}; npm run -s user -- list shows who does`);
+    if (account === null)
+      throw new CommandError(
+        1,
+        `there is no account for the login ${login}; list accounts with npm run -s user -- list`,
+      );
     return work(accounts, account, more, options);
   };
 
@@ -52,34 +55,36 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }, _more, { input }) => {
       await accounts.setPassword(id, await newPasswordHash(input()));
-      return `${username} has another password, and is signed in nowhere\n`;
+      return `password of user ${username} changed, all sign-ins ended\n`;
     }),
   },
   disable: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) => {
       await accounts.disable(id);
-      return `${username} is disabled\n`;
+      return `user ${username} is disabled\n`;
     }),
   },
   enable: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) => {
       await accounts.enable(id);
-      return `${username} is enabled\n`;
+      return `user ${username} is enabled\n`;
     }),
   },
   role: {
     arguments: ["login", "role"],
     run: onAccount(async (accounts, { id, username }, [role]) => {
       await accounts.setRole(id, role!);
-      return `${username} has the role ${role}\n`;
+      return `user ${username} has the role ${role}\n`;
     }),
   },
   "reset-factor": {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) =>
-      (await accounts.resetFactor(id)) ? `${username} has no second factor any more\n` : `${username} has none\n`,
+      (await accounts.resetFactor(id))
+        ? `second factor of user ${username} removed\n`
+        : `user ${username} has no second factor\n`,
     ),
   },
   list: {
@@ -88,7 +93,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
 };
 
-/** What is printed for these arguments; throws Refusal. */
+/** The output for these arguments. Throws CommandError. */
 export async function user(
   args: string[],
   environment?: Environment,
@@ -98,15 +103,15 @@ export async function user(
   if (values.help) return HELP;
   const [name = "", ...given] = positionals;
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name]! : null;
-  if (action === null) throw misused(name === "" ? "say what to do" : `there is no action ${name}`);
+  if (action === null) throw misused(name === "" ? "an action is required" : `unknown action ${name}`);
   const needed = action.arguments.map((argument) => `<${argument}>`).join(" ");
   if (given.length !== action.arguments.length)
-    throw misused(needed === "" ? `${name} takes nothing` : `${name} takes ${needed}`);
+    throw misused(needed === "" ? `${name} takes no arguments` : `${name} requires ${needed}`);
   const { username = null, role = "authenticated" } = values;
   if (name !== "create" && (values.username ?? values.role) !== undefined)
-    throw misused("--username and --role go with create");
+    throw misused("--username and --role are allowed only with create");
   const wanted = name === "role" ? given[1]! : role;
-  if (!ROLES.includes(wanted)) throw misused(`a role is ${ROLES.join(" or ")}`);
+  if (!ROLES.includes(wanted)) throw misused(`role must be ${ROLES.join(" or ")}`);
   return withOwner(readSettings(environment), (client) => act(client, action, given, { username, role, input }));
 }
 
@@ -123,11 +128,11 @@ function readArguments(args: string[]) {
   }
 }
 
-const misused = (message: string) => new Refusal(2, `${message}; npm run -s user -- --help tells how`);
+const misused = (message: string) => new CommandError(2, `${message}; see npm run -s user -- --help`);
 
-/** Rules of the database, in its words for clients: what an operator got wrong. */
+/** Messages for constraints that the operator's input can violate. */
 const RULES: Readonly<Record<string, string>> = {
-  users_email_key: "there is a user with this e-mail",
+  users_email_key: "email already registered",
   users_email_format: "email must be a valid address",
   users_name_length: "name must have 1 to 200 characters",
   accounts_username_key: "username already taken",
@@ -137,28 +142,32 @@ const RULES: Readonly<Record<string, string>> = {
 async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
   try {
     await client.query("begin");
-    const told = await action.run(new OperatorAccounts(client), args, options);
+    const output = await action.run(new AccountRepository(client), args, options);
     await client.query("commit");
-    return told;
+    return output;
   } catch (error) {
     const { constraint = "", code } = error as pg.DatabaseError;
     if (code === "3F000" || code === "42883" || code === "42P01")
-      throw new Refusal(1, "this database has no accounts: start the service on it once, with MIGRATE=on");
-    throw Object.hasOwn(RULES, constraint) ? new Refusal(1, RULES[constraint]!) : error;
+      throw new CommandError(1, "this database is not migrated; start the service on it once with MIGRATE=on");
+    throw Object.hasOwn(RULES, constraint) ? new CommandError(1, RULES[constraint]!) : error;
   }
 }
 
-async function create(accounts: OperatorAccounts, [name, email]: readonly string[], options: Options): Promise<string> {
+async function create(
+  accounts: AccountRepository,
+  [name, email]: readonly string[],
+  options: Options,
+): Promise<string> {
   const { username, role, input } = options;
   const passwordHash = await newPasswordHash(input());
   const id = await accounts.create({ name: name!, email: email!, username, role, passwordHash });
-  return `user ${id} signs in as ${username ?? email}\n`;
+  return `created user ${id} with the login ${username ?? email}\n`;
 }
 
 async function newPasswordHash(input: Input): Promise<string> {
   const password = await readNewPassword(input);
   const faults = passwordFaults(password);
-  if (faults.length > 0) throw new Refusal(1, faults.join("; "));
+  if (faults.length > 0) throw new CommandError(1, faults.join("; "));
   return hashPassword(password);
 }
 

@@ -1,10 +1,10 @@
-/** The way to one claim of a token: keys of objects, indexes of arrays. */
+/** The path to one claim of a token: keys of objects and indexes of arrays. */
 export type ClaimPath = readonly (string | number)[];
 
 const STEP = /\.(?:([\w$@-]+)|"([^"]+)")|\[(\d{1,6})\]/y;
 
 /**
- * Dotted, or as PostgREST writes it, with a dot in front and quotes around odd names; null for anything else.
+ * Parses a dotted path, or PostgREST's form with a leading dot and quoted names. Null when it is neither.
  *
  *   parseClaimPath("app.role")                     // ["app", "role"]
  *   parseClaimPath(".roles[0]")                    // ["roles", 0]
@@ -24,7 +24,7 @@ export function parseClaimPath(text: string): ClaimPath | null {
   return path;
 }
 
-/** `claimAt({ roles: ["editor"] }, ["roles", 0])` → `"editor"`; undefined where there is nothing. */
+/** `claimAt({ roles: ["editor"] }, ["roles", 0])` → `"editor"`; undefined when the claim is absent. */
 export function claimAt(claims: unknown, path: ClaimPath): unknown {
   return path.reduce((value: any, step) => {
     const holdsStep = typeof value === "object" && value !== null && Object.hasOwn(value, step);

@@ -7,16 +7,16 @@ export { ConfigError } from "./setting-types.ts";
 
 type Parsed = { readonly [K in keyof typeof SETTINGS]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never };
 
-/** The settings of one run; what depends on whether the database is embedded is settled here. */
+/** All settings, with the defaults that depend on whether the database is embedded filled in. */
 export type Config = Omit<Parsed, "seed" | "graphiql" | "docs" | "usersWrite"> & {
   readonly embedded: boolean;
   readonly seed: "demo" | "none";
   readonly graphiql: boolean;
   readonly docs: boolean;
   readonly usersWrite: UsersWrite;
-  /** What every transaction is told besides: `[["app.settings.tenant", "7"]]`. */
+  /** Session settings of every transaction: `[["app.settings.tenant", "7"]]`. */
   readonly appSettings: readonly (readonly [name: string, value: string])[];
-  /** Names of PostgREST's settings that were set and have no meaning here. */
+  /** Settings of PostgREST that are set and have no effect here. */
   readonly ignored: readonly string[];
 };
 
@@ -25,11 +25,11 @@ export type UsersWrite = "open" | "owner";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Settings are read from names with these beginnings alone by this service: one that is unknown is a slip of the pen. */
+/** Only this service uses names with these prefixes, so an unknown one is a typing error. */
 const FAMILIES = /^(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_/;
 
 /**
- * Reads and checks the settings, under our names and under PostgREST's; the only reader of the environment. Throws
+ * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. Throws
  * ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
@@ -37,7 +37,7 @@ const FAMILIES = /^(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_/;
  *   readConfig({ PORT: "http" })                    // throws: PORT must be a whole number (is "http")
  */
 export function readConfig(environment: Environment = process.env): Config {
-  refuseUnknown(Object.keys(environment));
+  rejectUnknown(Object.keys(environment));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
   const parsed = Object.fromEntries(
     Object.entries<Setting<unknown>>(SETTINGS).map(([key, setting]) => {
@@ -46,7 +46,7 @@ export function readConfig(environment: Environment = process.env): Config {
     }),
   ) as Parsed;
   const embedded = parsed.databaseUrl === "";
-  refuseContradictions(parsed, embedded);
+  rejectConflicts(parsed, embedded);
   return {
     ...parsed,
     embedded,
@@ -59,54 +59,54 @@ export function readConfig(environment: Environment = process.env): Config {
   };
 }
 
-/** The value that was set, under whichever name; throws when two names say different things. */
+/** The value of a setting under any of its names. Throws when two names have different values. */
 function readSetting(
   { name, type, fallback }: Setting<unknown>,
   own: string | undefined,
   translated: readonly Translated[],
-  otherDefault: string | undefined,
+  postgrestDefault: string | undefined,
 ): unknown {
-  const said = [...(own ? [{ from: name, text: own }] : []), ...translated];
-  const [first, ...others] = said.map(({ from, text }) => ({ from, value: parseValue(from, type, text) }));
-  if (first === undefined) return parseValue(name, type, otherDefault ?? fallback);
+  const given = [...(own ? [{ from: name, text: own }] : []), ...translated];
+  const [first, ...others] = given.map(({ from, text }) => ({ from, value: parseValue(from, type, text) }));
+  if (first === undefined) return parseValue(name, type, postgrestDefault ?? fallback);
   const other = others.find(({ value }) => JSON.stringify(value) !== JSON.stringify(first.value));
-  if (other) throw new ConfigError(`${first.from} and ${other.from} say different things: set one of them`);
+  if (other) throw new ConfigError(`${first.from} and ${other.from} have different values; set only one of them`);
   return first.value;
 }
 
-function refuseUnknown(names: readonly string[]): void {
+function rejectUnknown(names: readonly string[]): void {
   const known = new Set<string>(Object.values(SETTINGS).map((setting) => setting.name));
   for (const name of names) {
     if (FAMILIES.test(name) && !known.has(name)) {
-      throw new ConfigError(`${name} is no setting of this service; npm start -- --help lists them`);
+      throw new ConfigError(`${name} is not a setting of this service; npm start -- --help lists all settings`);
     }
   }
 }
 
-function refuseContradictions(parsed: Parsed, embedded: boolean): void {
+function rejectConflicts(parsed: Parsed, embedded: boolean): void {
   const { migrate, jwtSecret } = parsed;
-  const refusals: readonly (readonly [refused: boolean, message: string])[] = [
+  const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
     [
-      // Where nobody needs a key, tokens may be of no use.
+      // A foreign database without required keys may be served without tokens.
       !embedded && jwtSecret === "" && parsed.jwtPrivateKey === "" && (migrate || parsed.apiKeyRequired),
       "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL",
     ],
-    [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL needs a DATABASE_URL"],
-    [embedded && !migrate, "MIGRATE=off needs a DATABASE_URL"],
-    [!migrate && parsed.seed === "demo", "SEED=demo needs MIGRATE=on"],
-    [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open needs MIGRATE=on"],
-    [migrate && parsed.anonymousRole === "", "DB_ANON_ROLE=none needs MIGRATE=off"],
-    [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM needs MIGRATE=off"],
-    [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET needs MIGRATE=on"],
-    [!migrate && parsed.jwtPreviousKey !== "", "JWT_PREVIOUS_PUBLIC_KEY needs MIGRATE=on"],
-    // Others know it: it may be the public half of a pair.
-    [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which needs MIGRATE=off"],
+    [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL requires DATABASE_URL"],
+    [embedded && !migrate, "MIGRATE=off requires DATABASE_URL"],
+    [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
+    [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
+    [migrate && parsed.anonymousRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
+    [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
+    [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET requires MIGRATE=on"],
+    [!migrate && parsed.jwtPreviousKey !== "", "JWT_PREVIOUS_PUBLIC_KEY requires MIGRATE=on"],
+    // It may be a public key, which is not secret.
+    [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
   ];
-  for (const [refused, message] of refusals) if (refused) throw new ConfigError(message);
-  if (!migrate && isJwk(jwtSecret)) refuseBadKeys(jwtSecret);
+  for (const [exists, message] of conflicts) if (exists) throw new ConfigError(message);
+  if (!migrate && isJwk(jwtSecret)) rejectInvalidKeys(jwtSecret);
 }
 
-function refuseBadKeys(jwks: string): void {
+function rejectInvalidKeys(jwks: string): void {
   try {
     readJwks(jwks);
   } catch (error) {
@@ -114,11 +114,11 @@ function refuseBadKeys(jwks: string): void {
   }
 }
 
-/** Every setting as documentation: name, default ("" is unset) and meaning, in order. */
+/** Every setting for documentation, in order: name, default ("" is unset) and meaning. */
 export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
   Object.values(SETTINGS).map(({ name, fallback, about }) => ({ name, fallback, about }));
 
-/** What `npm start -- --help` prints. */
+/** The output of `npm start -- --help`. */
 export function helpText(): string {
   const width = Math.max(...describeSettings().map(({ name }) => name.length)) + 2;
   const lines = describeSettings().map(({ name, fallback, about }) => {
@@ -128,13 +128,13 @@ export function helpText(): string {
   return [
     "Content Service turns a PostgreSQL database into an API.",
     "",
-    "  npm start              start the service; settings are environment variables",
-    "  npm start -- --help    this text",
+    "  npm start              start the service",
+    "  npm start -- --help    show this help",
     "",
-    "Settings:",
+    "Settings (environment variables):",
     ...lines,
     "",
-    "The names of PostgREST's settings, PGRST_…, are understood as well: see docs/configuration.md.",
+    "The settings of PostgREST (PGRST_…) are accepted as well, see docs/configuration.md.",
     "",
   ].join("\n");
 }

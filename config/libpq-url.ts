@@ -1,15 +1,16 @@
 type Options = Readonly<Record<string, string>>;
 
 /**
- * A connection string of libpq, of either kind, as the URL that this service takes: user, password and host in front.
+ * Converts a libpq connection string of either kind to the URL that this service accepts, with user, password and host
+ * before the path.
  *
  *   libpqUrl("host=/tmp dbname=shop user=web")              // postgres://web@%2Ftmp/shop
  *   libpqUrl("postgresql://db/shop?user=web&password=p@ss") // postgres://web:p%40ss@db/shop
- * What it can't say, such as several hosts, stays as it is.
+ * A string that has no such URL, such as one with several hosts, is returned unchanged.
  * Source: PostgreSQL docs, "Connection Strings".
  */
 export function libpqUrl(text: string): string {
-  const options = /^postgres(ql)?:\/\//.test(text) ? optionsOfUrl(text) : optionsOfWords(text);
+  const options = /^postgres(ql)?:\/\//.test(text) ? optionsOfUrl(text) : optionsOfKeywords(text);
   return options?.host && !options.host.includes(",") ? writeUrl(options) : text;
 }
 
@@ -19,9 +20,9 @@ const URL_PARTS =
 function optionsOfUrl(text: string): Options | null {
   const [, user, password, host, port, dbname, query] = URL_PARTS.exec(text) ?? [];
   if (host === undefined) return null;
-  const inFront = Object.entries({ user, password, host: host.replace(/^\[|\]$/g, ""), port, dbname });
+  const authority = Object.entries({ user, password, host: host.replace(/^\[|\]$/g, ""), port, dbname });
   try {
-    const decoded = inFront.filter(([, value]) => value).map(([name, value]) => [name, decodeURIComponent(value!)]);
+    const decoded = authority.filter(([, value]) => value).map(([name, value]) => [name, decodeURIComponent(value!)]);
     return { ...Object.fromEntries(decoded), ...Object.fromEntries(new URLSearchParams(query)) };
   } catch {
     return null;
@@ -31,7 +32,7 @@ function optionsOfUrl(text: string): Options | null {
 const WORD = /\s*(\w+)\s*=\s*(?:'((?:[^'\\]|\\.)*)'|((?:[^\s'\\]|\\.)*))\s*/y;
 
 /** `host=db password='it\'s'` */
-function optionsOfWords(text: string): Options | null {
+function optionsOfKeywords(text: string): Options | null {
   const options: Record<string, string> = {};
   WORD.lastIndex = 0;
   while (WORD.lastIndex < text.length) {
@@ -48,7 +49,7 @@ function writeUrl({ user = "", password = "", host = "", port = "", dbname = "",
     .filter((part) => part !== "")
     .map(encodeURIComponent)
     .join(":");
-  // Without it pg takes `require` for `verify-full`.
+  // Without uselibpqcompat, pg treats `require` as `verify-full`.
   const query = new URLSearchParams(others.sslmode ? { ...others, uselibpqcompat: "true" } : others).toString();
   return [
     "postgres://",

@@ -4,16 +4,16 @@ import { isJwk } from "./json-web-keys.ts";
 import { libpqUrl } from "./libpq-url.ts";
 import { ConfigError, integer, oneOf, parseValue } from "./setting-types.ts";
 
-// The names of PostgREST's settings, so that a deployment of it moves over with its environment as it is.
+// The settings of PostgREST, so that a deployment can move to this service with its environment unchanged.
 // Source: PostgREST docs, "Configuration", and src/PostgREST/Config.hs.
 
-/** Our name for a setting, and how its value is written there: a type that gives the text which our setting takes. */
+/** Our name for a setting of PostgREST, and a type that converts its value to the text that our setting takes. */
 type Translation = readonly [name: string, type: z.ZodType<string, any>];
 
-const asItIs = z.string();
+const unchanged = z.string();
 
-/** `true`, `"TRUE"` and `1` are true there. */
-const truth = z.string().transform((text, { addIssue }) => {
+/** PostgREST accepts `true`, `"TRUE"` and `1`. */
+const postgrestBoolean = z.string().transform((text, { addIssue }) => {
   const word = text.replace(/[^a-z]/gi, "").toLowerCase();
   if (word === "true" || word === "false") return word;
   if (/^\d+$/.test(text)) return String(Number(text) > 0);
@@ -28,18 +28,18 @@ const base64Bytes = z
 
 const seconds = integer(1, 600).transform((count) => String(count * 1000));
 
-/** `@secret.txt` is what that file holds. */
+/** `@secret.txt` stands for the contents of that file. */
 const orFile = z.string().transform((text, { addIssue }) => {
   if (!text.startsWith("@")) return text;
   try {
     return readFileSync(text.slice(1), "utf8").replace(/\n$/, "");
   } catch {
-    addIssue("names a file that can't be read");
+    addIssue("names a file that cannot be read");
     return z.NEVER;
   }
 });
 
-/** Addresses that stand for all of a kind. */
+/** PostgREST's names for all addresses of a kind. */
 const HOSTS: Readonly<Record<string, string>> = {
   "*": "::",
   "*4": "0.0.0.0",
@@ -50,29 +50,32 @@ const HOSTS: Readonly<Record<string, string>> = {
 
 const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_DB_URI: ["DATABASE_URL", orFile.transform((text) => libpqUrl(text.trim()))],
-  PGRST_DB_SCHEMAS: ["DB_SCHEMAS", asItIs],
-  PGRST_DB_SCHEMA: ["DB_SCHEMAS", asItIs],
-  PGRST_DB_ANON_ROLE: ["DB_ANON_ROLE", asItIs],
-  PGRST_DB_EXTRA_SEARCH_PATH: ["DB_EXTRA_SEARCH_PATH", asItIs],
-  PGRST_DB_MAX_ROWS: ["DB_MAX_ROWS", asItIs],
-  PGRST_MAX_ROWS: ["DB_MAX_ROWS", asItIs],
-  PGRST_DB_TX_END: ["DB_TX_END", asItIs],
-  PGRST_DB_AGGREGATES_ENABLED: ["DB_AGGREGATES", truth],
-  PGRST_DB_POOL: ["DB_POOL", asItIs],
+  PGRST_DB_SCHEMAS: ["DB_SCHEMAS", unchanged],
+  PGRST_DB_SCHEMA: ["DB_SCHEMAS", unchanged],
+  PGRST_DB_ANON_ROLE: ["DB_ANON_ROLE", unchanged],
+  PGRST_DB_EXTRA_SEARCH_PATH: ["DB_EXTRA_SEARCH_PATH", unchanged],
+  PGRST_DB_MAX_ROWS: ["DB_MAX_ROWS", unchanged],
+  PGRST_MAX_ROWS: ["DB_MAX_ROWS", unchanged],
+  PGRST_DB_TX_END: ["DB_TX_END", unchanged],
+  PGRST_DB_AGGREGATES_ENABLED: ["DB_AGGREGATES", postgrestBoolean],
+  PGRST_DB_POOL: ["DB_POOL", unchanged],
   PGRST_DB_POOL_ACQUISITION_TIMEOUT: ["DB_POOL_TIMEOUT", seconds],
-  // True says nothing about how many.
-  PGRST_DB_PREPARED_STATEMENTS: ["DB_PREPARED_STATEMENTS", truth.transform((text) => (text === "true" ? "" : "0"))],
-  PGRST_DB_PRE_REQUEST: ["DB_PRE_REQUEST", asItIs],
-  PGRST_PRE_REQUEST: ["DB_PRE_REQUEST", asItIs],
-  PGRST_DB_PLAN_ENABLED: ["DB_PLAN", truth],
+  // True gives no number, so our default applies.
+  PGRST_DB_PREPARED_STATEMENTS: [
+    "DB_PREPARED_STATEMENTS",
+    postgrestBoolean.transform((text) => (text === "true" ? "" : "0")),
+  ],
+  PGRST_DB_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
+  PGRST_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
+  PGRST_DB_PLAN_ENABLED: ["DB_PLAN", postgrestBoolean],
   PGRST_JWT_SECRET: ["JWT_SECRET", orFile],
-  PGRST_JWT_AUD: ["JWT_AUD", asItIs],
-  PGRST_JWT_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", asItIs],
-  PGRST_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", asItIs],
+  PGRST_JWT_AUD: ["JWT_AUD", unchanged],
+  PGRST_JWT_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", unchanged],
+  PGRST_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", unchanged],
   PGRST_SERVER_HOST: ["HOST", z.string().transform((text) => HOSTS[text] ?? text)],
-  PGRST_SERVER_PORT: ["PORT", asItIs],
-  PGRST_SERVER_CORS_ALLOWED_ORIGINS: ["CORS_ORIGINS", asItIs],
-  PGRST_SERVER_TIMING_ENABLED: ["SERVER_TIMING", truth],
+  PGRST_SERVER_PORT: ["PORT", unchanged],
+  PGRST_SERVER_CORS_ALLOWED_ORIGINS: ["CORS_ORIGINS", unchanged],
+  PGRST_SERVER_TIMING_ENABLED: ["SERVER_TIMING", postgrestBoolean],
   PGRST_LOG_LEVEL: [
     "LOG_LEVEL",
     oneOf("crit", "error", "warn", "info", "debug").transform((level) => (level === "crit" ? "fatal" : level)),
@@ -85,10 +88,10 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   ],
 };
 
-/** Whether the secret is base64 of what it should be; says how to read PGRST_JWT_SECRET. */
+/** Says that PGRST_JWT_SECRET is encoded as base64. */
 const IS_BASE64 = ["PGRST_JWT_SECRET_IS_BASE64", "PGRST_SECRET_IS_BASE64"];
 
-/** Settings without a meaning here. */
+/** Settings that have no effect here. */
 const IGNORED = new Set([
   "PGRST_ADMIN_SERVER_HOST",
   "PGRST_ADMIN_SERVER_PORT",
@@ -116,7 +119,7 @@ const IGNORED = new Set([
   "PGRST_URL_USE_LEGACY_TARGET_NAMES",
 ]);
 
-/** What PostgREST does when nobody says, where clients would notice that we do something else. Holds with PGRST_DB_URI. */
+/** PostgREST's defaults where clients would notice ours. They apply when PGRST_DB_URI is set. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   HOST: "0.0.0.0",
   MIGRATE: "off",
@@ -131,24 +134,26 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A value for one of our settings, and the name it was found under. */
+/** A value for one of our settings, and the name under which it was set. */
 export type Translated = { readonly from: string; readonly name: string; readonly text: string };
 
-/** What the names of PostgREST say in our words. */
+/** The settings of PostgREST, translated to ours. */
 export type PostgrestSettings = {
   readonly translated: readonly Translated[];
-  /** What our settings are when nobody says, as far as that differs. */
+  /** Defaults that differ from ours. */
   readonly defaults: Readonly<Record<string, string>>;
   /** `PGRST_APP_SETTINGS_tenant=7` → `["app.settings.tenant", "7"]` */
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   readonly ignored: readonly string[];
 };
 
-/** Throws ConfigError for a name that PostgREST does not have, and for a value that it would not take. */
+/** Throws ConfigError for an unknown name, and for a value that PostgREST would reject. */
 export function readPostgrest(environment: Environment): PostgrestSettings {
   const names = Object.keys(environment).filter((name) => name.startsWith("PGRST_") && environment[name]);
-  names.forEach(refuseForeign);
-  const isBase64 = IS_BASE64.some((name) => environment[name] && parseValue(name, truth, environment[name]) === "true");
+  names.forEach(rejectUnknown);
+  const isBase64 = IS_BASE64.some(
+    (name) => environment[name] && parseValue(name, postgrestBoolean, environment[name]) === "true",
+  );
   return {
     translated: names.filter((name) => name in TRANSLATIONS).map((name) => translate(name, environment, isBase64)),
     defaults: environment.PGRST_DB_URI ? DEFAULTS : {},
@@ -157,12 +162,12 @@ export function readPostgrest(environment: Environment): PostgrestSettings {
   };
 }
 
-function refuseForeign(name: string): void {
+function rejectUnknown(name: string): void {
   if (name === "PGRST_SERVER_UNIX_SOCKET") {
-    throw new ConfigError(`${name} is not possible: this service listens on an address and a port`);
+    throw new ConfigError(`${name} is not supported: this service listens on a host and a port`);
   }
   if (name in TRANSLATIONS || IS_BASE64.includes(name) || IGNORED.has(name) || isAppSetting(name)) return;
-  throw new ConfigError(`${name} is no setting of PostgREST that this service knows`);
+  throw new ConfigError(`${name} is not a known setting of PostgREST`);
 }
 
 function translate(from: string, environment: Environment, isBase64: boolean): Translated {
@@ -171,17 +176,17 @@ function translate(from: string, environment: Environment, isBase64: boolean): T
   return { from, name, text: isBase64 && name === "JWT_SECRET" ? decodeSecret(from, text) : text };
 }
 
-/** The bytes may be no text: they become a JSON Web Key, unless they are one. */
+/** The bytes need not be text, so they are converted to a JSON Web Key, unless they already are one. */
 function decodeSecret(from: string, base64: string): string {
   const bytes = parseValue(from, base64Bytes, base64.trim());
   const text = bytes.toString("utf8");
   return isJwk(text) ? text : JSON.stringify({ kty: "oct", k: bytes.toString("base64url") });
 }
 
-/** Custom settings of Postgres are words. */
+/** Postgres accepts only identifiers as names of custom settings. */
 const isAppSetting = (name: string) => /^PGRST_APP_SETTINGS_[a-z_][\w$]*$/i.test(name);
 const appSettingOf = (name: string) => `app.settings.${name.slice("PGRST_APP_SETTINGS_".length)}`;
 
-/** `["PGRST_DB_SCHEMAS", "DB_SCHEMAS"]` for each name of PostgREST that has one here. */
+/** `["PGRST_DB_SCHEMAS", "DB_SCHEMAS"]` for each setting of PostgREST that has an equivalent. */
 export const describePostgrest = (): [string, string][] =>
   Object.entries(TRANSLATIONS).map(([theirs, [ours]]) => [theirs, ours]);

@@ -3,13 +3,13 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
 
-/** A wrong setting; the message is one line that says which and what it may be. */
+/** An invalid setting. The message is one line that names it and the values it accepts. */
 export class ConfigError extends Error {}
 
-/** Values of these are not repeated in messages. */
+/** Messages do not repeat the values of these settings. */
 const SECRETS = /(SECRET|KEY|URL|URI)$/;
 
-/** The value that stands in the environment under `name`, as its type gives it. Throws ConfigError. */
+/** Parses the text of the environment variable `name`. Throws ConfigError. */
 export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: string): T {
   const result = type.safeParse(text);
   if (result.success) return result.data;
@@ -17,7 +17,7 @@ export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: strin
   throw new ConfigError(`${name} ${result.error.issues[0]!.message}${shown}`);
 }
 
-// What the value of a setting may be. Each message continues the setting's name: "PORT must be a whole number".
+// The types of settings. Each message continues the name of the setting: "PORT must be a whole number".
 
 export const integer = (min: number, max: number) =>
   z
@@ -29,12 +29,12 @@ export const integer = (min: number, max: number) =>
 export const oneOf = <const T extends string>(...values: T[]) =>
   z.enum(values, { error: `must be ${values.join(" or ")}` });
 
-/** `true` and `false` are understood as well. */
+/** `true` and `false` are accepted as well. */
 export const onOff = z
   .enum(["on", "off", "true", "false"], { error: "must be on or off" })
   .transform((value) => value === "on" || value === "true");
 
-/** "" is unset. Not a union, whose message would be that of neither. */
+/** Accepts "" for unset. Not a zod union, whose message would describe neither type. */
 export const orUnset = <T>(type: z.ZodType<T, string>) =>
   z.string().transform((text, context): T | "" => {
     if (text === "") return "";
@@ -52,24 +52,24 @@ export const list = z.string().transform((text) =>
     .filter((item) => item !== ""),
 );
 
-/** Schemas of the system show what nobody granted. */
+/** System schemas are excluded: they expose data that was never granted. */
 export const servedSchemas = list.pipe(
   z
     .array(
       z
         .string()
-        .refine((name) => !/^(pg_|information_schema$)/.test(name), "must not name a schema of PostgreSQL itself"),
+        .refine((name) => !/^(pg_|information_schema$)/.test(name), "must not name a system schema of PostgreSQL"),
     )
-    .min(1, "must name a schema"),
+    .min(1, "must name at least one schema"),
 );
 
-/** `none`, which is no name of a role, becomes "". */
+/** `none`, which is not a valid role name, becomes "". */
 export const anonymousRole = z
   .string()
   .min(1)
   .transform((name) => (name === "none" ? "" : name));
 
-/** `auth.check_request` → `{ schema: "auth", name: "check_request" }`; without a schema it is looked up; "" is null. */
+/** `auth.check_request` → `{ schema: "auth", name: "check_request" }`. `schema` is null when it is not given; "" gives null. */
 export const functionName = z
   .string()
   .regex(/^([^.]+\.)?[^.]+$|^$/, "must be the name of a function such as auth.check_request")
@@ -79,7 +79,7 @@ export const functionName = z
     return { schema, name };
   });
 
-/** Where a token names its role. */
+/** The claim of a token that holds the role. */
 export const roleClaim = z.string().transform((text, { addIssue }) => {
   const path = parseClaimPath(text);
   if (path !== null) return path;
@@ -87,40 +87,38 @@ export const roleClaim = z.string().transform((text, { addIssue }) => {
   return z.NEVER;
 });
 
-/** An address or a name, without a port. */
+/** A host name or an IP address, without a port. */
 export const host = z
   .string()
-  .refine((text) => isIP(text) > 0 || /^[\w.-]+$/.test(text), "must be an address or a name, without a port");
+  .refine((text) => isIP(text) > 0 || /^[\w.-]+$/.test(text), "must be a host name or an IP address, without a port");
 
-/** Text that keys are made from; "" is unset. */
+/** Text that keys are derived from; "" is unset. */
 export const secret = z
   .string()
   .refine((text) => text === "" || Buffer.byteLength(text) >= 32, "must have at least 32 bytes");
 
-/** Apps end the name at a colon. */
+/** Authenticator apps cut the name at a colon. */
 export const issuerName = z.string().regex(/^[^:\p{Cc}]{1,64}$/u, "must have 1 to 64 characters, without colons");
 
-/** `https://api.example.com/v1/` → without the slash at its end, so that paths can follow. */
+/** `https://api.example.com/v1/` → without the trailing slash, so that paths can be appended. */
 export const httpUrl = z
   .string()
-  .refine((text) => isHttp(text) && !/[?#]/.test(text), "must be an http or https address, without ? and #")
+  .refine((text) => isHttp(text) && !/[?#]/.test(text), "must be an http or https URL, without ? and #")
   .transform((text) => text.replace(/\/+$/, ""));
 
 /**
- * Where a database is. The name, the password and the host must stand in front of the path: they are replaced by those
- * of the login roles, which would change nothing if `?user=` or `?host=` came after them.
+ * Connection URL of a database. User, password and host must come before the path: the service replaces them with those
+ * of its login roles, and `?user=` or `?host=` would override the replacement.
  */
 export const postgresUrl = z.string().superRefine((text, { addIssue }) => {
-  const isAddress = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) && new URL(text).hostname !== "";
-  if (!isAddress) return addIssue("must look like postgres://user:password@host:5432/database");
+  const isUrl = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) && new URL(text).hostname !== "";
+  if (!isUrl) return addIssue("must look like postgres://user:password@host:5432/database");
   const { searchParams } = new URL(text);
   if (!["user", "password", "host"].some((name) => searchParams.has(name))) return;
-  addIssue(
-    "must name user, password and host in front of the path; the folder of a socket is written %2Fvar%2Frun%2Fpostgresql",
-  );
+  addIssue("must name user, password and host before the path; write a socket directory as %2Fvar%2Frun%2Fpostgresql");
 });
 
-/** Browser origins, `*` for all of them: scheme and host, as browsers send them in Origin. */
+/** Browser origins as sent in the header Origin: scheme, host and port. `*` stands for all. */
 export const origins = list.pipe(
   z.array(
     z
@@ -132,25 +130,25 @@ export const origins = list.pipe(
   ),
 );
 
-/** Addresses and networks of proxies; names of Express for the private ones. */
+/** IP addresses and networks of proxies, or Express's names for the private networks. */
 export const proxies = list.pipe(
   z.array(
     z
       .string()
       .refine(
         (text) => isNetwork(text) || ["loopback", "linklocal", "uniquelocal"].includes(text),
-        "must be addresses such as 10.0.0.1 or networks such as 10.0.0.0/8",
+        "must be IP addresses such as 10.0.0.1 or networks such as 10.0.0.0/8",
       ),
   ),
 );
 
-/** PEM of an RSA private key; line ends may be written \n, where the environment knows only one line. */
+/** RSA private key in PEM format. Line ends may be written as \n, for environments that allow only one line. */
 export const rsaKey = z
   .string()
   .transform((text) => text.replaceAll("\\n", "\n"))
   .refine((pem) => pem === "" || isRsaKey(pem), "must be the PEM of an RSA private key of at least 2048 bits");
 
-/** The same of a key that only verifies; the private one will do too, as it has both halves. */
+/** RSA key that verifies signatures. A private key is accepted too, as it contains the public one. */
 export const rsaPublicKey = z
   .string()
   .transform((text) => text.replaceAll("\\n", "\n"))
@@ -179,11 +177,11 @@ function isStrongRsa(read: () => KeyObject): boolean {
   }
 }
 
-/** A day in the calendar, as the moment that it begins in UTC. */
+/** A calendar date, as its first moment in UTC. */
 export const day = z
   .string()
-  .regex(/^\d{4}-\d{2}-\d{2}$/, "must be a day such as 2027-06-30")
-  .refine((text) => new Date(text).toJSON()?.startsWith(text) === true, "must be a day such as 2027-06-30")
+  .regex(/^\d{4}-\d{2}-\d{2}$/, "must be a date such as 2027-06-30")
+  .refine((text) => new Date(text).toJSON()?.startsWith(text) === true, "must be a date such as 2027-06-30")
   .transform((text) => new Date(text));
 
 /**
@@ -193,4 +191,4 @@ export const day = z
 export const DIALECTS = ["detail", "flat", "envelope", "partial", "case"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
-export const dialects = list.pipe(z.array(z.enum(DIALECTS, { error: `must name some of ${DIALECTS.join(", ")}` })));
+export const dialects = list.pipe(z.array(z.enum(DIALECTS, { error: `must be a list of ${DIALECTS.join(", ")}` })));

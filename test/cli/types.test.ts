@@ -12,7 +12,7 @@ import { JWT_SECRET } from "../support/service.ts";
 
 let database: TestDatabase;
 let dataDir: string;
-/** What `npm start` is given for a database of one's own. */
+/** The settings of `npm start` for DATABASE_URL. */
 let settings: Settings;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -32,12 +32,12 @@ async function runProcess(command: Command): Promise<Outcome> {
   return { exitCode, stdout: command.stdout, stderr: command.stderr };
 }
 
-test("npm run types prints the types of DATABASE_URL, and nothing else", async () => {
+test("npm run types prints only the types of DATABASE_URL", async () => {
   const outcome = await runProcess(npmTypes({ dataDir, settings }));
   expect(outcome).toEqual({ exitCode: 0, stdout: await contentTypes(), stderr: "" });
 });
 
-test("--schema chooses among all schemas of the database", async () => {
+test("--schema selects any schemas of the database", async () => {
   const { exitCode, stdout } = await run(settings, "--schema", "auth_api, auth");
   expect(exitCode).toBe(0);
   expect([...stdout.matchAll(/^ {2}(\w+): \{$/gm)].map(([, name]) => name)).toEqual([
@@ -49,49 +49,54 @@ test("--schema chooses among all schemas of the database", async () => {
   ]);
 });
 
-test("--help tells how to use it", async () => {
+test("--help prints the usage", async () => {
   const { exitCode, stdout } = await run({}, "--help");
   expect(exitCode).toBe(0);
   expect(stdout).toContain("npm run -s types > database.types.ts");
 });
 
 test.each([
-  ["an unknown option", ["--schemas", "public"], {}, /^Unknown option '--schemas'.*--help tells how$/],
-  ["an argument", ["public"], {}, /^Unexpected argument 'public'.*--help tells how$/],
-  ["an empty name", ["--schema", "public,"], {}, /^--schema takes names with commas in between; .*--help tells how$/],
-  ["a setting that is wrong", [], { DB_POOL: "many" }, /^DB_POOL must be a whole number.*$/],
-])("%s is one line on stderr and exit code 2", async (_, args, given, line) => {
+  ["an unknown option", ["--schemas", "public"], {}, /^Unknown option '--schemas'.*see npm run -s types -- --help$/],
+  ["an argument", ["public"], {}, /^Unexpected argument 'public'.*see npm run -s types -- --help$/],
+  [
+    "an empty name",
+    ["--schema", "public,"],
+    {},
+    /^--schema must be names separated by commas; .*see npm run -s types -- --help$/,
+  ],
+  ["an invalid setting", [], { DB_POOL: "many" }, /^DB_POOL must be a whole number.*$/],
+])("%s prints one line on stderr and exits with 2", async (_, args, given, line) => {
   const { exitCode, stdout, stderr } = await run(given, ...args);
   expect([exitCode, stdout]).toEqual([2, ""]);
   expect(stderr.trimEnd()).toMatch(line);
 });
 
-test("an embedded database that does not run is one line that says what to do, and exit code 1", async () => {
+test("without a running embedded database the command prints what to do and exits with 1", async () => {
   expect(await run({})).toEqual({
     exitCode: 1,
     stdout: "",
-    stderr: `no embedded database is running on ${dataDir}; start it with npm start, or set DATABASE_URL\n`,
+    stderr: `no embedded database is running in ${dataDir}; start it with npm start, or set DATABASE_URL\n`,
   });
 });
 
-test("a schema that does not exist is one line, and exit code 1", async () => {
+test("an unknown schema prints one line and exits with 1", async () => {
   expect(await run(settings, "--schema", "public,sales")).toEqual({
     exitCode: 1,
     stdout: "",
-    stderr: "there is no schema to serve that is named sales\n",
+    stderr: "no such schema: sales\n",
   });
 });
 
-test("a database that is down is one line without its password, and exit code 1", async () => {
+test("an unreachable database prints one line without its password and exits with 1", async () => {
   const url = `postgres://owner:canary@127.0.0.1:${await findFreePort()}/content`;
   const { exitCode, stdout, stderr } = await run({ ...settings, DATABASE_URL: url });
   expect([exitCode, stdout]).toEqual([1, ""]);
-  expect(stderr).toMatch(/^the database can not be read: connect ECONNREFUSED 127\.0\.0\.1:\d+\n$/);
+  expect(stderr).toMatch(/^cannot use the database: connect ECONNREFUSED 127\.0\.0\.1:\d+\n$/);
 });
 
 test.each([
   [1, []],
   [2, ["public"]],
-])("its process ends with %d for %j, with the same line", async (exitCode, args) => {
+])("the process exits with %d for the arguments %j and prints the same line", async (exitCode, args) => {
   expect(await runProcess(nodeRun("types", { dataDir, args }))).toEqual({ ...(await run({}, ...args)), exitCode });
 });

@@ -53,53 +53,63 @@ const events = async (id: string) =>
     .filter((event) => !event.startsWith("login"));
 
 describe("npm run user", { timeout: 60_000 }, () => {
-  test("create makes a user who can sign in, with the password from stdin", async () => {
+  test("create adds a user who can sign in with the password from stdin", async () => {
     const args = ["create", "Dora", "dora@test.example", "--username", "dora", "--role", "admin"];
     const { exitCode, stdout, stderr } = await runProcess("user", args, `${NEW}\n`);
-    expect([exitCode, stdout, stderr]).toEqual([0, expect.stringMatching(/^user \d+ signs in as dora\n$/), ""]);
+    expect([exitCode, stdout, stderr]).toEqual([
+      0,
+      expect.stringMatching(/^created user \d+ with the login dora\n$/),
+      "",
+    ]);
     expect(await login("dora", NEW)).toMatchObject({ status: 200 });
     const [, id] = /user (\d+)/.exec(stdout)!;
     expect(await events(id!)).toEqual(["role_changed", "registered"]);
   });
 
-  test("disable ends what is signed in within a second, and enable lets in again", async () => {
+  test("disable ends all sign-ins within a second, and enable allows new ones", async () => {
     const { accessToken } = (await login("bob")).json;
     const headers = { authorization: `Bearer ${accessToken}` };
     expect(await read(headers)).toBe(200);
-    expect(await user(["disable", "bob"])).toEqual({ exitCode: 0, stdout: "bob is disabled\n", stderr: "" });
+    expect(await user(["disable", "bob"])).toEqual({ exitCode: 0, stdout: "user bob is disabled\n", stderr: "" });
     await expect.poll(() => read(headers), { timeout: 1000 }).toBe(401);
     expect((await login("bob")).status).toBe(403);
-    expect(await user(["enable", "BOB@example.com"])).toMatchObject({ exitCode: 0, stdout: "bob is enabled\n" });
+    expect(await user(["enable", "BOB@example.com"])).toMatchObject({ exitCode: 0, stdout: "user bob is enabled\n" });
     expect((await login("bob")).status).toBe(200);
     expect(await read(headers)).toBe(401);
     expect(await events("2")).toEqual(["account_disabled", "account_enabled"]);
   });
 
-  test("password sets another one, and ends what is signed in", async () => {
+  test("password sets a new password and ends all sign-ins", async () => {
     const { accessToken } = (await login("ada")).json;
     expect(await user(["password", "ada"], `${NEW}\r\n`)).toMatchObject({ exitCode: 0, stderr: "" });
     await expect.poll(() => read({ authorization: `Bearer ${accessToken}` }), { timeout: 1000 }).toBe(401);
     expect([(await login("ada")).status, (await login("ada", NEW)).status]).toEqual([401, 200]);
   });
 
-  test("role changes the role, and old tokens end", async () => {
+  test("role changes the role and ends all tokens", async () => {
     const { accessToken } = (await login("bob")).json;
-    expect(await user(["role", "bob", "admin"])).toMatchObject({ exitCode: 0, stdout: "bob has the role admin\n" });
+    expect(await user(["role", "bob", "admin"])).toMatchObject({
+      exitCode: 0,
+      stdout: "user bob has the role admin\n",
+    });
     await expect.poll(() => read({ authorization: `Bearer ${accessToken}` }), { timeout: 1000 }).toBe(401);
     expect((await user(["role", "bob", "authenticated"])).exitCode).toBe(0);
   });
 
-  test("reset-factor lets somebody in who has lost it", async () => {
+  test("reset-factor removes a lost second factor", async () => {
     await service.database.owner.query(
       "insert into auth_private.factors (user_id, secret, enabled_at) values (3, 'x', now())",
     );
     expect((await login("admin")).json.error.code).toBe("MFA_REQUIRED");
-    expect(await user(["reset-factor", "admin"])).toMatchObject({ stdout: "admin has no second factor any more\n" });
+    expect(await user(["reset-factor", "admin"])).toMatchObject({ stdout: "second factor of user admin removed\n" });
     expect((await login("admin")).status).toBe(200);
-    expect(await user(["reset-factor", "admin"])).toMatchObject({ exitCode: 0, stdout: "admin has none\n" });
+    expect(await user(["reset-factor", "admin"])).toMatchObject({
+      exitCode: 0,
+      stdout: "user admin has no second factor\n",
+    });
   });
 
-  test("list shows all accounts, and no secrets", async () => {
+  test("list prints all accounts and no secrets", async () => {
     const { exitCode, stdout } = await user(["list"]);
     expect(exitCode).toBe(0);
     const [head, ...lines] = stdout.trimEnd().split("\n");
@@ -108,33 +118,37 @@ describe("npm run user", { timeout: 60_000 }, () => {
     expect(stdout).not.toContain("argon2");
   });
 
-  test("--help tells how to use it", async () => {
+  test("--help prints the usage", async () => {
     const { exitCode, stdout } = await user(["--help"]);
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining("npm run -s user -- disable <login>")]);
   });
 
   test.each<[string[], RegExp]>([
-    [[], /^say what to do; .*--help tells how\n$/],
-    [["delete", "ada"], /^there is no action delete; /],
-    [["disable"], /^disable takes <login>; /],
-    [["password", "ada", PASSWORD], /^password takes <login>; /],
-    [["role", "ada", "root"], /^a role is authenticated or admin; /],
-    [["list", "--role", "admin"], /^--username and --role go with create; /],
+    [[], /^an action is required; see .*--help\n$/],
+    [["delete", "ada"], /^unknown action delete; /],
+    [["disable"], /^disable requires <login>; /],
+    [["password", "ada", PASSWORD], /^password requires <login>; /],
+    [["role", "ada", "root"], /^role must be authenticated or admin; /],
+    [["list", "--role", "admin"], /^--username and --role are allowed only with create; /],
     [["list", "--all"], /^Unknown option '--all'/],
-  ])("%j is one line on stderr and exit code 2", async (args, line) => {
+  ])("the arguments %j print one line on stderr and exit with 2", async (args, line) => {
     const { exitCode, stdout, stderr } = await user(args);
     expect([exitCode, stdout, stderr]).toEqual([2, "", expect.stringMatching(line)]);
   });
 
   test.each<[string[], string, RegExp]>([
-    [["disable", "nobody"], "", /^nobody signs in as nobody; npm run -s user -- list shows who does\n$/],
+    [
+      ["disable", "nobody"],
+      "",
+      /^there is no account for the login nobody; list accounts with npm run -s user -- list\n$/,
+    ],
     [["password", "ada"], "short\n", /^password must have at least 12 characters; /],
     [["password", "ada"], "", /^password must have at least 12 characters; /],
-    [["create", "Ada", "ADA@example.com"], `${NEW}\n`, /^there is a user with this e-mail\n$/],
+    [["create", "Ada", "ADA@example.com"], `${NEW}\n`, /^email already registered\n$/],
     [["create", "Eve", "eve"], `${NEW}\n`, /^email must be a valid address\n$/],
     [["create", "Eve", "eve@test.example", "--username", "a b"], `${NEW}\n`, /^username must have /],
     [["create", "Eve", "eve@test.example", "--username", "ada"], `${NEW}\n`, /^username already taken\n$/],
-  ])("%j is one line on stderr and exit code 1, and nothing is changed", async (args, input, line) => {
+  ])("the arguments %j print one line on stderr, exit with 1 and change nothing", async (args, input, line) => {
     const all = async () => (await service.database.owner.query("select * from auth_private.accounts order by 1")).rows;
     const before = await all();
     const { exitCode, stdout, stderr } = await user(args, input);
@@ -143,15 +157,15 @@ describe("npm run user", { timeout: 60_000 }, () => {
     expect(await all()).toEqual(before);
   });
 
-  test("an embedded database that does not run is one line that says what to do", async () => {
+  test("without a running embedded database the command prints what to do", async () => {
     const { exitCode, stderr } = await user(["list"], "", {});
-    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^no embedded database is running on .*npm start/)]);
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^no embedded database is running in .*npm start/)]);
   });
 
   test.each([
     [2, ["delete", "ada"]],
     [1, ["password", "ada"]],
-  ])("its process ends with %d for %j, with the same line", async (exitCode, args) => {
+  ])("the process exits with %d for the arguments %j and prints the same line", async (exitCode, args) => {
     expect(await runProcess("user", args)).toEqual({ ...(await user(args)), exitCode });
   });
 });
@@ -159,7 +173,7 @@ describe("npm run user", { timeout: 60_000 }, () => {
 describe("npm run key", { timeout: 60_000 }, () => {
   const users = "/rest/v1/users?limit=1";
 
-  test.each(["anon", "service"])("makes a key of the kind %s, which is good until it is revoked", async (kind) => {
+  test.each(["anon", "service"])("create %s makes a key that is valid until it is revoked", async (kind) => {
     const { exitCode, stdout, stderr } = await key("create", kind, `nightly ${kind}`);
     expect([exitCode, stdout, stderr]).toEqual([0, expect.stringMatching(`^cs_${kind}_[\\w-]{32,}\n$`), ""]);
     const apikey = stdout.trim();
@@ -167,9 +181,9 @@ describe("npm run key", { timeout: 60_000 }, () => {
     expect(await read({ apikey }, "/rest/v1/security_events?limit=1")).toBe(kind === "service" ? 200 : 401);
     const { stdout: list } = await key("list");
     const prefix = apikey.slice(0, `cs_${kind}_`.length + 6);
-    expect(list).toMatch(new RegExp(`${kind} +${prefix} +nightly ${kind} .* good\n`));
+    expect(list).toMatch(new RegExp(`${kind} +${prefix} +nightly ${kind} .* active\n`));
     expect(list).not.toContain(apikey);
-    expect(await key("revoke", prefix)).toEqual({ exitCode: 0, stdout: "the key is revoked\n", stderr: "" });
+    expect(await key("revoke", prefix)).toEqual({ exitCode: 0, stdout: "key revoked\n", stderr: "" });
     await expect.poll(() => read({ apikey }, users), { timeout: 1000 }).toBe(401);
     expect((await key("revoke", prefix)).exitCode).toBe(1);
     const { rows } = await service.database.owner.query("select event from security_events where event like 'key%'");
@@ -185,21 +199,21 @@ describe("npm run key", { timeout: 60_000 }, () => {
     [["revoke"]],
     [["list", "all"]],
     [["--all"]],
-  ])("%j is one line on stderr and exit code 2", async (args) => {
+  ])("the arguments %j print one line on stderr and exit with 2", async (args) => {
     const { exitCode, stdout, stderr } = await key(...args);
-    expect([exitCode, stdout, stderr]).toEqual([2, "", expect.stringMatching(/^.+--help tells how\n$/)]);
+    expect([exitCode, stdout, stderr]).toEqual([2, "", expect.stringMatching(/^.+; see npm run -s key -- --help\n$/)]);
   });
 
-  test("a name of more than 100 characters is refused", async () => {
+  test("a name of more than 100 characters is rejected", async () => {
     const { exitCode, stderr } = await key("create", "anon", "x".repeat(101));
-    expect([exitCode, stderr]).toEqual([1, "a name has 1 to 100 characters\n"]);
+    expect([exitCode, stderr]).toEqual([1, "name must have 1 to 100 characters\n"]);
   });
 
   test.each([
     [0, ["list"]],
     [1, ["revoke", "nothing"]],
     [2, ["revoke"]],
-  ])("its process ends with %d for %j, and prints the same", async (exitCode, args) => {
+  ])("the process exits with %d for the arguments %j and prints the same output", async (exitCode, args) => {
     expect(await runProcess("key", args)).toEqual({ ...(await key(...args)), exitCode });
   });
 });

@@ -8,8 +8,8 @@ import { libpqUrl } from "../../config/libpq-url.ts";
 const SECRET = "reallyreallyreallyreallyverysafe";
 const PGRST_DB_URI = "postgres://authenticator:mysecretpassword@localhost:5432/shop";
 
-/** The message that the settings are refused with. */
-function refusal(environment: Record<string, string>): string {
+/** The message of the ConfigError for these settings. */
+function errorOf(environment: Record<string, string>): string {
   try {
     readConfig(environment);
   } catch (error) {
@@ -19,7 +19,7 @@ function refusal(environment: Record<string, string>): string {
   throw new Error("the settings were accepted");
 }
 
-/** A file with this text, gone after the test. */
+/** The path of a file with this text, which is deleted after the test. */
 function file(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), "content-service-config-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -27,7 +27,7 @@ function file(text: string): string {
   return join(folder, "value");
 }
 
-test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, without keys, nobody without a token", () => {
+test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, without API keys, anonymous callers rejected", () => {
   expect(readConfig({ PGRST_DB_URI })).toMatchObject({
     databaseUrl: PGRST_DB_URI,
     embedded: false,
@@ -46,7 +46,7 @@ test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, w
   });
 });
 
-test("what is said in our words holds besides", () => {
+test("settings of this service override the defaults of PostgREST", () => {
   const settings = { PGRST_DB_URI, JWT_SECRET: SECRET, API_KEY_REQUIRED: "on", SAFE_UPDATE: "on", HOST: "127.0.0.1" };
   const expected = { apiKeyRequired: true, safeUpdate: true, host: "127.0.0.1", jwtSecret: SECRET };
   expect(readConfig(settings)).toMatchObject(expected);
@@ -87,27 +87,27 @@ test.each([
   ["PGRST_DB_PLAN_ENABLED", "maybe", 'PGRST_DB_PLAN_ENABLED must be true or false (is "maybe")'],
   ["PGRST_LOG_LEVEL", "loud", 'PGRST_LOG_LEVEL must be crit or error or warn or info or debug (is "loud")'],
   ["PGRST_JWT_SECRET", "too short", "PGRST_JWT_SECRET must have at least 32 bytes"],
-  ["PGRST_JWT_SECRET", "@/nowhere/secret", "PGRST_JWT_SECRET names a file that can't be read"],
-  ["PGRST_DB_SCHEMAZ", "api", "PGRST_DB_SCHEMAZ is no setting of PostgREST that this service knows"],
-  ["PGRST_APP_SETTINGS_", "7", "PGRST_APP_SETTINGS_ is no setting of PostgREST that this service knows"],
-  ["PGRST_APP_SETTINGS_a-b", "7", "PGRST_APP_SETTINGS_a-b is no setting of PostgREST that this service knows"],
+  ["PGRST_JWT_SECRET", "@/nowhere/secret", "PGRST_JWT_SECRET names a file that cannot be read"],
+  ["PGRST_DB_SCHEMAZ", "api", "PGRST_DB_SCHEMAZ is not a known setting of PostgREST"],
+  ["PGRST_APP_SETTINGS_", "7", "PGRST_APP_SETTINGS_ is not a known setting of PostgREST"],
+  ["PGRST_APP_SETTINGS_a-b", "7", "PGRST_APP_SETTINGS_a-b is not a known setting of PostgREST"],
   [
     "PGRST_SERVER_UNIX_SOCKET",
     "/tmp/pgrst.sock",
-    "PGRST_SERVER_UNIX_SOCKET is not possible: this service listens on an address and a port",
+    "PGRST_SERVER_UNIX_SOCKET is not supported: this service listens on a host and a port",
   ],
-])("%s=%s is refused in one clear line", (name, value, message) =>
-  expect(refusal({ PGRST_DB_URI, [name]: value })).toBe(message),
+])("%s=%s is rejected with a one-line message", (name, value, message) =>
+  expect(errorOf({ PGRST_DB_URI, [name]: value })).toBe(message),
 );
 
-test("an address that is none is refused without the password in it", () => {
-  expect(refusal({ PGRST_DB_URI: "mysql://owner:hunter2@db/shop" })).toBe(
+test("an invalid PGRST_DB_URI is rejected without repeating its password", () => {
+  expect(errorOf({ PGRST_DB_URI: "mysql://owner:hunter2@db/shop" })).toBe(
     "PGRST_DB_URI must look like postgres://user:password@host:5432/database",
   );
 });
 
 describe("two names of one setting", () => {
-  test("may say the same, each in its way", () => {
+  test("may have the same value, each in its own format", () => {
     const settings = { PGRST_DB_SCHEMAS: "api,shop", DB_SCHEMAS: "api, shop", PGRST_DB_POOL_ACQUISITION_TIMEOUT: "5" };
     expect(readConfig({ ...settings, DB_POOL_TIMEOUT: "5000" })).toMatchObject({ schemas: ["api", "shop"] });
   });
@@ -116,20 +116,20 @@ describe("two names of one setting", () => {
     [{ PGRST_SERVER_PORT: "8080", PORT: "8081" }, "PORT and PGRST_SERVER_PORT"],
     [{ PGRST_DB_SCHEMAS: "api", PGRST_DB_SCHEMA: "shop" }, "PGRST_DB_SCHEMAS and PGRST_DB_SCHEMA"],
     [{ PGRST_JWT_SECRET: SECRET, JWT_SECRET: `${SECRET}!` }, "JWT_SECRET and PGRST_JWT_SECRET"],
-  ])("may not disagree: %o", (settings, names) =>
-    expect(refusal(settings as Record<string, string>)).toBe(`${names} say different things: set one of them`),
+  ])("may not have different values: %o", (settings, names) =>
+    expect(errorOf(settings as Record<string, string>)).toBe(`${names} have different values; set only one of them`),
   );
 });
 
 describe("PGRST_JWT_SECRET", () => {
   const secretOf = (settings: Record<string, string>) => readConfig({ PGRST_DB_URI, ...settings }).jwtSecret;
 
-  test("may stand in a file, and so may the address", () => {
+  test("may be read from a file, and so may PGRST_DB_URI", () => {
     const settings = { PGRST_JWT_SECRET: `@${file(`${SECRET}\n`)}`, PGRST_DB_URI: `@${file(`${PGRST_DB_URI}\n`)}` };
     expect(readConfig(settings)).toMatchObject({ jwtSecret: SECRET, databaseUrl: PGRST_DB_URI });
   });
 
-  test("may be base64 of bytes that are no text, or of a key", () => {
+  test("may be the base64 of binary bytes or of a JSON Web Key", () => {
     const bytes = Buffer.from(Array.from({ length: 32 }, (_, i) => 255 - i));
     const base64 = { PGRST_JWT_SECRET_IS_BASE64: "true" };
     const jwk = { kty: "oct", k: bytes.toString("base64url") };
@@ -138,7 +138,7 @@ describe("PGRST_JWT_SECRET", () => {
     }
     const coded = Buffer.from(JSON.stringify(jwk)).toString("base64");
     expect(JSON.parse(secretOf({ ...base64, PGRST_JWT_SECRET: coded }))).toEqual(jwk);
-    expect(refusal({ PGRST_DB_URI, ...base64, PGRST_JWT_SECRET: "not base64!" })).toBe(
+    expect(errorOf({ PGRST_DB_URI, ...base64, PGRST_JWT_SECRET: "not base64!" })).toBe(
       "PGRST_JWT_SECRET must be base64",
     );
   });
@@ -153,11 +153,11 @@ test.each([
   ["postgres://db/shop?sslmode=require", "postgres://db/shop?sslmode=require&uselibpqcompat=true"],
   ["host=db port=5433 dbname=shop user=web", "postgres://web@db:5433/shop"],
   ["host = /tmp user=web password='it\\'s a \\\\ secret'", "postgres://web:it's%20a%20%5C%20secret@%2Ftmp/"],
-  // What can't be said stays, to be refused as it was written.
+  // A string without an equivalent URL is unchanged, and rejected later as it was written.
   ["postgres://one:5432,two:5432/shop", "postgres://one:5432,two:5432/shop"],
   ["host=one,two dbname=shop", "host=one,two dbname=shop"],
   ["postgres://%zz@db/shop", "postgres://%zz@db/shop"],
   ["postgresql://", "postgresql://"],
   ["dbname=shop", "dbname=shop"],
   ["host=db '", "host=db '"],
-])("libpq's %s", (text, url) => expect(libpqUrl(text)).toBe(url));
+])("libpqUrl converts %s", (text, url) => expect(libpqUrl(text)).toBe(url));

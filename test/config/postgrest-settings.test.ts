@@ -9,7 +9,7 @@ const SECRET = "reallyreallyreallyreallyverysafe";
 
 let database: TestDatabase;
 let service: Service;
-/** Names of roles, which belong to the whole cluster: the login, one that it may become, one that it may not. */
+/** Roles belong to the whole cluster, so their names are unique: the login, a role it may become, and one it may not. */
 let roles: { readonly login: string; readonly editor: string; readonly owner: string };
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The tasks that a caller with such a token sees, or status and code of the refusal; null is a caller without one. */
+/** The rows that a caller with these claims reads, or the status and code of the error; null sends no token. */
 async function todosOf(claims: object | null): Promise<string[] | string> {
   const token = claims && jwt.sign(claims, SECRET, { noTimestamp: true });
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
@@ -68,7 +68,7 @@ async function graphqlTodosOf(claims: object | null): Promise<string[] | string>
   return data?.todos?.edges.map(({ node }: any) => node.task) ?? errors[0].extensions.code;
 }
 
-test("the database of PostgREST's settings is served to the role that a token names, whatever else is in it", async () => {
+test("a database configured with PostgREST's settings is served to the role in the token", async () => {
   const claims = { app: { role: roles.editor }, sub: "auth0|7", iss: "https://id.example" };
   expect(await todosOf(claims)).toEqual(["finish the tutorial"]);
   expect(await graphqlTodosOf(claims)).toEqual(["finish the tutorial"]);
@@ -76,21 +76,26 @@ test("the database of PostgREST's settings is served to the role that a token na
 
 test.each([
   [
-    "nobody comes without a token, unless PGRST_DB_ANON_ROLE says who that is",
+    "a request without a token is rejected when PGRST_DB_ANON_ROLE is unset",
     () => null,
     /^401 PGRST302$/,
     "AUTH_REQUIRED",
   ],
-  ["nor with one that names no role", () => ({ sub: "7" }), /^401 PGRST302$/, "AUTH_REQUIRED"],
   [
-    "a role that the login may not become is refused",
+    "a token without a role is rejected when PGRST_DB_ANON_ROLE is unset",
+    () => ({ sub: "7" }),
+    /^401 PGRST302$/,
+    "AUTH_REQUIRED",
+  ],
+  [
+    "a role that the login may not become is rejected",
     () => ({ app: { role: roles.owner } }),
     /^403 42501$/,
     "PERMISSION_DENIED",
   ],
   [
-    "and so is one that does not exist",
-    () => ({ app: { role: "nobody_of_that_name" } }),
+    "a role that does not exist is rejected",
+    () => ({ app: { role: "role_that_does_not_exist" } }),
     /^40[01] 22023$/,
     "VALIDATION_ERROR",
   ],

@@ -32,14 +32,18 @@ export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
 export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
   start("npm", ["run", "--silent", "types", "--", ...args], options);
 
-/** `node user.ts`, or another of the commands, without npm; `input` is what is piped to it. */
+/** Starts `node cli/user.ts` or another program without npm. `input` is its standard input. */
 export const nodeRun = (
   script: "server" | "types" | "user" | "key",
   { args = [], input = "", settings, ...options }: StartOptions & { readonly input?: string },
 ): Command => {
   // As npm start has it.
   const cached = { NODE_COMPILE_CACHE: "node_modules/.cache/compiled", ...settings };
-  return start(process.execPath, [`${script}.ts`, ...args], { ...options, settings: cached, input });
+  return start(process.execPath, [script === "server" ? "server.ts" : `cli/${script}.ts`, ...args], {
+    ...options,
+    settings: cached,
+    input,
+  });
 };
 
 const SCRIPTS = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).scripts;

@@ -135,6 +135,6 @@ test.each([
 
 test("with MIGRATE=off there are no keys of before", () => {
   const settings = { DATABASE_URL: "postgres://a@localhost/b", MIGRATE: "off", JWT_SECRET: secret };
-  expect(() => readConfig({ ...settings, JWT_PREVIOUS_SECRET: otherSecret })).toThrow("needs MIGRATE=on");
-  expect(() => readConfig({ ...settings, JWT_PREVIOUS_PUBLIC_KEY: first.publicKey })).toThrow("needs MIGRATE=on");
+  expect(() => readConfig({ ...settings, JWT_PREVIOUS_SECRET: otherSecret })).toThrow("requires MIGRATE=on");
+  expect(() => readConfig({ ...settings, JWT_PREVIOUS_PUBLIC_KEY: first.publicKey })).toThrow("requires MIGRATE=on");
 });
