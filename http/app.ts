@@ -10,7 +10,7 @@ import {
   restProblemOf,
   sendProblem,
 } from "../rest-gateway/conventions/problem.ts";
-import { errorsHandler } from "../rest-gateway/openapi/reference/errors.ts";
+import { errorsHandler } from "../rest-gateway/openapi/reference/page.ts";
 import type { ResourceInterface } from "../rest-gateway/resources/index.ts";
 import { type AddressReader, addressReader, type Trust } from "./address.ts";
 import { type Head, setHead } from "./head.ts";

@@ -1,7 +1,6 @@
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import type { JsonSchema } from "../openapi/document.ts";
-import { refer } from "../openapi/names.ts";
-import { arrayOf, objectOf } from "../openapi/schema-parts.ts";
+import { arrayOf, objectOf, refer } from "../openapi/schema-parts.ts";
 import { MAX_NAME, MAX_SECONDS, MIN_SECONDS } from "./keys-input.ts";
 import { MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 

@@ -1,7 +1,6 @@
 import { type HeaderName, headerReferences, type ProblemStatus, problems } from "../openapi/convention-responses.ts";
 import type { Content, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
-import { refer } from "../openapi/names.ts";
-import { queryParameter } from "../openapi/parameters.ts";
+import { queryParameter, refer } from "../openapi/schema-parts.ts";
 import type { AuthSchema } from "./openapi-schemas.ts";
 
 export const AUTH_TAG = { name: "authentication", description: "Signing in, and what one signs in with." };

@@ -127,3 +127,13 @@ function bundleHandler(): RequestHandler {
     else response.send(gunzipSync(bundle));
   };
 }
+
+const FILE = new URL("../../../docs/errors.md", import.meta.url);
+
+/** `GET /docs/errors`: what the codes mean that problems have. */
+export const errorsHandler = (): RequestHandler =>
+  contentHandler({
+    type: "text/plain; charset=utf-8",
+    text: readFileSync(FILE, "utf8"),
+    headers: { "Cache-Control": "public, max-age=300" },
+  });

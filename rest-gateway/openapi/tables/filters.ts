@@ -1,11 +1,11 @@
-import type { Column, Table, TypeShape } from "../../db/catalog/catalog.ts";
-import type { Operator } from "../table/request.ts";
-import { documentationOf } from "./comment.ts";
-import type { JsonSchema, Parameter, Reference } from "./document.ts";
-import { schemaOf, sqlNameOf } from "./json-schema.ts";
-import { FILTER, type NamedOffer, refer } from "./names.ts";
-import { queryParameter, RESERVED } from "./parameters.ts";
-import type { OfferedTable } from "./visible-schema.ts";
+import type { Column, Table, TypeShape } from "../../../db/catalog/catalog.ts";
+import type { Operator } from "../../table/request.ts";
+import { documentationOf } from "../comment.ts";
+import type { JsonSchema, Parameter, Reference } from "../document.ts";
+import { schemaOf, sqlNameOf } from "../json-schema.ts";
+import { queryParameter, refer } from "../schema-parts.ts";
+import { RESERVED } from "./parameters.ts";
+import { FILTER, type NamedOffer, type OfferedTable } from "./visible-schema.ts";
 
 /** What `?column=operator.value` may ask. */
 export const OPERATORS: Readonly<Record<Operator, string>> = {

@@ -1,12 +1,12 @@
-import type { DatabaseFunction } from "../../db/catalog/catalog.ts";
-import { documentationOf } from "./comment.ts";
-import type { Operation, Parameter, PathItem, Reference } from "./document.ts";
-import { argumentParameters, bodyContent } from "./function-arguments.ts";
-import { resultContent, uniteContents } from "./function-results.ts";
-import type { NamedOffer } from "./names.ts";
+import type { DatabaseFunction, FunctionArgument, TypeShape } from "../../../db/catalog/catalog.ts";
+import { documentationOf } from "../comment.ts";
+import type { Content, JsonSchema, Operation, Parameter, PathItem, Reference } from "../document.ts";
+import { anyOf, nullable, schemaOf, sqlNameOf, textSchemaOf } from "../json-schema.ts";
+import { queryParameter, refer } from "../schema-parts.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
-import { type ErrorStatus, errors, headers } from "./responses.ts";
-import { rawBodyOf } from "./visible-schema.ts";
+import { type ErrorStatus, errors, headers, rowsContent } from "./responses.ts";
+import { recordSchema } from "./table-schemas.ts";
+import { type NamedOffer, type Offer, rawBodyOf } from "./visible-schema.ts";
 
 /** The tag of all functions. */
 export const FUNCTIONS_TAG = "Functions (rpc)";
@@ -87,4 +87,90 @@ function responses(
     ...(returnsRows(overloads) && { 206: { description: "Some of the rows, when they were counted.", ...result } }),
     ...errors(...statuses),
   };
+}
+
+/** The body of a call, by media type: an object of the named arguments, or the one unnamed argument itself. */
+export function bodyContent(offer: Offer, overloads: readonly DatabaseFunction[]): Content {
+  const byType = Map.groupBy(overloads, (fn) => rawBodyOf(fn) ?? "application/json");
+  const entries = [...byType].map(([type, fns]) => [type, { schema: anyOf(fns.map((fn) => bodySchema(offer, fn))) }]);
+  return Object.fromEntries(entries);
+}
+
+function bodySchema(offer: Offer, fn: DatabaseFunction): JsonSchema {
+  if (rawBodyOf(fn) !== null) return schemaOf(fn.arguments[0]!.shape);
+  const required = fn.arguments.filter(({ isRequired }) => isRequired).map(({ name }) => name);
+  return {
+    type: "object",
+    properties: Object.fromEntries(fn.arguments.map((argument) => [argument.name, argumentSchema(offer, argument)])),
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  };
+}
+
+/** An argument that is a row of a table is told with the columns of the table. */
+function argumentSchema(offer: Offer, { shape }: FunctionArgument): JsonSchema {
+  const table = shape.schema === offer.schema.name ? offer.tables.get(shape.name) : undefined;
+  if (shape.category === "composite" && !shape.isArray && table !== undefined) return recordSchema(table);
+  return { ...schemaOf(shape), description: `\`${sqlNameOf(shape)}\`` };
+}
+
+/** Arguments in a query string; those of overloads stand side by side. */
+export function argumentParameters(overloads: readonly DatabaseFunction[]): Parameter[] {
+  const names = new Set(overloads.flatMap((fn) => fn.arguments.map(({ name }) => name)));
+  return [...names]
+    .filter((name) => !RESERVED.has(name))
+    .map((name) => {
+      const found = overloads.map((fn) => fn.arguments.find((argument) => argument.name === name));
+      const present = found.filter((argument) => argument !== undefined);
+      const types = [...new Set(present.map(({ shape }) => `\`${sqlNameOf(shape)}\``))];
+      const schema = anyOf(present.map((argument) => querySchema(argument)));
+      return {
+        ...queryParameter(name, types.join(" or "), schema),
+        required: found.every((argument) => argument?.isRequired ?? false),
+      };
+    });
+}
+
+/** The values of a variadic argument are named one by one: `?v=1&v=2`. */
+const querySchema = ({ isVariadic, shape }: FunctionArgument) => (isVariadic ? schemaOf(shape) : textSchemaOf(shape));
+
+/** What the function answers, by media type; null when it returns nothing. */
+export function resultContent(offer: NamedOffer, { returns }: DatabaseFunction): Content | null {
+  if (returns.kind === "void") return null;
+  if (returns.kind === "scalar") return scalarContent(returns.shape, returns.isSet);
+  const row = rowSchema(offer, returns);
+  return returns.isSet ? rowsContent(row) : rowContent(row);
+}
+
+/** A domain that is named like a media type is answered as such, as it is. */
+function scalarContent(shape: TypeShape, isSet: boolean): Content {
+  const mediaType = /"([^"/]+\/[^"/]+)"$/.exec(shape.domain ?? "")?.[1];
+  if (mediaType !== undefined) return { [mediaType]: { schema: { type: "string" } } };
+  const schema = schemaOf(shape);
+  return { "application/json": { schema: isSet ? { type: "array", items: schema } : nullable(schema) } };
+}
+
+const rowContent = (row: JsonSchema): Content => ({
+  "application/json": { schema: row },
+  "application/vnd.pgrst.object+json": { schema: row },
+});
+
+type RowResult = Exclude<DatabaseFunction["returns"], { kind: "void" | "scalar" }>;
+
+function rowSchema(offer: NamedOffer, returns: RowResult): JsonSchema {
+  if (returns.kind === "composite") {
+    const properties = [...returns.columns].map(([name, { shape }]) => [name, nullable(schemaOf(shape))]);
+    return { type: "object", properties: Object.fromEntries(properties) };
+  }
+  if (returns.kind === "record" || returns.table.schema !== offer.schema.name) return { type: "object" };
+  const table = offer.tables.get(returns.table.name);
+  return table?.isReadable ? refer("schemas", offer.tableKey(table.table)) : { type: "object" };
+}
+
+/** The contents of overloads in one. */
+export function uniteContents(contents: readonly Content[]): Content {
+  const byType = Map.groupBy(contents.flatMap(Object.entries<Content[string]>), ([type]) => type);
+  return Object.fromEntries(
+    [...byType].map(([type, entries]) => [type, { schema: anyOf(entries.map(([, { schema }]) => schema)) }]),
+  );
 }

@@ -1,15 +1,13 @@
-import type { Catalog } from "../../db/catalog/catalog.ts";
-import { documentationOf, plainText } from "./comment.ts";
-import type { Components, JsonSchema, OpenApiDocument, SecurityScheme } from "./document.ts";
-import { FILTER_SCHEMA, filterParameters } from "./filters.ts";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { documentationOf, plainText } from "../comment.ts";
+import type { Components, JsonSchema, OpenApiDocument, SecurityScheme } from "../document.ts";
+import { FILTER_SCHEMA, filterParameters, OPERATORS } from "./filters.ts";
 import { FUNCTIONS_TAG, functionPath } from "./function-paths.ts";
-import { GUIDE } from "./guide.ts";
-import { ERROR, FILTER, type NamedOffer, withNames } from "./names.ts";
 import { PARAMETERS } from "./parameters.ts";
 import { ERROR_SCHEMA, errorResponses, HEADERS } from "./responses.ts";
 import { tablePath } from "./table-paths.ts";
 import { tableSchemas } from "./table-schemas.ts";
-import { type Audience, offerTo } from "./visible-schema.ts";
+import { type Audience, ERROR, FILTER, type NamedOffer, offerTo, withNames } from "./visible-schema.ts";
 
 export type DescriptionOptions = Audience & {
   /** Address of the service, without `/rest/v1`: `https://content.example`. */
@@ -71,3 +69,31 @@ const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
   apikey: { type: "apiKey", in: "header", name: "apikey", description: "The anon key, or another key of the service." },
   bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token of a signed-in user." },
 };
+
+const operators = Object.entries(OPERATORS).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`);
+
+/** How to ask, in Markdown: the introduction of the reference page. */
+export const GUIDE = `Every table and view is a collection of rows, every function can be called under \`/rpc\`.
+
+## Filters
+
+\`?column=operator.value\` chooses rows, \`?column=not.operator.value\` the others: \`/articles?status=eq.PUBLISHED&title=ilike.*sql*\`.
+All filters must hold; \`or=(a.eq.1,b.gt.2)\` asks for one of several. \`eq(any).{1,2}\` and \`like(all).{a*,*b}\` take a list.
+
+| operator | column is |
+|---|---|
+${operators.join("\n")}
+
+## Related rows
+
+\`select=title,author:users(name),comments(content)\` brings the rows that foreign keys lead to, as objects and lists.
+\`comments!inner(content)\` leaves out rows that have none; \`comments.content=ilike.*sql*\` filters the list.
+
+## Pages
+
+\`limit\` and \`offset\`, or the header \`Range: 0-9\`. With \`Prefer: count=exact\` the header \`Content-Range\` tells how many rows there are in all.
+
+## One row
+
+With \`Accept: application/vnd.pgrst.object+json\` the answer is one object; it is an error when there is no row, or more than one.
+`;

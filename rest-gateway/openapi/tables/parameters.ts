@@ -1,26 +1,6 @@
-import type { JsonSchema, Parameter, Reference } from "./document.ts";
-import { refer } from "./names.ts";
+import type { JsonSchema, Parameter, Reference } from "../document.ts";
+import { headerParameter, queryParameter, refer } from "../schema-parts.ts";
 import type { Offer } from "./visible-schema.ts";
-
-export const queryParameter = (
-  name: string,
-  description: string,
-  schema: JsonSchema = { type: "string" },
-): Parameter => ({
-  name,
-  in: "query",
-  description,
-  required: false,
-  schema,
-});
-export const headerParameter = (
-  name: string,
-  description: string,
-  schema: JsonSchema = { type: "string" },
-): Parameter => ({
-  ...queryParameter(name, description, schema),
-  in: "header",
-});
 
 const count: JsonSchema = { type: "integer", minimum: 0 };
 

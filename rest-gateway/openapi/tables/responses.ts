@@ -1,5 +1,6 @@
-import type { Content, Header, JsonSchema, Reference, Response } from "./document.ts";
-import { ERROR, refer } from "./names.ts";
+import type { Content, Header, JsonSchema, Reference, Response } from "../document.ts";
+import { refer } from "../schema-parts.ts";
+import { ERROR } from "./visible-schema.ts";
 
 /** What is not answered with rows: status, key of the component, meaning. */
 const ERRORS = {

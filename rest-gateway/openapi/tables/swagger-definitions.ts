@@ -1,8 +1,7 @@
-import type { Column, FunctionArgument, TypeShape } from "../../db/catalog/catalog.ts";
-import { describeColumn } from "./column-description.ts";
-import { plainText } from "./comment.ts";
-import { defaultValue } from "./default-value.ts";
-import { schemaOf, sqlNameOf } from "./json-schema.ts";
+import type { Column, FunctionArgument, TypeShape } from "../../../db/catalog/catalog.ts";
+import { plainText } from "../comment.ts";
+import { defaultValue, schemaOf, sqlNameOf } from "../json-schema.ts";
+import { describeColumn } from "./table-schemas.ts";
 import type { Offer, OfferedTable } from "./visible-schema.ts";
 
 /** A type as PostgREST tells it: the name of SQL is its format. JSON has no type, since it may be anything. */

@@ -1,9 +1,8 @@
-import type { Catalog } from "../../db/catalog/catalog.ts";
-import { documentationOf } from "./comment.ts";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { documentationOf } from "../comment.ts";
 import { API_VERSION, type DescriptionOptions } from "./openapi.ts";
 import { swaggerDefinition } from "./swagger-definitions.ts";
-import { SWAGGER_PARAMETERS, swaggerTableParameters } from "./swagger-parameters.ts";
-import { swaggerFunctionPath, swaggerTablePath } from "./swagger-paths.ts";
+import { SWAGGER_PARAMETERS, swaggerFunctionPath, swaggerTableParameters, swaggerTablePath } from "./swagger-paths.ts";
 import { offerTo } from "./visible-schema.ts";
 
 /** OpenAPI 2.0, with the parts and names that PostgREST 12 gives it. */

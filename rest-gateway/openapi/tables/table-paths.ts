@@ -1,10 +1,11 @@
-import type { Operation, PathItem, Response } from "./document.ts";
+import type { Relationship } from "../../../db/catalog/catalog.ts";
+import { plainText } from "../comment.ts";
+import type { Operation, PathItem, Response } from "../document.ts";
+import { refer } from "../schema-parts.ts";
 import { filterReferences, keyParameter } from "./filters.ts";
-import { INSERT, type NamedOffer, refer, UPDATE } from "./names.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
 import { errors, headers, rowsContent } from "./responses.ts";
-import { describeTable } from "./table-description.ts";
-import type { OfferedTable } from "./visible-schema.ts";
+import { INSERT, type NamedOffer, type Offer, type OfferedTable, UPDATE } from "./visible-schema.ts";
 
 /** `/articles`, with the methods that the role may use. */
 export function tablePath(offer: NamedOffer, offered: OfferedTable): [string, PathItem] {
@@ -138,3 +139,29 @@ const written = (offer: NamedOffer, offered: OfferedTable, description: string):
   ...headers("preferenceApplied"),
   ...(offered.isReadable && { content: returned(offer, offered) }),
 });
+
+/** The comment of a table, and what `select` can bring besides its columns: `Related rows: \`comments\`, \`users\`.` */
+export function describeTable(offer: Offer, { table }: OfferedTable): string {
+  const related = table.relationships.map((relationship) => embedName(offer, relationship));
+  const computed = [...table.computedFields.keys()].filter((name) => offer.readers.has(name));
+  return [
+    plainText(table.comment),
+    listed("Related rows", related),
+    listed("Computed columns, which are returned when `select` names them", computed),
+  ]
+    .filter((text) => text !== "")
+    .join("\n\n");
+}
+
+/** Null where the role does not get there. */
+function embedName(offer: Offer, relationship: Relationship): string | null {
+  const { target } = relationship;
+  if (target.schema !== offer.schema.name || !offer.tables.get(target.name)?.isReadable) return null;
+  if (relationship.kind !== "computed") return target.name;
+  return offer.readers.has(relationship.function.name) ? relationship.function.name : null;
+}
+
+function listed(title: string, names: readonly (string | null)[]): string {
+  const different = [...new Set(names)].filter((name) => name !== null).sort();
+  return different.length === 0 ? "" : `${title}: ${different.map((name) => `\`${name}\``).join(", ")}.`;
+}

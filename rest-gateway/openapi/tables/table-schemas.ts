@@ -1,11 +1,8 @@
-import type { Column, Table } from "../../db/catalog/catalog.ts";
-import { describeColumn } from "./column-description.ts";
-import { plainText } from "./comment.ts";
-import { defaultValue } from "./default-value.ts";
-import type { JsonSchema } from "./document.ts";
-import { nullable, schemaOf } from "./json-schema.ts";
-import { INSERT, type NamedOffer, UPDATE } from "./names.ts";
-import type { Offer, OfferedTable } from "./visible-schema.ts";
+import type { Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
+import { plainText } from "../comment.ts";
+import type { JsonSchema } from "../document.ts";
+import { defaultValue, nullable, valueSchema } from "../json-schema.ts";
+import { INSERT, type NamedOffer, type Offer, type OfferedTable, UPDATE } from "./visible-schema.ts";
 
 /** `articles`, a row as it is read; `articles_insert` and `articles_update`, what is sent. Only those that the role needs. */
 export function tableSchemas(offer: NamedOffer, offered: OfferedTable): [string, JsonSchema][] {
@@ -69,9 +66,41 @@ function columnSchema(offer: Offer, table: Table, column: Column, cast: "toJson"
   };
 }
 
-/** What a cast of a domain makes or takes may be anything. */
-export function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
-  if (casts?.[cast]) return {};
-  const schema = schemaOf(shape);
-  return maxLength !== null && schema.type === "string" ? { ...schema, maxLength } : schema;
+/**
+ * What a column means. Its keys are told in the words of PostgREST, tags included, which clients look for:
+ *
+ *   The user who wrote the article.
+ *
+ *   Note:
+ *   This is a Foreign Key to `users.id`.<fk table='users' column='id'/>
+ */
+export function describeColumn(offer: Offer, table: Table, column: Column): string {
+  const text = plainText(column.comment);
+  const notes = [primaryKeyNote(table, column), foreignKeyNote(offer, table, column)].filter((note) => note !== null);
+  if (notes.length === 0) return text;
+  const note = ["Note:", ...notes].join("\n");
+  return text === "" ? note : `${text}\n\n${note}`;
+}
+
+const primaryKeyNote = ({ primaryKey }: Table, { name }: Column) =>
+  primaryKey.includes(name) ? "This is a Primary Key.<pk/>" : null;
+
+/** Where a column refers to a table and to a view over it, the table is told. */
+function foreignKeyNote({ schema, tables }: Offer, table: Table, column: Column): string | null {
+  const targets = table.relationships.flatMap((relationship) => {
+    const to = referredColumn(relationship, column.name);
+    const target = relationship.target.schema === schema.name ? tables.get(relationship.target.name) : undefined;
+    return to === null || target === undefined ? [] : [{ ...target.table, to }];
+  });
+  const target = targets.find(({ kind }) => kind !== "view" && kind !== "materialized view") ?? targets[0];
+  if (target === undefined) return null;
+  const { name, to } = target;
+  return `This is a Foreign Key to \`${name}.${to}\`.<fk table='${name}' column='${to}'/>`;
+}
+
+/** The column over there, when the relationship is a foreign key of this one column. */
+function referredColumn(relationship: Relationship, column: string): string | null {
+  if (!("isOwner" in relationship) || !relationship.isOwner || relationship.columns.length !== 1) return null;
+  const [[from, to]] = relationship.columns as [readonly [string, string]];
+  return from === column ? to : null;
 }

@@ -1,6 +1,7 @@
-import type { Catalog, Column, DatabaseFunction, Schema, Table, TablePrivilege } from "../../db/catalog/catalog.ts";
-import { mayExecute, mayUseColumn, mayUseTable } from "../../db/catalog/grants.ts";
-import { noSuchSchema } from "../table/problem.ts";
+import type { Catalog, Column, DatabaseFunction, Schema, Table, TablePrivilege } from "../../../db/catalog/catalog.ts";
+import { mayExecute, mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
+import { noSuchSchema } from "../../table/problem.ts";
+import { componentKeys } from "../schema-parts.ts";
 
 export type Audience = {
   readonly schema: string;
@@ -91,3 +92,31 @@ export function rawBodyOf({ arguments: [first, ...others] }: DatabaseFunction): 
 
 /** Arguments are given by name, so all must have one. */
 const isCallable = (fn: DatabaseFunction) => fn.arguments.every(({ name }) => name !== "") || rawBodyOf(fn) !== null;
+
+/** The offer, and what its tables, columns and functions are called where only plain keys may stand. */
+export type NamedOffer = Offer & {
+  tableKey(table: Pick<Table, "name">): string;
+  columnKey(table: Table, column: string): string;
+  functionKey(fn: Pick<DatabaseFunction, "name">): string;
+};
+
+/** Components that describe no table: none takes their names. */
+export const ERROR = "Error";
+export const FILTER = "Filter";
+
+export const INSERT = "_insert";
+export const UPDATE = "_update";
+
+export function withNames(offer: Offer): NamedOffer {
+  const tables = componentKeys(offer.tables.keys(), ["", INSERT, UPDATE], [ERROR, FILTER]);
+  const functions = componentKeys(offer.functions.keys());
+  const columns = new Map(
+    [...offer.tables.values()].map(({ table }) => [table.name, componentKeys(table.columns.keys())] as const),
+  );
+  return {
+    ...offer,
+    tableKey: ({ name }) => tables.get(name)!,
+    columnKey: (table, column) => columns.get(table.name)!.get(column)!,
+    functionKey: ({ name }) => functions.get(name)!,
+  };
+}

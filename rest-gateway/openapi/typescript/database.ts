@@ -2,9 +2,8 @@ import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
 import { functionType } from "./function.ts";
 import { helpers } from "./helpers.ts";
 import { layOut } from "./layout.ts";
-import { byName, inOrder } from "./order.ts";
 import { tableType } from "./table.ts";
-import { key, literal, type Member, openObject, type Type, tuple, union } from "./type.ts";
+import { byName, inOrder, key, literal, type Member, openObject, type Type, tuple, union } from "./type.ts";
 import { isView, nullableType } from "./value.ts";
 
 /**

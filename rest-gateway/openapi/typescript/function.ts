@@ -7,9 +7,8 @@ import {
   type TypeShape,
   tableOf,
 } from "../../../db/catalog/catalog.ts";
-import { byName, inOrder } from "./order.ts";
 import { rowMembers } from "./table.ts";
-import { array, literal, type Member, object, openObject, orNull, type Type, union } from "./type.ts";
+import { array, byName, inOrder, literal, type Member, object, openObject, orNull, type Type, union } from "./type.ts";
 import { nullableType, refusesNull, rowEntry, valueType } from "./value.ts";
 
 /**

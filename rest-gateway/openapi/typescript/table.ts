@@ -1,8 +1,5 @@
-import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
-import { computedFieldsOf } from "./computed.ts";
-import { byName } from "./order.ts";
-import { relationshipsType } from "./relationships.ts";
-import { literal, type Member, openObject, orNull, type Type, union } from "./type.ts";
+import type { Catalog, Column, ComputedField, Relationship, Table } from "../../../db/catalog/catalog.ts";
+import { byName, inOrder, literal, type Member, openObject, orNull, type Type, tuple, union } from "./type.ts";
 import { isView, nullableType, valueType } from "./value.ts";
 
 /** What stands under `Tables` or `Views` for one of them. A view that can't be written to has no Insert or Update. */
@@ -50,4 +47,31 @@ const writtenType = ({ columns }: Table, catalog: Catalog, mayBeLeftOut: (column
 function columnType({ isNullable }: Column, value: Type): Type {
   if (isNullable) return orNull(value);
   return value === "Json" ? "NonNullable<Json>" : value;
+}
+
+/** The computed fields that can be selected: a column of the same name hides one. */
+export const computedFieldsOf = ({ columns, computedFields }: Table): ComputedField[] =>
+  byName(computedFields.values()).filter(({ name }) => !columns.has(name));
+
+/** The foreign keys from a table or view to others of its schema, which is where the client looks for their names. */
+export function relationshipsType({ schema, relationships }: Table): Type {
+  const keys = relationships.filter(isOwnKey).filter(({ target }) => target.schema === schema);
+  return tuple(inOrder(keys, identityOf).map(relationshipType));
+}
+
+type Key = Extract<Relationship, { kind: "many-to-one" | "one-to-one" | "one-to-many" }>;
+
+const isOwnKey = (relationship: Relationship): relationship is Key => "isOwner" in relationship && relationship.isOwner;
+
+const identityOf = ({ constraint, target, columns }: Key) => JSON.stringify([constraint, target.name, columns]);
+
+function relationshipType({ kind, constraint, target, columns }: Key): Type {
+  const names = (side: 0 | 1) => tuple(columns.map((pair) => literal(pair[side])));
+  return openObject([
+    { name: "foreignKeyName", type: literal(constraint) },
+    { name: "columns", type: names(0) },
+    { name: "isOneToOne", type: String(kind === "one-to-one") },
+    { name: "referencedRelation", type: literal(target.name) },
+    { name: "referencedColumns", type: names(1) },
+  ]);
 }

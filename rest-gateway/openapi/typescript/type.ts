@@ -36,3 +36,13 @@ export const literal = (text: string): string => JSON.stringify(text);
 
 /** A name as the key of an object: `user_id`, `"user-id"`. */
 export const key = (name: string): string => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : literal(name));
+
+/** By code units, which are the same on every computer. */
+export const inOrder = <Item>(items: Iterable<Item>, textOf: (item: Item) => string): Item[] =>
+  [...items]
+    .map((item) => ({ item, text: textOf(item) }))
+    .sort((a, b) => (a.text < b.text ? -1 : Number(a.text > b.text)))
+    .map(({ item }) => item);
+
+export const byName = <Item extends { readonly name: string }>(items: Iterable<Item>): Item[] =>
+  inOrder(items, ({ name }) => name);

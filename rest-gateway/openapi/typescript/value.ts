@@ -1,5 +1,5 @@
 import { type Catalog, type Table, type TypeShape, tableOf } from "../../../db/catalog/catalog.ts";
-import { computedFieldsOf } from "./computed.ts";
+import { computedFieldsOf } from "./table.ts";
 import { array, entry, literal, orNull, type Type, union } from "./type.ts";
 
 /** Types whose JSON is no string. */

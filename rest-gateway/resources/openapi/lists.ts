@@ -1,6 +1,5 @@
 import type { JsonSchema } from "../../openapi/document.ts";
-import { refer } from "../../openapi/names.ts";
-import { arrayOf, objectOf } from "../../openapi/schema-parts.ts";
+import { arrayOf, objectOf, refer } from "../../openapi/schema-parts.ts";
 import type { Resource } from "../resource.ts";
 import { type Edition, keyOf } from "./version.ts";
 

@@ -6,8 +6,7 @@ import {
   problems,
 } from "../../openapi/convention-responses.ts";
 import type { JsonSchema, Operation, Parameter, Reference } from "../../openapi/document.ts";
-import { refer } from "../../openapi/names.ts";
-import { arrayOf } from "../../openapi/schema-parts.ts";
+import { arrayOf, refer } from "../../openapi/schema-parts.ts";
 import type { ActionDescription } from "../description.ts";
 import type { Resource } from "../resource.ts";
 import { securityOf, securityOfAction } from "./access.ts";

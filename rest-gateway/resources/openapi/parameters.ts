@@ -1,8 +1,7 @@
 import { MAX_LIMIT } from "../../conventions/paging.ts";
 import type { JsonSchema, Parameter, Reference } from "../../openapi/document.ts";
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
-import { refer } from "../../openapi/names.ts";
-import { headerParameter, queryParameter } from "../../openapi/parameters.ts";
+import { headerParameter, queryParameter, refer } from "../../openapi/schema-parts.ts";
 import { camelCase, type Filter, type Resource } from "../resource.ts";
 import { type Edition, nameIn, pascalCase, relationsOf } from "./version.ts";
 

@@ -1,11 +1,9 @@
 import { MAX_PASSWORD, MIN_PASSWORD } from "../../auth/passwords.ts";
 import { MAX_USERNAME, USERNAME } from "../../auth/usernames.ts";
 import { plainText } from "../../openapi/comment.ts";
-import { defaultValue } from "../../openapi/default-value.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
-import { nullable } from "../../openapi/json-schema.ts";
-import { refer } from "../../openapi/names.ts";
-import { valueSchema } from "../../openapi/table-schemas.ts";
+import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
+import { refer } from "../../openapi/schema-parts.ts";
 import { LINKS } from "../parse/selection.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { listSchema } from "./lists.ts";

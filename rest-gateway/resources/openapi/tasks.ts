@@ -1,9 +1,7 @@
 import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { answered, notModified, problems } from "../../openapi/convention-responses.ts";
 import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../../openapi/document.ts";
-import { refer } from "../../openapi/names.ts";
-import { queryParameter } from "../../openapi/parameters.ts";
-import { arrayOf, objectOf } from "../../openapi/schema-parts.ts";
+import { arrayOf, objectOf, queryParameter, refer } from "../../openapi/schema-parts.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
 import { OPEN } from "./access.ts";
 import { envelopeOf } from "./lists.ts";

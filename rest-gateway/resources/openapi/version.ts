@@ -1,7 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
 import type { Version } from "../../conventions/version.ts";
-import { componentKeys } from "../../openapi/component-keys.ts";
+import { componentKeys } from "../../openapi/schema-parts.ts";
 import type { Description } from "../description.ts";
 import type { Collection, Relation, Resource, ResourceField, Resources } from "../resource.ts";
 
