@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { parseAccept } from "../../../rest-gateway/conventions/media.ts";
-import { apiDescription } from "../../../rest-gateway/openapi/tables/description.ts";
-import { useCatalog } from "../../support/catalog.ts";
+import { parseAccept } from "../../../../rest-gateway/conventions/media.ts";
+import { apiDescription } from "../../../../rest-gateway/openapi/tables/description.ts";
+import { useCatalog } from "../../../support/catalog.ts";
 
 const database = useCatalog("", { schemas: ["public"] });
 

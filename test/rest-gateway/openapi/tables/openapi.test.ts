@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { defaultValue } from "../../../rest-gateway/openapi/json-schema.ts";
-import { componentKeys } from "../../../rest-gateway/openapi/schema-parts.ts";
-import { openApi } from "../../../rest-gateway/openapi/tables/openapi.ts";
-import { useCatalog } from "../../support/catalog.ts";
-import { openApiFaults, resolve } from "../../support/openapi-rules.ts";
+import type { Catalog } from "../../../../db/catalog/catalog.ts";
+import { defaultValue } from "../../../../rest-gateway/openapi/json-schema.ts";
+import { componentKeys } from "../../../../rest-gateway/openapi/schema-parts.ts";
+import { openApi } from "../../../../rest-gateway/openapi/tables/openapi.ts";
+import { useCatalog } from "../../../support/catalog.ts";
+import { openApiFaults, resolve } from "../../../support/openapi-rules.ts";
 
 const SHOP = readFileSync(new URL("./shop.sql", import.meta.url), "utf8");
 const BASE_URL = "https://shop.example";

@@ -4,11 +4,11 @@ import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import express from "express";
 import { beforeAll, expect, test } from "vitest";
-import { BUNDLE_FILE, docsRouter } from "../../../rest-gateway/openapi/reference/page.ts";
+import { BUNDLE_FILE, docsRouter } from "../../../../rest-gateway/openapi/reference/page.ts";
 
 /** `bf09…`, as the README beside the bundle says. */
 const SHA256 = "bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c";
-const README = readFileSync(new URL("../../../rest-gateway/openapi/reference/README.md", import.meta.url), "utf8");
+const README = readFileSync(new URL("../../../../rest-gateway/openapi/reference/README.md", import.meta.url), "utf8");
 
 const sha256 = (bytes: Uint8Array, encoding: "hex" | "base64") => createHash("sha256").update(bytes).digest(encoding);
 

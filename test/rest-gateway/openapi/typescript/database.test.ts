@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { escapeIdentifier } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { buildCatalog } from "../../../db/catalog/build.ts";
-import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { parseCatalog, readCatalog } from "../../../db/catalog/read.ts";
-import { typesOf } from "../../../rest-gateway/openapi/typescript/database.ts";
-import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { buildCatalog } from "../../../../db/catalog/build.ts";
+import type { Catalog } from "../../../../db/catalog/catalog.ts";
+import { parseCatalog, readCatalog } from "../../../../db/catalog/read.ts";
+import { typesOf } from "../../../../rest-gateway/openapi/typescript/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 
 const run = promisify(execFile);
 
@@ -18,7 +18,7 @@ let content: string;
 let shop: string;
 beforeAll(async () => {
   database = await createTestDatabase();
-  await database.owner.query(await readFile(new URL("typescript/shop.sql", import.meta.url), "utf8"));
+  await database.owner.query(await readFile(new URL("./shop.sql", import.meta.url), "utf8"));
   content = asFile(typesOf(await read("public")));
   shop = asFile(typesOf(await read("shop")));
 });
@@ -34,11 +34,11 @@ const ADVICE = `These are not the types that are served. Renew them, and review 
   npx vitest run test/rest-gateway/openapi/types.test.ts -u`;
 
 test("the types of the content schema are those in types/content.ts", async () => {
-  await expect(content, ADVICE).toMatchFileSnapshot("typescript/content.ts");
+  await expect(content, ADVICE).toMatchFileSnapshot("content.ts");
 });
 
 test("the types of shop.sql, which has one of everything, are those in types/shop.ts", async () => {
-  await expect(shop, ADVICE).toMatchFileSnapshot("typescript/shop.ts");
+  await expect(shop, ADVICE).toMatchFileSnapshot("shop.ts");
 });
 
 test("the order in which schemas are served changes nothing", async () => {
@@ -61,7 +61,7 @@ async function compile(files: Readonly<Record<string, string>>): Promise<string>
 }
 
 test("a program over the real client compiles, and what is wrong in it does not", async () => {
-  const program = await readFile(new URL("typescript/program.ts", import.meta.url), "utf8");
+  const program = await readFile(new URL("./program.ts", import.meta.url), "utf8");
   expect(await compile({ "program.ts": program })).toBe("");
 });
 
