@@ -1,4 +1,4 @@
-// A process that runs tasks until SIGTERM; what it needs to know is its argument.
+// A process that runs tasks until SIGTERM. Its argument is JSON: `{ logins, settings }`.
 import pino from "pino";
 import { Database } from "../../../db/database.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";

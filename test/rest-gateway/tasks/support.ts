@@ -43,25 +43,29 @@ export const CALLERS = {
 
 export type Who = keyof typeof CALLERS;
 
-/** The body of an answer, or `[status, code, message]` of a refusal. */
-export type Told = { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly json: any };
+/** A response; `json` is `{ code, message }` for an error. */
+export type TaskResponse = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly json: any;
+};
 
 export type TaskClient = {
   readonly logins: Logins;
   readonly tasks: Tasks;
-  /** Accepts SQL as a task; its id. */
+  /** Creates a task that runs the SQL. Returns its id. */
   accept(who: Who, ...steps: readonly SqlStep[]): Promise<string>;
   /** `ask("ada", "GET", "tasks/…?page=1")` */
-  ask(who: Who, method: string, address: string): Promise<Told>;
-  /** Waits until the task has ended, or has this status. */
+  ask(who: Who, method: string, address: string): Promise<TaskResponse>;
+  /** Waits until the task has this status, or has ended if none is given. */
   until(who: Who, id: string, status?: string): Promise<any>;
-  /** What the owner of the database types into psql. */
+  /** Runs SQL as the owner of the database. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
-  /** Another process that runs tasks of this database, until the end of the file unless the test ends it. */
+  /** Starts another process that runs the tasks of this database. It is killed at the end of the test file. */
   process(settings?: Partial<TaskSettings>): Promise<ChildProcess>;
 };
 
-/** A table that everybody may write to, and tasks on a database of their own, run here unless `isRunning` is false. */
+/** A new database with a table `marks` to which every caller may write. Its tasks run in this process unless `isRunning` is false. */
 export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true): () => TaskClient {
   let client: TaskClient;
   beforeAll(async () => {
@@ -104,7 +108,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
 }
 
 function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, processes: ChildProcess[]): TaskClient {
-  const ask = async (who: Who, method: string, address: string): Promise<Told> => {
+  const ask = async (who: Who, method: string, address: string): Promise<TaskResponse> => {
     const [path = "", search = ""] = address.split("?");
     const segments = path.split("/");
     const request = { method, path: `/${path}`, headers: "{}", cookies: "{}" };
