@@ -1,32 +1,33 @@
+import { LRUCache } from "lru-cache";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from "postgraphile/graphql";
-import { refuseDeepBrackets, refuseExcess, type SizeLimits } from "./document-size.ts";
+import { refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 
 export type DocumentLimits = SizeLimits & {
-  /** Words and signs. */ readonly tokens: number;
-  /** Levels of brackets. */ readonly brackets: number;
-  /** Whether errors say "Did you mean …?": they tell the names of the schema. */ readonly suggestions: boolean;
+  /** Maximum number of tokens. */ readonly tokens: number;
+  /** Maximum depth of brackets. */ readonly brackets: number;
+  /** Whether errors suggest names ("Did you mean …?"), which reveals names of the schema. */ readonly suggestions: boolean;
 };
 
-export type CheckedDocument =
-  | { readonly document: DocumentNode; readonly weight: number }
-  | { readonly errors: readonly GraphQLError[] };
+type ValidDocument = { readonly document: DocumentNode; readonly weight: number };
 
-type Remembered = Extract<CheckedDocument, { document: DocumentNode }>;
+export type CheckedDocument = ValidDocument | { readonly errors: readonly GraphQLError[] };
 
-/** What remembered documents may weigh together. With its plan a unit takes up to 30 kB, four times that at worst. */
+/** Total weight of the cached documents. One unit takes up to 30 kB together with its plan, in the worst case four times that. */
 const MAX_WEIGHT = 5000;
 const CHARACTERS_PER_UNIT = 100;
 
 /**
- * Parses, limits and validates documents against one schema. Those that are good are remembered by their text, the
- * most recently used ones, and with them their plans.
+ * Parses documents, enforces the limits and validates against one schema. Valid documents are cached by their text.
+ * The cache is bounded by weight and not by count, so that large documents cannot fill the memory. A plan lives as
+ * long as its document.
  */
-export class Documents {
+export class DocumentCache {
   readonly #schema: GraphQLSchema;
   readonly #limits: DocumentLimits;
-  /** The one that was not used for the longest time comes first. */
-  readonly #remembered = new Map<string, Remembered>();
-  #weight = 0;
+  readonly #valid = new LRUCache<string, ValidDocument>({
+    maxSize: MAX_WEIGHT,
+    sizeCalculation: ({ weight }) => weight,
+  });
 
   constructor(schema: GraphQLSchema, limits: DocumentLimits) {
     this.#schema = schema;
@@ -34,10 +35,10 @@ export class Documents {
   }
 
   check(text: string): CheckedDocument {
-    const known = this.#remembered.get(text);
-    const checked = known ?? this.#check(text);
-    if (known) this.#forget(text, known);
-    if ("document" in checked) this.#remember(text, checked);
+    const cached = this.#valid.get(text);
+    if (cached) return cached;
+    const checked = this.#check(text);
+    if ("document" in checked) this.#valid.set(text, checked);
     return checked;
   }
 
@@ -45,8 +46,8 @@ export class Documents {
     try {
       refuseDeepBrackets(text, this.#limits.brackets);
       const document = parse(text, { maxTokens: this.#limits.tokens });
-      // Before validation, whose rules take long on documents that the limits refuse.
-      const fields = refuseExcess(document, this.#limits);
+      // Before validation: its rules are slow on documents that exceed the limits.
+      const fields = refuseLargeOperations(document, this.#limits);
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.#limits.suggestions });
       if (errors.length > 0) return { errors: errors.map(withCode) };
       return { document, weight: fields + Math.ceil(text.length / CHARACTERS_PER_UNIT) };
@@ -54,20 +55,6 @@ export class Documents {
       if (error instanceof GraphQLError) return { errors: [withCode(error)] };
       throw error;
     }
-  }
-
-  #remember(text: string, checked: Remembered): void {
-    if (checked.weight > MAX_WEIGHT) return;
-    this.#remembered.set(text, checked);
-    this.#weight += checked.weight;
-    for (const [oldest, document] of this.#remembered) {
-      if (this.#weight <= MAX_WEIGHT) break;
-      this.#forget(oldest, document);
-    }
-  }
-
-  #forget(text: string, { weight }: Remembered): void {
-    if (this.#remembered.delete(text)) this.#weight -= weight;
   }
 }
 

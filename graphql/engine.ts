@@ -1,36 +1,14 @@
 import { execute, subscribe } from "postgraphile/grafast";
-import {
-  type DocumentNode,
-  type ExecutionResult,
-  GraphQLError,
-  type GraphQLSchema,
-  getOperationAST,
-  isNonNullType,
-  Kind,
-} from "postgraphile/graphql";
-import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { ExecutionResult } from "postgraphile/graphql";
+import { type ChangeFeed, FeedInterrupted } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type Problem } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import type { CancelSignal } from "../db/transaction.ts";
-import { type DocumentLimits, Documents } from "./document.ts";
-import { lostFields } from "./lost-fields.ts";
-import { refuseNulls } from "./null-variables.ts";
+import { DocumentCache, type DocumentLimits } from "./document.ts";
+import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
-import { type BuiltSchema, buildSchema, type SchemaOptions } from "./schema.ts";
-
-/** A request of GraphQL, whichever way it came. */
-export type GraphQLRequest = {
-  readonly query: string;
-  readonly variables: Readonly<Record<string, unknown>> | undefined;
-  readonly operationName: string | undefined;
-};
-
-/** A request that may be executed. */
-export type Operation = GraphQLRequest & {
-  readonly document: DocumentNode;
-  readonly kind: "query" | "mutation" | "subscription";
-};
+import { type BuiltSchema, buildSchema, lostFields, type SchemaOptions } from "./schema.ts";
 
 export type EngineOptions = {
   readonly database: Database;
@@ -38,25 +16,20 @@ export type EngineOptions = {
   readonly anonymousRole: string;
   readonly schema: Omit<SchemaOptions, "catalog">;
   readonly limits: DocumentLimits;
-  /** Rows that one answer may be made of. */
+  /** Maximum number of rows that one operation may read in one transaction. */
   readonly maxRows: number;
-  /** Tables that a schema is built for: PostGraphile's time for it grows with their square, and nothing else runs meanwhile. */
+  /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
   readonly maxTables: number;
   countTables(): number;
 };
 
-const tooManyTables = (tables: number, max: number) =>
-  new Error(`${tables} tables are more than GRAPHQL_MAX_TABLES allows (${max})`);
+type ServedSchema = BuiltSchema & { readonly documents: DocumentCache };
 
-const MAX_NAME_IN_MESSAGE = 100;
-
-type Served = BuiltSchema & { readonly documents: Documents };
-
-/** The schema that is served now, and how operations run on it. */
+/** Holds the schema that is served and executes operations on it. */
 export class Engine {
   readonly #options: EngineOptions;
-  /** Null until a schema could be built. */
-  #served: Served | null = null;
+  /** Null until the first schema is built. */
+  #served: ServedSchema | null = null;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -70,69 +43,66 @@ export class Engine {
     return this.#current().schema;
   }
 
-  /** What the schema that is served has not, although the database has it. */
+  /** Why parts of the database are not in the schema that is served. */
   get omissions(): readonly string[] {
     return this.#served?.omissions ?? [];
   }
 
   /**
-   * Builds the schema anew and serves it from then on. When that fails, or when names that clash would take away what
-   * is served now, the old one stays. What is new and can't be named is left out.
+   * Builds the schema again and serves it. If the build fails, or if name conflicts would remove fields that are served
+   * now, it throws and the previous schema stays. New objects whose names conflict are omitted.
    */
   async rebuild(): Promise<void> {
     const { maxTables, countTables } = this.#options;
     if (countTables() > maxTables) throw tooManyTables(countTables(), maxTables);
     const built = await buildSchema({ ...this.#options.schema, catalog: this.#options.database.catalog });
-    const missing = built.omissions.filter((omission) => !this.omissions.includes(omission));
-    const lost = this.#served && missing.length > 0 ? lostFields(this.#served.schema, built.schema) : [];
-    if (lost.length > 0) throw wouldBeLost(lost, missing);
-    this.#served = { ...built, documents: new Documents(built.schema, this.#options.limits) };
+    const conflicts = built.omissions.filter((omission) => !this.omissions.includes(omission));
+    const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served.schema, built.schema) : [];
+    if (lost.length > 0) throw fieldsWouldBeLost(lost, conflicts);
+    this.#served = { ...built, documents: new DocumentCache(built.schema, this.#options.limits) };
   }
 
-  /** Rejects when the database does not answer. */
+  /** Rejects if the database does not respond. */
   pingDatabase(): Promise<void> {
     return this.#options.database.ping();
   }
 
-  /** Parses and checks a request: an operation, or the errors of the document. Throws ApiError while there is no schema. */
-  prepare(request: GraphQLRequest): Operation | { readonly errors: readonly GraphQLError[] } {
+  /** Checks a request. Returns the operation, or the errors of the request. Throws ApiError while there is no schema. */
+  prepare(request: GraphQLRequest): PreparedOperation {
     const { documents, schema } = this.#current();
-    const checked = documents.check(request.query);
-    if ("errors" in checked) return checked;
-    const operation = getOperationAST(checked.document, request.operationName);
-    if (!operation) return { errors: [noSuchOperation(request.operationName)] };
-    const nulls = refuseNulls(schema, checked.document, operation, request.variables);
-    if (nulls.length > 0) return { errors: nulls };
-    return { ...request, document: checked.document, kind: operation.operation };
+    return prepareOperation(request, schema, documents);
   }
 
-  /** Runs a query or mutation; `data` comes as JSON text. */
+  /** Executes a query or mutation. `data` of the result is JSON text. */
   execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
     return Promise.resolve(
       execute({ ...this.#args(operation, identity, signal), outputDataAsString: true }) as ExecutionResult,
     );
   }
 
-  /** Runs any operation: a result, or for a subscription its events. */
-  start(
+  /** Executes any operation. Returns its result, or the events of a subscription. */
+  async start(
     operation: Operation,
     identity: Identity,
     signal: CancelSignal,
   ): Promise<ExecutionResult | AsyncGenerator<ExecutionResult>> {
     const run = operation.kind === "subscription" ? subscribe : execute;
-    const args = this.#args(operation, identity, signal);
-    return Promise.resolve(run(args) as ExecutionResult | AsyncGenerator<ExecutionResult>);
+    const result: any = await run(this.#args(operation, identity, signal));
+    return Symbol.asyncIterator in result ? visibleEvents(result) : result;
   }
 
-  #current(): Served {
+  #current(): ServedSchema {
     if (!this.#served) throw new ApiError(noSchema());
     return this.#served;
   }
 
-  #args({ kind, document, variables, operationName }: Operation, identity: Identity, signal?: CancelSignal): any {
+  #args(
+    { document, variables, operationName, stopsAfterFailure }: Operation,
+    identity: Identity,
+    signal?: CancelSignal,
+  ) {
     const { database, changes, anonymousRole, limits, maxRows } = this.#options;
     const { schema, resolvedPreset } = this.#current();
-    const stopsAfterFailure = kind === "mutation" && hasOnlyNonNullFields(schema, document, operationName);
     return {
       schema,
       document,
@@ -153,39 +123,60 @@ export class Engine {
         changes,
         anonymous: identity.caller.role === anonymousRole,
       },
-    };
+    } as any;
   }
 }
 
-/** The sentence that the DBA reads in the log and in /health. */
-const wouldBeLost = (lost: readonly string[], omissions: readonly string[]) =>
+const tooManyTables = (tables: number, max: number) =>
+  new Error(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
+
+/** Reported to the DBA in the log and in /health. */
+const fieldsWouldBeLost = (lost: readonly string[], conflicts: readonly string[]) =>
   new Error(
-    `names that clash would take away ${lost.join(", ")} (${omissions.join("; ")}): rename what is new, or use the smart tag @name, @fieldName (of a function) or @behavior`,
+    `name conflicts would remove ${lost.join(", ")} (${conflicts.join("; ")}): rename the new object, or use the smart tag @name, @fieldName (of a function) or @behavior`,
   );
 
 const noSchema = (): Problem => ({
   status: 503,
   code: "INTERNAL_ERROR",
-  message: "the GraphQL schema can not be built: the log and /health say why",
+  message: "the GraphQL schema cannot be built: the log and /health give the reason",
 });
 
-/** Whether each field of the mutation makes all of `data` null when it fails. */
-function hasOnlyNonNullFields(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operationName: string | undefined,
-): boolean {
-  const fields = schema.getMutationType()!.getFields();
-  const { selections } = getOperationAST(document, operationName)!.selectionSet;
-  return selections.every(
-    (selection) => selection.kind === Kind.FIELD && isNonNullType(fields[selection.name.value]?.type),
-  );
+/**
+ * Returns the events whose row the subscriber may see. A row that was deleted meanwhile, or that a policy hides, reads
+ * as null, and its event is skipped. Throws FeedInterrupted if the events end before the subscriber ends them.
+ */
+function visibleEvents(events: AsyncGenerator<ExecutionResult>): AsyncGenerator<ExecutionResult> {
+  let returned = false;
+  // Not an async generator: its return() would first wait for the next event.
+  return {
+    async next() {
+      for (;;) {
+        const event = await events.next();
+        // Grafast reports an error only if next() is already waiting; otherwise the events just end.
+        if (event.done && !returned) throw new FeedInterrupted("this subscription was interrupted");
+        if (event.done || isVisible(event.value)) return event;
+      }
+    },
+    return(value) {
+      returned = true;
+      return events.return(value);
+    },
+    throw(error) {
+      returned = true;
+      return events.throw(error);
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async [Symbol.asyncDispose]() {
+      await this.return(undefined);
+    },
+  };
 }
 
-function noSuchOperation(name: string | undefined): GraphQLError {
-  const message =
-    name === undefined
-      ? "the document has several operations: say which by operationName"
-      : `the document has no operation "${name.slice(0, MAX_NAME_IN_MESSAGE)}"`;
-  return new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
+function isVisible({ data, errors = [] }: ExecutionResult): boolean {
+  const isNull = data === null || data === undefined || Object.values(data)[0] === null;
+  // If the null has another cause than a hidden row, the subscriber must receive the error.
+  return !isNull || errors.some((error) => error.originalError || (error.path?.length ?? 0) !== 1);
 }

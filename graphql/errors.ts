@@ -5,30 +5,30 @@ import { type ErrorContext, internalError, problemOf } from "../db/errors.ts";
 
 export type ErrorFormat = ErrorContext & {
   readonly requestId: string;
-  /** Hears of the errors whose cause the client is not told. */
+  /** Called with errors whose cause is not sent to the client. */
   onInternalError(error: unknown): void;
 };
 
-/** What the client is told of an error: message, code, place; what it must not know is masked and logged whole. */
+/** Formats an error for the client. The cause of an internal error is logged and not sent. */
 export function formatError(error: GraphQLError, format: ErrorFormat): GraphQLFormattedError {
   const cause = causeOf(error);
-  // graphql-js and Grafast: a document or a variable that does not fit. What has a path happened while it ran.
+  // Errors of graphql-js and Grafast: an invalid document or variable. An error with a path occurred during execution.
   if (cause instanceof GraphQLError) {
     const code = cause.extensions.code ?? (error.path === undefined && "VALIDATION_ERROR");
-    // What Grafast has wrapped begins with its own words.
+    // If Grafast has wrapped the error, the wrapper's message is only a prefix of its own.
     const { message } = error.originalError === cause ? error : cause;
-    if (code) return told(error, message, String(code), cause.extensions);
+    if (code) return formatted(error, message, String(code), cause.extensions);
   }
   const problem = problemOf(cause, format);
   if (problem?.code === "INTERNAL_ERROR") return internal(error, problem.message, cause, format);
-  if (problem) return told(error, problem.message, problem.code);
-  if (cause instanceof FeedInterrupted) return told(error, cause.message, "INTERNAL_ERROR");
-  // Grafast's errors and our plugins' are fit for clients: "Invalid cursor", "first must be from 0 to 1000".
-  if (isSafeError(cause)) return told(error, cause.message, "VALIDATION_ERROR", cause.extensions);
+  if (problem) return formatted(error, problem.message, problem.code);
+  if (cause instanceof FeedInterrupted) return formatted(error, cause.message, "INTERNAL_ERROR");
+  // Errors of Grafast and of plugins/ whose message is meant for clients: "Invalid cursor", "first must be from 0 to 1000".
+  if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
   return internal(error, internalError().message, cause, format);
 }
 
-/** What was thrown: the error itself when graphql-js made it, also when Grafast has wrapped that while planning. */
+/** Returns the error that was thrown. graphql-js wraps it in `originalError`; Grafast wraps some in `cause` while planning. */
 function causeOf(error: GraphQLError): Error {
   const thrown = error.originalError ?? error;
   return thrown.cause instanceof GraphQLError ? thrown.cause : thrown;
@@ -36,10 +36,10 @@ function causeOf(error: GraphQLError): Error {
 
 function internal(error: GraphQLError, message: string, cause: Error, format: ErrorFormat): GraphQLFormattedError {
   format.onInternalError(cause);
-  return told(error, message, "INTERNAL_ERROR", { requestId: format.requestId });
+  return formatted(error, message, "INTERNAL_ERROR", { requestId: format.requestId });
 }
 
-function told(
+function formatted(
   { locations, path }: GraphQLError,
   message: string,
   code: string,

@@ -6,9 +6,10 @@ import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { ClientGone } from "../http/client-gone.ts";
 import { contextOf } from "../http/request-context.ts";
 import { RETRY_SECONDS } from "../http/retry.ts";
-import type { Engine, GraphQLRequest } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import { type Answer, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
+import type { GraphQLRequest } from "./operation.ts";
 
 export type GraphQLHttpOptions = {
   readonly engine: Engine;
@@ -75,7 +76,8 @@ async function run(
 
   const operation = engine.prepare(graphqlRequest);
   if ("errors" in operation) return requestErrors(operation.errors);
-  if (operation.kind === "subscription") throw refuse(400, "subscriptions are served over WebSocket, at the same path");
+  if (operation.kind === "subscription")
+    throw refuse(400, "subscriptions are available only over WebSocket, at the same path");
   if (operation.kind === "mutation" && request.method === "GET") {
     response.setHeader("Allow", "POST");
     throw refuse(405, "a mutation must be sent with POST");
@@ -136,7 +138,7 @@ async function readRequest(
   if (request.method === "POST") return requestOf(await readJson(request, limits));
   if (request.method === "GET") return requestOf(queryParameters(request, limits));
   response.setHeader("Allow", "GET, POST");
-  throw refuse(405, "use POST, or GET for a query");
+  throw refuse(405, "send a POST request, or a GET request with a query");
 }
 
 function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown {
@@ -152,7 +154,7 @@ function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown 
 
 /** Throws ApiError, status 400, for what is no request of GraphQL. */
 function requestOf(body: unknown): GraphQLRequest {
-  if (Array.isArray(body)) throw refuse(400, "batches are not served: send one request at a time");
+  if (Array.isArray(body)) throw refuse(400, "batched requests are not supported: send one operation per request");
   if (typeof body !== "object" || body === null) throw refuse(400, "the body must be a JSON object with a query");
   const { query, variables, operationName } = body as Record<string, unknown>;
   if (typeof query !== "string" || query === "") throw refuse(400, "query must be a GraphQL document");

@@ -6,7 +6,7 @@ import type { ConstraintMessages } from "../db/errors.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
 import { graphqlHandler } from "./http.ts";
-import { type ReloadLog, SchemaReload } from "./reload.ts";
+import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
 import { type GraphQLSocketOptions, graphqlSocket } from "./socket.ts";
 
 export type GraphQLOptions = {

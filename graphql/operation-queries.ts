@@ -3,7 +3,7 @@ import { ApiError, notExecuted, tooManyRows } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import type { CancelSignal, Result, Statement, Transactions } from "../db/transaction.ts";
 
-type Waiting = {
+type WaitingQuery = {
   readonly query: PgClientQuery;
   resolve(result: PgClientResult<any>): void;
   reject(error: unknown): void;
@@ -12,20 +12,20 @@ type Waiting = {
 export type OperationQueriesOptions = {
   readonly transactions: Transactions;
   readonly identity: Identity;
-  /** Rows that one answer of the database may be made of. */
+  /** Maximum number of rows in one result, including the rows in nested lists. */
   readonly maxRows: number;
-  /** Whether a field of a mutation is not to be executed when one before it has failed. */
+  /** Whether the fields of a mutation that follow a failed one are not executed. */
   readonly stopsAfterFailure: boolean;
   readonly signal?: CancelSignal | undefined;
 };
 
 /**
- * The SQL of one GraphQL operation on its way to the database. What PostGraphile asks for in the same moment, such as
- * a page and its totalCount, is one transaction with one snapshot; a mutation is one by itself.
+ * Sends the SQL of one GraphQL operation to the database. Queries that PostGraphile issues in the same turn of the event
+ * loop, such as a page and its totalCount, share one transaction and snapshot. Each field of a mutation is a transaction.
  */
 export class OperationQueries {
   readonly #options: OperationQueriesOptions;
-  #waiting: Waiting[] = [];
+  #waiting: WaitingQuery[] = [];
   #failed = false;
 
   constructor(options: OperationQueriesOptions) {
@@ -33,16 +33,16 @@ export class OperationQueries {
   }
 
   async query(query: PgClientQuery): Promise<PgClientResult<any>> {
-    // Only reads have names: they may wait for others, and be asked again.
+    // Only reads are named. They can be batched, and repeated after a failure.
     if (query.name === undefined) return this.#write(query);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ query, resolve, reject });
-      // Once all that is ready to run has run: by then every step that can ask has asked.
+      // After all steps that are ready have run and have added their queries.
       if (this.#waiting.length === 1) setImmediate(() => this.#flush());
     });
   }
 
-  /** One field of a mutation. Where its failure makes all of `data` null, what comes after it is not done: nobody would see. */
+  /** Executes one field of a mutation. If an earlier failure made all of `data` null, the field is not executed: its result would be lost. */
   async #write(query: PgClientQuery): Promise<PgClientResult<any>> {
     if (this.#failed) throw new ApiError(notExecuted());
     try {
@@ -61,7 +61,7 @@ export class OperationQueries {
       for (const [i, { resolve }] of waiting.entries()) resolve(results[i]!);
     } catch (error) {
       if (waiting.length === 1) return waiting[0]!.reject(error);
-      // One of them has failed all: each is asked again by itself, so that the others have their answers.
+      // One query failed the whole batch: each is repeated alone, so that the others succeed.
       for (const { query, resolve, reject } of waiting) this.#run([query]).then(([result]) => resolve(result!), reject);
     }
   }
@@ -80,39 +80,40 @@ export class OperationQueries {
 }
 
 const OPENING_BRACE = 0x7b;
-/** `{`, `,` and `"`: what stands before the brace of a row in an array; a brace in a text mostly follows something else. */
-const BEFORE_A_ROW: ReadonlySet<number | undefined> = new Set([OPENING_BRACE, 0x2c, 0x22]);
+/** `{`, `,` and `"`: the bytes that can precede the brace of a row in an array. A brace in a text mostly follows others. */
+const BYTES_BEFORE_ROW: ReadonlySet<number | undefined> = new Set([OPENING_BRACE, 0x2c, 0x22]);
 
 /**
- * Lists in lists come as arrays in arrays, a brace each. Ten rows on each of seven levels are ten million: a small
- * query, few bytes a row, and a process that does nothing else for minutes while it makes objects of them.
+ * Throws if the results hold too many rows, counting those of nested lists. Nested lists arrive as nested arrays, one
+ * brace per row. Ten rows on each of seven levels are ten million rows: converting them would block the process for
+ * minutes, although the query is small and within the limits of depth and complexity.
  */
 function refuseTooManyRows(results: readonly Result[], max: number): void {
   let count = 0;
   for (const { rows } of results) {
     count += rows.length;
     for (const row of rows) {
-      for (const field of row) if (field?.[0] === OPENING_BRACE) count += rowsIn(field, max - count);
+      for (const field of row) if (field?.[0] === OPENING_BRACE) count += countRows(field, max - count);
     }
     if (count > max) throw new ApiError(tooManyRows(max));
   }
 }
 
-/** Rows in a field that is an array; stops counting above `max`. */
-function rowsIn(field: Buffer, max: number): number {
+/** Counts the rows in a field that is an array. Stops counting above `max`. */
+function countRows(field: Buffer, max: number): number {
   let count = 0;
   for (let at = field.indexOf(OPENING_BRACE); at !== -1 && count <= max; at = field.indexOf(OPENING_BRACE, at + 1)) {
-    if (BEFORE_A_ROW.has(field[at - 1])) count++;
+    if (BYTES_BEFORE_ROW.has(field[at - 1])) count++;
   }
   return count;
 }
 
-/** How PostGraphile reaches the database: its `pgSettings` are the queries of the running operation. */
+/** How PostGraphile reaches the database. The `pgSettings` it passes are the OperationQueries of the operation. */
 export const withPgClient: WithPgClient = (async (queries: unknown, callback: (client: PgClient) => unknown) =>
   callback({
     query: (query: PgClientQuery) => (queries as OperationQueries).query(query),
     withTransaction: () => {
-      throw new Error("a statement is a transaction here: write what belongs together as one SQL function");
+      throw new Error("each statement is a transaction: combine statements in one SQL function");
     },
   } as PgClient)) as never;
 

@@ -2,6 +2,7 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
+  getOperationAST,
   isNonNullType,
   Kind,
   type OperationDefinitionNode,
@@ -9,21 +10,67 @@ import {
   visit,
   visitWithTypeInfo,
 } from "postgraphile/graphql";
+import type { DocumentCache } from "./document.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
 
+/** A GraphQL request, over any transport. */
+export type GraphQLRequest = {
+  readonly query: string;
+  readonly variables: Variables | undefined;
+  readonly operationName: string | undefined;
+};
+
+/** A checked request: the operation can be executed. */
+export type Operation = GraphQLRequest & {
+  readonly document: DocumentNode;
+  readonly kind: "query" | "mutation" | "subscription";
+  /** Whether a failed field ends the operation: it is a mutation, and the failure makes all of `data` null. */
+  readonly stopsAfterFailure: boolean;
+};
+
+export type PreparedOperation = Operation | { readonly errors: readonly GraphQLError[] };
+
+/** Checks the document and the variables of a request and selects its operation. */
+export function prepareOperation(
+  request: GraphQLRequest,
+  schema: GraphQLSchema,
+  documents: DocumentCache,
+): PreparedOperation {
+  const checked = documents.check(request.query);
+  if ("errors" in checked) return checked;
+  const { document } = checked;
+  const definition = getOperationAST(document, request.operationName);
+  if (!definition) return { errors: [unknownOperation(request.operationName)] };
+  const errors = findNullErrors(schema, document, definition, request.variables);
+  if (errors.length > 0) return { errors };
+  const kind = definition.operation;
+  const stopsAfterFailure = kind === "mutation" && hasOnlyNonNullFields(schema, definition);
+  return { ...request, document, kind, stopsAfterFailure };
+}
+
+const MAX_NAME_IN_MESSAGE = 100;
+
+function unknownOperation(name: string | undefined): GraphQLError {
+  const message =
+    name === undefined
+      ? "the document has several operations: select one with operationName"
+      : `the document has no operation named "${name.slice(0, MAX_NAME_IN_MESSAGE)}"`;
+  return new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
+}
+
 /**
- * What is wrong with a null: `$id: ID = 1` may stand where ID! is expected, unless somebody sends null for it. Neither
- * validation nor coercion can tell, and Grafast finds out while planning, which it takes for a fault of its own.
+ * Finds nulls that neither validation nor coercion rejects: `$id: ID = 1` is valid where ID! is expected, unless the
+ * client sends null for it. Grafast notices this only while planning and reports it as an internal error.
  */
-export function refuseNulls(
+function findNullErrors(
   schema: GraphQLSchema,
   document: DocumentNode,
-  operation: OperationDefinitionNode,
+  { variableDefinitions = [] }: OperationDefinitionNode,
   variables: Variables = {},
 ): readonly GraphQLError[] {
   const nulls = new Set(
-    (operation.variableDefinitions ?? [])
+    variableDefinitions
       .filter(({ type, defaultValue }) => defaultValue !== undefined && type.kind !== Kind.NON_NULL_TYPE)
       .map(({ variable }) => variable.name.value)
       .filter((name) => variables[name] === null),
@@ -44,4 +91,11 @@ export function refuseNulls(
     }),
   );
   return errors;
+}
+
+function hasOnlyNonNullFields(schema: GraphQLSchema, { selectionSet }: OperationDefinitionNode): boolean {
+  const fields = schema.getMutationType()!.getFields();
+  return selectionSet.selections.every(
+    (selection) => selection.kind === Kind.FIELD && isNonNullType(fields[selection.name.value]?.type),
+  );
 }

@@ -3,15 +3,15 @@ import type { Engine } from "./engine.ts";
 
 export type ReloadLog = {
   onRebuilt(milliseconds: number): void;
-  /** `isServing` says whether an older schema is served meanwhile. */
+  /** `isServing` is whether the previous schema is still served. */
   onFailed(error: Error, isServing: boolean): void;
-  /** The schema that is served from now on lacks something. */
+  /** Called once for each part of the database that the new schema omits. */
   onOmission(omission: string): void;
 };
 
-/** Builds the first schema and follows its changes. A schema that can't be built keeps the old one. */
+/** Builds the first schema and rebuilds it after changes of the database. If a rebuild fails, the previous schema stays. */
 export class SchemaReload {
-  /** Why the newest schema is not served; null when it is. */
+  /** Why the newest schema is not served; null if it is. */
   failure: string | null = null;
   readonly #engine: Engine;
   readonly #log: ReloadLog;
@@ -25,25 +25,25 @@ export class SchemaReload {
     this.#log = log;
   }
 
-  /** What an operator should know about the schema. */
+  /** The state of the schema for `/health`. */
   get health(): { readonly schema: string; readonly omissions?: readonly string[] } {
     const { omissions } = this.#engine;
     return { schema: this.failure ?? "current", ...(omissions.length > 0 && { omissions }) };
   }
 
-  /** Builds the first schema. One that can't be built is tried again; rejects when the database does not answer. */
+  /** Builds the first schema; a failed build is retried later. Rejects if the database does not respond. */
   async start(): Promise<void> {
     try {
       await this.#build();
     } catch (error) {
-      // Then it is not the schema's fault.
+      // If the database responds, the schema itself is at fault.
       await this.#engine.pingDatabase();
       this.#fail(error as Error);
       this.#rebuilds.later();
     }
   }
 
-  /** Something has changed: rebuild once nothing more has for a moment. */
+  /** Rebuilds the schema after a short time without further changes. */
   soon(): void {
     this.#rebuilds.soon();
   }

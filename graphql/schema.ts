@@ -2,13 +2,13 @@ import { stripVTControlCharacters } from "node:util";
 import type { Pool } from "pg";
 import { makeSchema } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
-import type { GraphQLSchema } from "postgraphile/graphql";
+import { execute } from "postgraphile/grafast";
+import { type GraphQLSchema, isInterfaceType, isObjectType, parse } from "postgraphile/graphql";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
-import { keepPlansWithDocuments } from "./plan-cache.ts";
 
 export type SchemaOptions = {
-  /** Ordinary connections of the login role, whose grants decide what is in the schema. */
+  /** Connections of the login role. Its grants decide what the schema contains. */
   readonly catalog: Pool;
   readonly schemas: readonly string[];
   readonly timeScalar: "Time" | "DateTime";
@@ -19,11 +19,11 @@ export type SchemaOptions = {
 export type BuiltSchema = {
   readonly schema: GraphQLSchema;
   readonly resolvedPreset: GraphileConfig.ResolvedPreset;
-  /** What was left out, a sentence each: `A type named ArticleEdge already exists` without `Query.articles`. */
+  /** Why parts of the database are not in the schema, one sentence each: "A type named ArticleEdge already exists". */
   readonly omissions: readonly string[];
 };
 
-/** Reads the catalog and builds the schema that it stands for. */
+/** Builds the GraphQL schema of the database. */
 export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> {
   const pgService = makePgService({ pool: options.catalog, schemas: [...options.schemas], pubsub: false });
   const omissions = new Set<string>();
@@ -36,12 +36,11 @@ export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> 
     pgServices: [pgService],
     schema: { timeScalar: options.timeScalar, maxPageSize: options.maxPageSize },
   });
-  const built = { schema, resolvedPreset, omissions: [...omissions] };
-  keepPlansWithDocuments(built);
-  return built;
+  bindPlansToDocuments(schema, resolvedPreset);
+  return { schema, resolvedPreset, omissions: [...omissions] };
 }
 
-/** Hears of what PostGraphile leaves out because of its name, in place of SwallowErrorsPlugin, which prints it. */
+/** Collects what PostGraphile leaves out because of a name conflict. Replaces SwallowErrorsPlugin, which prints it. */
 const collectOmissions = (omissions: Set<string>): GraphileConfig.Plugin => ({
   name: "CollectOmissionsPlugin",
   schema: {
@@ -49,7 +48,7 @@ const collectOmissions = (omissions: Set<string>): GraphileConfig.Plugin => ({
       build: {
         after: ["SwallowErrors"],
         callback(build) {
-          build.handleRecoverableError = (error) => void omissions.add(sentenceOf(error));
+          build.handleRecoverableError = (error) => void omissions.add(toSentence(error));
           return build;
         },
       },
@@ -57,12 +56,45 @@ const collectOmissions = (omissions: Set<string>): GraphileConfig.Plugin => ({
   },
 });
 
-/** PostGraphile's paragraphs, which are coloured for a terminal, in one line. */
-function sentenceOf({ message }: Error): string {
+/** Turns a message of PostGraphile, which has several paragraphs and terminal colours, into one line. */
+function toSentence({ message }: Error): string {
   return stripVTControlCharacters(message)
     .replace("A naming conflict has occurred - ", "")
     .replace("We don't have any information about the first entity.", "")
     .replace(/Details: https:\S+\s*$/, "")
     .replace(/\s+/g, " ")
     .replace(/[.\s]+$/, "");
+}
+
+/** Maximum plans of one operation, for different values of the variables that its directives and nulls depend on. */
+const MAX_PLANS_PER_OPERATION = 4;
+
+/**
+ * Replaces Grafast's plan cache with one keyed weakly by document, so that a plan is freed when DocumentCache evicts its
+ * document. Grafast limits the number of plans and not their size: 500 plans of a thousand fields each take 10 GB.
+ */
+function bindPlansToDocuments(schema: GraphQLSchema, resolvedPreset: GraphileConfig.ResolvedPreset): void {
+  // Grafast creates its cache with the first plan.
+  execute({ schema, document: parse("{ __typename }"), resolvedPreset, middleware: null, contextValue: {} } as never);
+  const grafast = schema.extensions.grafast as Record<PropertyKey, unknown>;
+  const cache = Object.getOwnPropertySymbols(grafast).find(({ description }) => description === "cacheByOperation");
+  if (!cache) throw new Error("this version of Grafast keeps its plans in another place");
+  grafast[cache] = new WeakMap();
+  grafast.operationOperationPlansCacheMaxLength = MAX_PLANS_PER_OPERATION;
+}
+
+/** Returns the fields of `before` that are missing in `after` or have another type there: `["Query.articles"]`. */
+export function lostFields(before: GraphQLSchema, after: GraphQLSchema): string[] {
+  const remaining = fieldTypes(after);
+  return [...fieldTypes(before)].filter(([field, type]) => remaining.get(field) !== type).map(([field]) => field);
+}
+
+/** Maps each field to its type: `Query.articles` → `ArticleConnection!` */
+function fieldTypes(schema: GraphQLSchema): Map<string, string> {
+  const types = Object.values(schema.getTypeMap()).filter((type) => isObjectType(type) || isInterfaceType(type));
+  return new Map(
+    types.flatMap((type) =>
+      Object.values(type.getFields()).map((field) => [`${type.name}.${field.name}`, String(field.type)]),
+    ),
+  );
 }

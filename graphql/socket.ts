@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
-import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { Caller } from "../db/caller.ts";
 import type { IdentityChange } from "../db/changes/feed.ts";
@@ -8,10 +8,10 @@ import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
 import { contextOf } from "../http/request-context.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
-import type { Engine, Operation } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
+import type { Operation } from "./operation.ts";
 import { FORBIDDEN, SocketCaller } from "./socket-caller.ts";
-import { visibleEvents } from "./visible-events.ts";
 
 export type GraphQLSocketOptions = {
   readonly engine: Engine;
@@ -147,8 +147,7 @@ async function start(engine: Engine, args: unknown) {
   // The socket is closed then: nobody reads what would be answered.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const request = contextOf(extra.request, "/graphql");
-  const result = await engine.start(operation, { caller: extra.caller!.current, request }, extra.gone);
-  return Symbol.asyncIterator in result ? visibleEvents(result) : (result as ExecutionResult);
+  return engine.start(operation, { caller: extra.caller!.current, request }, extra.gone);
 }
 
 async function receive(
@@ -166,7 +165,8 @@ async function receive(
   } catch {
     return socket.close(BAD_REQUEST, "the message is not valid JSON");
   }
-  if (!CLIENT_TYPES.has(message?.type)) return socket.close(BAD_REQUEST, "the message is none that a client may send");
+  if (!CLIENT_TYPES.has(message?.type))
+    return socket.close(BAD_REQUEST, "the message type is not allowed for a client");
   try {
     await listener(message as never);
   } catch (error) {
@@ -177,7 +177,7 @@ async function receive(
 
 async function send(socket: WebSocket, text: string, maxBufferedBytes: number): Promise<void> {
   if (socket.readyState !== socket.OPEN) return;
-  if (socket.bufferedAmount > maxBufferedBytes) return socket.close(TOO_SLOW, "this client reads too slowly");
+  if (socket.bufferedAmount > maxBufferedBytes) return socket.close(TOO_SLOW, "the client reads too slowly");
   socket.send(text);
 }
 
@@ -193,4 +193,6 @@ function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions
 }
 
 const tooMany = (max: number) =>
-  new GraphQLError(`at most ${max} operations may run on one socket`, { extensions: { code: "RATE_LIMITED" } });
+  new GraphQLError(`too many operations on this socket: the maximum is ${max}`, {
+    extensions: { code: "RATE_LIMITED" },
+  });

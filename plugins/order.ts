@@ -23,7 +23,7 @@ function orderOf(resource: PgResource<any, any, any, any, any>): Order[] {
   return tag.split(",").map((part) => {
     const [attribute = "", direction = "asc"] = part.trim().split(/\s+/);
     if (!(attribute in resource.codec.attributes) || !/^(asc|desc)$/i.test(direction)) {
-      throw new Error(`@order ${tag} of ${resource.name}: "${part.trim()}" is no column with asc or desc`);
+      throw new Error(`@order ${tag} of ${resource.name}: "${part.trim()}" is not a column followed by asc or desc`);
     }
     return { attribute, direction: direction.toUpperCase() as Order["direction"] };
   });

@@ -22,10 +22,10 @@ const fields = (count: number) => `{ users { ${aliases("id", count - 1)} } }`;
 const aliases = (field: string, count: number) => Array.from({ length: count }, (_, i) => `a${i}: ${field}`).join(" ");
 
 const tooDeep = (depth: number, max = 15) => [
-  `VALIDATION_ERROR: the operation has ${depth} levels of fields, more than ${max}`,
+  `VALIDATION_ERROR: the operation has depth ${depth}; the maximum is ${max}`,
 ];
 const tooComplex = (count: number, max = 1000) => [
-  `VALIDATION_ERROR: the operation has ${count} fields, more than ${max}`,
+  `VALIDATION_ERROR: the operation has complexity ${count}; the maximum is ${max}`,
 ];
 
 describe("maximum query depth 15", () => {
@@ -121,7 +121,7 @@ describe("pure introspection is exempt", () => {
     const query = "{ __schema { types { fields { type { name } } } } users { id } }";
     expect(await errors(query)).toEqual([]);
     expect(await small.errors(query)).toEqual([
-      expect.stringMatching(/^VALIDATION_ERROR: the operation has 5 levels of fields, more than 3$/),
+      expect.stringMatching(/^VALIDATION_ERROR: the operation has depth 5; the maximum is 3$/),
     ]);
   });
 
@@ -204,7 +204,7 @@ describe("the settings take effect", () => {
     const list = (depth: number) => `{ user(id: ${"[".repeat(depth - 2)}1${"]".repeat(depth - 2)}) { id } }`;
     expect(await small.errors(list(12))).toEqual([expect.stringMatching(/^VALIDATION_ERROR: ID cannot represent/)]);
     expect(await small.errors(list(13))).toEqual([
-      "VALIDATION_ERROR: the document has brackets in more than 12 levels",
+      "VALIDATION_ERROR: the document nests brackets more than 12 levels deep",
     ]);
     const value = (depth: number) => JSON.parse(`${"[".repeat(depth)}${"]".repeat(depth)}`);
     expect(await small.errors("{ __typename }", { variables: { a: value(10) } })).toEqual([]);

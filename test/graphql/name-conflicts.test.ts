@@ -1,6 +1,6 @@
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { SchemaReload } from "../../graphql/reload.ts";
+import { SchemaReload } from "../../graphql/schema-reload.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -114,7 +114,7 @@ describe("names that clash while the service runs", () => {
     await addTable("meanwhile");
     await expect.poll(async () => (await health()).schema, POLL).toContain(NO_EDGES);
     const { schema: reason } = await health();
-    expect(reason).toMatch(/^names that clash would take away .*: rename what is new, or use the smart tag @name/);
+    expect(reason).toMatch(/^name conflicts would remove .*: rename the new object, or use the smart tag @name/);
     for (const lost of ["Query.articles", "Article.author", NO_EDGES, NO_AUTHOR]) expect(reason).toContain(lost);
     expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
     expect((await gql(QUERY)).errors).toBeUndefined();
@@ -160,7 +160,7 @@ describe("names that clash while the service runs", () => {
 describe("a schema that can't be built when the service starts", () => {
   const { service, gql, logs, health } = useServiceAfter(NO_TAG + THINGS + USER + ARTICLE_EDGES);
   const refusal = {
-    message: "the GraphQL schema can not be built: the log and /health say why",
+    message: "the GraphQL schema cannot be built: the log and /health give the reason",
     extensions: { code: "INTERNAL_ERROR" },
   };
 

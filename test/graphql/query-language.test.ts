@@ -19,7 +19,7 @@ describe("operation keywords", () => {
   test("subscription { … } is known, and served over WebSocket", async () => {
     expect(await gql("subscription News { onArticleCreated { id } }")).toMatchObject({
       status: 400,
-      errors: [{ message: "subscriptions are served over WebSocket, at the same path" }],
+      errors: [{ message: "subscriptions are available only over WebSocket, at the same path" }],
     });
   });
 
@@ -238,10 +238,10 @@ describe("operationName", () => {
   });
 
   test.each([
-    [undefined, "the document has several operations: say which by operationName"],
-    ["", "the document has several operations: say which by operationName"],
-    ["D", 'the document has no operation "D"'],
-    ["a", 'the document has no operation "a"'],
+    [undefined, "the document has several operations: select one with operationName"],
+    ["", "the document has several operations: select one with operationName"],
+    ["D", 'the document has no operation named "D"'],
+    ["a", 'the document has no operation named "a"'],
   ])("%j does not", async (operationName, message) => {
     const answer = await gql(SEVERAL, operationName === undefined ? {} : { operationName });
     expect(answer).toMatchObject({ status: 200, errors: [{ message, extensions: { code: "VALIDATION_ERROR" } }] });

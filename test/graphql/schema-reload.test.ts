@@ -327,7 +327,7 @@ describe("a schema that can't be built", () => {
   test("keeps what comes later waiting, and is served with it once it is mended", async () => {
     await breaks(
       "create table odd (id int primary key); comment on table odd is '@order nonsense desc'; grant select on odd to anon",
-      '@order nonsense desc of odd: "nonsense desc" is no column with asc or desc',
+      '@order nonsense desc of odd: "nonsense desc" is not a column followed by asc or desc',
     );
     const failures = times(NOT_SERVED);
     await addTable("later");
