@@ -14,7 +14,7 @@ type Conditions = { readonly [K in keyof ArticleFilter]-?: (article: SQL, value:
 
 const text = (value: string) => sqlValueWithCodec(value, TYPES.text);
 
-/** What each field of the filter asks of an article; several fields must all hold. */
+/** The condition of each field of the filter. */
 const CONDITIONS: Conditions = {
   status: (article, status) => sql`${article}.status::text = ${text(status)}`,
   authorId: (article, id) => (/^\d{1,18}$/.test(id) ? sql`${article}.author_id = ${text(id)}::bigint` : sql`false`),
@@ -24,7 +24,7 @@ const CONDITIONS: Conditions = {
   createdBefore: (article, time) => sql`${article}.created_at < ${text(time)}::timestamptz`,
 };
 
-/** `articles(filter: ArticleFilterInput)`. */
+/** `articles(filter: ArticleFilterInput)`: the articles that fulfil the conditions of all fields given. */
 export const ArticleFilterPlugin: GraphileConfig.Plugin = {
   name: "ArticleFilterPlugin",
   version: "1.0.0",
@@ -43,28 +43,28 @@ export const ArticleFilterPlugin: GraphileConfig.Plugin = {
           build.inflection.articleFilterInput(),
           {},
           () => ({
-            description: "Which articles; several fields must all hold.",
+            description: "Conditions for articles. An article must fulfil all of them.",
             fields: () => ({
               status: {
                 type: build.getGraphQLTypeByPgCodec(
                   build.input.pgRegistry.pgResources.articles!.codec.attributes.status!.codec,
                   "input",
                 ) as any,
-                description: "In this state.",
+                description: "With this status.",
               },
               authorId: { type: GraphQLID, description: "By this user." },
               tag: { type: GraphQLString, description: "With exactly this tag." },
               keyword: {
                 type: GraphQLString,
-                description: "With these letters in title, content or a tag, whatever their case.",
+                description: "With this text in the title, the content or a tag, ignoring case.",
               },
               createdAfter: {
                 type: build.getInputTypeByName(build.inflection.builtin("Datetime")),
-                description: "Written later than this.",
+                description: "Created after this time.",
               },
               createdBefore: {
                 type: build.getInputTypeByName(build.inflection.builtin("Datetime")),
-                description: "Written earlier than this.",
+                description: "Created before this time.",
               },
             }),
           }),
@@ -83,7 +83,7 @@ export const ArticleFilterPlugin: GraphileConfig.Plugin = {
           {
             filter: {
               type: type as any,
-              description: "Only articles like this.",
+              description: "Only articles that fulfil these conditions.",
               applyPlan(_: unknown, $connection: ConnectionStep<any, any, any, any, any, PgSelectStep>, arg: any) {
                 $connection.getSubplan().apply(lambda(arg.getRaw(), conditionsOf, true) as any);
               },

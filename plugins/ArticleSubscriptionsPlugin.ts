@@ -4,8 +4,8 @@ import { extendSchema, gql } from "postgraphile/utils";
 import type { ChangeFilter } from "../db/changes/feed.ts";
 
 /**
- * `onArticleCreated`, `onCommentAdded(articleId:)`, `onArticleUpdated(id:)`, for every committed change, whoever made
- * it. The row is read when the event arrives, as the subscriber and under the policies.
+ * `onArticleCreated: Article!`, `onCommentAdded(articleId: ID!): Comment!`, `onArticleUpdated(id: ID): Article`: an event
+ * for each committed change. The row is read when the event arrives, as the subscriber and under the policies.
  */
 export const ArticleSubscriptionsPlugin = extendSchema((build) => {
   const { articles, comments } = build.input.pgRegistry.pgResources as Record<string, Table>;
@@ -15,11 +15,11 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
   return {
     typeDefs: gql`
       extend type Subscription {
-        """Articles as they are written."""
+        """Sends each article that is created."""
         onArticleCreated: Article!
-        """Comments as they are added to this article."""
+        """Sends each comment that is added to this article."""
         onCommentAdded(articleId: ID!): Comment!
-        """This article, or any, whenever it changes."""
+        """Sends this article, or without an id any article, whenever it changes."""
         onArticleUpdated(id: ID): Article
       }
     `,
@@ -52,7 +52,7 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
 
 type Table = PgResource<any, any, any, any, any>;
 
-/** The committed changes of a table whose keys have these values. */
+/** The committed changes of a table whose key columns have the values of `$where`. */
 function changes({ extensions }: Table, operation: ChangeFilter["operation"], $where: Step<ChangeFilter["where"]>) {
   const { schemaName: schema, name: table } = extensions!.pg!;
   const $filter = lambda($where, (where): ChangeFilter => ({ schema: schema!, table, operation, where }));

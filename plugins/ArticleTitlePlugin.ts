@@ -17,11 +17,11 @@ export const ArticleTitlePlugin: GraphileConfig.Plugin = {
             language: {
               type: build.graphql.GraphQLString,
               description:
-                "A language such as de; the original title where there is no translation, or none is asked for.",
+                "A language code such as de. Without a language or a translation, the original title is returned.",
             },
           },
           plan($article: PgSelectSingleStep, { $language }: any) {
-            // Asked for or not is known when the operation is planned: most never call the function.
+            // Decided while planning, so that an operation without a language never calls the function.
             if ($language.constructor.name === "ConstantStep" && $language.data == null) return $article.get("title");
             return translate.execute([
               { step: $article.record() },

@@ -1,14 +1,13 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { type ConnectionStep, constant, lambda } from "postgraphile/grafast";
-import { SameMomentStep } from "./batching.ts";
-import { orderCollection } from "./order.ts";
-import { pageSize } from "./page-size.ts";
+import { BatchWithPageStep } from "./batching.ts";
+import { orderCollection, pageSize } from "./page.ts";
 
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 
 /**
- * `articles(first: Int, after: String): ArticleConnection!` with edges, pageInfo and totalCount: ten a page when
- * `first` is omitted, in the table's order, no `nodes`, no paging backwards.
+ * `articles(first: Int, after: String): ArticleConnection!` with edges, pageInfo and totalCount: 10 rows per page when
+ * `first` is omitted, in the order of the table, without `nodes` and without backward pagination.
  */
 export const ConnectionShapePlugin: GraphileConfig.Plugin = {
   name: "ConnectionShapePlugin",
@@ -25,18 +24,18 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
         const { plan } = field;
         const resource = scope.pgFieldResource;
         if (!scope.isPgFieldConnection || !resource || !plan) return field;
-        const size = pageSize("first", build.options.maxPageSize ?? 1000);
-        // A function has an order of its own.
+        const size = pageSize("first", build);
+        // The rows of a function keep the order that the function gives them.
         const order = resource.parameters ? null : orderCollection(resource);
         return {
           ...field,
           plan($parent, args, info) {
             const $connection = plan($parent, args, info) as Connection;
-            // Here and not in the argument's applyPlan, which is not called where the argument is left out.
+            // Not in applyPlan of the argument: it is not called when the argument is omitted.
             const $size = lambda(args.getRaw("first"), size, true);
             $connection.setFirst($size as never);
             const $page = $connection.getSubplan();
-            $page.apply(new SameMomentStep($page, [$size]) as never);
+            $page.apply(new BatchWithPageStep($page, [$size]) as never);
             order?.($page);
             return $connection;
           },
@@ -52,7 +51,7 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
   },
 };
 
-/** True after a cursor; stock PostGraphile says false whenever one pages forwards. */
+/** True if there is a cursor in `after`. PostGraphile itself returns false for all forward pagination. */
 function hasPreviousPage($pageInfo: any) {
   // The only dependency of a PageInfo step is its connection.
   const $after = ($pageInfo.getDepOptions(0).step as Connection).getAfter();

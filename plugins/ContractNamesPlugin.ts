@@ -2,7 +2,7 @@ import type {} from "postgraphile";
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
-/** Names alone: `articles`, `article(id:)`, `author`, `CreateArticleInput`, `Time`, as the contract spells them. */
+/** The names of the contract: `articles`, `article(id:)`, `author`, `CreateArticleInput`, `Time`. */
 export const ContractNamesPlugin: GraphileConfig.Plugin = {
   name: "ContractNamesPlugin",
   version: "1.0.0",
@@ -11,13 +11,13 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
       builtin(previous, options, name) {
         if (name === "Cursor") return "String";
         if (name === "Datetime") return options.schema?.timeScalar ?? "Time";
-        // PostgreSQL's time of day makes way for the contract's scalar.
+        // The contract's scalar Time is a timestamp, so the type time of Postgres needs another name.
         if (name === "Time") return "TimeOfDay";
         return previous!(name);
       },
       listField: (_previous, _options, base) => base,
       connectionField: (_previous, _options, base) => base,
-      // Query.articles; the stock name is allArticles.
+      // Query.articles instead of allArticles.
       _allRows(_previous, _options, resource) {
         return this.camelCase(this.pluralize(this._singularizedResourceName(resource)));
       },
@@ -25,9 +25,9 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
       rowByUnique(previous, _options, details) {
         return details.unique.isPrimary ? lowerFirst(this.tableType(details.resource.codec)) : previous!(details);
       },
-      // The stock name of a column "id" is rowId, which leaves "id" to Relay's Node; there is none here.
+      // PostGraphile names a column "id" rowId to reserve "id" for the Node interface, which this schema does not have.
       _attributeName: (previous, _options, details) => previous!({ ...details, skipRowId: true }),
-      // author_id → author; anything else keeps the long stock name.
+      // author_id → author. Other keys keep the long name of PostGraphile.
       _singleRelationRaw(previous, _options, details) {
         const relation = details.registry.pgRelations[details.codec.name]![details.relationName]!;
         const columns = relation.localAttributes as readonly string[];
@@ -35,7 +35,7 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
         const isNamed = typeof relation.extensions?.tags?.fieldName === "string";
         return reference && !isNamed ? reference[1]! : previous!(details);
       },
-      // users ← articles.author_id is "articles" where it is the only key between the two tables.
+      // User.articles for articles.author_id, if it is the only foreign key between the two tables.
       _manyRelationRaw(previous, _options, details) {
         const relations = details.registry.pgRelations[details.codec.name]!;
         const relation = relations[details.relationName]!;

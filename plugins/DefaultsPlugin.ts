@@ -1,56 +1,131 @@
 import { withPgClientFromPgService } from "postgraphile/graphile-build-pg";
-import { constantOf } from "./constants.ts";
+import type { GraphQLInputType } from "postgraphile/graphql";
 
 type Constant = string | number | boolean;
-type Default = { column: string; expression: string };
+type Constants = Readonly<Record<string, Constant>>;
 
-/** `CreateArticleInput.status: ArticleStatus = DRAFT`: the plain default of a column is the default of its input field. */
-export const InputDefaultsPlugin: GraphileConfig.Plugin = {
-  name: "InputDefaultsPlugin",
+/** A default as Postgres prints it: `{ owner: "16402", name: "status", expression: "'DRAFT'::public.article_status" }` */
+type Default = { readonly owner: string; readonly name: string | null; readonly expression: string };
+
+const COLUMN_DEFAULTS = `
+  select d.adrelid::text as owner, a.attname as name, pg_get_expr(d.adbin, d.adrelid) as expression
+  from pg_catalog.pg_attrdef as d
+  join pg_catalog.pg_attribute as a on a.attrelid = d.adrelid and a.attnum = d.adnum`;
+
+const PARAMETER_DEFAULTS = `
+  select p.oid::text as owner, p.proargnames[n] as name, pg_get_function_arg_default(p.oid, n) as expression
+  from pg_catalog.pg_proc as p, generate_series(1, p.pronargs) as n
+  where p.pronargdefaults > 0 and pg_get_function_arg_default(p.oid, n) is not null`;
+
+/**
+ * `CreateArticleInput.status: ArticleStatus = DRAFT`, `User.avatar(size: Int = 80)`: the constant default of a column is
+ * the default of its input field, and that of a function's parameter is the default of its argument.
+ */
+export const DefaultsPlugin: GraphileConfig.Plugin = {
+  name: "DefaultsPlugin",
   version: "1.0.0",
+  after: ["PgCustomTypeFieldPlugin"],
   gather: {
     hooks: {
-      // Stock introspection knows that a column has a default, not which.
+      // PostGraphile's introspection reports whether a column or parameter has a default, but not its value.
       async pgIntrospection_introspection(info, { introspection, serviceName }) {
         const service = info.resolvedPreset.pgServices!.find(({ name }) => name === serviceName)!;
-        const { rows } = await withPgClientFromPgService(service, null, (client) =>
-          client.query<Default>({
-            text: `select adrelid::text || '.' || adnum::text as "column", pg_get_expr(adbin, adrelid) as expression
-                   from pg_catalog.pg_attrdef`,
-          }),
-        );
-        const expressions = new Map(rows.map(({ column, expression }) => [column, expression]));
-        for (const attribute of introspection.attributes) {
-          attribute.defaultExpression = expressions.get(`${attribute.attrelid}.${attribute.attnum}`);
-        }
+        await withPgClientFromPgService(service, null, async (client) => {
+          const columns = await client.query<Default>({ text: COLUMN_DEFAULTS });
+          const parameters = await client.query<Default>({ text: PARAMETER_DEFAULTS });
+          const ofTable = constantsByOwner(columns.rows);
+          const ofFunction = constantsByOwner(parameters.rows);
+          for (const attribute of introspection.attributes) {
+            attribute.constantDefault = ofTable.get(attribute.attrelid)?.[attribute.attname];
+          }
+          for (const proc of introspection.procs) proc.constantDefaults = ofFunction.get(proc._id) ?? {};
+        });
       },
       pgCodecs_attribute(_info, { pgAttribute, attribute }) {
-        const inputDefault = pgAttribute.defaultExpression && constantOf(pgAttribute.defaultExpression);
+        const inputDefault = pgAttribute.constantDefault;
         if (inputDefault !== undefined) attribute.extensions = { ...attribute.extensions, inputDefault } as never;
+      },
+      pgProcedures_PgResourceOptions(_info, { pgProc, resourceOptions }) {
+        const argumentDefaults = pgProc.constantDefaults;
+        resourceOptions.extensions = { ...resourceOptions.extensions, argumentDefaults } as never;
       },
     },
   },
   schema: {
     hooks: {
+      build: {
+        after: ["PgCustomTypeFieldPlugin"],
+        callback(build) {
+          const stock = build.pgGetArgDetailsFromParameters!;
+          build.pgGetArgDetailsFromParameters = (resource, ...rest) => {
+            const details = stock(resource, ...rest);
+            const { argumentDefaults = {} } = (resource.extensions ?? {}) as { argumentDefaults?: Constants };
+            return { ...details, makeFieldArgs: () => withDefaults(details.makeFieldArgs(), argumentDefaults) };
+          };
+          return build;
+        },
+      },
       GraphQLInputObjectType_fields_field(field, build, { scope }) {
         const value = (scope.pgAttribute?.extensions as { inputDefault?: Constant } | undefined)?.inputDefault;
         if (value === undefined || scope.isPgPatch) return field;
-        const type = build.graphql.getNamedType(field.type);
-        const { GraphQLInt, GraphQLFloat, GraphQLBoolean, isEnumType } = build.graphql;
-        const fits =
-          (typeof value === "string" && isEnumType(type)) ||
-          (typeof value === "boolean" && type === GraphQLBoolean) ||
-          (typeof value === "number" && (type === GraphQLInt || type === GraphQLFloat));
-        return fits ? { ...field, defaultValue: value } : field;
+        return fitsType(build, field.type, value) ? { ...field, defaultValue: value } : field;
       },
     },
   },
 };
 
+function constantsByOwner(defaults: readonly Default[]): Map<string, Constants> {
+  const byOwner = new Map<string, Record<string, Constant>>();
+  for (const { owner, name, expression } of defaults) {
+    const value = parseConstant(expression);
+    if (name === null || value === undefined) continue;
+    const constants = byOwner.get(owner) ?? {};
+    constants[name] = value;
+    byOwner.set(owner, constants);
+  }
+  return byOwner;
+}
+
+/**
+ * Parses a default that is a constant.
+ *
+ *   parseConstant("'DRAFT'::public.article_status")  // "DRAFT"
+ *   parseConstant("10")                              // 10
+ *   parseConstant("now()")                           // undefined
+ */
+function parseConstant(expression: string): Constant | undefined {
+  const quoted = /^'([A-Za-z_]\w*)'::/.exec(expression);
+  if (quoted) return quoted[1];
+  if (/^-?\d{1,9}$/.test(expression)) return Number(expression);
+  if (/^(true|false)$/.test(expression)) return expression === "true";
+  return undefined;
+}
+
+type Arguments = { [name: string]: { type: GraphQLInputType; description?: string } };
+
+const withDefaults = (args: Arguments, defaults: Constants): Arguments =>
+  Object.fromEntries(
+    Object.entries(args).map(([name, arg]) => [
+      name,
+      name in defaults ? { ...arg, defaultValue: defaults[name] } : arg,
+    ]),
+  );
+
+/** A default of another type, such as text, is not shown. */
+function fitsType(build: GraphileBuild.Build, inputType: GraphQLInputType, value: Constant): boolean {
+  const { GraphQLInt, GraphQLFloat, GraphQLBoolean, getNamedType, isEnumType } = build.graphql;
+  const type = getNamedType(inputType);
+  if (typeof value === "string") return isEnumType(type);
+  if (typeof value === "boolean") return type === GraphQLBoolean;
+  return type === GraphQLInt || type === GraphQLFloat;
+}
+
 declare module "pg-introspection" {
   interface PgAttribute {
-    /** As Postgres prints it: `'DRAFT'::public.article_status`. */
-    defaultExpression?: string | undefined;
+    constantDefault?: Constant | undefined;
+  }
+  interface PgProc {
+    constantDefaults?: Constants;
   }
 }
 

@@ -1,17 +1,11 @@
-import {
-  type PgResource,
-  type PgResourceParameter,
-  sideEffectWithPgClient,
-  sqlValueWithCodec,
-} from "postgraphile/@dataplan/pg";
+import { sideEffectWithPgClient, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
 import { context, list } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
-
-type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
+import type { FunctionResource } from "./FunctionMutationsPlugin.ts";
 
 /**
- * `deleteArticle` answers false to a caller who is not signed in: the contract's other variant. The database is not
- * asked then; for everybody else it is the SQL function that decides.
+ * `deleteArticle` returns false to a caller who is not authenticated: the second variant of the contract. For them the
+ * database is not queried; for every other caller the SQL function decides.
  */
 export const DeleteAnonymousPlugin: GraphileConfig.Plugin = {
   name: "DeleteAnonymousPlugin",

@@ -1,8 +1,8 @@
 import type {} from "postgraphile";
 
 /**
- * Descriptions as the DBA wrote them, without the line break at the end of a comment. What a foreign key refers to is
- * described by its column: the comment of the constraint is the message for those who break it.
+ * Descriptions are the comments of the database, trimmed. A field for a foreign key (`Article.author`) has the comment of
+ * the column, not of the constraint: the comment of a constraint is the error message of its violation.
  */
 export const DescriptionsPlugin: GraphileConfig.Plugin = {
   name: "DescriptionsPlugin",

@@ -7,7 +7,7 @@ import {
 import { type ConnectionStep, lambda, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
 
-/** `articles(status: ArticleStatus)`: a column tagged `@filterable` is an argument of its table's root collection. */
+/** `articles(status: ArticleStatus)`: a column tagged `@filterable` becomes an argument of the root collection of its table. */
 export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
   name: "FilterArgumentsPlugin",
   version: "1.0.0",
@@ -28,7 +28,7 @@ export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
           build.inflection.attribute({ codec: codec as any, attributeName }),
           {
             type: build.getGraphQLTypeByPgCodec(attribute.codec, "input"),
-            description: `Only those with this ${attributeName.replaceAll("_", " ")}.`,
+            description: `Only items with this ${attributeName.replaceAll("_", " ")}.`,
             applyPlan(_: unknown, $collection: any, arg: any) {
               selectOf($collection).apply(equals(arg.getRaw(), attributeName, attribute.codec) as any);
             },
@@ -43,7 +43,7 @@ export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
 const selectOf = ($collection: PgSelectStep | ConnectionStep<any, any, any, any, any, PgSelectStep>): PgSelectStep =>
   "getSubplan" in $collection ? $collection.getSubplan() : $collection;
 
-/** The condition is added when the request runs, and only when it sent a value. */
+/** Adds the condition during execution, and only if the request has a value for it. */
 const equals = ($value: Step, attribute: string, codec: PgCodec) =>
   lambda(
     $value,

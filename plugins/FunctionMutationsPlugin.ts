@@ -1,11 +1,11 @@
 import { type PgResource, type PgResourceParameter, TYPES } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
 
-type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
+export type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
 
 /**
- * `Mutation.publishArticle(id: ID!): Article!`: a volatile SQL function is a mutation field of its own shape: its
- * parameters are the arguments and its result is the result, without input, payload or clientMutationId.
+ * `Mutation.publishArticle(id: ID!): Article!`: a volatile SQL function becomes a mutation whose arguments are the
+ * parameters and whose type is the result type, without input, payload and clientMutationId.
  */
 export const FunctionMutationsPlugin: GraphileConfig.Plugin = {
   name: "FunctionMutationsPlugin",
@@ -15,7 +15,7 @@ export const FunctionMutationsPlugin: GraphileConfig.Plugin = {
     behaviorRegistry: {
       add: {
         flatMutationField: {
-          description: "a mutation field without a payload around its result",
+          description: "a mutation field that returns the result itself instead of a payload",
           entities: ["pgResource"],
         },
       },
@@ -60,7 +60,7 @@ export const FunctionMutationsPlugin: GraphileConfig.Plugin = {
 
 function resultType(build: GraphileBuild.Build, resource: FunctionResource) {
   const { GraphQLBoolean, GraphQLNonNull, isOutputType } = build.graphql;
-  // "returns void" answers true.
+  // A function that returns void becomes a field that returns true.
   if (resource.codec === TYPES.void) return new GraphQLNonNull(GraphQLBoolean);
   const type = build.getGraphQLTypeByPgCodec(resource.codec, "output");
   if (!type || !isOutputType(type)) return null;

@@ -1,6 +1,6 @@
 import type {} from "postgraphile";
 
-/** `Article.author` is a field, `authorId` is not: what a key refers to stands for it. It stays writable where granted. */
+/** `Article.author` without `Article.authorId`: a foreign key is read as the row it references. Inputs keep the column. */
 export const HideForeignKeyColumnsPlugin: GraphileConfig.Plugin = {
   name: "HideForeignKeyColumnsPlugin",
   version: "1.0.0",

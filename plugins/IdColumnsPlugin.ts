@@ -4,9 +4,9 @@ const integerUpTo = (max: bigint) => (text: string) =>
   /^-?\d{1,19}$/.test(text) && BigInt(text) <= max && BigInt(text) >= -max - 1n;
 const isUuid = (text: string) => /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i.test(text);
 
-/** A codec whose text is NULL for Postgres when it can't be such a key: "abc" is no such row, not an error. */
-const idCodec = (base: PgCodec, name: string, canBe: (text: string) => boolean): PgCodec =>
-  ({ ...base, name, toPg: (value: unknown) => (canBe(String(value)) ? String(value) : null) }) as PgCodec;
+/** A codec that sends NULL for a text that is not a valid key: `article(id: "abc")` finds no row instead of failing. */
+const idCodec = (base: PgCodec, name: string, isValid: (text: string) => boolean): PgCodec =>
+  ({ ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) }) as PgCodec;
 
 const ID_CODECS = new Map<PgCodec, PgCodec>([
   [TYPES.int, idCodec(TYPES.int, "intId", integerUpTo(2n ** 31n - 1n))],
@@ -14,7 +14,7 @@ const ID_CODECS = new Map<PgCodec, PgCodec>([
   [TYPES.uuid, idCodec(TYPES.uuid, "uuidId", isUuid)],
 ]);
 
-/** `id: ID!`, `article(id: ID!)`: columns of keys, and parameters called `id` or `…_id`, are the scalar ID. */
+/** `id: ID!`, `article(id: ID!)`: key columns, and parameters named `id` or `…_id`, have the scalar type ID. */
 export const IdColumnsPlugin: GraphileConfig.Plugin = {
   name: "IdColumnsPlugin",
   version: "1.0.0",

@@ -1,11 +1,10 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
-import { orderCollection } from "./order.ts";
-import { pageOffset, pageSize } from "./page-size.ts";
+import { orderCollection, pageOffset, pageSize } from "./page.ts";
 
 /**
  * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.articles(limit: Int = 10): [Article!]!`, in the
- * table's order. A function tagged `@unpaged` has its own arguments only.
+ * order of the table. A function tagged `@unpaged` has only its parameters as arguments.
  */
 export const ListShapePlugin: GraphileConfig.Plugin = {
   name: "ListShapePlugin",
@@ -33,10 +32,10 @@ export const ListShapePlugin: GraphileConfig.Plugin = {
         if (scope.pgFieldResource?.extensions?.tags?.unpaged) return others;
 
         const { GraphQLInt } = build.graphql;
-        const size = pageSize("limit", build.options.maxPageSize ?? 1000);
+        const size = pageSize("limit", build);
         const limit = {
           type: GraphQLInt,
-          description: "At most so many.",
+          description: "Maximum number of items.",
           defaultValue: 10,
           applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
             $list.setFirst(lambda(arg.getRaw(), size, true) as never);
@@ -49,7 +48,7 @@ export const ListShapePlugin: GraphileConfig.Plugin = {
           offset: {
             ...offset!,
             type: GraphQLInt,
-            description: "Skips so many.",
+            description: "Number of items to skip.",
             defaultValue: 0,
             applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
               $list.setOffset(lambda(arg.getRaw(), pageOffset, true) as never);

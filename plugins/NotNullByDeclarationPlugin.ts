@@ -1,7 +1,7 @@
 import type {} from "postgraphile";
 import type { GraphQLInputType, GraphQLOutputType } from "postgraphile/graphql";
 
-/** `author: User!`, `tags: [String!]!`, `[Article!]!`, `cursor: String!`: what Postgres knows can't be null is `!`. */
+/** `author: User!`, `tags: [String!]!`, `[Article!]!`, `cursor: String!`: what cannot be null in the database is `!`. */
 export const NotNullByDeclarationPlugin: GraphileConfig.Plugin = {
   name: "NotNullByDeclarationPlugin",
   version: "1.0.0",
@@ -12,32 +12,32 @@ export const NotNullByDeclarationPlugin: GraphileConfig.Plugin = {
         const nonNull = (type: GraphQLOutputType) => ({ ...field, type: new GraphQLNonNull(getNullableType(type)) });
 
         if (scope.isCursorField || scope.isPgFieldConnection) return nonNull(field.type);
-        if (scope.isPgFieldSimpleCollection) return nonNull(withFullItems(build, field.type));
-        if (scope.pgFieldAttribute?.codec.arrayOfCodec) return { ...field, type: withFullItems(build, field.type) };
-        if (scope.isPgSingleRelationField && refersToARow(scope.pgRelationDetails)) return nonNull(field.type);
+        if (scope.isPgFieldSimpleCollection) return nonNull(withNonNullItems(build, field.type));
+        if (scope.pgFieldAttribute?.codec.arrayOfCodec) return { ...field, type: withNonNullItems(build, field.type) };
+        if (scope.isPgSingleRelationField && alwaysReferencesRow(scope.pgRelationDetails)) return nonNull(field.type);
         return field;
       },
       GraphQLObjectType_fields_field_args_arg(arg, build, { scope }) {
-        return scope.pgFieldResource?.parameters ? { ...arg, type: withFullItems(build, arg.type) } : arg;
+        return scope.pgFieldResource?.parameters ? { ...arg, type: withNonNullItems(build, arg.type) } : arg;
       },
       GraphQLInputObjectType_fields_field(field, build, { scope }) {
-        return scope.pgAttribute?.codec.arrayOfCodec ? { ...field, type: withFullItems(build, field.type) } : field;
+        return scope.pgAttribute?.codec.arrayOfCodec ? { ...field, type: withNonNullItems(build, field.type) } : field;
       },
     },
   },
 };
 
-/** `[String]` → `[String!]`, and `[String]!` → `[String!]!`; anything else stays as it is. */
-function withFullItems<T extends GraphQLOutputType | GraphQLInputType>(build: GraphileBuild.Build, type: T): T {
+/** `[String]` → `[String!]`, and `[String]!` → `[String!]!`; other types stay unchanged. */
+function withNonNullItems<T extends GraphQLOutputType | GraphQLInputType>(build: GraphileBuild.Build, type: T): T {
   const { GraphQLList, GraphQLNonNull, isListType, isNonNullType } = build.graphql;
   const list = isNonNullType(type) ? type.ofType : type;
   if (!isListType(list) || isNonNullType(list.ofType)) return type;
-  const full = new GraphQLList(new GraphQLNonNull(list.ofType as any));
-  return (isNonNullType(type) ? new GraphQLNonNull(full) : full) as unknown as T;
+  const nonNullItems = new GraphQLList(new GraphQLNonNull(list.ofType as any));
+  return (isNonNullType(type) ? new GraphQLNonNull(nonNullItems) : nonNullItems) as unknown as T;
 }
 
 /** Whether all columns of the foreign key are NOT NULL. */
-function refersToARow(details: any): boolean {
+function alwaysReferencesRow(details: any): boolean {
   if (!details) return false;
   const { registry, codec, relationName } = details;
   const relation = registry.pgRelations[codec.name][relationName];

@@ -13,9 +13,9 @@ type KeyArgument = { readonly attribute: string; readonly argName: string; reado
 type WriteScope = "resource:insert" | "resource:update" | "resource:delete";
 
 /**
- * Every table that may be written has the shape of the documented mutations: createX(input): X!,
- * updateX(id, input): X!, deleteX(id): Boolean!. A SQL function of that name takes precedence. GRANTs decide which
- * columns the inputs have, policies which rows they reach.
+ * `createX(input: CreateXInput!): X!`, `updateX(id: ID!, input: UpdateXInput!): X!`, `deleteX(id: ID!): Boolean!`: every
+ * writable table has mutations of this shape. A SQL function of the same name takes precedence. GRANTs decide which
+ * columns the inputs have, policies decide which rows can be written.
  */
 export const TableMutationsPlugin: GraphileConfig.Plugin = {
   name: "TableMutationsPlugin",
@@ -25,7 +25,7 @@ export const TableMutationsPlugin: GraphileConfig.Plugin = {
     entityBehavior: {
       pgResource: {
         inferred: {
-          // Before the others: GRANTs (PgRBACPlugin) and smart tags have the last word.
+          // First, so that GRANTs (PgRBACPlugin) and smart tags override it.
           provides: ["default"],
           before: ["inferred", "override"],
           callback: (behavior, resource) =>
@@ -91,7 +91,7 @@ function keyArguments(build: GraphileBuild.Build, resource: TableResource): KeyA
 function createField(build: GraphileBuild.Build, resource: TableResource, type: any, input: any) {
   const { GraphQLNonNull } = build.graphql;
   return {
-    description: `Writes a ${type.name}.`,
+    description: `Creates one ${type.name}.`,
     type: new GraphQLNonNull(type),
     args: { input: { type: new GraphQLNonNull(input), applyPlan: applyRow } },
     plan(_$root: unknown, args: any) {
@@ -111,7 +111,7 @@ function updateField(
 ) {
   const { GraphQLNonNull } = build.graphql;
   return {
-    description: `Changes the fields of a ${type.name} that are given.`,
+    description: `Updates the given fields of one ${type.name}.`,
     type: new GraphQLNonNull(type),
     args: { ...argumentsFor(build, keys), input: { type: new GraphQLNonNull(patch), applyPlan: applyRow } },
     plan(_$root: unknown, args: any) {
@@ -120,7 +120,7 @@ function updateField(
         Object.fromEntries(keys.map((key) => [key.attribute, args.getRaw(key.argName)])),
       );
       args.apply($row);
-      // There is no such row, or none that the policies let this caller change.
+      // Without a key, no row was updated: the row does not exist, or a policy hides it from updates.
       sideEffect($row.get(keys[0]!.attribute), (key) => {
         if (key == null) throw new SafeError(`${type.name} not found`, { code: "RESOURCE_NOT_FOUND" });
       });
@@ -132,11 +132,11 @@ function updateField(
 function deleteField(build: GraphileBuild.Build, resource: TableResource, keys: readonly KeyArgument[]) {
   const { GraphQLBoolean, GraphQLNonNull } = build.graphql;
   return {
-    description: "Removes the row; false when there is none that the caller may remove.",
+    description: "Deletes one row. Returns false if there is no such row, or none that the caller may delete.",
     type: new GraphQLNonNull(GraphQLBoolean),
     args: argumentsFor(build, keys),
     plan(_$root: unknown, args: any) {
-      // Not pgDeleteSingle, which throws where the contract answers false.
+      // Not pgDeleteSingle: it throws where the contract returns false.
       const $values = list(keys.map((key) => args.getRaw(key.argName)));
       const $deleted = withPgClient(resource.executor, $values, async (client, values) => {
         const conditions = keys.map(

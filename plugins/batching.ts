@@ -1,37 +1,36 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { type Step, UnbatchedStep } from "postgraphile/grafast";
 
-/** Changes nothing about a query. */
-const NOTHING = () => {};
+const changeNothing = () => {};
 
 /**
- * Lets a page and its totalCount be asked for in one moment, so that they are one transaction. Grafast runs steps in
- * rounds and waits for each: a count that could run one round before its page would be asked, and waited for, alone.
- * Applied to the page, this step is copied to the count; both then wait for whatever the page has to wait for.
+ * Lets a page and its totalCount be queried in one batch, so that they share one transaction. Grafast executes steps in
+ * rounds and awaits each round: a count that is ready one round before its page would be queried alone. This step is
+ * applied to the query of the page, and Grafast copies it to the count. Both then wait for the dependencies of the page.
  */
-export class SameMomentStep extends UnbatchedStep<() => void> {
-  static override $$export = { moduleName: "content-service", exportName: "SameMomentStep" };
-  // And unbatched: it takes no round of its own, after which other queries of the operation would have gone ahead.
+export class BatchWithPageStep extends UnbatchedStep<() => void> {
+  static override $$export = { moduleName: "content-service", exportName: "BatchWithPageStep" };
+  // Synchronous and unbatched, so that the step does not take a round in which other queries would be sent first.
   override isSyncAndSafe = true;
   readonly #pageId: number;
 
-  constructor($page: PgSelectStep, waitsFor: readonly Step[]) {
+  constructor($page: PgSelectStep, dependencies: readonly Step[]) {
     super();
     this.#pageId = $page.id;
-    for (const $step of waitsFor) this.addUnaryDependency($step);
+    for (const $step of dependencies) this.addUnaryDependency($step);
   }
 
-  /** Runs after the page's own: only then is known what was joined into it, and waits for steps of its own. */
+  /** Adds the dependencies of what was joined into the page. Grafast calls it after optimize() of the page has joined. */
   override optimize(): Step<() => void> {
     const $page = this.getStep(this.#pageId) as PgSelectStep;
     const { dependencies } = $page as unknown as { dependencies: readonly Step[] };
-    const own = (this as unknown as { dependencies: readonly Step[] }).dependencies;
+    const known = (this as unknown as { dependencies: readonly Step[] }).dependencies;
     const joined = dependencies.filter(($step) => $step.constructor.name === "PgSelectInlineApplyStep");
-    if (joined.every(($step) => own.includes($step))) return this;
-    return new SameMomentStep($page, [...new Set([...own, ...joined])]);
+    if (joined.every(($step) => known.includes($step))) return this;
+    return new BatchWithPageStep($page, [...new Set([...known, ...joined])]);
   }
 
   override unbatchedExecute() {
-    return NOTHING;
+    return changeNothing;
   }
 }

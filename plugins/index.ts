@@ -1,27 +1,26 @@
 import { PostGraphileAmberPreset } from "postgraphile/presets/amber";
-import { ArgumentDefaultsPlugin } from "./ArgumentDefaultsPlugin.ts";
 import { ArticleFilterPlugin } from "./ArticleFilterPlugin.ts";
 import { ArticleSubscriptionsPlugin } from "./ArticleSubscriptionsPlugin.ts";
 import { ArticleTitlePlugin } from "./ArticleTitlePlugin.ts";
 import { ConnectionShapePlugin } from "./ConnectionShapePlugin.ts";
 import { ContractNamesPlugin } from "./ContractNamesPlugin.ts";
+import { DefaultsPlugin } from "./DefaultsPlugin.ts";
 import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
 import { FunctionMutationsPlugin } from "./FunctionMutationsPlugin.ts";
 import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
-import { InputDefaultsPlugin } from "./InputDefaultsPlugin.ts";
 import { ListShapePlugin } from "./ListShapePlugin.ts";
 import { NotNullByDeclarationPlugin } from "./NotNullByDeclarationPlugin.ts";
 import { NullRecordArraysPlugin } from "./NullRecordArraysPlugin.ts";
 import { TableMutationsPlugin } from "./TableMutationsPlugin.ts";
 import { TimeScalarPlugin } from "./TimeScalarPlugin.ts";
 
-/** The differences between the schema that PostGraphile generates and the contract, in the order they are applied. */
+/** The differences between the schema that PostGraphile generates and the contract, in the order in which they apply. */
 export const contractPreset: GraphileConfig.Preset = {
   extends: [PostGraphileAmberPreset],
   disablePlugins: [
-    // No Node interface, no nodeId, no clientMutationId, no query in a mutation's result.
+    // The contract has no Node interface, no nodeId, no clientMutationId and no query in the result of a mutation.
     "NodePlugin",
     "NodeAccessorPlugin",
     "AddNodeInterfaceToSuitableTypesPlugin",
@@ -33,10 +32,10 @@ export const contractPreset: GraphileConfig.Preset = {
     "ClientMutationIdDescriptionPlugin",
     "MutationPayloadQueryPlugin",
     "QueryQueryPlugin",
-    // Cursors are String.
+    // Cursors have the type String.
     "CursorTypePlugin",
     "BuiltinScalarConnectionsPlugin",
-    // Mutations, conditions and orders are our own.
+    // Replaced by TableMutationsPlugin, FilterArgumentsPlugin and the order of page.ts.
     "PgMutationCreatePlugin",
     "PgMutationUpdateDeletePlugin",
     "PgMutationPayloadEdgePlugin",
@@ -59,8 +58,7 @@ export const contractPreset: GraphileConfig.Preset = {
     FilterArgumentsPlugin,
     ArticleFilterPlugin,
     ArticleTitlePlugin,
-    InputDefaultsPlugin,
-    ArgumentDefaultsPlugin,
+    DefaultsPlugin,
     FunctionMutationsPlugin,
     TableMutationsPlugin,
     TimeScalarPlugin,
@@ -70,7 +68,7 @@ export const contractPreset: GraphileConfig.Preset = {
   gather: { pgStrictFunctions: true },
   schema: {
     pgForbidSetofFunctionsToReturnNull: true,
-    // At the root a table is a connection; between tables it is a list.
+    // Root fields are connections; fields between tables are lists.
     defaultBehavior: "-manyRelation:resource:connection +manyRelation:resource:list",
   },
 };
