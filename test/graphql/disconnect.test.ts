@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
@@ -7,14 +8,12 @@ beforeAll(async () => {
   await service.database.owner.query(`
     create function public.slow() returns text language sql stable as $$ select pg_sleep(30)::text $$;
     grant execute on function public.slow() to anon`);
-  await vi.waitUntil(async () =>
-    (await service.gql('{ __type(name: "Query") { fields { name } } }')).data.__type.fields.some(
-      (f: any) => f.name === "slow",
-    ),
-  );
+  const fields = async () => (await service.gql('{ __type(name: "Query") { fields { name } } }')).data.__type.fields;
+  await expect.poll(fields, POLL).toContainEqual({ name: "slow" });
 });
 afterAll(() => service.stop());
 
+/** The number of running statements of slow(). */
 const running = async () => {
   const { rows } = await service.database.owner.query(
     "select count(*)::int from pg_stat_activity where state = 'active' and query like '%slow%' and pid <> pg_backend_pid()",
@@ -22,7 +21,7 @@ const running = async () => {
   return rows[0].count as number;
 };
 
-const ask = (query: string, signal: AbortSignal) =>
+const send = (query: string, signal: AbortSignal) =>
   fetch(`${service.url}/graphql`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -30,27 +29,27 @@ const ask = (query: string, signal: AbortSignal) =>
     signal,
   });
 
-test("a client that goes away cancels its query, and its connection serves the next one", async () => {
+test("the query of a client that disconnects is cancelled, and its connection serves the next query", async () => {
   const client = new AbortController();
-  const asked = ask("{ slow }", client.signal);
-  await vi.waitUntil(async () => (await running()) === 1);
+  const answers = send("{ slow }", client.signal);
+  await expect.poll(running, POLL).toBe(1);
   client.abort();
-  await expect(asked).rejects.toThrow();
-  await vi.waitUntil(async () => (await running()) === 0, { timeout: 3000 });
+  await expect(answers).rejects.toThrow();
+  await expect.poll(running, POLL).toBe(0);
   expect((await service.gql("{ articles { totalCount } }")).data.articles.totalCount).toBe(4);
 });
 
-test("a client that goes away while it waits for a connection never reaches the database", async () => {
+test("a request that waits for a connection when its client disconnects never reaches the database", async () => {
   const [first, second] = [new AbortController(), new AbortController()];
-  const asked = [ask("{ slow }", first.signal), ask("{ waiting: slow }", second.signal)].map((answer) =>
+  const answers = [send("{ slow }", first.signal), send("{ waiting: slow }", second.signal)].map((answer) =>
     answer.catch(() => {}),
   );
-  await vi.waitUntil(async () => (await running()) === 1);
+  await expect.poll(running, POLL).toBe(1);
   const before = service.service.databaseWaits();
   second.abort();
   first.abort();
-  await Promise.all(asked);
-  await vi.waitUntil(async () => (await running()) === 0, { timeout: 3000 });
+  await Promise.all(answers);
+  await expect.poll(running, POLL).toBe(0);
   expect((await service.gql("{ articles { totalCount } }")).data.articles.totalCount).toBe(4);
   expect(service.service.databaseWaits()).toBe(before + 1);
 });

@@ -332,7 +332,9 @@ describe("limits", () => {
     const third = client.subscribeSoon("subscription { onArticleCreated { id } }");
     await expect
       .poll(() => third.error, POLL)
-      .toEqual([{ message: "too many operations on this socket: the maximum is 2", extensions: { code: "RATE_LIMITED" } }]);
+      .toEqual([
+        { message: "too many operations on this socket: the maximum is 2", extensions: { code: "RATE_LIMITED" } },
+      ]);
     first.unsubscribe();
     await expect.poll(() => small.service.open(), POLL).toMatchObject({ sockets: 1, subscriptions: 1 });
     await client.subscribe("subscription { onArticleCreated { id } }");
