@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -9,7 +9,7 @@ beforeAll(async () => {
     create function public.slow() returns text language sql stable as $$ select pg_sleep(30)::text $$;
     grant execute on function public.slow() to anon`);
   const fields = async () => (await service.gql('{ __type(name: "Query") { fields { name } } }')).data.__type.fields;
-  await expect.poll(fields, POLL).toContainEqual({ name: "slow" });
+  await vi.waitUntil(async () => (await fields()).some(({ name }: { name: string }) => name === "slow"), POLL);
 });
 afterAll(() => service.stop());
 
