@@ -1,5 +1,5 @@
+import { parserCache } from "../cache.ts";
 import { readPair, splitList } from "./header-list.ts";
-import { Memo } from "./memo-cache.ts";
 
 /** `application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers` */
 export type MediaType = {
@@ -14,19 +14,19 @@ const ANYTHING: readonly MediaType[] = [{ type: "*/*", parameters: new Map() }];
 const TYPE = /^[!#$%&'*+.^_`|~0-9a-z-]+\/[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const QUALITY = /^(?:0(?:\.[0-9]*)?|1(?:\.0*)?)$/;
 
-const accepts = new Memo<readonly MediaType[]>();
-const contentTypes = new Memo<readonly [MediaType | null]>();
+const accepts = parserCache<readonly MediaType[]>();
+const contentTypes = parserCache<readonly [MediaType | null]>();
 
 /**
  * The header Accept: the most wanted first, by `q`, then the more precise ones, then as they stand. Without one, and when
  * nothing of it can be read or is wanted: anything.
  */
 export const parseAccept = (header: string | undefined): readonly MediaType[] =>
-  header === undefined ? ANYTHING : accepts.of(header, readAccept);
+  header === undefined ? ANYTHING : accepts.getOrCompute(header, readAccept);
 
 /** The header Content-Type; null when it can't be read. */
 export const parseContentType = (header: string): MediaType | null =>
-  contentTypes.of(header, (text) => [readMediaType(text)])[0];
+  contentTypes.getOrCompute(header, (text) => [readMediaType(text)])[0];
 
 function readAccept(text: string): readonly MediaType[] {
   const wanted = splitList(text, ",")

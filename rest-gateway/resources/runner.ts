@@ -4,7 +4,7 @@ import type { Database } from "../../db/database.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
 import type { CancelSignal, Result, RunOptions, Statement } from "../../db/transaction.ts";
-import { Shapes } from "../shape-cache.ts";
+import { shapeCache, type TextCache } from "../cache.ts";
 import type { Written } from "../sql.ts";
 import { explained } from "./refusal.ts";
 import { isConditional, type ResourceRequest } from "./request.ts";
@@ -26,7 +26,7 @@ export const SETTINGS: TransactionSettings = { fixed: [["timezone", "UTC"]], giv
 export class Runner {
   readonly #options: RunnerOptions;
   /** Of one shape of the resources: they change with the catalog. */
-  #statements = new WeakMap<Resource, Shapes<readonly Written[]>>();
+  #statements = new WeakMap<Resource, TextCache<readonly Written[]>>();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -79,9 +79,9 @@ export class Runner {
 
   #statementsOf(request: ResourceRequest): Statement[] {
     const { resource, shape, values } = request;
-    const known = this.#statements.get(resource) ?? new Shapes<readonly Written[]>(lengthOf);
+    const known = this.#statements.get(resource) ?? shapeCache<readonly Written[]>(lengthOf);
     this.#statements.set(resource, known);
-    return known.of(shape, () => writeStatements(request)).map((written) => statementOf(written, values));
+    return known.getOrCompute(shape, () => writeStatements(request)).map((written) => statementOf(written, values));
   }
 
   #isEditor({ resource, operation }: ResourceRequest, { role }: Caller): boolean {

@@ -4,7 +4,7 @@ import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Identity, RequestContext } from "../../db/identity.ts";
 import type { Statement } from "../../db/transaction.ts";
-import { Shapes } from "../shape-cache.ts";
+import { shapeCache } from "../cache.ts";
 import { finish, sql } from "../sql.ts";
 import { appliedPreferences, warningOf } from "./answer/headers.ts";
 import { parseRequest } from "./parse/request.ts";
@@ -54,7 +54,7 @@ export class Preparer {
   readonly #options: PreparerOptions;
   readonly #before: readonly Statement[];
   #catalog: Catalog | null = null;
-  #shapes = new Shapes(lengthOf);
+  #shapes = shapeCache(lengthOf);
 
   constructor(options: PreparerOptions) {
     this.#options = options;
@@ -72,9 +72,9 @@ export class Preparer {
     const catalog = this.#options.catalog.current;
     if (catalog !== this.#catalog) {
       this.#catalog = catalog;
-      this.#shapes = new Shapes(lengthOf);
+      this.#shapes = shapeCache(lengthOf);
     }
-    return this.#shapes.of(request.shape, () => prepare(request, catalog, this.#options.prepare));
+    return this.#shapes.getOrCompute(request.shape, () => prepare(request, catalog, this.#options.prepare));
   }
 
   /** Adds what differs from request to request of one shape: the caller, the context and the values. */

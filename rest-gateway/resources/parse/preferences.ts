@@ -1,6 +1,6 @@
 import { DIALECTS, type Dialect } from "../../../config/setting-types.ts";
+import { parserCache } from "../../cache.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
-import { Memo } from "../../conventions/memo-cache.ts";
 import { unknownPreferences } from "../problem.ts";
 
 /** The forms of the contract, whatever is usual here. */
@@ -20,7 +20,7 @@ export type Preferences = {
 export class PreferenceParser {
   readonly #usual: ReadonlySet<Dialect>;
   readonly #none: Preferences;
-  readonly #memo = new Memo<Preferences>();
+  readonly #cache = parserCache<Preferences>();
 
   /** `usual` holds where a client names no dialect. */
   constructor(usual: readonly Dialect[]) {
@@ -30,7 +30,7 @@ export class PreferenceParser {
 
   parse(header: string | readonly string[] | undefined): Preferences {
     if (header === undefined) return this.#none;
-    return this.#memo.of(String(header), (text) => preferencesOf(splitList(text, ","), this.#usual));
+    return this.#cache.getOrCompute(String(header), (text) => preferencesOf(splitList(text, ","), this.#usual));
   }
 }
 

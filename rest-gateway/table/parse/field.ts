@@ -1,4 +1,4 @@
-import { Memo } from "../../conventions/memo-cache.ts";
+import { parserCache } from "../../cache.ts";
 import { nameTooLong } from "../problem.ts";
 import type { Field, JsonStep } from "../request.ts";
 import { Scanner } from "./scanner.ts";
@@ -86,11 +86,11 @@ function trimSpaces(text: string): string {
   return start === 0 && end === text.length ? text : text.slice(start, end);
 }
 
-const memos = { columns: new Memo<readonly string[]>(), on_conflict: new Memo<readonly string[]>() };
+const caches = { columns: parserCache<readonly string[]>(), on_conflict: parserCache<readonly string[]>() };
 
 /** What follows `columns=` and `on_conflict=`: `id,"first name"` */
-export const parseNames = (parameter: keyof typeof memos, text: string): readonly string[] =>
-  memos[parameter].of(text, (own) => readNames(parameter, own));
+export const parseNames = (parameter: keyof typeof caches, text: string): readonly string[] =>
+  caches[parameter].getOrCompute(text, (own) => readNames(parameter, own));
 
 function readNames(parameter: string, text: string): string[] {
   const scanner = new Scanner(`${parameter} parameter`, text);

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { parserCache } from "../../cache.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
-import { Memo } from "../../conventions/memo-cache.ts";
 import { invalidPreferences, invalidRange } from "../problem.ts";
 import type { Preferences, Range } from "../request.ts";
 import { MAX_DIGITS } from "./query-string.ts";
@@ -37,7 +37,7 @@ const NO_PREFERENCES: Preferences = {
   invalid: [],
 };
 
-const memo = new Memo<Preferences>();
+const cache = parserCache<Preferences>();
 
 /**
  * The header Prefer: `return=representation, count=exact`. Of a preference that comes twice the first counts. What is no
@@ -45,7 +45,7 @@ const memo = new Memo<Preferences>();
  */
 export function parsePreferences(header: string | readonly string[] | undefined): Preferences {
   if (header === undefined) return NO_PREFERENCES;
-  const preferences = memo.of(typeof header === "string" ? header : header.join(), readPreferences);
+  const preferences = cache.getOrCompute(typeof header === "string" ? header : header.join(), readPreferences);
   const { handling, invalid } = preferences;
   if (handling === "strict" && invalid.length > 0) throw invalidPreferences(invalid);
   return preferences;

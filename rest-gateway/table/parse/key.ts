@@ -1,4 +1,4 @@
-import { Memo } from "../../conventions/memo-cache.ts";
+import { parserCache } from "../../cache.ts";
 import type { Field, Logic } from "../request.ts";
 import { readName, readPath } from "./field.ts";
 import { Scanner } from "./scanner.ts";
@@ -18,7 +18,7 @@ export type Key =
 /** Quoted it is never a reserved word. */
 type Name = { readonly text: string; readonly isQuoted: boolean };
 
-const memo = new Memo<Key>();
+const cache = parserCache<Key>();
 
 /**
  * Parses the name of a parameter. The last dot in front of an arrow ends the embedded relation:
@@ -27,7 +27,7 @@ const memo = new Memo<Key>();
  *   parseKey("author.not.or")       // a negated condition on author
  *   parseKey('"limit"')             // a filter by the column limit
  */
-export const parseKey = (text: string): Key => memo.of(text, readKey);
+export const parseKey = (text: string): Key => cache.getOrCompute(text, readKey);
 
 function readKey(text: string): Key {
   const scanner = new Scanner("parameter name", text);

@@ -1,4 +1,4 @@
-import { Memo } from "../../conventions/memo-cache.ts";
+import { parserCache } from "../../cache.ts";
 import type { Field, OrderTerm } from "../request.ts";
 import { readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";
@@ -13,10 +13,10 @@ const NULLS: readonly Suffix<"nulls">[] = [
 ];
 type Suffix<Key extends "direction" | "nulls"> = { readonly text: string; readonly meaning: OrderTerm[Key] };
 
-const memo = new Memo<readonly OrderTerm[]>();
+const cache = parserCache<readonly OrderTerm[]>();
 
 /** What follows `order=`: `title,author(name).desc.nullslast,data->>year.asc` */
-export const parseOrder = (text: string): readonly OrderTerm[] => memo.of(text, readOrder);
+export const parseOrder = (text: string): readonly OrderTerm[] => cache.getOrCompute(text, readOrder);
 
 function readOrder(text: string): OrderTerm[] {
   const scanner = new Scanner("order", text);

@@ -1,4 +1,4 @@
-import { Memo } from "../../conventions/memo-cache.ts";
+import { parserCache } from "../../cache.ts";
 import { tooDeep } from "../problem.ts";
 import type { Aggregate, AggregateName, SelectItem } from "../request.ts";
 import { readName, readPath, refuseLongName } from "./field.ts";
@@ -15,11 +15,11 @@ export const EVERYTHING: readonly SelectItem[] = [{ kind: "all" }];
 const AGGREGATES: readonly AggregateName[] = ["sum", "avg", "min", "max", "count"];
 const JOINS: ReadonlySet<string> = new Set(["inner", "left"] satisfies Embed["join"][]);
 
-const memo = new Memo<Select>();
+const cache = parserCache<Select>();
 
 /** What follows `select=`: `id,total:amount::int.sum(),author:users!author_id!inner(name),...details(*)` */
 export function parseSelect(text: string, maxDepth: number): readonly SelectItem[] {
-  const { items, depth } = memo.of(text, (own) => new SelectReader(own, maxDepth).read());
+  const { items, depth } = cache.getOrCompute(text, (own) => new SelectReader(own, maxDepth).read());
   if (depth > maxDepth) throw tooDeep("select", maxDepth);
   return items.length === 0 ? EVERYTHING : items;
 }
