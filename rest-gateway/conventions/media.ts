@@ -15,30 +15,25 @@ const TYPE = /^[!#$%&'*+.^_`|~0-9a-z-]+\/[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const QUALITY = /^(?:0(?:\.[0-9]*)?|1(?:\.0*)?)$/;
 
 const accepts = parserCache<readonly MediaType[]>();
-const contentTypes = parserCache<readonly [MediaType | null]>();
 
 /**
  * The header Accept: the most wanted first, by `q`, then the more precise ones, then as they stand. Without one, and when
  * nothing of it can be read or is wanted: anything.
  */
 export const parseAccept = (header: string | undefined): readonly MediaType[] =>
-  header === undefined ? ANYTHING : accepts.getOrCompute(header, readAccept);
+  header === undefined ? ANYTHING : accepts.getOrCompute(header, parseAcceptHeader);
 
-/** The header Content-Type; null when it can't be read. */
-export const parseContentType = (header: string): MediaType | null =>
-  contentTypes.getOrCompute(header, (text) => [readMediaType(text)])[0];
-
-function readAccept(text: string): readonly MediaType[] {
+function parseAcceptHeader(text: string): readonly MediaType[] {
   const wanted = splitList(text, ",")
-    .map(readWanted)
+    .map(parseWanted)
     .filter((each) => each !== null && each.quality > 0) as Wanted[];
   if (wanted.length === 0) return ANYTHING;
   wanted.sort((a, b) => b.quality - a.quality || b.precision - a.precision);
   return wanted.map(({ type, parameters }) => ({ type, parameters }));
 }
 
-function readWanted(text: string): Wanted | null {
-  const media = readMediaType(text);
+function parseWanted(text: string): Wanted | null {
+  const media = parseContentType(text);
   if (media === null) return null;
   const q = media.parameters.get("q") ?? "1";
   const quality = QUALITY.test(q) ? Number(q) : 0;
@@ -48,8 +43,8 @@ function readWanted(text: string): Wanted | null {
   return { type: media.type, parameters, quality, precision: parameters.size - stars };
 }
 
-/** `text/csv; Charset="utf-8"` → `{ type: "text/csv", parameters: { charset → utf-8 } }` */
-function readMediaType(text: string): MediaType | null {
+/** The header Content-Type: `text/csv; Charset="utf-8"` → `{ type: "text/csv", parameters: { charset → utf-8 } }`; null if malformed. */
+export function parseContentType(text: string): MediaType | null {
   const [first = "", ...others] = splitList(text, ";");
   const type = first.toLowerCase();
   const pairs = others.map(readPair);

@@ -1,4 +1,3 @@
-import { parserCache } from "../../cache.ts";
 import { nameTooLong } from "../problem.ts";
 import type { Field, JsonStep } from "../request.ts";
 import { Scanner } from "./scanner.ts";
@@ -86,13 +85,8 @@ function trimSpaces(text: string): string {
   return start === 0 && end === text.length ? text : text.slice(start, end);
 }
 
-const caches = { columns: parserCache<readonly string[]>(), on_conflict: parserCache<readonly string[]>() };
-
 /** What follows `columns=` and `on_conflict=`: `id,"first name"` */
-export const parseNames = (parameter: keyof typeof caches, text: string): readonly string[] =>
-  caches[parameter].getOrCompute(text, (own) => readNames(parameter, own));
-
-function readNames(parameter: string, text: string): string[] {
+export function parseNames(parameter: "columns" | "on_conflict", text: string): string[] {
   const scanner = new Scanner(`${parameter} parameter`, text);
   const names = new Set<string>();
   do {
