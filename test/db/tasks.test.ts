@@ -9,7 +9,7 @@ const runner = (db: TestTransaction) => new TestCaller(db.client, "tasks_owner",
 const begin = async (db: TestTransaction, id: string, limit = 1000): Promise<any> =>
   (await runner(db).row("select tasks.begin($1, $2) as run", id, limit)).run;
 
-describe("nobody but tasks_owner", () => {
+describe("only tasks_owner", () => {
   test.each([
     "select from tasks.tasks",
     "select from tasks.results",
@@ -47,7 +47,7 @@ describe("the schema tasks", () => {
       `select relname as name from pg_class where relnamespace = 'tasks'::regnamespace and relkind = 'r' and not relrowsecurity`,
     ],
     [
-      "belongs to tasks_owner, as all that is in it",
+      "contains only objects that tasks_owner owns",
       `select proname as name from pg_proc where pronamespace = 'tasks'::regnamespace and proowner <> 'tasks_owner'::regrole
        union all
        select relname from pg_class where relnamespace = 'tasks'::regnamespace and relowner <> 'tasks_owner'::regrole`,
@@ -58,18 +58,18 @@ describe("the schema tasks", () => {
          and coalesce(array_to_string(proconfig, ','), '') !~ '^search_path=""$'`,
     ],
     [
-      "is not open to PUBLIC",
+      "grants nothing to PUBLIC",
       `select proname as name from pg_proc where pronamespace = 'tasks'::regnamespace and exists (
          select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)`,
     ],
     [
-      "lets callers execute what is for them alone",
+      "lets callers execute only the functions for callers",
       `select proname as name from pg_proc where pronamespace = 'tasks'::regnamespace
          and has_function_privilege('authenticated', oid, 'execute')
          and (not prosecdef or proname not in ('accept', 'find', 'list', 'cancel', 'keep_result', 'finish'))`,
     ],
     [
-      "belongs to a role that is nobody special",
+      "belongs to a role without special rights",
       `select rolname as name from pg_roles where rolname = 'tasks_owner'
          and (rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication or rolcanlogin
            or exists (select from pg_auth_members where member = pg_roles.oid))`,
@@ -82,7 +82,7 @@ describe("the schema tasks", () => {
 });
 
 describe("a task", () => {
-  test("keeps its caller, whatever else is said", () =>
+  test("records its caller", () =>
     inTransaction(async (db) => {
       const [ada] = await db.users("Ada");
       await accept(db.as(ada!));
@@ -95,7 +95,7 @@ describe("a task", () => {
       ]);
     }));
 
-  test("has its job in the queue as soon as it is there", () =>
+  test("is created together with its job", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       const jobs = await db.owner.rows(
@@ -104,7 +104,7 @@ describe("a task", () => {
       expect(jobs).toEqual([{ task_identifier: "perform", payload: { task: id } }]);
     }));
 
-  test("is ended, and given results, by its caller alone, and while it runs", () =>
+  test("accepts its end and results only from its caller, and only while it runs", () =>
     inTransaction(async (db) => {
       const [ada] = await db.users("Ada");
       const callers = await db.everyone(ada!);
@@ -125,7 +125,7 @@ describe("a task", () => {
       }
     }));
 
-  test("is ended by its latest run alone", () =>
+  test("is ended only by its latest attempt", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       expect((await begin(db, id)).run).toBe(1);
@@ -139,7 +139,7 @@ describe("a task", () => {
       expect(await runner(db).row("select tasks.advance($1, 2, 1, 5)", id)).toEqual({ advance: false });
     }));
 
-  test("gives no more bytes than were allowed when it was begun, in all its parts", () =>
+  test("has a limit for the bytes of all parts of its result, set when it begins", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       await begin(db, id, 10);
@@ -148,7 +148,7 @@ describe("a task", () => {
       expect(await db.anon.outcome("select tasks.keep_result($1, '[4]')", id)).toBe(1);
     }));
 
-  test("that was cancelled is not begun, finished, or put back", () =>
+  test("that was cancelled can not be begun, finished or put back", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       await begin(db, id);
@@ -163,7 +163,7 @@ describe("a task", () => {
       });
     }));
 
-  test("that is put back counts as an attempt, or not, and is due after the delay", () =>
+  test("that is put back is due after the delay, and the attempt counts or not", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       await begin(db, id);
@@ -184,7 +184,25 @@ describe("a task", () => {
       expect(due).toEqual([{ later: false }, { later: true }, { later: false }]);
     }));
 
-  test("is purged when it ended long enough ago, with its results", () =>
+  test("gets a new job if a worker has locked its job but not begun it", () =>
+    inTransaction(async (db) => {
+      const restored = async () => (await runner(db).row("select tasks.restore_jobs() as count")).count;
+      const lock = (interval: string) =>
+        db.owner.row(
+          "update graphile_worker._private_jobs set locked_at = now() - $1::interval, locked_by = 'w' returning id",
+          interval,
+        );
+      const id = await accept(db.anon);
+      await lock("20 s");
+      expect(await restored()).toBe(0);
+      await lock("40 s");
+      expect([await restored(), await restored()]).toEqual([1, 0]);
+      await begin(db, id);
+      await lock("40 s");
+      expect(await restored()).toBe(0);
+    }));
+
+  test("is purged with its results if it ended long enough ago", () =>
     inTransaction(async (db) => {
       const [old, young, running] = [await accept(db.anon), await accept(db.anon), await accept(db.anon)];
       for (const id of [old, young, running]) {

@@ -1,5 +1,5 @@
 --! Previous: sha1:120afd525bd82395ba1d106ee0cf35902c20ca16
---! Hash: sha1:f5ad25835141bb93836775920adc53160de9d61f
+--! Hash: sha1:e2f1f71d3efcecd4d78e6e135a78d849359f3085
 --! Message: one clear layout of the schema
 
 -- The schema in its present layout: functions and comments as db/schema has them.
@@ -1097,26 +1097,28 @@ alter function auth_api.purge(timestamptz, interval, interval) owner to auth_own
 revoke all on all functions in schema auth_api from public;
 --! EndIncluded auth/attempts/functions.sql
 --! Included tasks/functions.sql
--- For callers. Each is security definer because no role of the API may touch the tables: what a caller may see and change
--- is decided here. Inside, current_user is the owner of the function: the caller's role is in the setting `role`.
+-- For callers. These functions are security definer because no role of the API may access the tables: the functions
+-- decide what a caller may see and change. In them, current_user is the owner; the setting `role` is the caller's.
 
 create or replace function tasks.caller() returns text
 language sql stable set search_path = ''
 return coalesce(auth.uid()::text, current_setting('role'));
 
-comment on function tasks.caller() is 'Whom the tasks of this caller belong to: the user''s id, or the role of who is no user.';
+comment on function tasks.caller() is
+  'The owner of the caller''s tasks: the id of the user, or the role of a caller who is not a user.';
 
 create or replace function tasks.is_visible(task tasks.tasks) returns boolean
 language sql stable set search_path = ''
 return task.owner = tasks.caller()
-  -- Nobody's: an id is as good as a password, and whoever has it may see the task.
+  -- A task of an anonymous caller: its id can't be guessed, so anyone who knows it may see the task.
   or (task.owner = task.role and task.role <> 'service_role')
   or exists (
     select from pg_roles
-    where rolname = current_setting('role') and (pg_has_role(oid, 'admin', 'member') or pg_has_role(oid, 'service_role', 'member'))
+    where rolname = current_setting('role')
+      and (pg_has_role(oid, 'admin', 'member') or pg_has_role(oid, 'service_role', 'member'))
   );
 
-comment on function tasks.is_visible(tasks.tasks) is 'Whether the caller may see a task, and cancel it, that he knows the id of.';
+comment on function tasks.is_visible(tasks.tasks) is 'Whether the caller may see and cancel the task.';
 
 create or replace function tasks.describe(task tasks.tasks) returns json
 language sql stable set search_path = ''
@@ -1131,192 +1133,284 @@ return json_build_object(
   'error', task.error
 );
 
-comment on function tasks.describe(tasks.tasks) is 'What is told of a task, besides its result.';
+comment on function tasks.describe(tasks.tasks) is 'The task as JSON, without its result.';
 
 create or replace function tasks.estimate(kind text, total bigint) returns integer
 language sql stable set search_path = '' as $$
   with latest as (
-    select t.total, extract(epoch from t.finished_at - t.started_at) as seconds
+    select
+      t.total,
+      extract(epoch from t.finished_at - t.started_at) as seconds
     from tasks.tasks as t
-    where t.kind = estimate.kind and t.status = 'succeeded'
+    where t.kind = estimate.kind
+      and t.status = 'succeeded'
     order by t.finished_at desc
     limit 20
   ), paces as (
-    -- Of few rows most of the time is that of the task itself.
-    select sum(l.seconds) filter (where l.total >= 100) / sum(l.total) filter (where l.total >= 100) as of_row,
-      avg(l.seconds) as of_task
+    -- A task with few rows spends most of its time on work that does not depend on the rows.
+    select
+      sum(l.seconds) filter (where l.total >= 100) / sum(l.total) filter (where l.total >= 100) as per_row,
+      avg(l.seconds) as per_task
     from latest as l
   )
-  select least(greatest(ceil(coalesce(estimate.total * p.of_row, p.of_task)), 1), 2147483647)::integer from paces as p
+  select least(greatest(ceil(coalesce(estimate.total * p.per_row, p.per_task)), 1), 2147483647)::integer
+  from paces as p
 $$;
 
-comment on function tasks.estimate(text, bigint) is 'Seconds that a task will run, as the latest of its kind did; at least 1.';
+comment on function tasks.estimate(text, bigint) is
+  'The seconds that a task will take, at least 1, derived from the latest tasks of its kind.';
 
 create or replace function tasks.accept(kind text, request json, total bigint, max_pending integer) returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   task tasks.tasks;
+  unfinished bigint;
 begin
-  -- One after the other for each caller: two at once would both find room for one.
+  -- One call at a time for each caller: two concurrent calls would both find room for one task.
   perform pg_advisory_xact_lock(hashtextextended('content-service:tasks:' || tasks.caller(), 0));
-  if max_pending <= (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and t.finished_at is null) then
-    return null;
-  end if;
+  select count(*) into unfinished
+  from tasks.tasks as t
+  where t.owner = tasks.caller()
+    and t.finished_at is null;
+  if unfinished >= max_pending then return null; end if;
+
   insert into tasks.tasks (owner, role, claims, kind, request, total, estimate)
-  values (tasks.caller(), current_setting('role'), auth.claims(), accept.kind, accept.request, accept.total,
-    tasks.estimate(accept.kind, accept.total))
+  values (
+    tasks.caller(),
+    current_setting('role'),
+    auth.claims(),
+    accept.kind,
+    accept.request,
+    accept.total,
+    tasks.estimate(accept.kind, accept.total)
+  )
   returning * into task;
   perform graphile_worker.add_job('perform', json_build_object('task', task.id));
   return tasks.describe(task);
 end $$;
 
 comment on function tasks.accept(text, json, bigint, integer) is
-  'Keeps a request to be run as this caller, and its job; null when `max_pending` tasks of the caller have not ended.';
+  'Creates a task of the caller and its job. Returns null if the caller has `max_pending` unfinished tasks.';
 
 create or replace function tasks.find(id uuid) returns table (task json, part json)
 language sql stable security definer set search_path = '' as $$
   select tasks.describe(t), r.part
-  from tasks.tasks as t left join tasks.results as r on r.task_id = t.id
-  where t.id = find.id and tasks.is_visible(t)
+  from tasks.tasks as t
+  left join tasks.results as r on r.task_id = t.id
+  where t.id = find.id
+    and tasks.is_visible(t)
   order by r.id
 $$;
 
 comment on function tasks.find(uuid) is
-  'A task that the caller may see, beside each part of what it has given, in order, or null for nothing; no row when there is none.';
+  'A task that the caller may see: one row for each part of its result, in order, or one row with a null part.';
 
-create or replace function tasks.list(status text, page_size integer, skipped bigint) returns table (tasks json, total bigint)
+create or replace function tasks.list(status text, page_size integer, skipped bigint)
+returns table (tasks json, total bigint)
 language sql stable security definer set search_path = '' as $$
+  with page as (
+    select t as task, t.created_at, t.id
+    from tasks.tasks as t
+    where t.owner = tasks.caller()
+      and (list.status is null or t.status = list.status)
+    order by t.created_at desc, t.id desc
+    limit page_size
+    offset skipped
+  )
   select
-    (select coalesce(json_agg(tasks.describe(page.task) order by page.created_at desc, page.id desc), '[]') from (
-      select t as task, t.created_at, t.id from tasks.tasks as t
-      where t.owner = tasks.caller() and (list.status is null or t.status = list.status)
-      order by t.created_at desc, t.id desc
-      limit page_size offset skipped
-    ) as page),
-    (select count(*) from tasks.tasks as t where t.owner = tasks.caller() and (list.status is null or t.status = list.status))
+    (
+      select coalesce(json_agg(tasks.describe(p.task) order by p.created_at desc, p.id desc), '[]')
+      from page as p
+    ),
+    (
+      select count(*)
+      from tasks.tasks as t
+      where t.owner = tasks.caller()
+        and (list.status is null or t.status = list.status)
+    )
 $$;
 
-comment on function tasks.list(text, integer, bigint) is 'A page of the caller''s own tasks, newest first, and how many there are; of one status, or of all for null.';
+comment on function tasks.list(text, integer, bigint) is
+  'A page of the caller''s own tasks, newest first, and the number of all of them. A null status matches every task.';
 
 create or replace function tasks.cancel(id uuid) returns table (task json, was_cancelled boolean)
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   found_task tasks.tasks;
 begin
-  -- Work that is just being committed has this row: it comes first.
-  select * into found_task from tasks.tasks as t where t.id = cancel.id and tasks.is_visible(t) for no key update;
+  -- If the work is being committed, its transaction has locked the row, and this waits for it.
+  select * into found_task
+  from tasks.tasks as t
+  where t.id = cancel.id
+    and tasks.is_visible(t)
+  for no key update;
   if not found then return; end if;
+
   was_cancelled := found_task.finished_at is null;
   if was_cancelled then
-    update tasks.tasks as t set status = 'cancelled', finished_at = clock_timestamp(), request = null
-    where t.id = cancel.id returning * into found_task;
+    update tasks.tasks as t
+    set status = 'cancelled', finished_at = clock_timestamp(), request = null
+    where t.id = cancel.id
+    returning * into found_task;
   end if;
   task := tasks.describe(found_task);
   return next;
 end $$;
 
 comment on function tasks.cancel(uuid) is
-  'Cancels a task that the caller may see, unless it has ended; no row when there is none. Whoever runs it finds out within a second.';
+  'Cancels a task that the caller may see, unless it has ended. A worker that runs it stops within about a second.';
 
--- For the transaction of the work, which runs as the caller.
+-- For the transaction of the work, which has the caller's identity.
 
 create or replace function tasks.keep_result(task uuid, part json) returns void
 language plpgsql volatile strict security definer set search_path = '' as $$
 declare
-  kept bigint := (select coalesce(sum(r.bytes), 0) from tasks.results as r where r.task_id = task);
   size constant bigint := octet_length(part::text);
+  kept bigint;
   allowed bigint;
 begin
-  select t.result_limit into allowed from tasks.tasks as t
-  where t.id = task and t.status = 'running' and t.role = current_setting('role') and t.claims = auth.claims();
+  select t.result_limit into allowed
+  from tasks.tasks as t
+  where t.id = task
+    and t.status = 'running'
+    and t.role = current_setting('role')
+    and t.claims = auth.claims();
   if not found then
-    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+    raise object_not_in_prerequisite_state using message = 'the task is no longer running';
   end if;
+
+  select coalesce(sum(r.bytes), 0) into kept
+  from tasks.results as r
+  where r.task_id = task;
   if kept + size > allowed then
     raise program_limit_exceeded using message =
-      format('the result of the task is larger than %s bytes: ask for less at a time', allowed);
+      format('the result of the task is larger than %s bytes: request less data at a time', allowed);
   end if;
   insert into tasks.results (task_id, part, bytes) values (task, part, size);
 end $$;
 
-comment on function tasks.keep_result(uuid, json) is
-  'Adds a part to what a running task of this caller gives. Parts of which there are several are arrays, and are joined to one. Raises 54000 when it is too much.';
+comment on function tasks.keep_result(uuid, json) is $$
+Adds a part to the result of a running task of the caller. Several parts are arrays, and are joined to one.
+Raises 54000 if the result is too large.
+$$;
 
 create or replace function tasks.finish(task uuid, run integer) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   update tasks.tasks as t
   set status = 'succeeded', finished_at = clock_timestamp(), done = coalesce(t.total, t.done), request = null
-  where t.id = task and t.run = finish.run and t.status = 'running'
-    and t.role = current_setting('role') and t.claims = auth.claims();
+  where t.id = task
+    and t.run = finish.run
+    and t.status = 'running'
+    and t.role = current_setting('role')
+    and t.claims = auth.claims();
   if not found then
-    raise object_not_in_prerequisite_state using message = 'the task is not running any more';
+    raise object_not_in_prerequisite_state using message = 'the task is no longer running';
   end if;
 end $$;
 
-comment on function tasks.finish(uuid, integer) is
-  'Ends a task of this caller, in the transaction of its work. Raises 55000 when it was cancelled, or begun anew by somebody else: the work is undone then.';
+comment on function tasks.finish(uuid, integer) is $$
+Ends a task of the caller, in the transaction of its work. Raises 55000 if the task was cancelled or a later attempt has
+begun, so that the work is rolled back.
+$$;
 
--- For those who run tasks, and are tasks_owner: nobody else may call these.
+-- For workers, which are tasks_owner. No other role may call these functions.
 
 create or replace function tasks.begin(task uuid, result_limit bigint) returns json
 language sql volatile set search_path = '' as $$
   update tasks.tasks as t
-  set status = 'running', started_at = clock_timestamp(), done = 0, run = t.run + 1, attempts = t.attempts + 1,
+  set
+    status = 'running',
+    started_at = clock_timestamp(),
+    done = 0,
+    run = t.run + 1,
+    attempts = t.attempts + 1,
     result_limit = begin.result_limit
-  where t.id = task and t.finished_at is null
-  returning json_build_object('id', t.id, 'kind', t.kind, 'role', t.role, 'claims', t.claims, 'request', t.request,
-    'run', t.run, 'attempts', t.attempts)
+  where t.id = task
+    and t.finished_at is null
+  returning json_build_object(
+    'id', t.id,
+    'kind', t.kind,
+    'role', t.role,
+    'claims', t.claims,
+    'request', t.request,
+    'run', t.run,
+    'attempts', t.attempts
+  )
 $$;
 
 comment on function tasks.begin(uuid, bigint) is
-  'Begins a task, or begins it anew: the run before can not end it any more. Null when it has ended.';
+  'Begins an attempt, after which no earlier attempt can end the task. Returns null if the task has ended.';
 
 create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
 language sql volatile set search_path = '' as $$
-  update tasks.tasks as t set done = advance.done, total = advance.total
-  where t.id = task and t.run = advance.run and t.status = 'running'
+  update tasks.tasks as t
+  set done = advance.done, total = advance.total
+  where t.id = task
+    and t.run = advance.run
+    and t.status = 'running'
     and (t.done, t.total) is distinct from (advance.done, advance.total);
-  select exists (select from tasks.tasks as t where t.id = task and t.run = advance.run and t.status = 'running')
+
+  select exists (
+    select from tasks.tasks as t
+    where t.id = task
+      and t.run = advance.run
+      and t.status = 'running'
+  )
 $$;
 
-comment on function tasks.advance(uuid, integer, bigint, bigint) is 'Tells how far a run is; false when it is to end, for somebody has cancelled the task or begun it anew.';
+comment on function tasks.advance(uuid, integer, bigint, bigint) is
+  'Saves the progress of an attempt. Returns false if it must stop: the task has ended or a later attempt has begun.';
 
 create or replace function tasks.fail(task uuid, run integer, error json) returns void
 language sql volatile set search_path = '' as $$
-  update tasks.tasks as t set status = 'failed', finished_at = clock_timestamp(), error = fail.error, request = null
-  where t.id = task and t.run = fail.run and t.status = 'running'
+  update tasks.tasks as t
+  set status = 'failed', finished_at = clock_timestamp(), error = fail.error, request = null
+  where t.id = task
+    and t.run = fail.run
+    and t.status = 'running'
 $$;
 
-comment on function tasks.fail(uuid, integer, json) is 'Ends a task whose work can not be done.';
+comment on function tasks.fail(uuid, integer, json) is 'Ends a task with an error.';
 
 create or replace function tasks.put_back(task uuid, run integer, delay interval, is_attempt boolean) returns void
 language plpgsql volatile set search_path = '' as $$
 begin
   update tasks.tasks as t
-  set status = 'pending', started_at = null, done = 0, attempts = t.attempts - case when is_attempt then 0 else 1 end
-  where t.id = task and t.run = put_back.run and t.status = 'running';
+  set
+    status = 'pending',
+    started_at = null,
+    done = 0,
+    attempts = t.attempts - case when is_attempt then 0 else 1 end
+  where t.id = task
+    and t.run = put_back.run
+    and t.status = 'running';
   if found then
     perform graphile_worker.add_job('perform', json_build_object('task', task), run_at => now() + delay);
   end if;
 end $$;
 
 comment on function tasks.put_back(uuid, integer, interval, boolean) is
-  'Gives a run up, so that the task is begun anew after `delay`; one that is no attempt does not count.';
+  'Ends an attempt; the next one begins after `delay`. Unless `is_attempt`, the attempt is not counted.';
 
 create or replace function tasks.purge(keep interval) returns integer
 language sql volatile set search_path = '' as $$
-  with purged as (delete from tasks.tasks where finished_at < now() - keep returning id)
+  with purged as (
+    delete from tasks.tasks
+    where finished_at < now() - keep
+    returning id
+  )
   select count(*)::integer from purged
 $$;
 
-comment on function tasks.purge(interval) is 'Forgets tasks that have ended longer ago than that; how many they were.';
+comment on function tasks.purge(interval) is
+  'Deletes the tasks that ended longer ago than `keep`. Returns how many.';
 
 create or replace function tasks.lock_of(worker text) returns bigint
 language sql immutable set search_path = ''
 return hashtextextended('content-service:worker:' || worker, 0);
 
-comment on function tasks.lock_of(text) is 'The advisory lock that a worker holds for as long as it lives.';
+comment on function tasks.lock_of(text) is 'The key of the advisory lock that a worker holds while it is alive.';
 
 create or replace function tasks.free_jobs() returns text[]
 language plpgsql volatile set search_path = '' as $$
@@ -1324,17 +1418,21 @@ declare
   dead text[];
 begin
   select array_agg(w.name) into dead
-  from (select distinct j.locked_by as name from graphile_worker.jobs as j where j.locked_by is not null) as w
+  from (
+    select distinct j.locked_by as name
+    from graphile_worker.jobs as j
+    where j.locked_by is not null
+  ) as w
   where pg_try_advisory_xact_lock(tasks.lock_of(w.name));
   if dead is null then return '{}'; end if;
   perform graphile_worker.force_unlock_workers(dead);
-  -- As graphile-worker does when there are new jobs: nobody would look for these before it is time to.
+  -- graphile-worker sends this notification for new jobs. Without it, workers find them at their next poll.
   perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', cardinality(dead))::text);
   return dead;
 end $$;
 
 comment on function tasks.free_jobs() is
-  'Gives the jobs of workers back that have died: those whose lock nobody holds. The names of those workers.';
+  'Unlocks the jobs of dead workers, whose advisory lock is free. Returns the names of these workers.';
 
 create or replace function tasks.restore_jobs() returns integer
 language plpgsql volatile set search_path = '' as $$
@@ -1343,15 +1441,22 @@ declare
 begin
   perform graphile_worker.add_job('perform', json_build_object('task', t.id))
   from tasks.tasks as t
-  where t.finished_at is null and not exists (
-    select from graphile_worker._private_jobs as j where j.payload ->> 'task' = t.id::text and j.attempts < j.max_attempts
-  );
+  where t.finished_at is null
+    and not exists (
+      select from graphile_worker._private_jobs as j
+      where j.payload ->> 'task' = t.id::text
+        and j.attempts < j.max_attempts
+        -- A worker begins the task as soon as it has locked the job, unless its connection was lost in between.
+        and (t.status = 'running' or coalesce(j.locked_at, 'infinity') >= now() - interval '30 seconds')
+    );
   get diagnostics restored = row_count;
   return restored;
 end $$;
 
-comment on function tasks.restore_jobs() is
-  'Gives a job to tasks that have lost theirs: a run that was overtaken ends the job that it shares with the run after it. How many they were.';
+comment on function tasks.restore_jobs() is $$
+Adds a job for each unfinished task without one: an attempt that was overtaken deletes the job that it shares with the
+later attempt, and a worker that loses its connection while it locks a job never runs it. Returns how many it added.
+$$;
 
 do $$
 declare signature regprocedure;
@@ -1363,8 +1468,12 @@ begin
 end $$;
 
 grant execute on function
-  tasks.accept(text, json, bigint, integer), tasks.find(uuid), tasks.list(text, integer, bigint), tasks.cancel(uuid),
-  tasks.keep_result(uuid, json), tasks.finish(uuid, integer)
+  tasks.accept(text, json, bigint, integer),
+  tasks.find(uuid),
+  tasks.list(text, integer, bigint),
+  tasks.cancel(uuid),
+  tasks.keep_result(uuid, json),
+  tasks.finish(uuid, integer)
   to anon, authenticated, service_role;
 --! EndIncluded tasks/functions.sql
 
@@ -1398,3 +1507,7 @@ comment on column public.users.email is 'Unique among users, regardless of case.
 comment on column public.users.avatar_url is E'@behavior -select\nThe URL of a picture, http or https.';
 comment on column public.users.updated_at is 'When the user was last updated.';
 comment on constraint users_avatar_url_format on public.users is 'avatar_url must be an http or https URL';
+
+-- tasks/table.sql
+comment on table tasks.tasks is 'Asynchronous work: requests whose clients do not wait for the result.';
+comment on table tasks.results is 'The results of tasks, in parts.';

@@ -1,18 +1,19 @@
--- Work that a client does not wait for: who asked for what, and what became of it.
+-- Asynchronous work: requests whose clients do not wait for the result.
 create table tasks.tasks (
   id           uuid primary key default gen_random_uuid(),
-  owner        text not null, -- the user's id, or the role of callers who are no user; no foreign key: a task may delete its user
+  -- A user's id, or the role of a caller who is not a user. Not a foreign key, because a task may delete its user.
+  owner        text not null,
   role         text not null,
   claims       jsonb not null,
   kind         text not null,
-  request      json, -- null once it has ended: it may hold secrets, and nobody needs it any more
+  request      json, -- null after the end, because a request may contain secrets
   status       text not null default 'pending',
   done         bigint not null default 0,
-  total        bigint, -- null when it is not known
+  total        bigint, -- null if unknown
   estimate     integer not null, -- seconds
-  result_limit bigint, -- bytes; null until it was begun
-  run          integer not null default 0, -- counts how often it was begun: only the latest run may end it
-  attempts     integer not null default 0, -- the same without the runs that a stop of the service has ended
+  result_limit bigint, -- bytes; null until the first attempt
+  run          integer not null default 0, -- the number of the latest attempt, which alone may end the task
+  attempts     integer not null default 0, -- without those that ended because the service stopped
   error        json,
   created_at   timestamptz not null default now(),
   started_at   timestamptz,
@@ -22,29 +23,29 @@ create table tasks.tasks (
   constraint tasks_finished_at_known check ((finished_at is null) = (status in ('pending', 'running'))),
   constraint tasks_total_range check (total > 0)
 );
--- A caller's own tasks, newest first.
+-- The tasks of a caller, newest first.
 create index tasks_owner_created_at_id_idx on tasks.tasks (owner, created_at desc, id desc);
--- How many tasks of a caller have not ended.
+-- The number of unfinished tasks of a caller.
 create index tasks_owner_unfinished_idx on tasks.tasks (owner) where finished_at is null;
--- How long tasks of a kind have taken lately.
+-- The latest tasks of a kind, for estimates.
 create index tasks_kind_finished_at_idx on tasks.tasks (kind, finished_at desc) where status = 'succeeded';
--- Tasks that are old enough to be forgotten.
+-- The tasks that are due to be deleted.
 create index tasks_finished_at_idx on tasks.tasks (finished_at);
 
--- What tasks have given, in parts. Only the transaction of the work writes here: when it fails nothing is left.
+-- The results of tasks, in parts. Only the transaction of the work writes them, so a failed task leaves none.
 create table tasks.results (
   id      bigint generated always as identity primary key,
   task_id uuid not null references tasks.tasks on delete cascade,
   part    json not null,
   bytes   bigint not null
 );
--- The parts of a task in order.
+-- The parts of a result, in order.
 create index results_task_id_id_idx on tasks.results (task_id, id);
 
-comment on table tasks.tasks is 'Work that a client does not wait for.';
-comment on table tasks.results is 'What tasks have given, in parts.';
+comment on table tasks.tasks is 'Asynchronous work: requests whose clients do not wait for the result.';
+comment on table tasks.results is 'The results of tasks, in parts.';
 
--- graphile-worker would make this table together with its schema, which tasks_owner may not.
+-- graphile-worker would create this table together with its schema, which tasks_owner may not do.
 create table if not exists graphile_worker.migrations (
   id       integer primary key,
   ts       timestamptz not null default now(),

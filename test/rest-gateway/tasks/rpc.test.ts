@@ -32,7 +32,7 @@ const accepted = async (path: string, sent: RestSent) => {
   return answer;
 };
 
-/** The task at its end, as its caller sees it. */
+/** Waits until the task has ended, and returns it as its caller sees it. */
 async function ended(address: string, as?: "ada" | "bob"): Promise<any> {
   const headers = as ? { authorization: `Bearer ${service().token(as)}` } : {};
   let task: any;
@@ -51,7 +51,7 @@ async function ended(address: string, as?: "ada" | "bob"): Promise<any> {
 const outcome = async (path: string, sent: RestSent) =>
   ended((await accepted(path, sent)).headers.get("location")!, sent.as as "ada");
 
-test("where version 1 is retired the address of a task is one of version 2", async () => {
+test("if version 1 is retired, the URL of a task is one of version 2", async () => {
   const { json, headers } = await withoutV1.rest("rpc/role_of", { prefer: ASYNC, body: {} });
   const self = `/api/v2/tasks/${json.taskId}`;
   expect([headers.get("location"), json._links.self.href, json._links.cancel.href]).toEqual([
@@ -62,7 +62,7 @@ test("where version 1 is retired the address of a task is one of version 2", asy
   expect((await fetch(`${withoutV1.service().url}${self}`)).status).toBe(200);
 });
 
-describe("a function that is called with Prefer: respond-async", () => {
+describe("a function called with Prefer: respond-async", () => {
   test("is accepted as a task", async () => {
     const { headers, json } = await accepted("rpc/slow", {
       body: { seconds: 0 },
@@ -83,7 +83,7 @@ describe("a function that is called with Prefer: respond-async", () => {
     await ended(`/tasks/${json.taskId}`);
   });
 
-  test("gives as result what the request would have answered, as its caller", async () => {
+  test("has the result that the request would have returned, with the identity of its caller", async () => {
     const note = await outcome("rpc/add_note", { as: "ada", body: { text: "first" } });
     expect([note.status, note.result]).toEqual(["succeeded", { id: 1, text: "first", by: 1 }]);
     const sent = { as: "bob", body: {} } as const;
@@ -93,7 +93,7 @@ describe("a function that is called with Prefer: respond-async", () => {
     expect((await outcome("rpc/slow", { body: { seconds: 0 } })).result).toBeNull();
   });
 
-  test("is told of the request's headers, but of no credentials", async () => {
+  test("can read the headers of the request, but not its credentials", async () => {
     const sent = (name: string) => ({ as: "ada", body: { name }, headers: { "x-colour": "blue" } }) as const;
     expect((await outcome("rpc/header_of", sent("x-colour"))).result).toBe("blue");
     expect((await outcome("rpc/header_of", sent("authorization"))).result).toBeNull();
@@ -106,7 +106,7 @@ describe("a function that is called with Prefer: respond-async", () => {
     await fetch(`${service().url}/tasks/${json.taskId}/cancel`, { method: "POST", headers });
   });
 
-  test("keeps an isolation of its own", async () => {
+  test("keeps its isolation level", async () => {
     expect((await outcome("rpc/strictly", { body: {} })).result).toBe("serializable");
   });
 
@@ -122,12 +122,12 @@ describe("a function that is called with Prefer: respond-async", () => {
       { status: 400, code: "P0001", message: "not today", details: "It is too late.", hint: "Come back tomorrow." },
     ],
     ["add_note", { text: "twice" }, { status: 409, code: "23505" }],
-  ])("that fails tells its error as the request would have: %s", async (name, body, error) => {
+  ])("that fails has the error that the request would have returned: %s", async (name, body, error) => {
     await sql("insert into notes (text) values ('twice') on conflict do nothing");
     expect(await outcome(`rpc/${name}`, { body })).toMatchObject({ status: "failed", error });
   });
 
-  test("undoes what does not give the number of rows that it must", async () => {
+  test("is rolled back if it does not return exactly one row for an object", async () => {
     const before = await sql("select from notes");
     const sent = { as: "ada", body: {}, headers: { accept: "application/vnd.pgrst.object+json" } } as const;
     await sql("insert into notes (text) values ('one'), ('two')");
@@ -138,14 +138,14 @@ describe("a function that is called with Prefer: respond-async", () => {
     expect(await sql("select from notes")).toHaveLength(before.length + 2);
   });
 
-  test("is refused at once when it can't be called", async () => {
+  test("is rejected at once if it can not be called", async () => {
     const sent = { body: {}, prefer: ASYNC };
     expect(await failure("rpc/no_such_function", sent)).toEqual([404, "PGRST202"]);
     expect(await failure("rpc/add_note", { ...sent, body: "{" })).toEqual([400, "PGRST102"]);
     expect(await failure("rpc/all_notes?nonsense=eq.1", sent)).toEqual([400, "42703"]);
   });
 
-  test("is refused when too many tasks of the caller have not ended", async () => {
+  test("is rejected if the caller has too many unfinished tasks", async () => {
     const addresses: string[] = [];
     const sent = { body: { seconds: 30 } };
     for (let i = 0; i < 3; i++) addresses.push((await accepted("rpc/slow", sent)).headers.get("location")!);
@@ -164,7 +164,7 @@ describe("a function that is called with Prefer: respond-async", () => {
   });
 });
 
-describe("respond-async is no demand", () => {
+describe("Prefer: respond-async is ignored", () => {
   test.each([
     ["rpc/all_notes", {}],
     ["notes", {}],
@@ -179,7 +179,7 @@ describe("respond-async is no demand", () => {
     ]).toEqual([2, "handling=strict", false]);
   });
 
-  test("where transactions are rolled back", async () => {
+  test("if transactions are rolled back", async () => {
     const { status, json } = await rollsBack.rest("rpc/role_of", { body: {}, prefer: ASYNC });
     expect([status, json]).toEqual([200, "anon"]);
   });

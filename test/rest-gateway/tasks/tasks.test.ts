@@ -11,8 +11,8 @@ const result = (json: string) => ({ sql: `select tasks.keep_result($1::uuid, '${
 const sleep = (seconds: number, rows = 0) => ({ sql: `select pg_sleep(${seconds})`, rows });
 const marks = async (name: string) => (await client().sql("select from public.marks where name = $1", name)).length;
 
-describe("a task that is accepted", () => {
-  test("is told with its id, a status and an estimate, and where to look", async () => {
+describe("an accepted task", () => {
+  test("has an id, a status, an estimate and links", async () => {
     const { tasks } = client();
     const request = requestOf([mark("accepted")]);
     const answer = await tasks.accept({ kind: "import", caller: CALLERS.ada, request, rows: 1 }, "/api/v2");
@@ -28,7 +28,7 @@ describe("a task that is accepted", () => {
     });
   });
 
-  test("is done as its caller, and tells its result", async () => {
+  test("runs with the identity of its caller and returns its result", async () => {
     const { accept, until } = client();
     const who = "select tasks.keep_result($1::uuid, json_build_object('role', current_user, 'id', auth.uid()))";
     const id = await accept("ada", { sql: who });
@@ -45,7 +45,7 @@ describe("a task that is accepted", () => {
     });
   });
 
-  test("gives parts as one array, a single part as it is, and null for none", async () => {
+  test("returns the parts of its result as one array, a single part unchanged, and null if there is none", async () => {
     const { accept, until } = client();
     const several = await accept("ada", result("[1, 2]"), result(" [ ] "), result(' [{"a": "]"}, "é€" ]\n'));
     const empty = await accept("ada", result("[]"), result("[ ]"));
@@ -57,14 +57,14 @@ describe("a task that is accepted", () => {
     expect((await until("ada", none)).result).toBeNull();
   });
 
-  test("forgets what was asked when it has ended", async () => {
+  test("deletes its request when it ends", async () => {
     const { accept, until, sql } = client();
     const id = await accept("ada", mark("forgotten"));
     await until("ada", id);
     expect(await sql("select request from tasks.tasks where id = $1", id)).toEqual([{ request: null }]);
   });
 
-  test("tells how far it is while it runs", async () => {
+  test("reports its progress while it runs", async () => {
     const { accept, until, ask } = client();
     const id = await accept("ada", mark("first", 3), sleep(2.5), mark("second", 2));
     await until("ada", id, "running");
@@ -79,7 +79,7 @@ describe("a task that is accepted", () => {
     expect(await marks("first")).toBe(1);
   });
 
-  test("is estimated by what the latest of its kind took, by rows where they were many", async () => {
+  test("is estimated from the durations of the latest tasks of its kind, per row if they had many rows", async () => {
     const { accept, until, sql } = client();
     const estimate = async (kind: TaskKind, rows: number) =>
       (await sql("select tasks.estimate($1, $2) as seconds", kind, rows))[0].seconds;
@@ -94,7 +94,7 @@ describe("a task that is accepted", () => {
 });
 
 describe("a task that fails", () => {
-  test("for its client's fault does so at once, undoes all, and tells the problem", async () => {
+  test("because of its client does so at once, is rolled back, and reports the error", async () => {
     const { accept, until, sql } = client();
     await until("ada", await accept("ada", mark("taken")));
     const id = await accept("ada", mark("undone"), mark("taken"));
@@ -108,7 +108,7 @@ describe("a task that fails", () => {
     ]);
   });
 
-  test("because its result is too large says so", async () => {
+  test("because its result is too large reports this", async () => {
     const { accept, until } = client();
     const id = await accept(
       "ada",
@@ -118,7 +118,7 @@ describe("a task that fails", () => {
     );
     expect(await until("ada", id)).toMatchObject({
       status: "failed",
-      error: { status: 400, message: "the result of the task is larger than 1000 bytes: ask for less at a time" },
+      error: { status: 400, message: "the result of the task is larger than 1000 bytes: request less data at a time" },
     });
     expect(await marks("too large")).toBe(0);
   });
@@ -131,7 +131,7 @@ describe("a task that fails", () => {
     grant execute on function public.fail_until to authenticated;
     alter sequence public.tries restart`;
 
-  test("for another reason is tried again", async () => {
+  test("for another reason is repeated", async () => {
     const { accept, until, sql } = client();
     await sql(FLAKY);
     const id = await accept("ada", mark("at last"), { sql: "select public.fail_until(2)" });
@@ -144,7 +144,7 @@ describe("a task that fails", () => {
     ]);
   });
 
-  test("again and again is given up, and says that the log knows more", async () => {
+  test("in every attempt fails with INTERNAL_ERROR", async () => {
     const { accept, until, sql } = client();
     await sql(FLAKY);
     const id = await accept("ada", { sql: "select public.fail_until(1000000)" });
@@ -163,14 +163,14 @@ describe("a task that fails", () => {
     ]);
   });
 
-  test("because a statement takes too long is not tried again", async () => {
+  test("because a statement takes too long is not repeated", async () => {
     const { accept, until, sql } = client();
     const id = await accept("ada", { sql: "set local statement_timeout = '50ms'" }, sleep(20));
     expect(await until("ada", id)).toMatchObject({ status: "failed", error: { status: 504 } });
     expect(await sql("select attempts from tasks.tasks where id = $1", id)).toEqual([{ attempts: 1 }]);
   });
 
-  test("whose work breaks a deferred rule at the commit leaves nothing", async () => {
+  test("because of a deferred constraint at the commit leaves no result", async () => {
     const { accept, until, sql } = client();
     await sql(`create table if not exists public.deferred (id int unique deferrable initially deferred);
       grant insert on public.deferred to authenticated`);
@@ -180,8 +180,8 @@ describe("a task that fails", () => {
   });
 });
 
-describe("a task that is cancelled", () => {
-  test("while it runs ends in Postgres within about a second, and is undone", async () => {
+describe("when it is cancelled, a task", () => {
+  test("that is running is ended in Postgres and rolled back", async () => {
     const { accept, until, ask, sql } = client();
     const id = await accept("ada", mark("cancelled"), sleep(60));
     const sleeping = `select from pg_stat_activity
@@ -189,12 +189,12 @@ describe("a task that is cancelled", () => {
     await expect.poll(async () => (await sql(sleeping)).length, POLL).toBe(1);
     const { status, json } = await ask("ada", "POST", `tasks/${id}/cancel`);
     expect([status, json.status, json._links]).toEqual([200, "cancelled", { self: { href: `/tasks/${id}` } }]);
-    await expect.poll(async () => (await sql(sleeping)).length, { timeout: 2500, interval: 50 }).toBe(0);
+    await expect.poll(async () => (await sql(sleeping)).length, POLL).toBe(0);
     expect(await marks("cancelled")).toBe(0);
     expect((await until("ada", id)).status).toBe("cancelled");
   });
 
-  test("when it has ended already is a conflict", async () => {
+  test("that has already ended can not be cancelled: the response is 409", async () => {
     const { accept, until, ask } = client();
     const id = await accept("ada");
     await until("ada", id);
@@ -210,7 +210,7 @@ describe("a task", () => {
     ["ada", ["ada", "admin", "service"]],
     ["service", ["admin", "service"]],
     ["anon", ["ada", "bob", "admin", "anon", "service"]],
-  ] as const)("of %s is seen, and can be cancelled, by %j", async (owner, expected) => {
+  ] as const)("of %s can be seen and cancelled by %j", async (owner, expected) => {
     const { accept, ask, until } = client();
     const id = await accept(owner);
     await until(owner, id);
@@ -227,7 +227,7 @@ describe("a task", () => {
     ["GET", `tasks/${randomUUID()}`, 404, "RESOURCE_NOT_FOUND"],
     ["POST", `tasks/${randomUUID()}/cancel`, 404, "RESOURCE_NOT_FOUND"],
     ["GET", `tasks/${randomUUID()}?x=1`, 400, "BAD_REQUEST"],
-  ])("%s %s is %d %s", async (method, address, status, code) => {
+  ])("is requested with %s %s: the response is %d %s", async (method, address, status, code) => {
     expect(await client().ask("ada", method, address)).toMatchObject({ status, json: { code } });
   });
 
@@ -244,13 +244,13 @@ describe("a task", () => {
     [["tasks", "7", "other"], null],
     [["tasks", ""], null],
     [["tasks", "7", "cancel", "x"], null],
-  ])("%j has the methods %j", (segments, methods) => {
+  ])("has the path %j with the methods %j", (segments, methods) => {
     expect(client().tasks.endpoint.methodsAt(segments)).toEqual(methods);
   });
 });
 
 describe("a caller with too many unfinished tasks", () => {
-  test("is turned away, until one has ended", async () => {
+  test("is rejected until one of them has ended", async () => {
     const { accept, ask, tasks } = client();
     const ids: string[] = [];
     for (let i = 0; i < 20; i++) ids.push(await accept("admin", sleep(30)));
@@ -268,7 +268,7 @@ describe("a caller with too many unfinished tasks", () => {
     await accept("admin");
   });
 
-  test("is not let in by asking many times at once", async () => {
+  test("is also rejected when sending many requests at once", async () => {
     const { accept, ask } = client();
     const answers = await Promise.allSettled(Array.from({ length: 30 }, () => accept("anon", sleep(30))));
     const accepted = answers.filter((answer) => answer.status === "fulfilled");
@@ -279,7 +279,7 @@ describe("a caller with too many unfinished tasks", () => {
 });
 
 describe("the list of tasks", () => {
-  test("has the caller's own, newest first, page by page", async () => {
+  test("contains the caller's own tasks, newest first, in pages", async () => {
     const { accept, until, ask } = client();
     const { total: before } = (await ask("service", "GET", "tasks")).json.pagination;
     const ids: string[] = [];
@@ -301,7 +301,7 @@ describe("the list of tasks", () => {
     expect((await ask("service", "GET", "tasks?status=failed")).json.data).toEqual([]);
   });
 
-  test("gives at most 100 on a page", async () => {
+  test("has at most 100 tasks on a page", async () => {
     expect((await client().ask("ada", "GET", "tasks?limit=5000")).json.pagination.limit).toBe(100);
   });
 
@@ -312,7 +312,7 @@ describe("the list of tasks", () => {
     ["ada", "tasks?limit=ten", 400, "BAD_REQUEST"],
     ["ada", "tasks?status=done", 400, "BAD_REQUEST"],
     ["ada", "tasks?sort=createdAt", 400, "BAD_REQUEST"],
-  ] as const)("asked by %s for %s is %d %s", async (who, address, status, code) => {
+  ] as const)("is requested by %s with GET %s: the response is %d %s", async (who, address, status, code) => {
     expect(await client().ask(who, "GET", address)).toMatchObject({ status, json: { code } });
   });
 });
