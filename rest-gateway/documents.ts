@@ -26,10 +26,10 @@ export function documentAt(
   catalog: Catalog,
   options: DocumentOptions,
 ): Answer | null {
-  if (path !== "" && (path !== "cli/types.ts" || isTable(path, catalog))) return null;
+  if (path !== "" && (path !== "types.ts" || isTable(path, catalog))) return null;
   if (method === "OPTIONS") return { status: 200, headers: [["Allow", METHODS.join(",")]], body: null };
   if (!METHODS.includes(method)) throw methodNotAllowed(method, METHODS);
-  if (path === "cli/types.ts")
+  if (path === "types.ts")
     return document(
       "text/plain; charset=utf-8",
       typesOf(catalog, caller.role === "service_role" ? "service" : "others"),

@@ -11,7 +11,7 @@ const sign = (claims: object, secret = SECRET) => jwt.sign(claims, secret, { noT
 /** Names of tables, and of one of their columns. */
 const NAMES: [table: string, column: string][] = [
   ["rpc", "select"],
-  ["cli/types.ts", "order"],
+  ["types.ts", "order"],
   ["constructor", "__proto__"],
   ["__proto__", "constructor"],
   ["select", "limit"],
