@@ -1,108 +1,117 @@
 import cluster from "node:cluster";
-import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
+import type { RequestHandler } from "express";
+import type pg from "pg";
 import type { Logger } from "pino";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
-import { lossOf, type OpenedDatabase } from "./db/cluster/open.ts";
-import { type App, createApp } from "./http/app.ts";
-import { printBanner } from "./http/banner.ts";
+import type { Caller } from "./db/caller.ts";
+import { NotificationFeed } from "./db/changes/notifications.ts";
+import { lossOf, type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
+import { Database } from "./db/database.ts";
+import { GRAPHQL } from "./graphql/envelope.ts";
+import type { GraphQLInterface } from "./graphql/index.ts";
 import { allowsOrigin } from "./http/cors.ts";
-import { Drain } from "./http/drain.ts";
-import type { ServiceState } from "./http/health.ts";
-import { findSharedPort, listen, portOf, urlOf } from "./http/listen.ts";
+import { healthInterface } from "./http/health.ts";
 import { createLog } from "./http/log.ts";
-import { answerUnreadable } from "./http/unreadable.ts";
+import { Pipeline } from "./http/pipeline.ts";
+import { createRateLimit } from "./http/rate-limit.ts";
+import { addressReader } from "./http/request.ts";
+import { findSharedPort, HttpServer, urlOf } from "./http/server.ts";
 import { UpgradeGate } from "./http/upgrade-gate.ts";
 import { serveAsWorker, startWorkers } from "./http/workers.ts";
-import { issuerOf } from "./identity/issuer.ts";
-import type { Tokens } from "./identity/tokens.ts";
-import { assemble, openConfigured, type Parts } from "./parts.ts";
+import { CallerResolver } from "./identity/caller-resolver.ts";
+import { createVerifier } from "./identity/foreign-tokens.ts";
+import { secretOf } from "./identity/keys.ts";
+import { createTokens, type Tokens } from "./identity/tokens.ts";
+import { createAuth } from "./rest-gateway/auth/auth.ts";
+import { resealFactors } from "./rest-gateway/auth/reseal-factors.ts";
+import { factorKeys } from "./rest-gateway/auth/second-factor.ts";
+import { ExpressInterface, REST } from "./rest-gateway/express-interface.ts";
+import { createRest, type RestInterface } from "./rest-gateway/index.ts";
+import { errorReference, isErrorReference } from "./rest-gateway/openapi/reference/page.ts";
+import { TABLES } from "./rest-gateway/table/send.ts";
+import { createTasks } from "./rest-gateway/tasks/index.ts";
 
-/** What was started, in this process or in others. */
+/** A running service, in this process or in worker processes. */
 export type Started = {
   readonly url: string;
   readonly tokens: Tokens;
-  /** Lets running requests end, then ends everything. Calling it again waits for the same end. */
+  /** Waits for running requests, then stops everything. Further calls wait for the same end. */
   stop(): Promise<void>;
-  /** Resolves when the embedded database has ended although nobody stopped it. */
+  /** Resolves when the embedded database ends although the service was not stopped. */
   readonly databaseLost: Promise<void>;
 };
 
 export type Service = Started & {
-  /** Rounds of waiting for the database so far. */
+  /** How often the service has waited for the database so far. */
   databaseWaits(): number;
-  /** What clients hold open over WebSockets. */
+  /** Open WebSockets, their IP addresses, and subscriptions. */
   open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
 };
 
-/** Milliseconds between two pings of a WebSocket. */
-const HEARTBEAT = 30_000;
-
-const SERVER_OPTIONS: ServerOptions = {
-  requestTimeout: 30_000,
-  headersTimeout: 10_000,
-  // How often these two are looked at.
-  connectionsCheckingInterval: 2000,
-  keepAliveTimeout: 65_000,
-};
-
 export type StartOptions = {
-  /** Gives the database, when it isn't to be opened. */
+  /** Opens the database in place of the settings. */
   readonly open?: () => Promise<OpenedDatabase>;
-  /** Whether to listen only when everything else is ready, for others answer in the meantime. */
+  /** Whether to listen only when the service is ready, because other processes serve the port in the meantime. */
   readonly listensLast?: boolean;
-  /** Milliseconds since 1970, for sessions, tokens and attempts; that of the machine unless a test says otherwise. */
+  /** Milliseconds since 1970, for sessions, tokens and attempts; the clock of the machine except in tests. */
   readonly clock?: () => number;
 };
 
-/** Starts the service; rejects, with nothing left running, when it can't. */
+/** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
-  const { open = () => openConfigured(config, log), listensLast = false } = options;
-  let state: ServiceState = "starting";
-  let parts: Parts | null = null;
-  const app = createApp({
-    log,
-    health: {
-      state: () => state,
-      ping: () => parts!.database.ping(),
-      details: () => ({ details: { graphql: parts!.graphql?.reload.health ?? { schema: "not served" } } }),
+  const { open = () => openConfigured(config, log), listensLast = false, clock = Date.now } = options;
+  let app: App | null = null;
+  const addressOf = addressReader(config.trustProxy);
+  const rateLimit = createRateLimit(config.rateLimit, addressOf);
+  const onInternalError = (error: unknown, requestId: string) =>
+    log.error({ requestId, err: error }, "unhandled error");
+  const health = healthInterface(
+    {
+      state: () => pipeline.state,
+      ping: () => app!.database.ping(),
+      details: () => ({ details: { graphql: app!.graphql?.reload.health ?? { schema: "not served" } } }),
     },
+    REST.reject,
+  );
+  const errors = new ExpressInterface({ serves: isErrorReference, routers: [errorReference()], onInternalError });
+  const pipeline = new Pipeline({
+    log,
     corsOrigins: config.corsOrigins,
-    trustProxy: config.trustProxy,
-    rateLimit: config.rateLimit,
-    knownAs: (request) => parts?.knownAs(request) ?? null,
-    routes: () => parts?.routes ?? null,
+    rateLimit,
+    standing: [health, errors],
+    envelopes: [TABLES, GRAPHQL, REST],
   });
-  let gate: UpgradeGate | undefined;
-  // What else a client would like to speak, such as HTTP/2, it may also say in HTTP/1.1.
-  const shouldUpgradeCallback = ({ headers }: IncomingMessage) =>
-    gate !== undefined && headers.upgrade?.toLowerCase() === "websocket";
-  const server = createServer({ ...SERVER_OPTIONS, shouldUpgradeCallback }, app.listener);
-  answerUnreadable(server);
-  const connections = new Drain(server);
-  if (!listensLast) await listen(server, config);
-  const url = config.baseUrl || urlOf({ host: config.host, port: config.port || portOf(server) });
+  const server = new HttpServer(pipeline.listener);
+  if (!listensLast) await server.listen(config);
+  const url = config.baseUrl || urlOf({ host: config.host, port: config.port || server.port });
 
   try {
-    parts = await assemble(config, log, open, { url, addressOf: app.addressOf, clock: options.clock ?? Date.now });
-    if (listensLast) await listen(server, config);
+    app = await createApp({ config, log, open, url, addressOf, clock, onInternalError });
+    if (listensLast) await server.listen(config);
   } catch (error) {
-    await parts?.close();
-    server.closeAllConnections();
+    await app?.close();
     server.close();
     throw error;
   }
-  const { opened, database, changes, tokens } = parts;
-  const sockets = openGate(app, server, config, parts, log);
-  gate = sockets;
-  state = "ready";
+  const { opened, database, changes, tokens, tasks, callers, graphql, rest, pages } = app;
+  const sockets = new UpgradeGate(server.node, {
+    routes: graphql ? [graphql.socket] : [],
+    limits: config,
+    callers,
+    isAllowedOrigin: allowsOrigin(config.corsOrigins),
+    addressOf,
+    rateLimit,
+    onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
+  });
+  pipeline.open([rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, health, errors, pages], callers);
 
   let stopped: Promise<void> | undefined;
   const stop = async () => {
-    state = "draining";
+    pipeline.state = "draining";
     sockets.close();
-    await Promise.all([connections.drain(config.drainTimeout), parts?.tasks?.close()]);
+    await Promise.all([server.drain(config.drainTimeout), tasks?.close()]);
     sockets.terminate();
-    await parts?.close();
+    await app?.close();
   };
   return {
     url,
@@ -117,28 +126,152 @@ export async function startService(config: Config, log: Logger, options: StartOp
   };
 }
 
-function openGate(app: App, server: Server, config: Config, { graphql }: Parts, log: Logger): UpgradeGate {
-  return new UpgradeGate(server, {
-    routes: graphql ? [graphql.socket] : [],
-    limits: {
-      connections: config.wsMaxConnections,
-      connectionsPerAddress: config.wsMaxPerAddress,
-      messageBytes: config.wsMaxMessageBytes,
-      messageRate: config.wsMessageRate,
-      heartbeat: HEARTBEAT,
-    },
-    isAllowedOrigin: allowsOrigin(config.corsOrigins),
-    addressOf: app.addressOf,
-    rateLimit: app.rateLimit,
-    onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
+type AppOptions = {
+  readonly config: Config;
+  readonly log: Logger;
+  open(): Promise<OpenedDatabase>;
+  readonly url: string;
+  readonly addressOf: ReturnType<typeof addressReader>;
+  readonly clock: () => number;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/** Everything behind the pipeline. */
+type App = Awaited<ReturnType<typeof createApp>>;
+
+/** Opens the database and creates the interfaces on it. Rejects, with nothing left running, if that fails. */
+async function createApp(options: AppOptions) {
+  const { config, log, url, onInternalError } = options;
+  const secret = await secretOf(config);
+  const tokens = createTokens(config, secret);
+  const opened = await options.open();
+  const context = await orClose(opened, () => createContext(opened, { ...options, secret, tokens }));
+  const { changes, auth, tasks } = context;
+  try {
+    await changes.start();
+    auth?.start();
+    const rest = await createRest({
+      ...context,
+      settings: config,
+      hasDocs: config.docs,
+      baseUrl: url,
+      log,
+      onInternalError,
+    });
+    changes.onSchemaChange(() => rest.catalog.soon());
+    await tasks?.start();
+    const graphql = config.maxTables === 0 ? null : await loadGraphQL({ ...context, ...options }, rest);
+    const explorer = graphql && config.graphiql ? await loadExplorer() : null;
+    const routers = [explorer, ...rest.routers].filter((router) => router !== null);
+    const close = async () => {
+      await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
+      await context.close();
+    };
+    return { ...context, graphql, rest, pages: new ExpressInterface({ routers, onInternalError }), close };
+  } catch (error) {
+    await context.close();
+    throw error;
+  }
+}
+
+/** Stops an embedded database that cannot be used. */
+async function orClose<T>({ cluster }: OpenedDatabase, create: () => T): Promise<T> {
+  try {
+    return create();
+  } catch (error) {
+    await cluster?.stop();
+    throw error;
+  }
+}
+
+/** Database, identity and tasks. Nothing is started yet. */
+function createContext(
+  opened: OpenedDatabase,
+  { config, log, secret, tokens, addressOf, clock }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
+) {
+  const { anonymousRole } = config;
+  let isClosing = false;
+  const onConnectionError = (error: Error & { client?: unknown }) => {
+    // pg-pool adds the client to the error, with the secret that cancels its queries.
+    delete error.client;
+    // While the service stops, either side may close its connections first.
+    log[isClosing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
+  };
+  const database = new Database({ ...config, logins: opened.logins, onConnectionError });
+  const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
+  const onAuthError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
+  const auth = config.migrate
+    ? createAuth({
+        settings: config,
+        database: database.auth,
+        tokens,
+        secret,
+        changes,
+        addressOf,
+        clock,
+        onError: onAuthError,
+      })
+    : null;
+  const verifier = createVerifier(config, tokens);
+  const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
+  const { logins, tasksUrl } = opened;
+  const isStillCaller = (caller: Caller) => callers.isStill(caller);
+  const tasks =
+    tasksUrl === null
+      ? null
+      : createTasks({ settings: config, database, logins, url: tasksUrl, isStillCaller, log, onConnectionError });
+  const close = async () => {
+    await tasks?.close();
+    await auth?.close();
+    isClosing = true;
+    await changes.close();
+    await database.close();
+    await opened.cluster?.stop();
+  };
+  return { opened, database, changes, tokens, verifier, auth, callers, tasks, addressOf, close };
+}
+
+/** Loads GraphQL only if it is served, because it takes as much memory as everything else. */
+async function loadGraphQL(
+  { config, ...context }: AppOptions & ReturnType<typeof createContext>,
+  { catalog }: RestInterface,
+): Promise<GraphQLInterface> {
+  const { createGraphQL } = await import("./graphql/index.ts");
+  return createGraphQL({
+    ...context,
+    settings: config,
+    constraintMessages: () => catalog.current.constraintMessages,
+    countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
   });
+}
+
+async function loadExplorer(): Promise<RequestHandler> {
+  const { explorerRouter } = await import("./graphql/explorer.ts");
+  return explorerRouter();
+}
+
+/** Starts the embedded database, or checks that of the settings. */
+async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
+  const secret = await secretOf(config);
+  const tend = config.mfaPreviousKey === "" ? null : (owner: pg.Client) => resealWith(config, secret, owner, log);
+  const logLine = (level: string, message: string) =>
+    log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
+  return openDatabase({ ...config, secret, tend, log: logLine });
+}
+
+/** Encrypts second factors with the present key, so that the previous one can be removed from the settings. */
+async function resealWith(config: Config, secret: string, owner: pg.Client, log: Logger): Promise<void> {
+  const { resealed, unreadable } = await resealFactors(owner, factorKeys(config, secret).box);
+  log.info({ factors: resealed }, "second factors were encrypted with the present key");
+  if (unreadable > 0)
+    log.warn({ factors: unreadable }, "second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY");
 }
 
 async function main(): Promise<void> {
   const [argument] = process.argv.slice(2);
   if (argument === "--help" || argument === "-h") return void process.stdout.write(helpText());
   if (argument !== undefined)
-    return refuse(`${argument} is no option of this service; npm start -- --help lists the settings`);
+    return refuse(`${argument} is not an option of this service: npm start -- --help lists the settings`);
 
   let config: Config;
   try {
@@ -152,21 +285,9 @@ async function main(): Promise<void> {
     const listensLast = cluster.worker!.id > config.workers;
     return serveAsWorker((open) => startService(config, log, { open, listensLast }), log);
   }
-
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "settings of PostgREST without a meaning here");
   const starting = config.workers > 1 ? startInProcesses(config, log) : startService(config, log);
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      log.info({ signal }, "stopping");
-      starting
-        .then((service) => service.stop())
-        .then(() => process.exit(0))
-        .catch((error) => {
-          log.fatal({ err: error }, "the service did not stop cleanly");
-          process.exit(1);
-        });
-    });
-  }
+  stopOnSignals(starting, log);
   try {
     const service = await starting;
     printBanner(config, service);
@@ -175,24 +296,65 @@ async function main(): Promise<void> {
       process.exit(1);
     });
   } catch (error) {
-    log.fatal(`the service can not start: ${(error as Error).message}`);
-    log.debug({ err: error }, "why");
+    log.fatal(`the service cannot start: ${(error as Error).message}`);
+    log.debug({ err: error }, "the cause");
     process.exitCode = 1;
   }
 }
 
-/** What `startService` starts, in processes of its own. */
+/** Starts the service in worker processes. */
 async function startInProcesses(config: Config, log: Logger): Promise<Started> {
   const { workers: count, drainTimeout } = config;
-  const tokens = await issuerOf(config);
+  const tokens = createTokens(config, await secretOf(config));
   const environment = { PORT: String(await findSharedPort(config)), PGRST_SERVER_PORT: "" };
   const open = () => openConfigured(config, log);
   return { tokens, ...(await startWorkers({ count, environment, drainTimeout, open, log })) };
 }
 
+function stopOnSignals(starting: Promise<Started>, log: Logger): void {
+  const stop = (signal: string) => {
+    log.info({ signal }, "stopping");
+    starting
+      .then((service) => service.stop())
+      .then(() => process.exit(0))
+      .catch((error) => {
+        log.fatal({ err: error }, "the service did not stop cleanly");
+        process.exit(1);
+      });
+  };
+  process.on("SIGINT", stop).on("SIGTERM", stop);
+}
+
 function refuse(message: string): void {
   process.stderr.write(`${message}\n`);
   process.exitCode = 2;
+}
+
+/** Prints the URLs of the service; keys and accounts only for the embedded database. */
+function printBanner(config: Config, { url, tokens }: Started): void {
+  const rows: [string, string][] = [
+    ["Tables", `${url}/rest/v1/`],
+    ["Health", `${url}/health`],
+  ];
+  if (config.docs) rows.push(["Reference", `${url}/docs`]);
+  if (config.maxTables > 0) {
+    rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
+    if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
+  }
+  if (config.migrate) {
+    const writers = config.usersWrite === "open" ? "open to everyone" : "by the user and admins";
+    rows.push(["Sign in", `POST ${url}/auth/login`]);
+    rows.push(["Users", `PUT, PATCH and DELETE ${writers} (USERS_WRITE=${config.usersWrite})`]);
+  }
+  if (config.embedded) {
+    rows.push(["Database", 'psql "$(npm run -s db:url)"']);
+    rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
+  }
+  if (config.seed === "demo") {
+    rows.push(["Demo accounts", "ada, bob, admin (carol is disabled), password Correct-Horse-7!"]);
+  }
+  const width = Math.max(...rows.map(([name]) => name.length));
+  process.stdout.write(`\n${rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}\n\n`);
 }
 
 if (import.meta.main) await main();

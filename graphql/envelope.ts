@@ -1,8 +1,22 @@
 import type { ServerResponse } from "node:http";
+import { setHead } from "../http/exchange.ts";
+import type { HttpEnvelope } from "../http/pipeline.ts";
+import { RETRY_SECONDS } from "../http/response.ts";
 
 export type MediaType = "application/json" | "application/graphql-response+json";
 
 export type Answer = { readonly status: number; readonly body: string };
+
+/** The URL of GraphQL, and the form of its errors. */
+export const GRAPHQL: HttpEnvelope = {
+  serves: (url) => url === "/graphql" || url.startsWith("/graphql?"),
+  reject({ request, response, head }, problem) {
+    const { status, retryAfter = RETRY_SECONDS } = problem;
+    setHead(response, head);
+    if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
+    sendAnswer(response, mediaTypeOf(request.headers.accept), refusal(problem));
+  },
+};
 
 /** Sends an answer of GraphQL; the head has been set. */
 export function sendAnswer(response: ServerResponse, mediaType: MediaType, { status, body }: Answer): void {

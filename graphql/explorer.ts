@@ -1,7 +1,7 @@
 import { type RequestHandler, Router } from "express";
 import { ruruHTML } from "ruru/server";
 import { serveStatic } from "ruru/static";
-import { byMethod } from "../http/methods.ts";
+import { byMethod } from "../http/express.ts";
 
 const STATIC_PATH = "/graphiql/static/";
 

@@ -3,11 +3,13 @@ import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postg
 import type { Caller } from "../db/caller.ts";
 import { ApiError, type ConstraintMessages, internalError } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
-import { ClientGone } from "../http/client-gone.ts";
-import { contextOf } from "../http/request-context.ts";
-import { RETRY_SECONDS } from "../http/retry.ts";
+import { type Exchange, setHead } from "../http/exchange.ts";
+import type { HttpInterface } from "../http/pipeline.ts";
+import { contextOf } from "../http/request.ts";
+import { ClientGone, RETRY_SECONDS } from "../http/response.ts";
+import { graphqlCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
-import { type Answer, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
+import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
 import type { GraphQLRequest } from "./operation.ts";
 
@@ -18,8 +20,6 @@ export type GraphQLHttpOptions = {
   readonly internalStatus: number;
   readonly anonymousRole: string;
   constraintMessages(): ConstraintMessages;
-  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
-  requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -27,24 +27,21 @@ export type GraphQLHttpOptions = {
  * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json every well-formed request is
  * answered 200; application/graphql-response+json, when asked for, tells a document that can't be executed by 400.
  */
-export function graphqlHandler(
-  options: GraphQLHttpOptions,
-): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  return async (request, response) => {
+export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => ({
+  ...GRAPHQL,
+  async handle(exchange) {
+    const { request, response, head } = exchange;
+    setHead(response, head);
     const mediaType = mediaTypeOf(request.headers.accept);
-    sendAnswer(response, mediaType, await answerTo(request, response, mediaType, options));
-  };
-}
+    sendAnswer(response, mediaType, await answerTo(exchange, mediaType, options));
+  },
+});
 
-async function answerTo(
-  request: IncomingMessage,
-  response: ServerResponse,
-  mediaType: MediaType,
-  options: GraphQLHttpOptions,
-): Promise<Answer> {
+async function answerTo(exchange: Exchange, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer> {
+  const { request, response, head } = exchange;
   try {
     const graphqlRequest = await readRequest(request, response, options.limits);
-    return await run(graphqlRequest, request, response, mediaType, options);
+    return await run(graphqlRequest, exchange, mediaType, options);
   } catch (error) {
     if (error instanceof ApiError) {
       const { status, retryAfter = RETRY_SECONDS } = error.problem;
@@ -53,7 +50,7 @@ async function answerTo(
       return refusal(error.problem);
     }
     if (response.destroyed) throw error;
-    const requestId = idOf(request, response, options);
+    const { requestId } = head;
     options.onInternalError(error, requestId);
     return refusal(
       { ...internalError(), status: mediaType === "application/json" ? options.internalStatus : 500 },
@@ -64,14 +61,13 @@ async function answerTo(
 
 async function run(
   graphqlRequest: GraphQLRequest,
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response, head, identity: requestIdentity }: Exchange,
   mediaType: MediaType,
   options: GraphQLHttpOptions,
 ): Promise<Answer> {
   const { engine } = options;
-  const caller = await options.callerOf(request);
-  const format = formatFor(caller, idOf(request, response, options), options);
+  const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
+  const format = formatFor(caller, head.requestId, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
   const operation = engine.prepare(graphqlRequest);
@@ -117,10 +113,6 @@ function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: nu
 }
 
 const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code === "INTERNAL_ERROR";
-
-/** The id that the answer carries in its header. */
-const idOf = (request: IncomingMessage, response: ServerResponse, options: GraphQLHttpOptions): string =>
-  String(response.getHeader("X-Request-Id") ?? options.requestIdOf(request));
 
 const formatFor = (caller: Caller, requestId: string, options: GraphQLHttpOptions): ErrorFormat => ({
   constraintMessages: options.constraintMessages(),

@@ -1,57 +1,67 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Caller } from "../db/caller.ts";
+import type { Logger } from "pino";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { ConstraintMessages } from "../db/errors.ts";
+import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
-import { graphqlHandler } from "./http.ts";
+import { graphqlInterface } from "./http.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
-import { type GraphQLSocketOptions, graphqlSocket } from "./socket.ts";
+import { graphqlSocket } from "./socket.ts";
+
+/** The names are those of the service's settings. */
+export type GraphQLSettings = EngineOptions["schema"] & {
+  readonly anonymousRole: string;
+  readonly embedded: boolean;
+  readonly maxDepth: number;
+  readonly maxComplexity: number;
+  readonly maxTokens: number;
+  readonly maxRows: number;
+  readonly maxTables: number;
+  readonly bodyLimit: number;
+  readonly jsonDepth: number;
+  readonly internalStatus: number;
+  readonly wsMaxSubscriptions: number;
+  readonly wsMaxBufferedBytes: number;
+};
 
 export type GraphQLOptions = {
   readonly database: Database;
   readonly changes: ChangeFeed;
-  readonly anonymousRole: string;
-  readonly schema: EngineOptions["schema"];
-  readonly documents: EngineOptions["limits"];
-  readonly maxRows: number;
-  readonly maxTables: number;
+  readonly settings: GraphQLSettings;
   countTables(): number;
   constraintMessages(): ConstraintMessages;
-  readonly bodySize: number;
-  readonly jsonDepth: number;
-  readonly internalStatus: number;
-  readonly maxSubscriptions: number;
-  readonly maxBufferedBytes: number;
-  callerOf(request: IncomingMessage): Caller | Promise<Caller>;
-  /** Who opens a WebSocket, and what he says in `connection_init`. */
-  callerOfSocket: GraphQLSocketOptions["callerOf"];
-  requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
-  readonly reloadLog: ReloadLog;
+  readonly log: Logger;
 };
 
-/** The GraphQL interface: its handler for HTTP, its route for WebSockets, and the reload of its schema. */
+/** GraphQL over HTTP and WebSocket, and the reload of its schema. */
 export type GraphQLInterface = {
-  readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly http: HttpInterface;
   readonly socket: SocketRoute;
   readonly reload: SchemaReload;
 };
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
-  const { database, changes, anonymousRole, callerOf } = options;
+  const { settings, database, changes, log } = options;
+  const { anonymousRole, jsonDepth } = settings;
   const engine = new Engine({
     database,
     changes,
     anonymousRole,
-    schema: options.schema,
-    limits: options.documents,
-    maxRows: options.maxRows,
-    maxTables: options.maxTables,
+    schema: settings,
+    limits: {
+      depth: settings.maxDepth,
+      complexity: settings.maxComplexity,
+      tokens: settings.maxTokens,
+      brackets: jsonDepth,
+      suggestions: settings.embedded,
+    },
+    maxRows: settings.maxRows,
+    maxTables: settings.maxTables,
     countTables: options.countTables,
   });
-  const reload = new SchemaReload(engine, options.reloadLog);
+  const reload = new SchemaReload(engine, reloadLog(log));
   await reload.start();
   changes.onSchemaChange(() => reload.soon());
 
@@ -59,22 +69,31 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     engine,
     anonymousRole,
     constraintMessages: options.constraintMessages,
-    requestIdOf: options.requestIdOf,
     onInternalError: options.onInternalError,
   };
-  const handler = graphqlHandler({
+  const http = graphqlInterface({
     ...shared,
-    limits: { size: options.bodySize, depth: options.jsonDepth },
-    internalStatus: options.internalStatus,
-    callerOf,
+    limits: { size: settings.bodyLimit, depth: jsonDepth },
+    internalStatus: settings.internalStatus,
   });
   const socket = graphqlSocket({
     ...shared,
-    callerOf: options.callerOfSocket,
     onIdentityChange: (listener) => changes.onIdentityChange(listener),
-    maxSubscriptions: options.maxSubscriptions,
-    maxBufferedBytes: options.maxBufferedBytes,
-    maxDepth: options.jsonDepth,
+    maxSubscriptions: settings.wsMaxSubscriptions,
+    maxBufferedBytes: settings.wsMaxBufferedBytes,
+    maxDepth: jsonDepth,
   });
-  return { handler, socket, reload };
+  return { http, socket, reload };
 }
+
+const reloadLog = (log: Logger): ReloadLog => ({
+  onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and the new one is served"),
+  onFailed: (error, isServing) =>
+    log.error(
+      { err: error },
+      isServing
+        ? "the changed schema cannot be served: the previous one stays"
+        : "the schema cannot be built: GraphQL is not served until it is fixed",
+    ),
+  onOmission: (omission) => log.warn({ omission }, "a part of the schema is left out because of its name"),
+});

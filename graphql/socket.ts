@@ -1,13 +1,12 @@
-import type { IncomingMessage } from "node:http";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import type { Caller } from "../db/caller.ts";
 import type { IdentityChange } from "../db/changes/feed.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
-import { contextOf } from "../http/request-context.ts";
-import type { SocketRoute } from "../http/upgrade-gate.ts";
+import { contextOf } from "../http/request.ts";
+import type { SocketExchange, SocketRoute } from "../http/upgrade-gate.ts";
+import { socketCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -23,19 +22,14 @@ export type GraphQLSocketOptions = {
   /** Levels of brackets that a message may have. */
   readonly maxDepth: number;
   constraintMessages(): ConstraintMessages;
-  /** By the headers of the upgrade and the payload of `connection_init`. Throws, or rejects with, ApiError. */
-  callerOf(request: IncomingMessage, said: Readonly<Record<string, unknown>>): Caller | Promise<Caller>;
   /** Tells of callers whose rights have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
-  requestIdOf(request: IncomingMessage): string;
   onInternalError(error: unknown, requestId: string): void;
 };
 
 /** One client: who it is becomes known when it says `connection_init`. */
-type Session = {
+type Session = SocketExchange & {
   readonly socket: WebSocket;
-  readonly request: IncomingMessage;
-  readonly requestId: string;
   /** Aborted when the client has gone. */
   readonly gone: AbortSignal;
   /** Null until then. */
@@ -84,13 +78,12 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   return {
     path: "/graphql",
     protocol: GRAPHQL_TRANSPORT_WS_PROTOCOL,
-    accept(socket, request) {
+    accept(socket, exchange) {
       const leaving = new AbortController();
       socket.once("close", () => leaving.abort(new Error("the client has gone away")));
       const session: Session = {
+        ...exchange,
         socket,
-        request,
-        requestId: options.requestIdOf(request),
         gone: leaving.signal,
         caller: null,
       };
@@ -116,8 +109,8 @@ async function signIn(
   signedIn: Set<SocketCaller>,
   options: GraphQLSocketOptions,
 ): Promise<boolean> {
-  const { request, socket } = session;
-  const resolve = () => options.callerOf(request, said);
+  const { identity, socket } = session;
+  const resolve = () => socketCaller(identity, said, options.anonymousRole);
   try {
     const caller = new SocketCaller(await resolve(), { socket, resolve });
     session.caller = caller;

@@ -8,8 +8,8 @@ export type BodyLimits = {
 };
 
 /**
- * Reads a request's body as JSON. Throws ApiError: 413 over the size, 415 for anything but application/json in UTF-8,
- * 400 for what is no JSON or has brackets in too many levels.
+ * Reads the body of a request as JSON. Throws ApiError: 413 above the size, 415 for anything but application/json in UTF-8,
+ * 400 for invalid JSON and for brackets in too many levels.
  */
 export async function readJson(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   refuseMediaType(request);
@@ -32,7 +32,7 @@ function refuseMediaType(request: IncomingMessage): void {
   if (!isJson) throw unsupported("the body must be sent as Content-Type: application/json");
 }
 
-/** Throws ApiError: 413 over `maxSize` bytes, 415 for a body that is compressed. */
+/** Throws ApiError: 413 above `maxSize` bytes, 415 for a compressed body. */
 export function readBytes(request: IncomingMessage, maxSize: number): Promise<Buffer> {
   if (request.headers["content-encoding"] !== undefined)
     return Promise.reject(unsupported("the body must be sent without Content-Encoding"));
@@ -58,7 +58,7 @@ const BACKSLASH = 0x5c;
 const isOpening = (byte: number) => byte === 0x7b || byte === 0x5b;
 const isClosing = (byte: number) => byte === 0x7d || byte === 0x5d;
 
-/** The deepest level of brackets outside of strings; stops counting above `max`. JSON.parse itself knows no limit. */
+/** The deepest level of brackets outside strings; stops counting above `max`. JSON.parse itself has no limit. */
 function depthOf(bytes: Buffer, max: number): number {
   let depth = 0;
   let deepest = 0;

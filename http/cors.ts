@@ -3,7 +3,7 @@ import corsLibrary from "cors";
 
 const MAX_AGE_SECONDS = 600;
 
-/** Whether pages of this origin may call; `["*"]` is all of them. */
+/** Whether pages of an origin may call this service; `["*"]` allows every origin. */
 export const allowsOrigin = (allowed: readonly string[]) => (origin: string) =>
   allowed.includes("*") || allowed.includes(origin);
 
@@ -34,11 +34,11 @@ const EXPOSED_HEADERS = [
 
 type CorsHandler = (request: IncomingMessage, response: ServerResponse, next: () => void) => void;
 
-/** Cross-origin calls from browsers; credentials (cookies) only from origins that are named. */
+/** Cross-origin requests of browsers. Credentials (cookies) are allowed only from origins that are listed. */
 export type Cors = {
-  /** Names and values of the headers of every answer, by turns; those that depend on the request are set by `handle`. */
+  /** Headers of every response, names and values by turns; `handle` sets those that depend on the request. */
   readonly headers: readonly string[];
-  /** Answers preflights; goes on with every other request. */
+  /** Responds to preflights; calls `next` for every other request. */
   readonly handle: CorsHandler;
 };
 
@@ -52,14 +52,14 @@ export function cors(allowed: readonly string[]): Cors {
   }) as CorsHandler;
   if (!all) return { headers: [], handle: skipPlainOptions(library) };
 
-  // Where every origin may call, all answers but those to preflights have the same headers.
+  // If every origin is allowed, all responses except those to preflights have the same headers.
   const headers = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED_HEADERS.join(",")];
   const handle: CorsHandler = (request, response, next) =>
     request.method === "OPTIONS" ? library(request, response, next) : next();
   return { headers, handle: skipPlainOptions(handle) };
 }
 
-/** The library answers every OPTIONS: one that asks for no method is no preflight, but a question to the resource. */
+/** The library responds to every OPTIONS, but one without a requested method is not a preflight and belongs to the interface. */
 const skipPlainOptions =
   (handle: CorsHandler): CorsHandler =>
   (request, response, next) => {

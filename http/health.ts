@@ -1,34 +1,58 @@
 import { setTimeout } from "node:timers/promises";
-import type { RequestHandler } from "express";
-import { RETRY_SECONDS } from "./retry.ts";
+import { type Destination, setHead } from "./exchange.ts";
+import type { HttpEnvelope, StandingInterface } from "./pipeline.ts";
+import { RETRY_SECONDS } from "./response.ts";
 
 export type ServiceState = "starting" | "ready" | "draining";
 
 export type Health = {
   state(): ServiceState;
-  /** Rejects when the database does not answer. */
+  /** Rejects when the database does not respond. */
   ping(): Promise<void>;
-  /** What an operator should know although requests are answered. */
+  /** Facts for the operator that do not make the service unhealthy. */
   details(): Readonly<Record<string, unknown>>;
 };
 
-/** A database that needs longer for nothing at all is not healthy. */
-const PING_MILLISECONDS = 3000;
+/** Milliseconds that a healthy database needs at most to respond to a ping. */
+const PING_TIMEOUT = 3000;
 
-/** `GET /health`: 200 when requests can be answered, else 503 with the reason. */
-export function healthHandler(health: Health): RequestHandler {
-  return async (_request, response) => {
-    const reason = await reasonOf(health);
-    response.set("Cache-Control", "no-store");
-    if (reason === null) return void response.json({ status: "ok", ...health.details() });
-    response.status(503).set("Retry-After", RETRY_SECONDS).json({ status: "unavailable", reason });
+const ALLOW = "GET, HEAD, OPTIONS";
+
+/**
+ * `GET /live`: 200 while the process runs, without asking the database. `GET /health`: 200 when the service can respond to
+ * requests, otherwise 503 with the reason.
+ */
+export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): StandingInterface {
+  return {
+    serves: (url) => PATH.test(url),
+    reject,
+    async handle(destination) {
+      const { request, response, head } = destination;
+      const { method, url } = request;
+      if (method === "GET" || method === "HEAD") {
+        const reply = url!.startsWith("/live") ? { status: 200, body: { status: "ok" } } : await replyOf(health);
+        return send(destination, reply);
+      }
+      response.setHeader("Allow", ALLOW);
+      if (method !== "OPTIONS") return reject(destination, methodNotAllowed(method!));
+      setHead(response, head);
+      response.writeHead(204).end();
+    },
   };
 }
 
-/** `GET /live`: the process runs. Never asks the database. */
-export const liveHandler: RequestHandler = (_request, response) => {
-  response.set("Cache-Control", "no-store").json({ status: "ok" });
-};
+const PATH = /^\/(?:live|health)(?:\?|$)/;
+
+const methodNotAllowed = (method: string) =>
+  ({ status: 405, code: "VALIDATION_ERROR", message: `${method} is not possible here: use ${ALLOW}` }) as const;
+
+type Reply = { readonly status: number; readonly body: object };
+
+async function replyOf(health: Health): Promise<Reply> {
+  const reason = await reasonOf(health);
+  if (reason !== null) return { status: 503, body: { status: "unavailable", reason } };
+  return { status: 200, body: { status: "ok", ...health.details() } };
+}
 
 async function reasonOf({ state, ping }: Health): Promise<string | null> {
   if (state() !== "ready") return state();
@@ -36,6 +60,18 @@ async function reasonOf({ state, ping }: Health): Promise<string | null> {
     () => true,
     () => false,
   );
-  const isHealthy = await Promise.race([answered, setTimeout(PING_MILLISECONDS, false, { ref: false })]);
+  const isHealthy = await Promise.race([answered, setTimeout(PING_TIMEOUT, false, { ref: false })]);
   return isHealthy ? null : "the database does not answer";
+}
+
+function send({ response, head }: Destination, { status, body }: Reply): void {
+  const text = JSON.stringify(body);
+  setHead(response, head);
+  if (status === 503) response.setHeader("Retry-After", RETRY_SECONDS);
+  response.writeHead(status, {
+    "Cache-Control": "no-store",
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": Buffer.byteLength(text),
+  });
+  response.end(text);
 }

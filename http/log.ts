@@ -1,7 +1,7 @@
 import pino, { type Logger } from "pino";
 
 /**
- * Structured lines of JSON; readable text when a person watches. Nothing that is a secret by its name gets in. `base` is
+ * Structured lines of JSON, or readable text on a terminal. Values whose names are those of secrets are redacted. `base` is
  * in every line.
  */
 export function createLog(level: string, base: Readonly<Record<string, unknown>> | null = null): Logger {
@@ -34,14 +34,21 @@ const SECRETS = [
   "secret",
 ];
 
-/** What of a database's error says where it is; `detail` and `where` are left out, as they quote rows. */
-const TOLD = ["code", "severity", "schema", "table", "column", "constraint", "routine"] as const;
+/** The fields of a database error that are logged; `detail` and `where` are left out because they quote rows. */
+const LOGGED = ["code", "severity", "schema", "table", "column", "constraint", "routine"] as const;
 
-/** Whole enough to find the cause. Not all that hangs on an error: node-pg hangs the connection with its keys on it. */
+/** Selected fields of an error: node-pg adds the connection, with its secrets, to some errors. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
-  const told = Object.fromEntries(TOLD.map((name) => [name, (error as unknown as Record<string, unknown>)[name]]));
+  const fields = Object.fromEntries(LOGGED.map((name) => [name, (error as unknown as Record<string, unknown>)[name]]));
   const { name, message, stack, cause } = error;
   const errors = error instanceof AggregateError ? error.errors.map(describeError) : undefined;
-  return { type: name, message, ...told, stack, cause: cause === undefined ? undefined : describeError(cause), errors };
+  return {
+    type: name,
+    message,
+    ...fields,
+    stack,
+    cause: cause === undefined ? undefined : describeError(cause),
+    errors,
+  };
 }

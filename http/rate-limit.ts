@@ -1,23 +1,23 @@
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
-import type { AddressReader } from "./address.ts";
+import type { AddressReader } from "./request.ts";
 
-/** What became of a request in its bucket. */
+/** The state of a bucket after a request. */
 export type Taken = {
   readonly isOver: boolean;
-  /** Requests that may follow at once. */
+  /** Requests that may follow immediately. */
   readonly remaining: number;
-  /** Whole seconds until the next request may come. */
+  /** Whole seconds until the next request is allowed. */
   readonly retryAfter: number;
 };
 
-/** Where the buckets are. */
+/** Stores the buckets. */
 export type RateLimitStore = {
-  /** Takes `cost` requests out of a bucket if it has them; 0 looks into it. */
+  /** Takes `cost` requests from a bucket if it has them; 0 only reads it. */
   take(key: string, cost: 0 | 1): Taken;
 };
 
-/** Asked by machines, as often as they like. */
+/** Probes, which may be as frequent as the operator likes. */
 const EXEMPT = /^\/(live|health)(\?|$)/;
 
 export type RateLimitOptions = {
@@ -25,14 +25,12 @@ export type RateLimitOptions = {
   readonly limit: number;
   readonly store: RateLimitStore;
   readonly addressOf: AddressReader;
-  /**
-   * Who sends a request, when its credential is known to be good; null for everybody else. The first request of somebody
-   * counts for his address, and so does every one whose credential is bad.
-   */
-  knownAs(request: IncomingMessage): string | null;
 };
 
-/** How many requests a client may send, and what the answers say of it. */
+/**
+ * Limits the requests of a known caller, or else of an IP address. The first request of a caller counts for the IP address,
+ * and so does every request without a valid credential, so that a flood of them is limited before it costs a query.
+ */
 export class RateLimit {
   readonly #options: RateLimitOptions;
   readonly #limit: string;
@@ -42,20 +40,16 @@ export class RateLimit {
     this.#limit = String(options.limit);
   }
 
-  /** Counts a request, unless it is exempt: a preflight is the browser's, not the page's. */
-  count(request: IncomingMessage): Taken {
-    return this.#options.store.take(this.#keyOf(request), isExempt(request) ? 0 : 1);
+  /** Counts a request. Probes are exempt, and so are preflights, which the page has not sent. */
+  count(request: IncomingMessage, knownName: string | null): Taken {
+    // An IP address never looks like the name of a caller, which contains a space.
+    const key = knownName ?? networkOf(this.#options.addressOf(request));
+    return this.#options.store.take(key, isExempt(request) ? 0 : 1);
   }
 
-  /** Names and values of the headers by turns. */
+  /** Headers of every response, names and values by turns. */
   headersOf({ remaining }: Taken): string[] {
     return ["X-RateLimit-Limit", this.#limit, "X-RateLimit-Remaining", String(remaining)];
-  }
-
-  /** Whose requests are counted together. No address looks like the name of a caller, which has a space. */
-  #keyOf(request: IncomingMessage): string {
-    const { knownAs, addressOf } = this.#options;
-    return knownAs(request) ?? networkOf(addressOf(request));
   }
 }
 
@@ -63,7 +57,7 @@ const isExempt = ({ method, url = "/", headers }: IncomingMessage) =>
   (method === "OPTIONS" && headers["access-control-request-method"] !== undefined) || EXEMPT.test(url);
 
 /**
- * What one client has at least: of IPv6 the first half of the address.
+ * The smallest range of IP addresses that one client has: for IPv6 the first half of the address.
  *
  *   networkOf("203.0.113.7")         // "203.0.113.7"
  *   networkOf("::ffff:203.0.113.7")  // "203.0.113.7"
@@ -84,13 +78,17 @@ export function networkOf(address: string): string {
     .join(":");
 }
 
+/** `limit` is the number of requests per minute; null for 0, which is no limit. */
+export const createRateLimit = (limit: number, addressOf: AddressReader): RateLimit | null =>
+  limit === 0 ? null : new RateLimit({ limit, store: new MemoryBuckets({ limit }), addressOf });
+
 type Bucket = { tokens: number; at: number };
 
 export type MemoryBucketsOptions = {
   /** Requests a minute. */ readonly limit: number;
-  /** Milliseconds on a clock that only goes forward. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
-  /** Buckets that are remembered: this many of the recent ones, and as many older ones. */
+  /** The maximum of recent buckets, and of older ones. */
   readonly maxKeys?: number;
 };
 
@@ -98,8 +96,8 @@ const MINUTE = 60_000;
 const MAX_KEYS = 50_000;
 
 /**
- * Buckets of this process. Each fills up within a minute, so that one which nobody has touched for a minute is like one
- * that never was: the older half is forgotten whenever a minute is over, or sooner when the recent half is full.
+ * Buckets of this process. A bucket that is not used for a minute is full, as a new one is. So the older half of the buckets
+ * is dropped every minute, or earlier when the recent half is full.
  */
 export class MemoryBuckets implements RateLimitStore {
   readonly #limit: number;
@@ -107,16 +105,16 @@ export class MemoryBuckets implements RateLimitStore {
   readonly #maxKeys: number;
   #recent = new Map<string, Bucket>();
   #older = new Map<string, Bucket>();
-  #turnedAt: number;
+  #rotatedAt: number;
 
   constructor({ limit, now = () => performance.now(), maxKeys = MAX_KEYS }: MemoryBucketsOptions) {
     this.#limit = limit;
     this.#now = now;
     this.#maxKeys = maxKeys;
-    this.#turnedAt = now();
+    this.#rotatedAt = now();
   }
 
-  /** Buckets that are remembered. */
+  /** The number of buckets in memory. */
   get size(): number {
     return this.#recent.size + this.#older.size;
   }
@@ -134,19 +132,19 @@ export class MemoryBuckets implements RateLimitStore {
   }
 
   #bucketOf(key: string, now: number): Bucket {
-    if (now - this.#turnedAt >= MINUTE) this.#turn(now);
+    if (now - this.#rotatedAt >= MINUTE) this.#rotate(now);
     const known = this.#recent.get(key);
     if (known) return known;
     const bucket = this.#older.get(key) ?? { tokens: this.#limit, at: now };
     this.#older.delete(key);
-    if (this.#recent.size >= this.#maxKeys) this.#turn(now);
+    if (this.#recent.size >= this.#maxKeys) this.#rotate(now);
     this.#recent.set(key, bucket);
     return bucket;
   }
 
-  #turn(now: number): void {
+  #rotate(now: number): void {
     this.#older = this.#recent;
     this.#recent = new Map();
-    this.#turnedAt = now;
+    this.#rotatedAt = now;
   }
 }

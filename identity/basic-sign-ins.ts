@@ -1,12 +1,13 @@
 import { hash, randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { Caller } from "../db/caller.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";
 import { RefusedError } from "./refused.ts";
 
-/** Milliseconds that a password counts as right without being hashed again, which takes longer than most requests. */
-const GOOD_FOR = 60_000;
-const MAX_KNOWN = 10_000;
+/** Milliseconds after which a password is hashed again, which takes longer than most requests. */
+const MAX_AGE = 60_000;
+const MAX_LOGINS = 10_000;
 
 export type BasicSignInsOptions = {
   readonly clock: Clock;
@@ -14,25 +15,24 @@ export type BasicSignInsOptions = {
   signIn(credentials: BasicCredentials, address: string): Promise<Account>;
 };
 
-type Known = {
-  /** What the password is compared by: nobody can tell it apart character by character without the key. */
+type Verified = {
+  /** A hash of the password under the key of this process, so that comparing it leaks nothing about the password. */
   readonly proof: string;
   readonly caller: Caller;
-  readonly until: number;
+  readonly expiresAt: number;
 };
 
 /**
- * Callers who send their password with each request: the last one that was right is remembered for each login at each
- * address, as a hash under a key that no other process knows, until the database tells of a change of the user. While nobody
- * listens to it nothing is remembered.
+ * Callers who send their password with each request. For each username and IP address the last valid password is cached,
+ * as a hash under a key that no other process has, until the database reports a change of the user. While the listening
+ * connection is lost, nothing is cached.
  */
 export class BasicSignIns {
   readonly #options: BasicSignInsOptions;
-  /** Of this process alone. */
   readonly #key = randomBytes(32).toString("hex");
-  readonly #known = new Map<string, Known>();
-  /** Requests that come at once are one attempt. */
-  readonly #asked = new Map<string, Promise<Caller>>();
+  readonly #verified = new LRUCache<string, Verified>({ max: MAX_LOGINS });
+  /** Equal requests at the same time are one attempt. */
+  readonly #pending = new Map<string, Promise<Caller>>();
   #isListening = true;
 
   constructor(options: BasicSignInsOptions) {
@@ -41,72 +41,69 @@ export class BasicSignIns {
 
   /** Rejects with RefusedError. */
   callerOf(credentials: BasicCredentials, address: string): Caller | Promise<Caller> {
-    const known = this.#find(credentials, address);
-    return known !== null && known.until > this.#options.clock() ? known.caller : this.#signIn(credentials, address);
+    const verified = this.#find(credentials, address);
+    const isFresh = verified !== null && verified.expiresAt > this.#options.clock();
+    return isFresh ? verified.caller : this.#signIn(credentials, address);
   }
 
-  /** Who that is, where it is remembered; null for all others. */
+  /** The cached caller, whose password may have to be hashed again; null for other credentials. */
   known(credentials: BasicCredentials, address: string): Caller | null {
     return this.#find(credentials, address)?.caller ?? null;
   }
 
   forget(userId: string): void {
-    for (const [login, { caller }] of this.#known) if (caller.claims.sub === userId) this.#known.delete(login);
-    // What was asked before a change is told is not remembered after it.
-    this.#asked.clear();
+    const ofUser = [...this.#verified.entries()].filter(([, { caller }]) => caller.claims.sub === userId);
+    for (const [login] of ofUser) this.#verified.delete(login);
+    // An attempt that started before the change is not cached when it ends.
+    this.#pending.clear();
   }
 
-  /** Whether changes are heard of. */
-  listen(isListening: boolean): void {
+  /** Whether the database's reports of changes are received. */
+  setListening(isListening: boolean): void {
     this.#isListening = isListening;
-    this.#known.clear();
-    this.#asked.clear();
+    this.#verified.clear();
+    this.#pending.clear();
   }
 
-  #find(credentials: BasicCredentials, address: string): Known | null {
-    const known = this.#known.get(loginOf(credentials, address));
-    return known !== undefined && known.proof === this.#proofOf(credentials) ? known : null;
+  #find(credentials: BasicCredentials, address: string): Verified | null {
+    const verified = this.#verified.get(loginOf(credentials, address));
+    return verified !== undefined && verified.proof === this.#proofOf(credentials) ? verified : null;
   }
 
   async #signIn(credentials: BasicCredentials, address: string): Promise<Caller> {
     const login = loginOf(credentials, address);
     const proof = this.#proofOf(credentials);
     const key = `${login}\0${proof}`;
-    const asked = this.#asked.get(key) ?? this.#ask(credentials, address);
-    this.#asked.set(key, asked);
+    const pending = this.#pending.get(key) ?? this.#attempt(credentials, address);
+    this.#pending.set(key, pending);
     try {
-      const caller = await asked;
-      const isKnown = this.#isListening && this.#asked.get(key) === asked;
-      if (isKnown) this.#remember(login, { proof, caller, until: this.#options.clock() + GOOD_FOR });
+      const caller = await pending;
+      const isCurrent = this.#isListening && this.#pending.get(key) === pending;
+      if (isCurrent) this.#verified.set(login, { proof, caller, expiresAt: this.#options.clock() + MAX_AGE });
       return caller;
     } finally {
-      if (this.#asked.get(key) === asked) this.#asked.delete(key);
+      if (this.#pending.get(key) === pending) this.#pending.delete(key);
     }
   }
 
-  async #ask(credentials: BasicCredentials, address: string): Promise<Caller> {
+  async #attempt(credentials: BasicCredentials, address: string): Promise<Caller> {
     try {
       const account = await this.#options.signIn(credentials, address);
       return { ...callerOfAccount(account), credential: { kind: "basic", id: null } };
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
-      // Who guesses too often must not learn from us which guess was right.
-      if (error.reason === "too many attempts") this.#known.delete(loginOf(credentials, address));
+      // Otherwise a client that is throttled could still find out which password is right.
+      if (error.reason === "too many attempts") this.#verified.delete(loginOf(credentials, address));
       const isWrong = error.reason === "wrong password" || error.reason === "account disabled";
       throw isWrong ? new RefusedError("wrong password", { scheme: "Basic" }) : error;
     }
   }
 
-  #remember(login: string, known: Known): void {
-    if (this.#known.size >= MAX_KNOWN) this.#known.delete(this.#known.keys().next().value as string);
-    this.#known.set(login, known);
-  }
-
-  /** Not an HMAC, which takes Node twenty times as long: nothing is signed here, and nobody sees it. */
+  /** Not an HMAC, which takes Node twenty times as long: nothing is signed, and the hash never leaves this process. */
   #proofOf({ password }: BasicCredentials): string {
     return hash("sha256", this.#key + password, "hex");
   }
 }
 
-/** A name has no NUL. */
+/** Usernames contain no NUL. */
 const loginOf = ({ username }: BasicCredentials, address: string) => `${username.toLowerCase()}\0${address}`;

@@ -1,9 +1,10 @@
 import jwt from "jsonwebtoken";
 import { type ClaimPath, claimAt } from "../config/claim-path.ts";
+import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
-import type { Key } from "./keys.ts";
-import { headerOf } from "./token-header.ts";
-import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
+import { foreignKeys, type Key } from "./keys.ts";
+import type { Tokens } from "./tokens.ts";
+import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 export type ForeignTokenOptions = {
   /** Without any, no token is good. */
@@ -18,6 +19,13 @@ export type ForeignTokenOptions = {
 /** Seconds by which the clock of who signs may differ from ours. */
 const CLOCK_TOLERANCE = 30;
 const MAX_ROLE_BYTES = 63;
+
+/** The verifier of the tokens that clients send: with MIGRATE=off another service issues them. */
+export function createVerifier(config: Config, tokens: Tokens): Verifier {
+  const { jwtSecret, jwtPrivateKey, jwtAudience: audience, jwtRoleClaim: roleClaim, anonymousRole } = config;
+  if (config.migrate) return tokens;
+  return new ForeignTokens({ keys: foreignKeys(jwtSecret, jwtPrivateKey), audience, roleClaim, anonymousRole });
+}
 
 /**
  * Verifies the tokens that others issue for their own database: whoever holds a key may say who the caller is, and

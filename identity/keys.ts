@@ -1,9 +1,17 @@
 import { createHash, createPrivateKey, createPublicKey, createSecretKey, type KeyObject } from "node:crypto";
+import { join } from "node:path";
+import type { Config } from "../config/config.ts";
 import { isJwk, type Key, readJwks } from "../config/json-web-keys.ts";
+import { keepSecret } from "../db/cluster/data-directory.ts";
 
 export type { Key } from "../config/json-web-keys.ts";
 
 export type SigningKey = Key & { readonly sign: KeyObject; readonly kid: string };
+
+/** The secret of the settings, or the one stored with the embedded database; "" when there is none. */
+export async function secretOf({ jwtSecret, jwtPrivateKey, embedded, dataDir }: Config): Promise<string> {
+  return jwtSecret || jwtPrivateKey || (embedded ? keepSecret(join(dataDir, "secret")) : "");
+}
 
 /** HS256. */
 export function secretKey(secret: string): SigningKey {
@@ -16,21 +24,21 @@ export function rsaKey(pem: string): SigningKey {
   return { ...rsaPublicKey(pem), sign: createPrivateKey(pem) };
 }
 
-/** RS256, from the PEM of a public key, or of a private one, which has both halves. */
+/** RS256, from the PEM of a public key, or of a private key, which contains the public one. */
 export function rsaPublicKey(pem: string): Key & { readonly kid: string } {
   const verify = createPublicKey(pem);
   return { algorithm: "RS256", verify, kid: fingerprint(verify.export({ format: "der", type: "spki" })) };
 }
 
-/** Those that were in use before; "" is none. */
+/** The keys of tokens that were issued before the key was changed; "" for none. */
 export const previousKeys = (secret: string, publicKey: string): Key[] => [
   ...(secret === "" ? [] : [secretKey(secret)]),
   ...(publicKey === "" ? [] : [rsaPublicKey(publicKey)]),
 ];
 
 /**
- * The keys of those who sign tokens for a database that isn't ours: a secret, a JSON Web Key or a set of them, or else the
- * PEM of an RSA key. Our names for a secret and a PEM are none of theirs. None when both are "".
+ * The keys of another service that issues the tokens: a secret, a JSON Web Key or a set of them, or the PEM of an RSA key.
+ * Without key ids, because the other service does not use ours. Empty when both are "".
  */
 export function foreignKeys(secret: string, privateKey: string): Key[] {
   if (privateKey !== "") return [{ ...rsaKey(privateKey), kid: null }];
@@ -38,6 +46,6 @@ export function foreignKeys(secret: string, privateKey: string): Key[] {
   return isJwk(secret) ? readJwks(secret) : [{ ...secretKey(secret), kid: null }];
 }
 
-/** Says which key it was, and nothing about it. */
+/** A name for a key that reveals nothing about it. */
 const fingerprint = (key: string | Buffer) =>
   createHash("sha256").update("kid").update(key).digest("base64url").slice(0, 16);

@@ -1,34 +1,56 @@
-/** Why a credential, or the lack of one, is not taken. */
-export type RefusalReason =
-  | "no key"
-  | "bad key"
-  | "expired key"
-  | "bad token"
-  | "expired token"
-  /** The token is one of ours, but its account has changed since, or is disabled or gone. */
-  | "revoked token"
-  | "unreadable"
-  | "wrong password"
-  | "account disabled"
-  | "second factor needed"
-  | "expired challenge"
-  /** Or one of an account that has changed since. */
-  | "invalid challenge"
-  /** Of a user who is signed in already, and has to show that he still is who he was. */
-  | "wrong old password"
-  | "no session"
-  /** A cookie alone does not tell who wrote the request. */
-  | "no csrf token"
-  /** Browsers send the cookie to WebSockets too, and no token with it. */
-  | "foreign page"
-  | "disagreement"
-  | "service key in browser"
-  | "anonymous off"
-  | "too many attempts"
-  | "too many registrations"
-  | "busy";
+import type { Code } from "../db/errors.ts";
 
-/** Each interface says it in its own words. */
+/** Codes that only the REST endpoints give. */
+type RefusalCode = Code | "INVALID_TOKEN" | "TOKEN_EXPIRED" | "VERIFICATION_FAILED" | "MFA_REQUIRED";
+
+type Refusal = readonly [status: number, code: RefusalCode, message: string];
+
+/** Why credentials are refused, and the response. The table interface has its own codes and messages for some of them. */
+export const REFUSALS = {
+  "no key": [401, "AUTH_REQUIRED", "an API key is required: send it in the header apikey or X-API-Key"],
+  "bad key": [401, "INVALID_TOKEN", "the API key is not valid"],
+  "expired key": [401, "TOKEN_EXPIRED", "the API key has expired"],
+  "bad token": [401, "INVALID_TOKEN", "the access token is not valid: sign in again"],
+  "expired token": [401, "TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again"],
+  /** The token was issued by this service, but its account has changed since, is disabled or has been deleted. */
+  "revoked token": [401, "VERIFICATION_FAILED", "the access token has been revoked: sign in again"],
+  unreadable: [401, "VERIFICATION_FAILED", "the header Authorization must be Bearer or Basic, with credentials"],
+  "wrong password": [401, "AUTH_REQUIRED", "wrong username or password"],
+  "account disabled": [403, "PERMISSION_DENIED", "this account is disabled"],
+  "second factor needed": [401, "MFA_REQUIRED", "the code of the second factor is required: send it as code"],
+  "expired challenge": [401, "TOKEN_EXPIRED", "the challenge has expired: sign in with the password again"],
+  /** Or a challenge of an account that has changed since. */
+  "invalid challenge": [401, "INVALID_TOKEN", "the challenge is not valid: sign in with the password again"],
+  /** The password with which a signed-in user confirms a change. */
+  "wrong old password": [403, "PERMISSION_DENIED", "the old password is wrong"],
+  "no session": [401, "AUTH_REQUIRED", "the session has ended: sign in again"],
+  /** Browsers send the cookie by themselves, so it does not prove who wrote the request. */
+  "no csrf token": [
+    403,
+    "PERMISSION_DENIED",
+    "a request with the session's cookie needs the header X-CSRF-Token: see GET /csrf-token",
+  ],
+  /** Browsers send the cookie to WebSockets too, and cannot send a CSRF token with it. */
+  "foreign page": [
+    403,
+    "PERMISSION_DENIED",
+    "a page of another origin may not do this: it must be served by this service, or be in CORS_ORIGINS",
+  ],
+  disagreement: [401, "VERIFICATION_FAILED", "all credentials must identify the same caller"],
+  "service key in browser": [403, "PERMISSION_DENIED", "the service key must not be used in browsers"],
+  "anonymous off": [401, "AUTH_REQUIRED", "login required"],
+  "too many attempts": [429, "RATE_LIMITED", "too many failed attempts: try again later"],
+  "too many registrations": [
+    429,
+    "RATE_LIMITED",
+    "too many accounts were created from this IP address: try again later",
+  ],
+  busy: [503, "INTERNAL_ERROR", "too many users are signing in at once: try again"],
+} as const satisfies Readonly<Record<string, Refusal>>;
+
+export type RefusalReason = keyof typeof REFUSALS;
+
+/** A request whose credentials are refused. Each interface formats it. */
 export class RefusedError extends Error {
   readonly reason: RefusalReason;
   readonly more: RefusalDetail;
@@ -41,10 +63,10 @@ export class RefusedError extends Error {
 }
 
 export type RefusalDetail = {
-  /** Seconds, where it helps to wait. */
+  /** Seconds after which the same request may succeed. */
   readonly retryAfter?: number;
-  /** That of the header, of "wrong password" and "unreadable". */
+  /** The scheme of the Authorization header, for "wrong password" and "unreadable". */
   readonly scheme?: "Basic";
-  /** Whose second factor is needed. */
+  /** The account whose second factor is needed. */
   readonly account?: { readonly id: string; readonly epoch: number };
 };

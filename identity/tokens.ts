@@ -1,11 +1,21 @@
 import { randomUUID } from "node:crypto";
 import jwt from "jsonwebtoken";
+import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
-import { type Key, rsaKey, type SigningKey, secretKey } from "./keys.ts";
-import { headerOf } from "./token-header.ts";
-import { TokenError, VerifiedTokens, type Verifier } from "./verified-tokens.ts";
+import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
+import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
-/** Claims of one of our tokens. `permissions` are the application's own words. */
+/** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
+export const createTokens = (config: Config, secret: string): Tokens =>
+  new Tokens({
+    secret,
+    privateKey: config.jwtPrivateKey,
+    previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousKey),
+    audience: config.jwtAudience,
+    anonymousRole: config.anonymousRole,
+  });
+
+/** Claims of the service's tokens. The application defines `permissions`. */
 type Claims = {
   readonly sub?: string;
   readonly name?: string;

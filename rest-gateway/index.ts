@@ -1,19 +1,16 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { type RequestHandler, Router } from "express";
+import type { RequestHandler } from "express";
+import type { Logger } from "pino";
 import type { Dialect } from "../config/setting-types.ts";
 import type { Setting } from "../db/catalog/catalog.ts";
-import { LiveCatalog } from "../db/catalog/live.ts";
+import { LiveCatalog, type LiveCatalogLog } from "../db/catalog/live.ts";
 import type { Database } from "../db/database.ts";
-import type { AddressReader } from "../http/address.ts";
-import type { Head } from "../http/head.ts";
-import type { Principals } from "../identity/caller-resolver.ts";
-import { RequestCallers } from "../identity/request-callers.ts";
+import type { HttpInterface } from "../http/pipeline.ts";
+import type { AddressReader } from "../http/request.ts";
 import type { Tokens } from "../identity/tokens.ts";
-import type { Verifier } from "../identity/verified-tokens.ts";
+import type { Verifier } from "../identity/verifier.ts";
 import type { Auth } from "./auth/auth.ts";
 import { authRouter } from "./auth/router.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
-import { restRefusal } from "./conventions/refused.ts";
 import { Lifecycle, type LifecycleOptions } from "./conventions/version.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
@@ -25,7 +22,6 @@ import { PreferenceParser } from "./resources/parse/preferences.ts";
 import { registerRouter } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task-handler.ts";
 import { TableInterface } from "./table/index.ts";
-import { tableRefusal } from "./table/refused.ts";
 import { FunctionTaskHandler } from "./table/task-handler.ts";
 import type { Tasks } from "./tasks/index.ts";
 
@@ -67,7 +63,6 @@ export type RestOptions = {
   readonly tokens: Tokens;
   /** Null where nobody signs in. */
   readonly auth: Auth | null;
-  readonly principals: Principals;
   readonly addressOf: AddressReader;
   /** Null where there are none. */
   readonly tasks: Tasks | null;
@@ -75,24 +70,22 @@ export type RestOptions = {
   /** The address of the service. */
   readonly baseUrl: string;
   onInternalError(error: unknown, requestId: string): void;
-  readonly catalogLog: ConstructorParameters<typeof LiveCatalog>[0]["log"];
-  /** The description of a resource does not fit its table. */
-  onMisfit(reason: string): void;
+  readonly log: Logger;
 };
 
 export type RestInterface = {
   readonly catalog: LiveCatalog;
-  readonly tables: (request: IncomingMessage, response: ServerResponse, head: Head) => Promise<void>;
-  readonly resources: ResourceInterface;
-  readonly docs: RequestHandler | null;
-  readonly auth: RequestHandler | null;
+  readonly tables: HttpInterface;
+  readonly resources: HttpInterface;
+  /** Documentation and authentication. */
+  readonly routers: readonly RequestHandler[];
 };
 
 /** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
 export async function createRest(options: RestOptions): Promise<RestInterface> {
-  const { settings, database, tokens, verifier, auth, hasDocs, catalogLog: log } = options;
+  const { settings, database, tokens, verifier, auth, hasDocs, log } = options;
   const { schemas, extraSearchPath, apiKeyRequired } = settings;
-  const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log });
+  const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log: catalogLog(log) });
   await catalog.start();
   const tables = tableInterface(options, catalog);
   const lifecycle = new Lifecycle({
@@ -105,17 +98,18 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const { resources, register } = createResources(options, catalog, lifecycle);
   return {
     catalog,
-    tables: (request, response, head) => tables.handle(request, response, head),
+    tables,
     resources,
-    docs: hasDocs ? docsRouter({ anonKey, versions: lifecycle.supported }) : null,
-    auth: auth && register && Router().use(authRouter(auth), register),
+    routers: [
+      ...(hasDocs ? [docsRouter({ anonKey, versions: lifecycle.supported })] : []),
+      ...(auth && register ? [authRouter(auth), register] : []),
+    ],
   };
 }
 
 function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
   const { settings, database, tasks, baseUrl, onInternalError } = options;
   const { anonymousRole, openApi, preRequest } = settings;
-  const callers = new RequestCallers({ ...options, needsKey: settings.apiKeyRequired, refusal: tableRefusal });
   const shared = {
     catalog,
     anonymousRole,
@@ -143,21 +137,28 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     tasks,
     maxBodySize: settings.tableBodyLimit,
     showsTiming: settings.serverTiming,
-    callerOf: (request, apiKey) => callers.of(request, apiKey),
+    callerRules: { needsKey: settings.apiKeyRequired },
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
     onInternalError,
   });
 }
 
+const catalogLog = (log: Logger): LiveCatalogLog => ({
+  onRead: (milliseconds) => log.debug({ milliseconds }, "the changed tables are served"),
+  onFailed: (error) => log.error({ err: error }, "the changed tables cannot be read: the previous ones stay"),
+});
+
 type CreatedResources = {
   readonly resources: ResourceInterface;
   /** `POST /auth/register`; null when sign-in is off. */
-  readonly register: Router | null;
+  readonly register: RequestHandler | null;
 };
 
 /** The resources, and what does their work later. */
 function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
-  const { settings, database, auth, tasks, baseUrl, onMisfit, onInternalError } = options;
+  const { settings, database, auth, tasks, baseUrl, log, onInternalError } = options;
+  const onMisfit = (reason: string) =>
+    log.error({ reason }, "a resource is not served: its description does not fit the database");
   const { anonymousRole, bodyLimit: size, jsonDepth: depth, maxRecords: records } = settings;
   const isOpen = settings.usersWrite === "open";
   const shared = {
@@ -169,7 +170,6 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     anonymousRole,
   };
   tasks?.register("resource", new ResourceTaskHandler(shared));
-  const callers = new RequestCallers({ ...options, needsKey: false, refusal: restRefusal });
   const description = new DescriptionEndpoint({
     ...shared,
     baseUrl,
@@ -189,7 +189,6 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     ]),
     auth,
     tasks,
-    callerOf: (request, apiKey) => callers.of(request, apiKey),
     onInternalError,
   });
   const register = auth && registerRouter({ ...shared, database, isOpen, auth });

@@ -50,7 +50,7 @@ describe("a start that can't succeed", { timeout: 60_000 }, () => {
     expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
       [
         "fatal",
-        'the service can not start: the database does not let us in: password authentication failed for user "postgres"',
+        'the service cannot start: the database does not let us in: password authentication failed for user "postgres"',
       ],
     ]);
     expect(command.stdout + command.stderr).not.toContain("canary-password");
@@ -68,7 +68,7 @@ describe("the command line", { timeout: 60_000 }, () => {
   test("an unknown option is one line on stderr and exit code 2", async () => {
     const command = nodeRun("server", { dataDir, args: ["--port=80"] });
     expect(await command.exited()).toBe(2);
-    expect(command.stderr).toBe("--port=80 is no option of this service; npm start -- --help lists the settings\n");
+    expect(command.stderr).toBe("--port=80 is not an option of this service: npm start -- --help lists the settings\n");
     expect(command.stdout).toBe("");
   });
 

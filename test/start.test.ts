@@ -231,7 +231,7 @@ describe("a later npm start", { timeout: 60_000 }, () => {
     expect(second.logged.map(({ level, msg }) => [level, msg])).toEqual([
       [
         "fatal",
-        `the service can not start: data directory ${join(dataDir, "postgres")} is in use by process ${command.pid}; stop it or choose another DATA_DIR`,
+        `the service cannot start: data directory ${join(dataDir, "postgres")} is in use by process ${command.pid}; stop it or choose another DATA_DIR`,
       ],
     ]);
     expect((await command.gql("{ __typename }")).data).toEqual({ __typename: "Query" });

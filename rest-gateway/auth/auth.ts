@@ -1,20 +1,15 @@
-import type { IncomingMessage } from "node:http";
-import type { Caller } from "../../db/caller.ts";
 import type { NotificationFeed } from "../../db/changes/notifications.ts";
 import type { Transactions } from "../../db/transaction.ts";
-import type { AddressReader } from "../../http/address.ts";
 import type { BodyLimits } from "../../http/body.ts";
+import type { AddressReader } from "../../http/request.ts";
 import type { Clock } from "../../identity/account.ts";
-import { Principals } from "../../identity/caller-resolver.ts";
-import { apiKeyIn } from "../../identity/credentials.ts";
+import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/csrf.ts";
 import { KeyUses } from "../../identity/key-uses.ts";
-import { RequestCallers } from "../../identity/request-callers.ts";
 import type { Tokens } from "../../identity/tokens.ts";
-import { restRefusal } from "../conventions/refused.ts";
 import { PasswordHashing } from "./hashing.ts";
 import { Housekeeping } from "./housekeeping.ts";
-import { signedIn } from "./identity-store.ts";
+import { identityStore } from "./identity-store.ts";
 import { PasswordCheck } from "./password-check.ts";
 import { Registration } from "./registration.ts";
 import { OwnPages } from "./same-origin.ts";
@@ -78,12 +73,10 @@ export type Auth = {
   readonly sessions: Sessions;
   readonly csrf: CsrfTokens;
   readonly ownPages: OwnPages;
-  readonly principals: Principals;
+  readonly callers: CallerResolver;
   readonly limits: BodyLimits;
   readonly clock: Clock;
   readonly addressOf: AddressReader;
-  /** Who sends a request to one of the routes; rejects with RestError. */
-  callerOf(request: IncomingMessage): Promise<Caller>;
   /** What is remembered of a user is asked anew: this process has changed his account itself, and waits for no word of it. */
   forget(userId: string): void;
   start(): void;
@@ -123,11 +116,10 @@ export function createAuth({
   const housekeeping = new Housekeeping({ store, attemptSeconds: window, eventSeconds: auditRetention, onError });
   const keyUses = new KeyUses({ write: (ids) => store.useKeys(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
-  const known = signedIn({ store, signIn, csrf, clock, changes, onKeyUsed });
-  const principals = new Principals({ tokens, anonymousRole, signedIn: known });
-  const callers = new RequestCallers({ principals, addressOf, needsKey: false, refusal: restRefusal });
-  const sessions = new Sessions({ store, known: known.sessions, clock, maxAge: settings.sessionMaxAge });
   const ownPages = new OwnPages(settings);
+  const identities = identityStore({ store, signIn, csrf, ownPages, clock, changes, onKeyUsed });
+  const callers = new CallerResolver({ tokens, anonymousRole, store: identities, addressOf });
+  const sessions = new Sessions({ store, known: identities.sessions, clock, maxAge: settings.sessionMaxAge });
   const limits = { size, depth };
   return {
     settings,
@@ -142,12 +134,11 @@ export function createAuth({
     sessions,
     csrf,
     ownPages,
-    principals,
+    callers,
     limits,
     clock,
     addressOf,
-    callerOf: async (request) => callers.of(request, apiKeyIn(request.url)),
-    forget: known.forget,
+    forget: identities.forget,
     start: () => housekeeping.start(),
     close: async () => {
       await Promise.all([housekeeping.close(), keyUses.close()]);

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { ClientGone } from "../../http/client-gone.ts";
+import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "./auth.ts";
 import type { Client } from "./throttle.ts";
 

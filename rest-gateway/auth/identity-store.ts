@@ -1,11 +1,12 @@
 import type { NotificationFeed } from "../../db/changes/notifications.ts";
 import type { AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
-import { Remembered } from "../../identity/account-cache.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
-import type { SignedIn } from "../../identity/caller-resolver.ts";
 import type { CsrfTokens } from "../../identity/csrf.ts";
+import type { IdentityStore } from "../../identity/identity-store.ts";
+import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import { IDLE_SECONDS } from "./cookie.ts";
+import type { OwnPages } from "./same-origin.ts";
 import type { SignIn } from "./sign-in.ts";
 import type { AuthStore } from "./store.ts";
 
@@ -14,28 +15,33 @@ const SEEN_FOR = 30_000;
 /** Milliseconds that tokens of a revoked family must be refused. Longer than they last: hosts differ in their clocks. */
 const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
 
-export type SignedInOptions = {
+export type IdentityStoreOptions = {
   readonly store: AuthStore;
   readonly signIn: SignIn;
   readonly csrf: CsrfTokens;
+  readonly ownPages: OwnPages;
   readonly clock: Clock;
   readonly changes: Pick<NotificationFeed, "onIdentityChange">;
   onKeyUsed(id: string): void;
 };
 
-/** What the database knows of principals, remembered until it tells of a change. */
-export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: SignedInOptions): SignedIn {
-  const forever = { goodFor: () => Number.POSITIVE_INFINITY, clock };
-  const accounts = new Remembered<AccountState | null>({
+/** The credentials that are in the database, cached until the database reports a change. */
+export function identityStore(options: IdentityStoreOptions): IdentityStore {
+  const { store, signIn, csrf, ownPages, clock, changes, onKeyUsed } = options;
+  const forever = { maxAge: () => Number.POSITIVE_INFINITY, clock };
+  const accounts = new LookupCache<AccountState | null>({
     ...forever,
-    ask: (id) => store.accountState(id, REVOKED_FOR),
+    lookUp: (id) => store.accountState(id, REVOKED_FOR),
   });
-  const keys = new Remembered<FoundKey | null>({ ...forever, ask: (hash) => store.findKey(Buffer.from(hash, "hex")) });
-  const sessions = new Remembered<Session | null>({
+  const keys = new LookupCache<FoundKey | null>({
+    ...forever,
+    lookUp: (hash) => store.findKey(Buffer.from(hash, "hex")),
+  });
+  const sessions = new LookupCache<Session | null>({
     // Not beyond its end.
-    goodFor: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
+    maxAge: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
-    ask: (hash) => store.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
+    lookUp: (hash) => store.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
   });
   const basic = new BasicSignIns({
     clock,
@@ -43,17 +49,17 @@ export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: Sig
   });
   const forget = (userId: string) => {
     const isOfUser = (value: FoundKey | Session | null) => value?.account?.id === userId;
-    accounts.forget(userId);
-    keys.forgetWhere(isOfUser);
-    sessions.forgetWhere(isOfUser);
+    accounts.delete(userId);
+    keys.deleteWhere(isOfUser);
+    sessions.deleteWhere(isOfUser);
     basic.forget(userId);
   };
   changes.onIdentityChange((change) => {
     if (change === "lost" || change === "back") {
-      for (const each of [accounts, keys, sessions, basic]) each.listen(change === "back");
+      for (const each of [accounts, keys, sessions, basic]) each.setListening(change === "back");
     } else if ("user" in change) forget(change.user);
-    else if ("session" in change) sessions.forget(change.session);
-    else keys.forget(change.key);
+    else if ("session" in change) sessions.delete(change.session);
+    else keys.delete(change.key);
   });
   return {
     accounts,
@@ -63,6 +69,7 @@ export function signedIn({ store, signIn, csrf, clock, changes, onKeyUsed }: Sig
     basic,
     sessionIdle: IDLE_SECONDS * 1000,
     isCsrfToken: (token, session) => csrf.isOf(token, session),
+    isSameOrigin: (headers) => ownPages.sends(headers),
     onKeyUsed,
     clock,
   };

@@ -1,5 +1,5 @@
 import { type Request, Router } from "express";
-import { byMethod } from "../../http/methods.ts";
+import { byMethod } from "../../http/express.ts";
 import { hashOf, newKey } from "../../identity/secrets.ts";
 import { isUuid } from "../conventions/parameters.ts";
 import type { Auth } from "./auth.ts";
@@ -14,11 +14,11 @@ export function keysRouter(auth: Auth): Router {
   const { store, clock, limits, addressOf, settings } = auth;
 
   const list = route(async (request, response) => {
-    response.json({ data: await store.listKeys(await ownerOf(auth, request)) });
+    response.json({ data: await store.listKeys(await ownerOf(request)) });
   });
 
   const create = route(async (request, response) => {
-    const userId = await ownerOf(auth, request);
+    const userId = await ownerOf(request);
     const { name, expiresIn } = parseKey(await readBody(request, limits));
     const { key, prefix } = newKey("user");
     const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
@@ -38,7 +38,7 @@ export function keysRouter(auth: Auth): Router {
   });
 
   const read = route(async (request, response) => {
-    const userId = await ownerOf(auth, request);
+    const userId = await ownerOf(request);
     const id = idOf(request);
     const found = (await store.listKeys(userId)).find((key) => key.id === id);
     if (found === undefined) throw noSuchKey();
@@ -46,7 +46,7 @@ export function keysRouter(auth: Auth): Router {
   });
 
   const revoke = route(async (request, response) => {
-    const userId = await ownerOf(auth, request);
+    const userId = await ownerOf(request);
     const id = idOf(request);
     if (!(await store.revokeKey(userId, id))) throw noSuchKey();
     await store.note({ event: "key_revoked", userId, address: addressOf(request), detail: { key: id } });

@@ -1,6 +1,6 @@
 import { type Request, type Response, Router } from "express";
 import { toDataURL } from "qrcode";
-import { byMethod } from "../../http/methods.ts";
+import { byMethod } from "../../http/express.ts";
 import type { Account } from "../../identity/account.ts";
 import { loginRequired } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
@@ -54,7 +54,7 @@ export function mfaRouter(auth: Auth): Router {
 }
 
 async function accountOf(auth: Auth, request: Request): Promise<Account> {
-  const account = await auth.store.accountOf(await ownerOf(auth, request));
+  const account = await auth.store.accountOf(await ownerOf(request));
   if (account === null) throw loginRequired();
   return account;
 }

@@ -1,5 +1,5 @@
 import { Router } from "express";
-import { byMethod } from "../../http/methods.ts";
+import { byMethod } from "../../http/express.ts";
 import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import type { Auth } from "./auth.ts";
@@ -18,7 +18,7 @@ import type { Client } from "./throttle.ts";
 /** `/auth/password`: another password, which ends all that was signed in with the old one, but for who changes it. */
 export function passwordRouter(auth: Auth): Router {
   const change = route(async (request, response) => {
-    const { id, by } = await ownerWith(auth, request);
+    const { id, by } = await ownerWith(request);
     const passwords = parseNewPassword(await readBody(request, auth.limits));
     const account = await changePassword(auth, id, passwords, clientOf(auth, request, response));
     if (by === "token") return void response.json(await startTokens(auth, account));

@@ -1,6 +1,6 @@
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
-import { TokenError } from "../../identity/verified-tokens.ts";
+import { TokenError } from "../../identity/verifier.ts";
 import type { RestError } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { expiredRefreshToken, invalidRefreshToken, noRefreshToken, revokedRefreshToken } from "./problem.ts";

@@ -1,6 +1,6 @@
 import { type Request, type Response, Router } from "express";
-import { byMethod } from "../../http/methods.ts";
-import { readCredentials } from "../../identity/credentials.ts";
+import { identityOf } from "../../http/exchange.ts";
+import { byMethod } from "../../http/express.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import { newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "./auth.ts";
@@ -23,7 +23,7 @@ export function sessionRouter(auth: Auth): Router {
     const account = await accountOfLogin(auth, await readBody(request, limits), client);
     response.set("Set-Cookie", sessionCookie(await sessions.begin(account)));
     // Another user's, perhaps: nobody has its cookie any more.
-    const before = readCredentials(request.headers).session;
+    const before = identityOf(request).credentials.session;
     if (before !== null) await sessions.end(before);
     const { address } = client;
     await store.note({ event: "login", userId: account.id, address, detail: { by: "session" } });
@@ -43,7 +43,7 @@ export function sessionRouter(auth: Auth): Router {
   const me = route(async (request, response) => {
     const { id, account, startedAt } = await sessionOf(auth, request, response);
     // What else the request is signed in with must be good too, and of the same user.
-    await auth.callerOf(request);
+    await identityOf(request).caller();
     response.set("Set-Cookie", sessionCookie(id));
     const { id: userId, username, role } = account;
     response.json({ userId: Number(userId), username, role, loginTime: new Date(startedAt).toISOString() });
@@ -51,7 +51,7 @@ export function sessionRouter(auth: Auth): Router {
 
   const csrfToken = route(async (request, response) => {
     // Who has no session needs no token, and gets one that is of nobody's.
-    if (readCredentials(request.headers).session === null) {
+    if (identityOf(request).credentials.session === null) {
       return void response.json({ csrfToken: csrf.of(newSecret()) });
     }
     const { id } = await sessionOf(auth, request, response);
@@ -71,10 +71,11 @@ export function sessionRouter(auth: Auth): Router {
  * Rejects with RestError without a cookie, and with RefusedError when its session has ended: takes away then what every other
  * request would be refused for.
  */
-async function sessionOf({ sessions }: Auth, { headers }: Request, response: Response): Promise<CurrentSession> {
-  const session = await sessions.of(headers);
+async function sessionOf({ sessions }: Auth, request: Request, response: Response): Promise<CurrentSession> {
+  const { credentials } = identityOf(request);
+  const session = await sessions.of(credentials);
   if (session !== null) return session;
-  if (readCredentials(headers).session === null) throw sessionRequired();
+  if (credentials.session === null) throw sessionRequired();
   response.set("Set-Cookie", endedCookie);
   throw new RefusedError("no session");
 }

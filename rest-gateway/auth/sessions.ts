@@ -1,7 +1,6 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { Account, Clock, Session } from "../../identity/account.ts";
-import type { Remembered } from "../../identity/account-cache.ts";
-import { readCredentials } from "../../identity/credentials.ts";
+import type { Credentials } from "../../identity/credentials.ts";
+import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import type { AuthStore } from "./store.ts";
@@ -9,7 +8,7 @@ import type { AuthStore } from "./store.ts";
 export type SessionsOptions = {
   readonly store: AuthStore;
   /** By the SHA-256 in hex. To look there is to be seen, which moves the end of a session that nobody uses. */
-  readonly known: Remembered<Session | null>;
+  readonly known: LookupCache<Session | null>;
   readonly clock: Clock;
   /** Seconds that a session lasts at most. */
   readonly maxAge: number;
@@ -36,9 +35,8 @@ export class Sessions {
   }
 
   /** That of the cookie; null without one, and when it has ended. */
-  async of(headers: IncomingHttpHeaders): Promise<CurrentSession | null> {
-    const { session: id } = readCredentials(headers);
-    const session = id && (await this.#options.known.of(keyOf(id)));
+  async of({ session: id }: Credentials): Promise<CurrentSession | null> {
+    const session = id && (await this.#options.known.get(keyOf(id)));
     return session ? { ...session, id: id! } : null;
   }
 
@@ -46,7 +44,7 @@ export class Sessions {
     const { store, known } = this.#options;
     await store.endSession(hashOf(id));
     // The database tells it too, a moment later.
-    known.forget(keyOf(id));
+    known.delete(keyOf(id));
   }
 }
 

@@ -2,7 +2,7 @@ import type { CancelSignal } from "../../db/transaction.ts";
 import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";
-import { TokenError } from "../../identity/verified-tokens.ts";
+import { TokenError } from "../../identity/verifier.ts";
 import type { PasswordCheck, Wrong } from "./password-check.ts";
 import { wrongCodeAtLogin } from "./problem.ts";
 import type { SecondFactor } from "./second-factor.ts";

@@ -1,5 +1,6 @@
 import { Router } from "express";
-import { byMethod } from "../../http/methods.ts";
+import { identityOf } from "../../http/exchange.ts";
+import { byMethod } from "../../http/express.ts";
 import { contentHandler } from "../conventions/conditional.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./body.ts";
@@ -12,7 +13,7 @@ import { route } from "./route.ts";
 
 /** `/auth/login`, `/auth/refresh`, `/auth/logout`: tokens for programs; and the public keys that they are verified with. */
 export function tokensRouter(auth: Auth): Router {
-  const { store, tokens, limits, addressOf, callerOf } = auth;
+  const { store, tokens, limits, addressOf } = auth;
 
   const signIn = route(async (request, response) => {
     response.json(await login(auth, await readBody(request, limits), clientOf(auth, request, response)));
@@ -25,7 +26,7 @@ export function tokensRouter(auth: Auth): Router {
 
   /** Everywhere: no token of the user is worth anything after it, nor is his session. */
   const signOut = route(async (request, response) => {
-    const { claims, credential } = await callerOf(request);
+    const { claims, credential } = await identityOf(request).caller();
     if (typeof claims.sub !== "string" || credential?.kind !== "token") throw tokenRequired();
     await store.endEpoch(claims.sub);
     auth.forget(claims.sub);

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Code, Problem } from "../../db/errors.ts";
-import { RETRY_SECONDS } from "../../http/retry.ts";
+import { type Destination, setHead } from "../../http/exchange.ts";
+import { RETRY_SECONDS } from "../../http/response.ts";
 
 /** What is wrong with one field of the input; `tags[0]` names an element, `[3].email` a field of the fourth record. */
 export type Fault = { readonly field: string; readonly message: string };
@@ -98,12 +99,19 @@ export function sendProblem(response: ServerResponse, problem: RestProblem, requ
   response.end(problemBody(problem, requestId));
 }
 
+/** Responds to a request that is rejected before its interface receives it. */
+export function rejectRest({ response, head }: Destination, problem: Problem): void {
+  setHead(response, head);
+  sendProblem(response, restProblemOf(problem), head.requestId);
+}
+
 /** What every interface may raise, for those who speak the REST convention. */
-export const restProblemOf = ({ status, code, message, hint }: Problem): RestProblem => ({
+export const restProblemOf = ({ status, code, message, hint, retryAfter }: Problem): RestProblem => ({
   status,
   code,
   message,
   ...(hint !== undefined && { hint }),
+  ...(retryAfter !== undefined && { headers: { "Retry-After": String(retryAfter) } }),
 });
 
 // What endpoints of every kind have to tell.

@@ -1,6 +1,5 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../../db/caller.ts";
-import type { Head } from "../../http/head.ts";
+import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { ErrorDialect } from "../conventions/problem.ts";
 import type { Chosen, Lifecycle } from "../conventions/version.ts";
@@ -10,10 +9,7 @@ import type { Preferences } from "./parse/preferences.ts";
 import type { ResourceRequest, Style } from "./request.ts";
 
 /** One request on its way; what is learned of it is kept for the answer, and for the answer to its failure. */
-export type Exchange = {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly head: Head;
+export type Exchange = HttpExchange & {
   readonly preferences: Preferences;
   address: Address | null;
   chosen: Chosen | null;

@@ -1,15 +1,14 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import { readBytes } from "../../http/body.ts";
-import { ClientGone } from "../../http/client-gone.ts";
-import type { Head } from "../../http/head.ts";
-import { contextOf } from "../../http/request-context.ts";
+import type { Exchange as HttpExchange } from "../../http/exchange.ts";
+import type { HttpInterface } from "../../http/pipeline.ts";
+import { contextOf } from "../../http/request.ts";
+import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "../auth/auth.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { Parameters } from "../conventions/parameters.ts";
-import { methodNotAllowed, nothingHere } from "../conventions/problem.ts";
+import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
 import { chooseVersion, type Lifecycle } from "../conventions/version.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { registerNew } from "./accounts.ts";
@@ -43,7 +42,6 @@ export type ResourceOptions = {
   readonly auth: Auth | null;
   /** Null where there are none. */
   readonly tasks: TaskQueue | null;
-  callerOf(request: IncomingMessage, apiKey: string | null): Caller | Promise<Caller>;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -60,7 +58,8 @@ const hasBody = (method: string, { kind }: Route): boolean =>
   kind !== "action" && (method === "POST" || method === "PUT" || method === "PATCH");
 
 /** `/users`, `/articles`, `/comments` and all that has a description: credential → parse → write → run → answer. */
-export class ResourceInterface {
+export class ResourceInterface implements HttpInterface {
+  readonly reject = rejectRest;
   readonly #options: ResourceOptions;
   readonly #runner: Runner;
   readonly #names: ReadonlySet<string>;
@@ -77,12 +76,13 @@ export class ResourceInterface {
   }
 
   /** Answers every request that it serves, those that fail too. */
-  async handle(request: IncomingMessage, response: ServerResponse, head: Head): Promise<void> {
+  async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
     const preferences = this.#options.preferences.parse(request.headers.prefer);
     const exchange: Exchange = {
       request,
       response,
       head,
+      identity,
       preferences,
       address: null,
       chosen: null,
@@ -102,7 +102,7 @@ export class ResourceInterface {
   }
 
   async #answer(exchange: Exchange): Promise<RestAnswer> {
-    const { lifecycle, endpoints, callerOf } = this.#options;
+    const { lifecycle, endpoints } = this.#options;
     const { headers, method = "GET", url = "/" } = exchange.request;
     const address = parseAddress(url);
     exchange.address = address;
@@ -118,7 +118,7 @@ export class ResourceInterface {
     if (methods === null) throw nothingHere();
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
     if (!methods.includes(method)) throw methodNotAllowed(method, methods);
-    const caller = await callerOf(exchange.request, parameters.get("api_key"));
+    const caller = await exchange.identity.caller();
     exchange.caller = caller;
     if (route) return this.#serve(exchange, address, route, parameters);
     const { version, prefix } = styleOf(exchange.chosen, address, exchange.preferences);

@@ -1,12 +1,14 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import { readBytes } from "../../http/body.ts";
-import { ClientGone } from "../../http/client-gone.ts";
-import type { Head } from "../../http/head.ts";
-import { contextOf } from "../../http/request-context.ts";
+import type { Exchange as HttpExchange } from "../../http/exchange.ts";
+import type { HttpInterface } from "../../http/pipeline.ts";
+import { contextOf } from "../../http/request.ts";
+import { ClientGone } from "../../http/response.ts";
+import type { CallerRules } from "../../identity/request-identity.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
@@ -16,7 +18,7 @@ import type { Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
 import { run } from "./run.ts";
-import { Stopwatch, sendAnswer, sendTableProblem } from "./send.ts";
+import { Stopwatch, sendAnswer, sendTableProblem, TABLES } from "./send.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PreparerOptions & {
@@ -29,18 +31,14 @@ export type TableOptions = PreparerOptions & {
   readonly tasks: TaskQueue | null;
   /** Whether responses have the header Server-Timing. */
   readonly showsTiming: boolean;
-  /** `apiKey` is the query parameter `api_key`, unless it is a filter. */
-  callerOf(request: IncomingMessage, apiKey: string | null): Caller | Promise<Caller>;
+  readonly callerRules: CallerRules;
   /** The description of the interface at `/rest/v1/` and at other paths that are not tables; null at any other path. */
   document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   onInternalError(error: unknown, requestId: string): void;
 };
 
 /** A request and everything that is known about it so far, which the answer to an error needs. */
-type Exchange = {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly head: Head;
+type Exchange = HttpExchange & {
   readonly url: RequestUrl;
   readonly watch: Stopwatch | null;
   caller: Caller | null;
@@ -48,7 +46,9 @@ type Exchange = {
 };
 
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
-export class TableInterface {
+export class TableInterface implements HttpInterface {
+  readonly serves = TABLES.serves;
+  readonly reject = TABLES.reject;
   readonly #options: TableOptions;
   readonly #preparer: Preparer;
 
@@ -57,11 +57,16 @@ export class TableInterface {
     this.#preparer = new Preparer(options);
   }
 
+  /** Only a value in the form of a key is a credential: other values are filters and arguments. */
+  apiKeyIn(url: string): string | null {
+    return url.includes("api_key=") ? parseUrl(url).apiKey : null;
+  }
+
   /** Responds to every request whose path begins with `BASE`, with an error response if it fails. */
-  async handle(request: IncomingMessage, response: ServerResponse, head: Head): Promise<void> {
+  async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
     const watch = this.#options.showsTiming ? new Stopwatch() : null;
     const url = parseUrl(request.url!);
-    const exchange: Exchange = { request, response, head, url, watch, caller: null, plan: null };
+    const exchange: Exchange = { request, response, head, identity, url, watch, caller: null, plan: null };
     try {
       const answered = await this.#answer(exchange);
       watch?.mark("answer");
@@ -75,7 +80,7 @@ export class TableInterface {
     const { maxBodySize, catalog } = this.#options;
     const { request, response, url, watch } = exchange;
     const method = request.method!;
-    const caller = await this.#options.callerOf(request, url.apiKey);
+    const caller = await exchange.identity.caller(this.#options.callerRules);
     exchange.caller = caller;
     const document = this.#options.document(url.path.slice(BASE.length + 1), request, caller, catalog.current);
     if (document) return document;

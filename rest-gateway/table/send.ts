@@ -1,25 +1,30 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { endWith } from "../../http/end.ts";
-import type { Head } from "../../http/head.ts";
-import { RETRY_SECONDS } from "../../http/retry.ts";
-import { varyOf } from "../../http/vary.ts";
+import type { IncomingMessage } from "node:http";
+import type { Destination as HttpDestination } from "../../http/exchange.ts";
+import type { HttpEnvelope } from "../../http/pipeline.ts";
+import { endWith, RETRY_SECONDS, varyOf } from "../../http/response.ts";
 import { isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
 import { notModified, tagOf } from "./answer/tag.ts";
-import type { TableProblem } from "./problem.ts";
+import { BASE } from "./parse/url.ts";
+import { type TableProblem, toTableProblem } from "./problem.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** What an answer depends on besides its address. */
 const VARY = "Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie";
 
 /** Where an answer goes. */
-export type Destination = {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly head: Head;
-  readonly watch?: Stopwatch | null;
+export type Destination = HttpDestination & { readonly watch?: Stopwatch | null };
+
+/** The URLs of the table interface, and the form of its errors. */
+export const TABLES: HttpEnvelope = {
+  serves: (url) => url.startsWith(BASE) && (url.length === BASE.length || "/?".includes(url[BASE.length]!)),
+  reject: (destination, { status, message, retryAfter }) =>
+    sendTableProblem(destination, toTableProblem({ status, message, headers: retryHeaders(retryAfter) })),
 };
+
+const retryHeaders = (seconds: number | undefined): Record<string, string> =>
+  seconds === undefined ? {} : { "Retry-After": String(seconds) };
 
 /** Sends an answer, or that the client has it already: the body is passed on as it is. */
 export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {

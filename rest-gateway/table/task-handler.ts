@@ -1,6 +1,6 @@
 import type { Setting } from "../../db/catalog/catalog.ts";
 import type { Statement } from "../../db/transaction.ts";
-import { contextOf } from "../../http/request-context.ts";
+import { contextOf } from "../../http/request.ts";
 import type { ErrorResponse, StoredRequest, Task, TaskHandler, TaskTransaction } from "../tasks/task-handler.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";
 import { parseUrl } from "./parse/url.ts";

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
-import { requestHeaders } from "../../http/request-context.ts";
+import { requestHeaders } from "../../http/request.ts";
 import { RestError } from "../conventions/problem.ts";
 import type { NewTask, TaskQueue } from "../tasks/task-handler.ts";
 import type { Answer } from "./answer/answer.ts";

@@ -2,21 +2,34 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import { createApp } from "../../http/app.ts";
-import type { ServiceState } from "../../http/health.ts";
+import { GRAPHQL } from "../../graphql/envelope.ts";
+import { healthInterface, type ServiceState } from "../../http/health.ts";
+import { Pipeline } from "../../http/pipeline.ts";
+import { CallerResolver } from "../../identity/caller-resolver.ts";
+import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
+import { TABLES } from "../../rest-gateway/table/send.ts";
 
-/** The service's HTTP side, before and after it has interfaces. */
+/** The HTTP side of the service in this state, without a database. */
 async function serve(state: ServiceState, ping: () => Promise<void> = async () => {}): Promise<string> {
-  const app = createApp({
-    log: pino({ level: "silent" }),
-    health: { state: () => state, ping, details: () => ({ details: {} }) },
+  const log = pino({ level: "silent" });
+  const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
+  const health = healthInterface({ state: () => state, ping, details: () => ({ details: {} }) }, REST.reject);
+  const pipeline = new Pipeline({
+    log,
     corsOrigins: ["*"],
-    trustProxy: [],
-    rateLimit: 0,
-    knownAs: () => null,
-    routes: () => null,
+    rateLimit: null,
+    standing: [health],
+    envelopes: [TABLES, GRAPHQL, REST],
   });
-  const server = createServer(app.listener).listen(0, "127.0.0.1");
+  const callers = new CallerResolver({
+    tokens: null as never,
+    anonymousRole: "anon",
+    store: null,
+    addressOf: () => "",
+  });
+  if (state !== "starting") pipeline.open([health, pages], callers);
+  pipeline.state = state;
+  const server = createServer(pipeline.listener).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once("listening", resolve));
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { addressReader } from "../../http/address.ts";
 import { MemoryBuckets, networkOf } from "../../http/rate-limit.ts";
+import { addressReader } from "../../http/request.ts";
 import { useService } from "../support/http-client.ts";
 import { upgrade } from "../support/raw-socket.ts";
 
@@ -103,9 +103,8 @@ test.each([
 ])("%s counts as %s", (address, network) => expect(networkOf(address)).toBe(network));
 
 describe("the address of a client", () => {
-  const trust = (address: string) => address.startsWith("10.");
   const read = (remoteAddress: string, forwarded?: string) =>
-    addressReader(trust)({
+    addressReader(["10.0.0.0/8"])({
       socket: { remoteAddress },
       headers: forwarded === undefined ? {} : { "x-forwarded-for": forwarded },
     } as unknown as IncomingMessage);
@@ -245,5 +244,5 @@ describe("RATE_LIMIT", () => {
 
 test("a link-local address is told without its zone, which Postgres would not take", () => {
   const request = { headers: {}, socket: { remoteAddress: "fe80::1%eth0" } } as unknown as IncomingMessage;
-  expect(addressReader(null)(request)).toBe("fe80::1");
+  expect(addressReader([])(request)).toBe("fe80::1");
 });

@@ -4,6 +4,7 @@ import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { UpgradeGate } from "../../http/upgrade-gate.ts";
+import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { connect as connectClient, POLL } from "../support/graphql-client.ts";
 import { BINARY, CLOSE, frame, openGraphQL, openRaw, PING, RawSocket, TEXT, upgrade } from "../support/raw-socket.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
@@ -378,7 +379,9 @@ describe("limits", () => {
     const server = createServer();
     const gate = new UpgradeGate(server, {
       routes: [{ path: "/graphql", protocol: "graphql-transport-ws", accept: () => {} }],
-      limits: { connections: 10, connectionsPerAddress: 10, messageBytes: 1000, messageRate: 100, heartbeat: 100 },
+      limits: { wsMaxConnections: 10, wsMaxPerAddress: 10, wsMaxMessageBytes: 1000, wsMessageRate: 100 },
+      heartbeat: 100,
+      callers: new CallerResolver({ tokens: null as never, anonymousRole: "anon", store: null, addressOf: () => "" }),
       isAllowedOrigin: () => true,
       addressOf: () => "",
       rateLimit: null,

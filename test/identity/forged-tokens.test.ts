@@ -12,7 +12,7 @@ import { describe, expect, test } from "vitest";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
-import type { Verifier } from "../../identity/verified-tokens.ts";
+import type { Verifier } from "../../identity/verifier.ts";
 import { useResources } from "../support/resource-client.ts";
 import { JWT_SECRET } from "../support/service.ts";
 import { REFUSED } from "./support.ts";

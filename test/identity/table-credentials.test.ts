@@ -3,13 +3,12 @@ import type { IncomingMessage } from "node:http";
 import jwt from "jsonwebtoken";
 import { describe, expect, test } from "vitest";
 import type { Caller } from "../../db/caller.ts";
-import { Principals } from "../../identity/caller-resolver.ts";
+import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
-import { RequestCallers } from "../../identity/request-callers.ts";
+import { RefusedError } from "../../identity/refused.ts";
 import { Tokens } from "../../identity/tokens.ts";
-import type { Verifier } from "../../identity/verified-tokens.ts";
-import { TableError } from "../../rest-gateway/table/problem.ts";
+import type { Verifier } from "../../identity/verifier.ts";
 import { tableRefusal } from "../../rest-gateway/table/refused.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";
@@ -19,9 +18,10 @@ type Credentials = { readonly apikey?: string; readonly authorization?: string; 
 
 /** Who sends these headers to the table interface. */
 function callersOf(verifier: Verifier, needsKey: boolean, anonymousRole: string) {
-  const principals = new Principals({ tokens: verifier, anonymousRole, signedIn: null });
-  const found = new RequestCallers({ principals, addressOf: () => "127.0.0.1", needsKey, refusal: tableRefusal });
-  return { resolve: (headers: Credentials) => found.of({ method: "GET", headers } as IncomingMessage) as Caller };
+  const resolver = new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf: () => "127.0.0.1" });
+  const resolve = (headers: Credentials) =>
+    resolver.identify({ method: "GET", headers } as IncomingMessage, null).caller({ needsKey }) as Caller;
+  return { resolve };
 }
 
 const callers = callersOf(tokens, true, "web_anon");
@@ -44,8 +44,8 @@ function outcome(credentials: Credentials, resolver = callers): string {
     const { role, claims } = resolver.resolve(credentials);
     return [role, claims.sub].filter(Boolean).join(" ");
   } catch (error) {
-    if (!(error instanceof TableError)) throw error;
-    const { status, code, message } = error.problem;
+    if (!(error instanceof RefusedError)) throw error;
+    const { status, code, message } = tableRefusal(error).problem;
     return `${status} ${code} ${message}`;
   }
 }

@@ -5,6 +5,7 @@ import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
+import type { RequestIdentity } from "../../identity/request-identity.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";
 import type { Description } from "../../rest-gateway/resources/description.ts";
@@ -64,10 +65,13 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       endpoints: new Map(),
       auth: null,
       tasks: null,
-      callerOf: ({ headers: { "x-user": id } }) => (id === undefined ? ANONYMOUS : signedIn(String(id))),
       onInternalError: (error) => console.error(error),
     });
-    const server = createServer((request, response) => void resources.handle(request, response, HEAD));
+    const server = createServer((request, response) => {
+      const { "x-user": id } = request.headers;
+      const identity = { caller: () => (id === undefined ? ANONYMOUS : signedIn(String(id))) } as RequestIdentity;
+      void resources.handle({ request, response, head: HEAD, identity });
+    });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     client = { describe, sql: async (text, ...values) => (await test.owner.query(text, values)).rows };

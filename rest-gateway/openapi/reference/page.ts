@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
-import { byMethod } from "../../../http/methods.ts";
+import { byMethod } from "../../../http/express.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
+import { DOCUMENTATION } from "../../conventions/problem.ts";
 
 export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
 const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
@@ -130,10 +131,16 @@ function bundleHandler(): RequestHandler {
 
 const FILE = new URL("../../../docs/errors.md", import.meta.url);
 
-/** `GET /docs/errors`: what the codes mean that problems have. */
-export const errorsHandler = (): RequestHandler =>
-  contentHandler({
+export const isErrorReference = (url: string): boolean => url.split("?", 1)[0] === DOCUMENTATION;
+
+/** `GET /docs/errors`: the meaning of the error codes. */
+export function errorReference(): Router {
+  const content = contentHandler({
     type: "text/plain; charset=utf-8",
     text: readFileSync(FILE, "utf8"),
     headers: { "Cache-Control": "public, max-age=300" },
   });
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all(DOCUMENTATION, byMethod({ GET: content }));
+  return router;
+}

@@ -1,6 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
+import { RefusedError } from "../../../identity/refused.ts";
 import { type Fault, faultOfRecord, RestError, type RestProblem, restProblemOf } from "../../conventions/problem.ts";
+import { restRefusal } from "../../conventions/refused.ts";
 import { ACCOUNT_FIELDS } from "../parse/account.ts";
 import { outOfOrder } from "../problem.ts";
 import { RefusedRecord } from "../refused-record.ts";
@@ -17,6 +19,7 @@ export type ProblemContext = {
 /** What the client is told. Null for an error that it may not hear of. */
 export function restProblem(error: unknown, context: ProblemContext): RestProblem | null {
   if (error instanceof RestError) return error.problem;
+  if (error instanceof RefusedError) return restRefusal(error).problem;
   if (error instanceof RefusedRecord) return ofRecord(error.place, restProblem(error.cause, context));
   const { request, isAnonymous, catalog } = context;
   const { constraintMessages } = catalog;

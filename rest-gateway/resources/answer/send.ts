@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { endWith } from "../../../http/end.ts";
-import type { Head } from "../../../http/head.ts";
-import { varyOf } from "../../../http/vary.ts";
+import type { Head } from "../../../http/exchange.ts";
+import { endWith, varyOf } from "../../../http/response.ts";
 import { isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import type { Header, RestAnswer } from "../../conventions/endpoint.ts";
 import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";

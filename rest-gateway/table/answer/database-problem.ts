@@ -1,5 +1,6 @@
 import type { DatabaseError } from "pg-protocol";
 import { ApiError, type ConstraintMessages, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
+import { RefusedError } from "../../../identity/refused.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {
   badRaise,
@@ -12,6 +13,7 @@ import {
   writeAnswerTooLarge,
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
+import { tableRefusal } from "../refused.ts";
 import { writeHeader } from "./response-settings.ts";
 
 /**
@@ -63,6 +65,7 @@ export type ProblemContext = {
 /** What failed, as a problem for the client; null when it is none of the client's business. */
 export function problemOf(error: unknown, context: ProblemContext): TableProblem | null {
   if (error instanceof TableError) return error.problem;
+  if (error instanceof RefusedError) return tableRefusal(error).problem;
   if (error instanceof ApiError) return ofService(error);
   const raised = error as DatabaseError;
   if (typeof raised?.code !== "string" || raised.severity === undefined) return null;

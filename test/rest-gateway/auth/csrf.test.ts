@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { requestHeaders } from "../../../http/request-context.ts";
+import { requestHeaders } from "../../../http/request.ts";
 import { CsrfTokens, csrfTokenIn } from "../../../identity/csrf.ts";
 import { OwnPages } from "../../../rest-gateway/auth/same-origin.ts";
 import { type Reply, useService } from "../../support/http-client.ts";

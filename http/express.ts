@@ -4,7 +4,7 @@ import { ApiError } from "../db/errors.ts";
 export type Methods = Readonly<Partial<Record<"GET" | "POST" | "PUT" | "PATCH" | "DELETE", RequestHandler>>>;
 
 /**
- * Serves an address by these methods: HEAD too where GET is, OPTIONS by 204, and every other by 405, both with Allow.
+ * Serves a path with these methods: HEAD together with GET, OPTIONS with 204 and every other method with 405, both with Allow.
  *
  *   router.all("/auth/login", byMethod({ POST: login }));
  */

@@ -1,0 +1,28 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { RequestIdentity } from "../identity/request-identity.ts";
+
+/** The first headers of every response, whichever interface sends it. */
+export type Head = {
+  readonly requestId: string;
+  /** Names and values by turns, X-Request-Id among them: the form that `writeHead` takes fastest. */
+  readonly headers: readonly string[];
+};
+
+/** A request and its response, of which nothing has been sent or set. */
+export type Destination = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly head: Head };
+
+/** A request on its way from the pipeline to an interface. */
+export type Exchange = Destination & { readonly identity: RequestIdentity };
+
+/** Sets the head of a response that is not sent by `writeHead` with a list of headers. */
+export function setHead(response: ServerResponse, { headers }: Head): void {
+  for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
+}
+
+const exchanges = new WeakMap<IncomingMessage, Exchange>();
+
+/** Makes the exchange available to Express handlers, which receive the request alone. */
+export const keepExchange = (exchange: Exchange): void => void exchanges.set(exchange.request, exchange);
+
+/** The identity of a request in an Express handler. */
+export const identityOf = (request: IncomingMessage): RequestIdentity => exchanges.get(request)!.identity;

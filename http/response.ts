@@ -1,0 +1,53 @@
+import type { ServerResponse } from "node:http";
+import type { CancelSignal } from "../db/transaction.ts";
+
+/** `Retry-After`, in seconds, while the service starts, stops, is busy or has no database. */
+export const RETRY_SECONDS = "5";
+
+/** Bytes that are sent in one write with the head, as one text: copying them costs less than a second write. */
+const ONE_WRITE = 16_384;
+
+/** Ends a response with its body, which is sent unchanged. */
+export function endWith(response: ServerResponse, body: Buffer): void {
+  if (body.length > ONE_WRITE) response.end(body);
+  else response.end(body.toString("latin1"), "latin1");
+}
+
+/** The value of the header Vary: `own`, after the value that CORS has set if the response depends on the origin. */
+export function varyOf(response: ServerResponse, own: string): string {
+  const present = response.getHeader("Vary");
+  return present === undefined ? own : `${String(present)}, ${own}`;
+}
+
+/**
+ * Aborted when the client closes the connection before it has received its response. Every request creates one, and an
+ * AbortController costs more.
+ */
+export class ClientGone implements CancelSignal {
+  reason: Error | undefined;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(response: ServerResponse) {
+    if (response.destroyed) this.#abort();
+    response.once("close", () => {
+      if (!response.writableFinished) this.#abort();
+    });
+  }
+
+  get aborted(): boolean {
+    return this.reason !== undefined;
+  }
+
+  addEventListener(_type: "abort", listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  removeEventListener(_type: "abort", listener: () => void): void {
+    this.#listeners.delete(listener);
+  }
+
+  #abort(): void {
+    this.reason = new Error("the client has closed the connection");
+    for (const listener of this.#listeners) listener();
+  }
+}

@@ -1,0 +1,154 @@
+import cluster from "node:cluster";
+import {
+  createServer,
+  type IncomingMessage,
+  maxHeaderSize,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
+import { isIPv6, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+
+export type Endpoint = { readonly host: string; readonly port: number };
+
+/** Times in milliseconds. */
+const OPTIONS: ServerOptions = {
+  requestTimeout: 30_000,
+  headersTimeout: 10_000,
+  // How often the two above are checked.
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: 65_000,
+};
+
+/**
+ * Linux distributes connections over the processes that listen on one port, and closes those of a process that was killed.
+ * On other systems node:cluster distributes them, and some would stay open for ever.
+ */
+const reusePort = cluster.isWorker && process.platform === "linux";
+
+/** Node's HTTP server with timeouts, error responses for malformed HTTP, and a graceful stop. */
+export class HttpServer {
+  /** What UpgradeGate listens to. */
+  readonly node: Server;
+  /** Open connections and the requests that each of them waits for. */
+  readonly #running = new Map<Socket, number>();
+  #isDraining = false;
+
+  constructor(listener: RequestListener) {
+    // Clients that offer another protocol in the header Upgrade, such as HTTP/2, are served over HTTP/1.1.
+    const shouldUpgradeCallback = ({ headers }: IncomingMessage) =>
+      this.node.listenerCount("upgrade") > 0 && headers.upgrade?.toLowerCase() === "websocket";
+    this.node = createServer({ ...OPTIONS, shouldUpgradeCallback }, listener);
+    this.node.on("clientError", rejectMalformed);
+    this.node.on("connection", (socket) => this.#track(socket));
+    this.node.on("request", (request, response) => this.#count(request, response));
+    // A WebSocket is not an HTTP connection any more.
+    this.node.on("upgrade", (_request, socket) => this.#running.delete(socket as Socket));
+  }
+
+  get port(): number {
+    const address = this.node.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  }
+
+  /** Rejects when the port is in use. */
+  listen({ host, port }: Endpoint): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.node.once("error", reject);
+      this.node.listen({ host, port, reusePort }, () => {
+        this.node.off("error", reject);
+        resolve();
+      });
+    });
+  }
+
+  /**
+   * Accepts no new connections and gives running requests `timeout` milliseconds to end. Node's closeIdleConnections would
+   * wait for connections that have not sent a request yet, which browsers open in advance.
+   */
+  async drain(timeout: number): Promise<void> {
+    this.#isDraining = true;
+    const closed = new Promise<void>((resolve) => this.node.close(() => resolve()));
+    for (const [socket, requests] of this.#running) if (requests === 0) socket.destroy();
+    const timer = setTimeout(() => this.node.closeAllConnections(), timeout);
+    await closed;
+    clearTimeout(timer);
+  }
+
+  /** Closes the server and all connections. */
+  close(): void {
+    this.node.closeAllConnections();
+    this.node.close();
+  }
+
+  #track(socket: Socket): void {
+    this.#running.set(socket, 0);
+    socket.once("close", () => this.#running.delete(socket));
+  }
+
+  #count({ socket }: IncomingMessage, response: ServerResponse): void {
+    this.#add(socket, 1);
+    response.once("close", () => {
+      this.#add(socket, -1);
+      if (this.#isDraining && this.#running.get(socket) === 0) socket.end();
+    });
+  }
+
+  #add(socket: Socket, change: 1 | -1): void {
+    const requests = this.#running.get(socket);
+    if (requests !== undefined) this.#running.set(socket, requests + change);
+  }
+}
+
+/** A port for several processes to share: that of `endpoint`, or a free one for 0. Rejects when it is in use. */
+export async function findSharedPort(endpoint: Endpoint): Promise<number> {
+  const server = new HttpServer(() => {});
+  await server.listen(endpoint);
+  const { port } = server;
+  await server.drain(0);
+  return port;
+}
+
+/** Clients cannot connect to "all addresses of this machine": the URL has the local address instead. */
+export function urlOf({ host, port }: Endpoint): string {
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return `http://${isIPv6(name) ? `[${name}]` : name}:${port}`;
+}
+
+type Malformed = { readonly status: number; readonly message: string };
+
+/** By the codes of Node's errors. */
+const MALFORMED: Readonly<Record<string, Malformed>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    message: `the URL and the headers must not be larger than ${maxHeaderSize} bytes: send long lists in a body`,
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, message: "the extensions of a chunk are too large" },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: "the request was not complete in time" },
+};
+const NOT_HTTP: Malformed = { status: 400, message: "the request is not valid HTTP/1.1" };
+
+/** Responds to malformed HTTP with the reason; Node would send the status alone. There is no request id. */
+function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const malformed = MALFORMED[error.code ?? ""] ?? NOT_HTTP;
+  if (!socket.writable || error.code === "ECONNRESET" || isResponding(socket)) socket.destroy(error);
+  else socket.end(responseTo(malformed), () => socket.destroy(error));
+}
+
+/** The client would read another response as part of the one that is being sent. */
+const isResponding = (socket: Duplex) =>
+  (socket as { _httpMessage?: ServerResponse | null })._httpMessage?.headersSent === true;
+
+function responseTo({ status, message }: Malformed): string {
+  const body = JSON.stringify({ error: { code: "VALIDATION_ERROR", message } });
+  const headers = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    "Content-Type: application/json; charset=utf-8",
+    `Content-Length: ${body.length}`,
+    "Connection: close",
+  ];
+  return `${headers.join("\r\n")}\r\n\r\n${body}`;
+}

@@ -1,0 +1,75 @@
+import { LRUCache } from "lru-cache";
+
+const MAX_ENTRIES = 50_000;
+
+export type LookupCacheOptions<Value> = {
+  /** Asks the database. */
+  lookUp(key: string): Promise<Value>;
+  /** Milliseconds that a value may be used even if no change is reported; Infinity for values that only a change ends. */
+  maxAge(value: Value): number;
+  readonly clock: () => number;
+};
+
+type Entry<Value> = { readonly value: Value; readonly expiresAt: number };
+
+/**
+ * Rows of the database, cached until the database reports a change. While the listening connection is lost, nothing is
+ * cached. A cached value is returned without a promise; lookups of the same key at the same time share one query.
+ */
+export class LookupCache<Value> {
+  readonly #options: LookupCacheOptions<Value>;
+  readonly #entries = new LRUCache<string, Entry<Value>>({ max: MAX_ENTRIES });
+  readonly #pending = new Map<string, Promise<Value>>();
+  #isListening = true;
+
+  constructor(options: LookupCacheOptions<Value>) {
+    this.#options = options;
+  }
+
+  get(key: string): Value | Promise<Value> {
+    const entry = this.#entries.get(key);
+    if (entry !== undefined && entry.expiresAt > this.#options.clock()) return entry.value;
+    return this.#lookUp(key);
+  }
+
+  /** The last value without a lookup. It may have expired a few seconds ago. */
+  peek(key: string): Value | undefined {
+    return this.#entries.get(key)?.value;
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+    // A lookup that started before the change is not cached when it ends.
+    this.#pending.delete(key);
+  }
+
+  deleteWhere(matches: (value: Value) => boolean): void {
+    const keys = [...this.#entries.entries()].filter(([, { value }]) => matches(value)).map(([key]) => key);
+    for (const key of keys) this.#entries.delete(key);
+    this.#pending.clear();
+  }
+
+  /** Whether the database's reports of changes are received. */
+  setListening(isListening: boolean): void {
+    this.#isListening = isListening;
+    this.#entries.clear();
+    this.#pending.clear();
+  }
+
+  async #lookUp(key: string): Promise<Value> {
+    const pending = this.#pending.get(key) ?? this.#options.lookUp(key);
+    this.#pending.set(key, pending);
+    try {
+      const value = await pending;
+      if (this.#isListening && this.#pending.get(key) === pending) this.#store(key, value);
+      return value;
+    } finally {
+      if (this.#pending.get(key) === pending) this.#pending.delete(key);
+    }
+  }
+
+  #store(key: string, value: Value): void {
+    const { clock, maxAge } = this.#options;
+    this.#entries.set(key, { value, expiresAt: clock() + maxAge(value) });
+  }
+}

@@ -1,0 +1,242 @@
+import type { IncomingMessage } from "node:http";
+import type { Caller } from "../db/caller.ts";
+import { type AccountState, callerOfAccount, type FoundKey, type Session } from "./account.ts";
+import type { BasicCredentials, Credentials } from "./credentials.ts";
+import type { IdentityStore } from "./identity-store.ts";
+import { RefusedError } from "./refused.ts";
+import { hexHashOf, isOpaqueKey } from "./secrets.ts";
+import { TokenError, type Verifier } from "./verifier.ts";
+
+export type IdentityContext = {
+  readonly tokens: Verifier;
+  /** "" when anonymous access is disabled. */
+  readonly anonymousRole: string;
+  readonly anonymous: Caller;
+  /** Null when the database has no accounts of this service. */
+  readonly store: IdentityStore | null;
+  /** The IP address of the client. */
+  addressOf(request: IncomingMessage): string;
+};
+
+/** One credential of a request. */
+export type Proof = {
+  /**
+   * `"user 7"` or `"key 5d3f…"`, whatever the kind of the credential. Null for an anonymous caller, and for a credential that
+   * is new or no longer valid. Costs no query, no signature check and no password hash.
+   */
+  knownName(): string | null;
+  /**
+   * Null for a session that has ended. Throws, or rejects with, RefusedError. A cached caller is returned without a
+   * promise.
+   */
+  caller(): Caller | null | Promise<Caller | null>;
+};
+
+export function proofsOf(credentials: Credentials, request: IncomingMessage, context: IdentityContext): Proof[] {
+  const { bearer, basic, session, keys } = credentials;
+  const proofs: Proof[] = [];
+  for (const key of keys) {
+    proofs.push(isOpaqueKey(key) ? new StoredKey(key, "bad key", context) : new SignedKey(key, context));
+  }
+  if (bearer !== null) {
+    proofs.push(isOpaqueKey(bearer) ? new StoredKey(bearer, "bad token", context) : new AccessToken(bearer, context));
+  }
+  if (session !== null) proofs.push(new SessionCookie(session, context));
+  // The last: a password is not checked if another credential is refused.
+  if (basic !== null) proofs.push(new Password(basic, request, context));
+  return proofs;
+}
+
+/** A signed token in `Authorization: Bearer`. */
+class AccessToken implements Proof {
+  readonly #token: string;
+  readonly #context: IdentityContext;
+
+  constructor(token: string, context: IdentityContext) {
+    this.#token = token;
+    this.#context = context;
+  }
+
+  knownName(): string | null {
+    return nameOfToken(this.#token, this.#context);
+  }
+
+  caller(): Caller | Promise<Caller> {
+    const { tokens, store } = this.#context;
+    const caller = verified(() => tokens.verify(this.#token), "expired token", "bad token");
+    const { sub } = caller.claims;
+    if (store === null || typeof sub !== "string") return caller;
+    const last = store.accounts.peek(sub);
+    // Another process has issued the token for a change of the account that is not reported here yet.
+    if (last && last.epoch < Number(caller.claims.epoch)) store.accounts.delete(sub);
+    const state = store.accounts.get(sub);
+    return state instanceof Promise ? state.then((found) => agreeing(caller, found)) : agreeing(caller, state);
+  }
+}
+
+/** A signed token in the place of an API key. */
+class SignedKey implements Proof {
+  readonly #key: string;
+  readonly #context: IdentityContext;
+
+  constructor(key: string, context: IdentityContext) {
+    this.#key = key;
+    this.#context = context;
+  }
+
+  knownName(): string | null {
+    return nameOfToken(this.#key, this.#context);
+  }
+
+  caller(): Caller {
+    return verified(() => this.#context.tokens.verifyKey(this.#key), "expired key", "bad key");
+  }
+}
+
+/** A key whose hash is in the database, in any place where a key or a token may be. */
+class StoredKey implements Proof {
+  readonly #hash: string;
+  readonly #refusal: "bad key" | "bad token";
+  readonly #context: IdentityContext;
+
+  constructor(key: string, refusal: "bad key" | "bad token", context: IdentityContext) {
+    this.#hash = context.store === null ? "" : hexHashOf(key);
+    this.#refusal = refusal;
+    this.#context = context;
+  }
+
+  knownName(): string | null {
+    const { store } = this.#context;
+    const key = store?.keys.peek(this.#hash);
+    if (!store || !key || key.account?.isDisabled || key.kind === "anon") return null;
+    if (key.expiresAt !== null && Date.parse(key.expiresAt) <= store.clock()) return null;
+    return key.account ? userName(key.account.id) : `key ${key.id}`;
+  }
+
+  caller(): Caller | Promise<Caller> {
+    const { store } = this.#context;
+    if (store === null) throw new RefusedError(this.#refusal);
+    const key = store.keys.get(this.#hash);
+    return key instanceof Promise ? key.then((found) => this.#callerOf(found, store)) : this.#callerOf(key, store);
+  }
+
+  #callerOf(key: FoundKey | null, store: IdentityStore): Caller {
+    if (key === null || key.account?.isDisabled) throw new RefusedError(this.#refusal);
+    const expiresAt = key.expiresAt === null ? null : Date.parse(key.expiresAt);
+    if (expiresAt !== null && expiresAt <= store.clock()) throw new RefusedError("expired key");
+    store.onKeyUsed(key.id);
+    return callerOfRow(key, () => this.#newCaller(key, expiresAt));
+  }
+
+  #newCaller({ kind, account }: FoundKey, expiresAt: number | null): Caller {
+    const credential = { kind: "key", id: this.#hash } as const;
+    if (account !== null) return { ...callerOfAccount(account), expiresAt, credential };
+    const role = kind === "service" ? "service_role" : this.#context.anonymousRole;
+    return { role, claims: { role }, expiresAt, refused: null, credential };
+  }
+}
+
+class SessionCookie implements Proof {
+  readonly #hash: string;
+  readonly #context: IdentityContext;
+
+  constructor(id: string, context: IdentityContext) {
+    this.#hash = context.store === null ? "" : hexHashOf(id);
+    this.#context = context;
+  }
+
+  knownName(): string | null {
+    const account = this.#context.store?.sessions.peek(this.#hash)?.account;
+    return account ? userName(account.id) : null;
+  }
+
+  caller(): Caller | null | Promise<Caller | null> {
+    const { store, anonymous } = this.#context;
+    // The cookie belongs to another service on the same host.
+    if (store === null) return anonymous;
+    const session = store.sessions.get(this.#hash);
+    return session instanceof Promise
+      ? session.then((found) => this.#callerOf(found, store))
+      : this.#callerOf(session, store);
+  }
+
+  #callerOf(session: Session | null, { clock, sessionIdle }: IdentityStore): Caller | null {
+    if (session === null) return null;
+    return callerOfRow(session, () => ({
+      ...callerOfAccount(session.account),
+      expiresAt: Math.min(Date.parse(session.expiresAt), clock() + sessionIdle),
+      credential: { kind: "session", id: this.#hash },
+    }));
+  }
+}
+
+/** `Authorization: Basic` */
+class Password implements Proof {
+  readonly #credentials: BasicCredentials;
+  readonly #request: IncomingMessage;
+  readonly #context: IdentityContext;
+
+  constructor(credentials: BasicCredentials, request: IncomingMessage, context: IdentityContext) {
+    this.#credentials = credentials;
+    this.#request = request;
+    this.#context = context;
+  }
+
+  knownName(): string | null {
+    const { store, addressOf } = this.#context;
+    const caller = store?.basic.known(this.#credentials, addressOf(this.#request));
+    return caller ? userName(caller.claims.sub) : null;
+  }
+
+  caller(): Caller | Promise<Caller> {
+    const { store, addressOf } = this.#context;
+    if (store === null) throw new RefusedError("unreadable");
+    return store.basic.callerOf(this.#credentials, addressOf(this.#request));
+  }
+}
+
+function nameOfToken(token: string, { tokens, store, anonymousRole }: IdentityContext): string | null {
+  const caller = tokens.known(token);
+  if (caller === null || isAnonymous(caller, anonymousRole)) return null;
+  const { sub, jti } = caller.claims;
+  if (typeof sub !== "string") return `key ${jti ?? caller.role}`;
+  const state = store?.accounts.peek(sub);
+  return store === null || (state && agrees(caller, state)) ? userName(sub) : null;
+}
+
+const userName = (id: unknown) => `user ${id}`;
+
+/** The anon key identifies no user. */
+export const isAnonymous = ({ role, claims }: Caller, anonymousRole: string): boolean =>
+  role === anonymousRole && claims.sub === undefined;
+
+function agreeing(caller: Caller, state: AccountState | null): Caller {
+  if (state === null || !agrees(caller, state)) throw new RefusedError("revoked token");
+  return caller;
+}
+
+/** Whether a token matches the present state of its account. */
+const agrees = ({ role, claims: { epoch = 0, sid } }: Caller, state: AccountState): boolean =>
+  state.epoch === epoch && state.role === role && !state.revoked.has(sid as string);
+
+function verified(
+  verify: () => Caller,
+  expired: "expired token" | "expired key",
+  bad: "bad token" | "bad key",
+): Caller {
+  try {
+    return verify();
+  } catch (error) {
+    if (!(error instanceof TokenError)) throw error;
+    throw new RefusedError(error.reason === "expired" ? expired : bad);
+  }
+}
+
+/** One caller per cached row, because other caches are keyed by the caller object. */
+const callers = new WeakMap<FoundKey | Session, Caller>();
+
+function callerOfRow(row: FoundKey | Session, create: () => Caller): Caller {
+  const caller = callers.get(row) ?? create();
+  callers.set(row, caller);
+  return caller;
+}

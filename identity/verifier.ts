@@ -1,0 +1,68 @@
+import jwt from "jsonwebtoken";
+import { LRUCache } from "lru-cache";
+import type { Caller } from "../db/caller.ts";
+
+/** Why a token is refused. */
+export class TokenError extends Error {
+  readonly reason: "expired" | "invalid";
+  constructor(reason: "expired" | "invalid") {
+    super(`token ${reason}`);
+    this.reason = reason;
+  }
+}
+
+/** Finds the caller of a token. `verify` and `verifyKey` throw TokenError. */
+export type Verifier = {
+  verify(token: string): Caller;
+  /** For a token in the place of an API key. */
+  verifyKey(token: string): Caller;
+  /** The caller of a token that was verified before and has not expired; null for every other token. */
+  known(token: string): Caller | null;
+};
+
+const MAX_TOKENS = 10_000;
+
+/** Caches callers until their tokens expire: checking a signature takes longer than most requests. */
+export class VerifiedTokens {
+  readonly #check: (token: string) => Caller;
+  readonly #callers = new LRUCache<string, Caller>({ max: MAX_TOKENS });
+
+  constructor(check: (token: string) => Caller) {
+    this.#check = check;
+  }
+
+  /** Throws TokenError. */
+  callerOf(token: string): Caller {
+    const cached = this.#callers.get(token);
+    if (cached === undefined) return this.#verify(token);
+    if (!hasExpired(cached)) return cached;
+    this.#callers.delete(token);
+    throw new TokenError("expired");
+  }
+
+  known(token: string): Caller | null {
+    const cached = this.#callers.get(token);
+    return cached !== undefined && !hasExpired(cached) ? cached : null;
+  }
+
+  #verify(token: string): Caller {
+    const caller = this.#check(token);
+    this.#callers.set(token, caller);
+    return caller;
+  }
+}
+
+const hasExpired = ({ expiresAt }: Caller) => expiresAt !== null && expiresAt <= Date.now();
+
+/**
+ * The header of a token that is not yet verified. Null for malformed tokens, on some of which jsonwebtoken throws, and for
+ * tokens with critical extensions, none of which is supported. Source: RFC 7515, 4.1.11.
+ */
+export function headerOf(token: string): jwt.JwtHeader | null {
+  try {
+    const header = jwt.decode(token, { complete: true })?.header ?? null;
+    return header?.crit === undefined ? header : null;
+  } catch {
+    return null;
+  }
+}

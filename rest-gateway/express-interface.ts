@@ -1,0 +1,72 @@
+import type { ServerResponse } from "node:http";
+import express, { type Express, type RequestHandler } from "express";
+import { ApiError, internalError } from "../db/errors.ts";
+import { type Destination, type Exchange, keepExchange, setHead } from "../http/exchange.ts";
+import type { HttpEnvelope, HttpInterface, StandingInterface } from "../http/pipeline.ts";
+import {
+  nothingHere,
+  RestError,
+  type RestProblem,
+  rejectRest,
+  restProblemOf,
+  sendProblem,
+} from "./conventions/problem.ts";
+
+/** Every URL that no other interface serves, and the form of its errors. */
+export const REST: HttpEnvelope = { serves: () => true, reject: rejectRest };
+
+export type ExpressInterfaceOptions = {
+  /** Every URL, if it is missing. */
+  serves?(url: string): boolean;
+  readonly routers: readonly RequestHandler[];
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/** Endpoints and pages that are Express routers, and 404 for everything else. Errors are REST problems. */
+export class ExpressInterface implements HttpInterface, StandingInterface {
+  readonly serves: HttpEnvelope["serves"];
+  readonly reject = REST.reject;
+  readonly #options: ExpressInterfaceOptions;
+  readonly #app: Express;
+
+  constructor(options: ExpressInterfaceOptions) {
+    this.serves = options.serves ?? REST.serves;
+    this.#options = options;
+    this.#app = express();
+    this.#app.disable("x-powered-by");
+    this.#app.set("etag", false);
+    for (const router of options.routers) this.#app.use(router);
+  }
+
+  async handle(exchange: Destination | Exchange): Promise<void> {
+    const { request, response, head } = exchange;
+    if ("identity" in exchange) keepExchange(exchange);
+    setHead(response, head);
+    // Called when no router has an endpoint for the URL, and with the errors of all of them.
+    this.#app(request as never, response as never, (error: unknown = nothingHere()) => {
+      this.#fail(error, response, head.requestId);
+    });
+  }
+
+  #fail(error: unknown, response: ServerResponse, requestId: string): void {
+    // The client that has closed the connection has caused the error.
+    if (response.destroyed) return;
+    const problem = problemOf(error);
+    if (problem === null) this.#options.onInternalError(error, requestId);
+    if (response.headersSent) response.destroy();
+    else sendProblem(response, problem ?? restProblemOf(internalError()), requestId);
+  }
+}
+
+function problemOf(error: unknown): RestProblem | null {
+  if (error instanceof RestError) return error.problem;
+  if (error instanceof ApiError) return restProblemOf(error.problem);
+  return error instanceof URIError && "status" in error ? UNREADABLE_PATH : null;
+}
+
+/** Express decodes the segments of a path. */
+const UNREADABLE_PATH: RestProblem = {
+  status: 400,
+  code: "BAD_REQUEST",
+  message: "every % in the path must be followed by two hexadecimal digits, and the result must be UTF-8",
+};
