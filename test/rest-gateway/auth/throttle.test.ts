@@ -171,7 +171,7 @@ describe("a login that others stand in the way of, which are not decided yet", (
     vi.advanceTimersByTime(200);
     for (const { status, headers, json } of await replies) {
       expect([status, headers.get("retry-after")]).toEqual([503, "1"]);
-      expect(json.error.message).toBe("too many are signing in at once: try again");
+      expect(json.error.message).toBe("too many users are signing in at once: try again");
     }
     expect(await eventsAt(address)).toEqual(noted);
   });

@@ -28,7 +28,7 @@ const UNREADABLE_BASIC: Told = [UNREADABLE[0], UNREADABLE[1], BASIC];
 const REVOKED: Told = ["VERIFICATION_FAILED", "the access token has been revoked: sign in again", CHALLENGE];
 const WRONG_PASSWORD: Told = ["AUTH_REQUIRED", "wrong username or password", BASIC];
 const NO_SESSION: Told = ["AUTH_REQUIRED", "the session has ended: sign in again", "Bearer"];
-const DISAGREE = [401, "VERIFICATION_FAILED", "the credentials of the request are of different callers"];
+const DISAGREE = [401, "VERIFICATION_FAILED", "all credentials must identify the same caller"];
 const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 
 const refused = ([code, message]: Told) => [401, code, message];
