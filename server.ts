@@ -253,10 +253,11 @@ async function loadExplorer(): Promise<RequestHandler> {
 /** Starts the embedded database, or checks that of the settings. */
 async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
-  const tend = config.mfaPreviousKey === "" ? null : (owner: pg.Client) => resealWith(config, secret, owner, log);
+  const afterMigrations =
+    config.mfaPreviousKey === "" ? null : (owner: pg.Client) => resealWith(config, secret, owner, log);
   const logLine = (level: string, message: string) =>
     log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
-  return openDatabase({ ...config, secret, tend, log: logLine });
+  return openDatabase({ ...config, secret, afterMigrations, log: logLine });
 }
 
 /** Encrypts second factors with the present key, so that the previous one can be removed from the settings. */

@@ -3,21 +3,21 @@ import type { RawRow } from "./connection.ts";
 import { ApiError, internalError } from "./errors.ts";
 import { MessageWriter } from "./messages.ts";
 
-/** One SQL statement: values are text or null already, so that nothing can fail between two messages. */
+/** One SQL statement. Its values are already text or null, so that nothing can fail between two messages. */
 export type Statement = {
   readonly text: string;
   readonly values: readonly (string | null)[];
-  /** Ask for binary results: only for columns of type json and text, whose bytes are the same, and come faster. */
+  /** Requests binary results: only for columns of type json and text, whose bytes are the same and arrive faster. */
   readonly binary?: boolean;
 };
 
-/** `rowCount` is what the command says of itself: rows selected, inserted, updated, deleted. */
+/** `rowCount` is the count in the command tag: rows selected, inserted, updated or deleted. */
 export type Result = { readonly rows: RawRow[]; rowCount: number };
 
-/** A statement and the name it is prepared under; "" is not kept. */
+/** A statement and the name that it is prepared as; a statement with the name "" is not kept. */
 export type NamedStatement = Statement & { readonly name: string };
 
-/** What pg's connection offers to a query; pg has no public type for it. */
+/** The part of pg's connection that a query uses; pg has no public type for it. */
 type Wire = {
   stream: { write(bytes: Buffer): void; destroy(): void };
   prepared?: PreparedStatements;
@@ -25,28 +25,27 @@ type Wire = {
 };
 
 export type BatchOptions = {
-  /** Prepared statements that a connection keeps. */
+  /** Maximum prepared statements per connection. */
   readonly maxPrepared: number;
-  /** Whether the limit on the size of an answer does not hold. */
+  /** Whether the limit on the size of a result is lifted. */
   readonly takesAll: boolean;
-  /** Hears of each statement as it completes, and not when all have; `index` is its place. */
+  /** Called as each statement completes, before the others have; `index` is its position. */
   readonly onCompleted: ((index: number) => void) | undefined;
 };
 
 const messages = new MessageWriter();
 
-/** What to take back when Postgres never read what was sent. */
+/** Undoes a change of the list when Postgres has not processed the message. */
 type Undo = () => void;
 
 /**
- * The statements that one connection has prepared, the least recently used first. They outlive an error and its
- * rollback; of the one that failed it is unknown whether it exists: it is closed, which never fails, before it is
- * parsed again.
+ * The statements that one connection has prepared, the least recently used first. They survive an error and its rollback.
+ * Whether the failed statement exists is unknown: it is closed, which never fails, before it is parsed again.
  */
 class PreparedStatements {
   #certain = new Map<string, boolean>();
 
-  /** Writes the statement unless the connection has it. */
+  /** Writes the statement unless the connection has prepared it. */
   prepare({ name, text }: NamedStatement, limit: number): Undo | null {
     if (name === "") {
       messages.parse(name, text);
@@ -85,8 +84,8 @@ class PreparedStatements {
 }
 
 /**
- * Several statements before one Sync: Postgres runs them as one implicit transaction, committed when ReadyForQuery
- * comes and not before, and rolls all of them back when one fails. A `Submittable` of pg's client.
+ * Several statements before one Sync: Postgres runs them as one implicit transaction, which is committed when
+ * ReadyForQuery arrives, and rolls all of them back when one fails. A `Submittable` of pg's client.
  */
 export class Batch {
   readonly results: Result[];
@@ -95,7 +94,7 @@ export class Batch {
   #done: ((error: DatabaseError | Error | null) => void) | null;
   #wire: Wire | undefined;
   #undo: (Undo | null)[] = [];
-  /** The statement that Postgres is at. */
+  /** The index of the statement that Postgres is executing. */
   #current = 0;
 
   constructor(
@@ -119,18 +118,18 @@ export class Batch {
     return null;
   }
 
-  #write(prepared: PreparedStatements, maxPrepared: number, tellsEach: boolean): void {
+  #write(prepared: PreparedStatements, maxPrepared: number, reportsEach: boolean): void {
     try {
       for (const statement of this.#statements) {
         this.#undo.push(prepared.prepare(statement, maxPrepared));
         messages.bind(statement.name, statement.values, statement.binary === true);
         messages.execute();
-        // Without it Postgres keeps what it has to say until the Sync.
-        if (tellsEach) messages.flush();
+        // Without a Flush Postgres sends its messages only after the Sync.
+        if (reportsEach) messages.flush();
       }
       messages.sync();
     } catch (error) {
-      // The next batch is somebody else's.
+      // The next batch belongs to another request.
       messages.take();
       throw error;
     }
@@ -152,23 +151,23 @@ export class Batch {
 
   handleError(error: DatabaseError): void {
     const prepared = this.#wire?.prepared;
-    // Postgres skipped what follows the statement that failed.
+    // Postgres skipped the statements after the failed one.
     while (this.#undo.length > this.#current + 1) this.#undo.pop()?.();
     const failed = this.#statements[this.#current];
     if (failed) prepared?.doubt(failed.name);
-    // 26000, no such statement: a pooler gave us another server connection, or somebody ran DEALLOCATE.
+    // 26000, no such statement: a pooler switched the server connection, or DEALLOCATE was executed.
     if (error.code === "26000") prepared?.doubtAll();
     this.#finish(error);
   }
 
-  // Only now is the transaction committed: a deferred constraint fails after the last CommandComplete.
+  // The transaction is committed only now: a deferred constraint fails after the last CommandComplete.
   handleReadyForQuery(): void {
     this.#finish(null);
   }
 
-  // COPY FROM STDIN swallows the Sync that was sent behind it: such a connection is beyond use.
+  // COPY FROM STDIN consumes the Sync that follows it: the connection cannot be used again.
   handleCopyInResponse(wire: Wire): void {
-    this.#finish(new ApiError(internalError(), { cause: new Error("COPY FROM STDIN is not served") }));
+    this.#finish(new ApiError(internalError(), { cause: new Error("COPY FROM STDIN is not supported") }));
     wire.stream.destroy();
   }
 

@@ -10,20 +10,20 @@ const COMMAND_COMPLETE = 0x43; // "C"
 const BIND_COMPLETE = 0x32; // "2"
 const HEADER = 5; // one byte of type, four of length
 
-/** One row as it came over the wire: a view on each field's bytes, null for NULL. */
+/** One row as received: a view on each field's bytes, null for NULL. */
 export type RawRow = (Buffer | null)[];
 
 /**
- * A connection whose rows stay bytes: bodies that Postgres has finished are passed on without being decoded.
- * All other messages go through pg-protocol unchanged.
+ * A connection whose rows stay bytes: bodies that Postgres has built are passed on without decoding.
+ * pg-protocol handles all other messages.
  */
 class RawConnection extends pg.Connection {
-  /** Bytes that one batch may be answered with; its batch sets `received` back. */
+  /** Maximum bytes of the result of one batch; each batch resets `received`. */
   maxResultBytes = Number.POSITIVE_INFINITY;
   received = 0;
   #stream: Duplex | null = null;
   readonly #others = new EventEmitter();
-  /** A message, or its first bytes that tell its length, of which `#have` bytes have come. */
+  /** An incomplete message, or the header that contains its length; `#have` bytes have been received. */
   #partial: Buffer | null = null;
   #have = 0;
 
@@ -35,7 +35,7 @@ class RawConnection extends pg.Connection {
     stream.on("data", (chunk: Buffer) => this.receive(chunk));
   }
 
-  /** Takes what has come; the chunk's bytes may be overwritten afterwards. */
+  /** Processes received bytes; the chunk may be overwritten afterwards. */
   receive(chunk: Buffer): void {
     if (!this.#stream) return;
     this.received += chunk.length;
@@ -50,7 +50,7 @@ class RawConnection extends pg.Connection {
     if (this.#stream && at < chunk.length) this.#keep(chunk, at);
   }
 
-  /** Adds to the message that has come in part; returns how many bytes of the chunk belonged to it. */
+  /** Completes the incomplete message; returns how many bytes of the chunk belong to it. */
   #complete(chunk: Buffer): number {
     let at = 0;
     while (this.#partial && at < chunk.length) {
@@ -82,7 +82,7 @@ class RawConnection extends pg.Connection {
     this.#have = bytes.copy(this.#partial, 0, at);
   }
 
-  /** A whole message. Rows are kept by whoever gets them. */
+  /** Processes a whole message. Rows are copied from a borrowed chunk, because their receiver keeps them. */
   #take(message: Buffer, isBorrowed: boolean): void {
     const [type] = message;
     if (type === DATA_ROW) {
@@ -97,7 +97,7 @@ class RawConnection extends pg.Connection {
     }
   }
 
-  /** The rest would have to be read to use the connection again: it is given up. */
+  /** Destroys the connection: to use it again, the rest of the result would have to be read. */
   #refuse(): void {
     const stream = this.#stream;
     this.#stream = null;
@@ -127,17 +127,17 @@ function fieldsOf(bytes: Buffer, start: number): RawRow {
 
 export type RawClientConfig = pg.ClientConfig & { readonly maxResultBytes?: number };
 
-/** Bytes that a socket reads at once, always into the same memory. */
+/** Bytes that a socket reads at once, always into the same buffer. */
 const READ_BYTES = 65_536;
 
-/** `pg.Client` on a raw connection; rows of ordinary queries are Buffers too, so it serves `transaction.ts` only. */
+/** `pg.Client` on a raw connection, for `transaction.ts` only: rows of ordinary queries are Buffers too. */
 export class RawClient extends pg.Client {
   constructor(config: RawClientConfig = {}) {
     super(config);
-    // Not before: what is asked of TLS may stand in the connection string, which pg.Client reads.
+    // After super(): the TLS options may be part of the connection string, which pg.Client parses.
     const client = this as unknown as { ssl: unknown; sslNegotiation: string; connection: pg.Connection };
     const { ssl, sslNegotiation } = client;
-    // TLS reads by other means.
+    // With TLS this socket receives encrypted bytes.
     const stream = ssl
       ? undefined
       : () => readingInto(Buffer.allocUnsafeSlow(READ_BYTES), (chunk) => connection.receive(chunk));
@@ -147,7 +147,7 @@ export class RawClient extends pg.Client {
   }
 }
 
-/** A socket that makes no new buffer for everything that comes, of which large results make hundreds. */
+/** A socket that reads into one buffer, instead of allocating one per read: a large result takes hundreds of reads. */
 function readingInto(buffer: Buffer, receive: (chunk: Buffer) => void): Socket {
   const callback = (length: number) => {
     receive(buffer.subarray(0, length));

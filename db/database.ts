@@ -7,7 +7,7 @@ export type DatabaseOptions = {
   readonly logins: Logins;
   /** Connections of the pool for callers; the other pools have at most four. */
   readonly poolSize: number;
-  /** Milliseconds to wait for a free connection before a request is told that the database is not available. */
+  /** Milliseconds that a request waits for a free connection before it fails. */
   readonly poolTimeout: number;
   readonly statementTimeout: number;
   readonly maxPrepared: number;
@@ -15,9 +15,9 @@ export type DatabaseOptions = {
   readonly onConnectionError: (error: Error) => void;
 };
 
-/** The pools, one a login role, and what the interfaces need to know about the database as a whole. */
+/** The connection pools, one per login role, and the health of the database. */
 export class Database {
-  /** Ordinary connections, for the catalog and for health. */
+  /** Ordinary connections, for the catalog and the health check. */
   readonly catalog: pg.Pool;
   readonly auth: Transactions;
   readonly #data: Transactions;
@@ -43,18 +43,18 @@ export class Database {
     this.catalog.on("connect", (client) => client.on("error", onConnectionError));
   }
 
-  /** Rounds of waiting for the database so far. */
+  /** Round trips to the database so far. */
   get waits(): number {
     return this.#data.syncs + this.#service.syncs + this.auth.syncs;
   }
 
-  /** The pool whose login may become `role`. "" is nobody, where nobody may do anything: throws ApiError. */
+  /** The pool whose login may become `role`. Throws for "": anonymous callers are not allowed. */
   forRole(role: string): Transactions {
     if (role === "") throw new ApiError(loginRequired(false));
     return role === "service_role" ? this.#service : this.#data;
   }
 
-  /** Rejects when the database does not answer. */
+  /** Rejects when the database does not respond. */
   async ping(): Promise<void> {
     await this.catalog.query("select");
   }

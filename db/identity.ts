@@ -2,7 +2,7 @@ import type { Statement } from "./batch.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
 
-/** What functions and policies may ask about the request itself: `current_setting('request.method', true)`. */
+/** What functions and policies can read about the request: `current_setting('request.method', true)`. */
 export type RequestContext = {
   readonly method: string;
   readonly path: string;
@@ -12,7 +12,7 @@ export type RequestContext = {
   readonly cookies: string;
 };
 
-/** Where nobody has sent one. */
+/** For transactions that no request has started. */
 export const NO_REQUEST: RequestContext = { method: "", path: "", headers: "{}", cookies: "{}" };
 
 export type Identity = {
@@ -21,17 +21,17 @@ export type Identity = {
   readonly settings?: TransactionSettings;
 };
 
-/** Settings of one transaction, besides those that every transaction is told. */
+/** Session settings of one transaction, besides the ones that every transaction has. */
 export type TransactionSettings = {
-  /** Of the catalog and of the service: they stand in the statement, which is kept for this very list. */
+  /** From the catalog and the service: literals in the statement, whose text is cached per list. */
   readonly fixed: readonly Setting[];
-  /** Of the request. */
+  /** From the request: parameters of the statement. */
   readonly given: readonly Setting[];
 };
 
 const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
 
-/** What a transaction is told before its first statement; every value is text, so that nothing can fail on the way. */
+/** The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail. */
 export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
   const { caller, request, settings = NO_SETTINGS } = identity;
   const { given } = settings;
@@ -40,7 +40,7 @@ export function settingsStatement(identity: Identity, statementTimeout: number):
   return { text: settingsText(settings, statementTimeout), values };
 }
 
-/** The names of the values, in their order; what the request itself has given comes behind them. */
+/** The names of the values, in order; the settings of the request follow. */
 const NAMES = ["role", "request.jwt.claims", "request.method", "request.path", "request.headers", "request.cookies"];
 
 const settingsTexts = new WeakMap<readonly Setting[], Map<string, string>>();
@@ -58,7 +58,10 @@ function settingsText({ fixed, given }: TransactionSettings, statementTimeout: n
   return text;
 }
 
-/** `statementTimeout` in milliseconds, unless the fixed ones have one. Those come before the role, which may lack the right. */
+/**
+ * `statementTimeout` is in milliseconds; a fixed setting overrides it. Fixed settings precede the role, which may lack the
+ * right to set them.
+ */
 function writeSettings(fixed: readonly Setting[], names: readonly string[], statementTimeout: number): string {
   const isLimited = fixed.some(([name]) => name === "statement_timeout");
   const limit: readonly Setting[] = isLimited ? [] : [["statement_timeout", String(statementTimeout)]];
@@ -68,7 +71,7 @@ function writeSettings(fixed: readonly Setting[], names: readonly string[], stat
   return `select ${calls.join(", ")}`;
 }
 
-/** Backslashes are plain whatever standard_conforming_strings says. */
+/** Safe for both values of standard_conforming_strings. */
 const literal = (text: string) => {
   const quoted = `'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
   return text.includes("\\") ? ` E${quoted}` : quoted;

@@ -6,24 +6,24 @@ const FLUSH = 0x48; // "H"
 const SYNC = 0x53; // "S"
 const STATEMENT = 0x53; // "S", not a portal
 
-/** In place of a length. */
+/** The length of a null value. */
 const NULL = -1;
 
 const FIRST_BYTES = 16_384;
-/** Larger buffers are given away rather than copied. */
+/** A larger buffer is handed over instead of copied. */
 const MAX_KEPT_BYTES = 65_536;
-/** Shorter texts are given room for the longest UTF-8 that they can be: to count it would take as long as to write it. */
+/** Shorter texts reserve the maximum length of their UTF-8: counting takes as long as writing. */
 const MAX_UNCOUNTED = 1024;
 
 /**
- * Messages to Postgres, one behind the other, that go out in one write: one system call, where a buffer for each would be
- * gathered from many. Source: PostgreSQL's manual, "Message Formats".
+ * Collects messages to Postgres in one buffer, so that they are sent with one write.
+ * Source: PostgreSQL's manual, "Message Formats".
  */
 export class MessageWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);
   #at = 0;
 
-  /** The types of the parameters are left to Postgres. */
+  /** Postgres infers the types of the parameters. */
   parse(name: string, text: string): void {
     const start = this.#begin(PARSE);
     this.#cString(name);
@@ -32,7 +32,7 @@ export class MessageWriter {
     this.#end(start);
   }
 
-  /** Parameters go as text; results come in binary if asked for. */
+  /** Parameters are sent as text; results are text or binary. */
   bind(name: string, values: readonly (string | null)[], binary: boolean): void {
     const start = this.#begin(BIND);
     this.#cString("");
@@ -45,7 +45,7 @@ export class MessageWriter {
     this.#end(start);
   }
 
-  /** All rows of what was bound last. */
+  /** Fetches all rows of the last bound statement. */
   execute(): void {
     const start = this.#begin(EXECUTE);
     this.#cString("");
@@ -68,7 +68,7 @@ export class MessageWriter {
     this.#end(this.#begin(SYNC));
   }
 
-  /** What was written since the last time. */
+  /** Returns the messages written since the last call. */
   take(): Buffer {
     const written = this.#bytes.subarray(0, this.#at);
     this.#at = 0;
@@ -77,7 +77,7 @@ export class MessageWriter {
     return written;
   }
 
-  /** Returns where the length is, which is known at the end. */
+  /** Returns the position of the length, which `#end` fills in. */
   #begin(type: number): number {
     this.#byte(type);
     const start = this.#at;

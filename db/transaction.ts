@@ -8,18 +8,18 @@ import { type Identity, settingsStatement } from "./identity.ts";
 export type { Result, Statement } from "./batch.ts";
 
 export type TransactionOptions = {
-  /** Connection settings of pg: connection string, ssl, and `max`, the size of the pool. */
+  /** Options of pg: connection string, ssl, and `max`, the size of the pool. */
   readonly pool: pg.PoolConfig;
-  /** Milliseconds until Postgres ends a statement with 57014; 0 is never. */
+  /** Milliseconds until Postgres cancels a statement with 57014; 0 is never. */
   readonly statementTimeout: number;
-  /** Prepared statements per connection; 0 sends them without a name, for poolers that can't keep named ones. */
+  /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
   readonly maxPrepared: number;
-  /** Bytes that Postgres may answer a transaction with; more is refused as it comes. 0 is no limit. */
+  /** Maximum bytes of the result of a transaction; 0 is no limit. */
   readonly maxResultBytes?: number;
   readonly onConnectionError: (error: Error) => void;
 };
 
-/** What is used here of an AbortSignal, so that something lighter may take its place. */
+/** The used part of AbortSignal, so that a lighter object can replace it. */
 export type CancelSignal = {
   readonly aborted: boolean;
   readonly reason: unknown;
@@ -28,35 +28,35 @@ export type CancelSignal = {
 };
 
 export type RunOptions = {
-  /** All statements see the database as the first one saw it. Costs no further wait. */
+  /** All statements see the same snapshot of the database. Does not add a round trip. */
   readonly snapshot?: boolean;
-  /** Another isolation than read committed. */
+  /** An isolation level other than read committed. */
   readonly isolation?: "repeatable read" | "serializable" | null;
-  /** Undoes everything in the end, after the checks that a commit would make. */
+  /** Rolls back at the end, after the checks of a commit. */
   readonly rollback?: boolean;
-  /** Called when a connection is free for the transaction. */
+  /** Called when the transaction has a connection. */
   readonly onConnected?: () => void;
-  /** Called as each statement completes, before the transaction is committed; `index` is its place among them. */
+  /** Called as each statement completes, before the transaction is committed; `index` is its position. */
   readonly onCompleted?: (index: number) => void;
-  /** For writes: an answer that is refused for its size would hide that they were made. */
+  /** Lifts the limit on the size of the result. For writes: an error would hide that they succeeded. */
   readonly takesAll?: boolean;
-  /** Ends the transaction: a waiting one never reaches the database, a running one is cancelled there. */
+  /** Cancels the transaction: a waiting one is not sent, a running one is cancelled in the database. */
   readonly signal?: CancelSignal | undefined;
 };
 
 const CANCEL_MILLISECONDS = 5000;
-/** What pg-pool says to who has waited for a connection in vain; a server that lets nobody in fails otherwise. */
+/** pg-pool's message when no connection becomes free in time; a server that rejects connections causes another one. */
 const QUEUE_TIMEOUT = "timeout exceeded when trying to connect";
 const MAX_NAMES_PER_ROLE = 2000;
-/** Longer statements are not kept: what anybody may ask for once would take megabytes on every connection. */
+/** Longer statements are not prepared: one-off queries would take megabytes on every connection. */
 const MAX_PREPARED_LENGTH = 10_000;
 
 /**
- * Door 1 to Postgres: an identity and statements become one transaction in one round trip. The settings of the
- * identity are local to it; nothing of a request is left on the connection.
+ * Runs statements as an identity in one transaction and one round trip. The session settings of the identity are local
+ * to the transaction; nothing of a request remains on the connection.
  */
 export class Transactions {
-  /** Waits on the database so far: one for each Sync. */
+  /** Round trips so far: one per Sync. */
   syncs = 0;
   readonly #pool: pg.Pool;
   readonly #options: TransactionOptions;
@@ -71,14 +71,14 @@ export class Transactions {
       Client: RawClient,
     } as pg.PoolConfig);
     this.#pool.on("error", options.onConnectionError);
-    // A connection that is lost while it is checked out would end the process without a listener of its own.
+    // Without this listener, losing a connection that is checked out would end the process.
     this.#pool.on("connect", (client) => client.on("error", options.onConnectionError));
   }
 
   /**
-   * Runs the statements as one transaction and gives their results, in order. Rejects with pg's DatabaseError, with
-   * ApiError for text that Postgres can't store, or with the reason of `signal`. Nothing is written in either case,
-   * except when the connection is lost while a commit is under way: that outcome is unknown, and not tried again.
+   * Runs the statements as one transaction and returns their results, in order. Rejects with pg's DatabaseError, with
+   * ApiError for text that Postgres cannot store, or with the reason of `signal`. Nothing is written then, except when the
+   * connection is lost during the commit: the outcome is unknown, and the transaction is not repeated.
    */
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const frame = frameOf(statements, options);
@@ -105,7 +105,7 @@ export class Transactions {
       if (signal?.aborted) throw signal.reason;
       throw isOfSocket(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
     } finally {
-      // A cancel request hits whatever the connection runs: it is given back when none is under way any more.
+      // A cancel request affects whatever the connection executes: release it only after the request has finished.
       signal?.removeEventListener("abort", cancel);
       if (cancelled) await cancelled;
       client.release(broken);
@@ -137,7 +137,7 @@ export class Transactions {
     }));
   }
 
-  // Row-level policies are part of a plan: one name for two roles would be planned anew at each change of role.
+  // Row-level policies are part of a plan: a name shared by two roles would be replanned at each change of role.
   #nameOf(role: string, text: string): string {
     if (this.#options.maxPrepared === 0 || text.length > MAX_PREPARED_LENGTH) return "";
     const names = this.#names.get(role) ?? new Map<string, string>();
@@ -151,14 +151,14 @@ export class Transactions {
     return name;
   }
 
-  /** The caller's statements are `count`, from `first` on. */
+  /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
   #batchOptions({ takesAll = false, onCompleted }: RunOptions, first: number, count: number): BatchOptions {
-    const tell =
+    const report =
       onCompleted &&
       ((index: number) => {
         if (index >= first && index < first + count) onCompleted(index - first);
       });
-    return { maxPrepared: this.#options.maxPrepared, takesAll, onCompleted: tell };
+    return { maxPrepared: this.#options.maxPrepared, takesAll, onCompleted: report };
   }
 
   async #submitTwice(
@@ -189,17 +189,20 @@ export class Transactions {
   async #recover(client: pg.PoolClient, error: DatabaseError, first: Statement | undefined): Promise<void> {
     if (isLost(error)) return;
     await untilReady(client);
-    // The error skipped what would end it: the connection would stay in the failed transaction.
+    // The error skipped the statement that ends the transaction: the connection would remain in it.
     if (first?.text.startsWith(BEGIN)) await client.query("rollback").catch(() => {});
   }
 }
 
-/** What stands around the statements of a transaction; nothing around the usual one, which is that of the Sync. */
+/** The statements around those of the caller; none for the usual transaction, the implicit one of the Sync. */
 type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
 
 const BEGIN = "begin isolation level";
 const command = (text: string): Statement => ({ text, values: [] });
-/** What a function has set for the session would hold for whoever comes next; its own transaction may yet need it in the end. */
+/**
+ * Clears session settings that a function of an earlier request has left. Not at the end of its transaction, which may
+ * still need them.
+ */
 const RESET = command("reset all");
 const COMMIT = [command("commit")];
 const ROLLBACK = [command("set constraints all immediate"), command("rollback")];
@@ -215,17 +218,17 @@ function refuseUnstorable(value: string | null): void {
   if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
 }
 
-/** Postgres refused before anything ran: the statement is unknown to this connection, or a type has changed under it. */
+/** Nothing was executed: the connection does not know the statement, or a type in its result has changed. */
 const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" || (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
 
-/** All that the server says has a severity; the code of a socket's error, such as ECONNRESET, is no SQLSTATE. */
+/** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
 const isOfSocket = (error: DatabaseError | ApiError) => !(error instanceof ApiError) && error.severity === undefined;
 
-/** FATAL: the server has ended this connection. */
+/** FATAL: the server has closed this connection. */
 const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
 
-/** pg reports an error when it comes, and takes the next query only after the ReadyForQuery behind it: "drain". */
+/** pg reports an error at once, but accepts the next query only after the ReadyForQuery that follows: "drain". */
 function untilReady(client: pg.PoolClient): Promise<void> {
   return new Promise((resolve) => {
     const ready = () => {
@@ -238,10 +241,10 @@ function untilReady(client: pg.PoolClient): Promise<void> {
   });
 }
 
-/** Asks the server, on a connection of its own, to cancel what `client` is running; resolves when it was told. */
+/** Sends a cancel request for `client` on a separate connection; resolves when it has been sent. */
 function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<void> {
   const { processID, secretKey } = client as unknown as { processID: number; secretKey: number };
-  const messenger = new pg.Client(config) as unknown as {
+  const canceller = new pg.Client(config) as unknown as {
     host: string;
     port: number;
     connection: pg.Connection & {
@@ -249,15 +252,15 @@ function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<vo
       cancel(pid: number, key: number): void;
     };
   };
-  const { connection } = messenger;
-  // Until this is through the connection that is cancelled waits too.
+  const { connection } = canceller;
+  // The cancelled connection waits for this as well.
   const timer = setTimeout(() => connection.stream.destroy(), CANCEL_MILLISECONDS);
-  const told = new Promise<void>((resolve) => {
+  const sent = new Promise<void>((resolve) => {
     connection.on("connect", () => connection.cancel(processID, secretKey));
     connection.on("error", () => resolve());
     connection.on("end", () => resolve());
-    if (messenger.host.startsWith("/")) connection.connect(`${messenger.host}/.s.PGSQL.${messenger.port}`);
-    else connection.connect(messenger.port, messenger.host);
+    if (canceller.host.startsWith("/")) connection.connect(`${canceller.host}/.s.PGSQL.${canceller.port}`);
+    else connection.connect(canceller.port, canceller.host);
   });
-  return told.finally(() => clearTimeout(timer));
+  return sent.finally(() => clearTimeout(timer));
 }

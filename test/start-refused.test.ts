@@ -31,14 +31,14 @@ describe("a start that can't succeed", { timeout: 60_000 }, () => {
   test("says that a database of one's own is down", async () => {
     const port = await findFreePort();
     const DATABASE_URL = `postgres://owner:canary-password@127.0.0.1:${port}/content`;
-    const message = `the database does not let us in: connect ECONNREFUSED 127.0.0.1:${port}`;
+    const message = `cannot connect to the database: connect ECONNREFUSED 127.0.0.1:${port}`;
     await expect(attempt({ DATABASE_URL, JWT_SECRET })).rejects.toMatchObject({ message });
   });
 
   test("tells each address of a name that has several, all down", async () => {
     const DATABASE_URL = `postgres://owner@localhost:${await findFreePort()}/content`;
     await expect(attempt({ DATABASE_URL, JWT_SECRET })).rejects.toThrow(
-      /^the database does not let us in: connect ECONNREFUSED \S+:\d+/,
+      /^cannot connect to the database: connect ECONNREFUSED \S+:\d+/,
     );
   });
 
@@ -50,7 +50,7 @@ describe("a start that can't succeed", { timeout: 60_000 }, () => {
     expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
       [
         "fatal",
-        'the service cannot start: the database does not let us in: password authentication failed for user "postgres"',
+        'the service cannot start: cannot connect to the database: password authentication failed for user "postgres"',
       ],
     ]);
     expect(command.stdout + command.stderr).not.toContain("canary-password");

@@ -1,59 +1,60 @@
-/** A burst of changes, such as one migration, is one run; changes without an end are not waited for any longer than this. */
+/** A burst of changes, such as a migration, causes one run: after this pause, */
 const QUIET_MILLISECONDS = 100;
-const PATIENCE_MILLISECONDS = 500;
-/** A run that has failed is tried again after this, and then after twice as long each time. */
+/** or after this time when the changes do not pause. */
+const MAX_WAIT_MILLISECONDS = 500;
+/** A failed run is repeated after this time, which doubles with each further failure. */
 const RETRY_MILLISECONDS = 1000;
 const MAX_RETRY_MILLISECONDS = 60_000;
 
-/** Does a task again after changes: soon after a burst of them, one run at a time, and later where a run has failed. */
+/** Repeats an action after changes: once per burst, one run at a time, and again later when a run has failed. */
 export class Debounced {
-  readonly #task: () => Promise<void>;
+  readonly #action: () => Promise<void>;
   readonly #onFailed: (error: Error) => void;
-  /** When the first change came that no run has seen; null when there is none. */
+  /** When the first change occurred that no run has seen; null when there is none. */
   #changedAt: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
   #retryMilliseconds = RETRY_MILLISECONDS;
   #running: Promise<void> | null = null;
-  /** Resolves at the end of the run that begins next. */
+  /** Resolves at the end of the next run. */
   #next = Promise.withResolvers<void>();
   #closed = false;
 
-  constructor(task: () => Promise<void>, onFailed: (error: Error) => void) {
-    this.#task = task;
+  constructor(action: () => Promise<void>, onFailed: (error: Error) => void) {
+    this.#action = action;
     this.#onFailed = onFailed;
   }
 
-  /** Whether a run goes on, or is about to because of a change. */
+  /** Whether an action is running or scheduled. */
   get isPending(): boolean {
     return this.#running !== null || this.#changedAt !== null;
   }
 
-  /** Does the task for the first time. Other than later, a failure is told to the caller alone. */
+  /** The first run. Rejects when it fails, and does not repeat it. */
   async first(): Promise<void> {
-    const run = this.#task();
+    const run = this.#action();
     this.#follow(run.catch(() => {}));
     await run;
   }
 
-  /** Something has changed: the task is done once nothing more has for a moment. */
+  /** Schedules a run after a change, once the changes pause. */
   soon(): void {
     if (this.#closed) return;
     this.#changedAt ??= Date.now();
-    // The run that goes on may have seen the old state; the change is looked at when it ends.
+    // The present run may have seen the old state; the change is handled when it ends.
     if (this.#running) return;
     clearTimeout(this.#timer);
-    const patience = this.#changedAt + PATIENCE_MILLISECONDS - Date.now();
-    this.#timer = setTimeout(() => this.#follow(this.#run()), Math.max(0, Math.min(QUIET_MILLISECONDS, patience)));
+    const remaining = this.#changedAt + MAX_WAIT_MILLISECONDS - Date.now();
+    this.#timer = setTimeout(() => this.#follow(this.#run()), Math.max(0, Math.min(QUIET_MILLISECONDS, remaining)));
   }
 
-  /** Does the task at once, or waits for the run that goes on. */
+  /** Runs at once, or waits for the present run. */
   async now(): Promise<void> {
     if (!this.#running && !this.#closed) this.#follow(this.#run());
     await this.#running;
   }
 
-  /** The task has failed: it is done again after a wait. */
+  /** Schedules another run after a failure. */
   later(): void {
     if (this.#closed) return;
     clearTimeout(this.#retry);
@@ -61,7 +62,7 @@ export class Debounced {
     this.#retryMilliseconds = Math.min(2 * this.#retryMilliseconds, MAX_RETRY_MILLISECONDS);
   }
 
-  /** Waits until a run has seen every change there has been so far. */
+  /** Waits until a run has seen all changes so far. */
   async settled(): Promise<void> {
     await this.#running;
     if (this.#changedAt !== null && !this.#closed) await this.#next.promise;
@@ -90,7 +91,7 @@ export class Debounced {
 
   async #run(): Promise<void> {
     try {
-      await this.#task();
+      await this.#action();
       this.#retryMilliseconds = RETRY_MILLISECONDS;
     } catch (error) {
       if (this.#closed) return;

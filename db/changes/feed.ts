@@ -1,4 +1,4 @@
-/** A committed change of one row, whoever made it. `keys` are its key columns as text, foreign keys among them. */
+/** A committed change of one row, from any source. `keys` are its key columns as text, including foreign keys. */
 export type Change = {
   readonly schema: string;
   readonly table: string;
@@ -6,7 +6,7 @@ export type Change = {
   readonly keys: Readonly<Record<string, string>>;
 };
 
-/** Which changes a subscriber wants: those of one table and operation whose keys have these values. */
+/** The changes that a subscriber receives: those of one table and operation whose keys have these values. */
 export type ChangeFilter = {
   readonly schema: string;
   readonly table: string;
@@ -15,8 +15,8 @@ export type ChangeFilter = {
 };
 
 /**
- * Somebody's rights have changed: of a user, by the id; of a session or a key, by its SHA-256 in hex. "lost": changes are
- * not heard of until they are "back".
+ * The rights of a user (by id), a session or a key (by SHA-256 in hex) have changed. "lost": no changes are received until
+ * "back".
  */
 export type IdentityChange =
   | { readonly user: string }
@@ -25,23 +25,23 @@ export type IdentityChange =
   | "lost"
   | "back";
 
-/** Door 3 to Postgres. Where the changes come from is the business of who implements it. */
+/** Changes of the database. An implementation decides where they originate. */
 export interface ChangeFeed {
   /**
-   * The changes that fit, in the order of their commits, from now on. The iteration throws FeedInterrupted when changes
-   * may have been missed or the subscriber reads too slowly; it ends when the feed is closed.
+   * The matching changes from now on, in commit order. The iteration throws FeedInterrupted when changes may have been
+   * missed or the subscriber reads too slowly; it ends when the feed is closed.
    */
   subscribe(filter: ChangeFilter): AsyncIterableIterator<Change>;
-  /** Calls back when tables, functions, grants or comments have changed; also when that may have been missed. */
+  /** Calls back when tables, functions, grants or comments have changed, or may have changed. */
   onSchemaChange(listener: () => void): void;
-  /** Calls back when somebody's rights have changed, in the order of the calls. */
+  /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
   close(): Promise<void>;
 }
 
-/** What a subscriber learns when it can no longer be told everything. */
+/** Thrown to a subscriber that may have missed changes. */
 export class FeedInterrupted extends Error {
   constructor(reason: string) {
-    super(`${reason}: subscribe again, and read again what may have changed`);
+    super(`${reason}; subscribe again and reload the data`);
   }
 }

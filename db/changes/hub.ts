@@ -1,9 +1,9 @@
 import { type Change, type ChangeFilter, FeedInterrupted } from "./feed.ts";
 
-/** Changes that may wait for one subscriber before it counts as too slow. */
+/** Maximum pending changes of one subscriber; with more it is too slow. */
 const MAX_WAITING = 1000;
 
-/** Hands each change to the subscriptions that want it. */
+/** Delivers each change to the matching subscriptions. */
 export class Hub {
   readonly #subscriptions = new Set<Subscription>();
 
@@ -22,7 +22,7 @@ export class Hub {
     for (const subscription of this.#subscriptions) subscription.offer(change);
   }
 
-  /** Ends all subscriptions: with an error, or quietly. */
+  /** Ends all subscriptions, with or without an error. */
   end(error?: FeedInterrupted): void {
     for (const subscription of [...this.#subscriptions]) subscription.end(error);
   }
@@ -30,7 +30,7 @@ export class Hub {
 
 type Waiting = { resolve(result: IteratorResult<Change>): void; reject(error: Error): void };
 
-/** The changes that fit a filter, as they come; those that nobody has asked for yet wait. */
+/** The changes that match a filter; unread changes are queued. */
 export class Subscription implements AsyncIterableIterator<Change> {
   readonly #filter: ChangeFilter;
   readonly #onEnd: () => void;
@@ -45,7 +45,7 @@ export class Subscription implements AsyncIterableIterator<Change> {
   }
 
   offer(change: Change): void {
-    if (!fits(change, this.#filter)) return;
+    if (!matches(change, this.#filter)) return;
     if (this.#waiting) {
       this.#waiting.resolve({ value: change, done: false });
       this.#waiting = null;
@@ -91,7 +91,7 @@ export class Subscription implements AsyncIterableIterator<Change> {
   }
 }
 
-const fits = (change: Change, { schema, table, operation, where }: ChangeFilter): boolean =>
+const matches = (change: Change, { schema, table, operation, where }: ChangeFilter): boolean =>
   change.schema === schema &&
   change.table === table &&
   change.operation === operation &&

@@ -3,12 +3,12 @@ import pg from "pg";
 import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted, type IdentityChange } from "./feed.ts";
 import { Hub } from "./hub.ts";
 
-/** Between two attempts to connect again; the first is made as soon as the connection is lost. */
+/** The pause between attempts to reconnect; the first is made as soon as the connection is lost. */
 const RECONNECT_MILLISECONDS = 500;
 const CONNECT_MILLISECONDS = 10_000;
 const KEEPALIVE_MILLISECONDS = 10_000;
-/** Between two questions whether the server is still there: of one that has vanished without a word nothing is heard. */
-const ASK_MILLISECONDS = 5000;
+/** The pause between checks that the server responds: a server that disappears without closing is not noticed otherwise. */
+const CHECK_MILLISECONDS = 5000;
 
 export type NotificationFeedOptions = {
   /** A direct connection: LISTEN does not pass through a pooler in transaction mode. */
@@ -17,25 +17,25 @@ export type NotificationFeedOptions = {
 };
 
 /**
- * The feed by LISTEN: triggers send the channel "changes", the event triggers of DDL "schema_changes"; "pgrst" is what
- * DBAs of PostgREST send; "principals" comes from the triggers of accounts, sessions and keys. While the connection is
- * lost, changes are missed: all subscribers are told.
+ * The feed by LISTEN. Triggers notify the channel "changes", event triggers of DDL "schema_changes", the triggers of
+ * accounts, sessions and keys "principals"; DBAs notify "pgrst", as with PostgREST. While the connection is lost, changes
+ * are missed: all subscriptions are interrupted.
  */
 export class NotificationFeed implements ChangeFeed {
   readonly #options: NotificationFeedOptions;
   readonly #hub = new Hub();
   readonly #schemaListeners: (() => void)[] = [];
-  readonly #principalListeners: ((change: IdentityChange) => void)[] = [];
+  readonly #identityListeners: ((change: IdentityChange) => void)[] = [];
   #client: pg.Client | null = null;
-  #reconnect: NodeJS.Timeout | undefined;
-  #asking: NodeJS.Timeout | undefined;
+  #reconnectTimer: NodeJS.Timeout | undefined;
+  #checkTimer: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: NotificationFeedOptions) {
     this.#options = options;
   }
 
-  /** Connects; rejects when that fails the first time. Later losses are mended by themselves. */
+  /** Connects; rejects when the first attempt fails. A connection that is lost later is restored. */
   async start(): Promise<void> {
     const client = new pg.Client({
       connectionString: this.#options.connectionString,
@@ -46,7 +46,7 @@ export class NotificationFeed implements ChangeFeed {
     });
     client.on("notification", ({ channel, payload }) => this.#receive(channel, payload ?? ""));
     client.on("error", this.#options.onError);
-    client.on("end", () => this.#lost(client));
+    client.on("end", () => this.#handleLoss(client));
     try {
       await client.connect();
       await client.query("listen changes; listen schema_changes; listen pgrst; listen principals");
@@ -54,10 +54,10 @@ export class NotificationFeed implements ChangeFeed {
       void client.end().catch(() => {});
       throw error;
     }
-    // Closed while it was connecting.
+    // Closed while connecting.
     if (this.#closed) return client.end();
     this.#client = client;
-    this.#askAgain(client);
+    this.#scheduleCheck(client);
   }
 
   /** Subscriptions that have not ended. */
@@ -67,7 +67,7 @@ export class NotificationFeed implements ChangeFeed {
 
   subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
     const subscription = this.#hub.subscribe(filter);
-    // It would wait for changes that nobody tells us of.
+    // Without a connection no change would arrive.
     if (!this.#client) subscription.end(lostConnection());
     return subscription;
   }
@@ -77,20 +77,20 @@ export class NotificationFeed implements ChangeFeed {
   }
 
   onIdentityChange(listener: (change: IdentityChange) => void): void {
-    this.#principalListeners.push(listener);
+    this.#identityListeners.push(listener);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearTimeout(this.#reconnect);
-    clearTimeout(this.#asking);
+    clearTimeout(this.#reconnectTimer);
+    clearTimeout(this.#checkTimer);
     this.#hub.end();
     await this.#client?.end();
   }
 
   #receive(channel: string, payload: string): void {
     if (channel === "changes") this.#publish(parseChange(payload));
-    else if (channel === "principals") this.#principalChanged(parsePrincipal(payload));
+    else if (channel === "principals") this.#identityChanged(parseIdentityChange(payload));
     else this.#schemaChanged();
   }
 
@@ -98,49 +98,49 @@ export class NotificationFeed implements ChangeFeed {
     if (change) this.#hub.publish(change);
   }
 
-  #principalChanged(change: IdentityChange | null): void {
-    if (change) for (const listener of this.#principalListeners) listener(change);
+  #identityChanged(change: IdentityChange | null): void {
+    if (change) for (const listener of this.#identityListeners) listener(change);
   }
 
   #schemaChanged(): void {
     for (const listener of this.#schemaListeners) listener();
   }
 
-  #lost(client: pg.Client): void {
+  #handleLoss(client: pg.Client): void {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
-    clearTimeout(this.#asking);
+    clearTimeout(this.#checkTimer);
     this.#hub.end(lostConnection());
-    this.#principalChanged("lost");
-    this.#startAgain(0);
+    this.#identityChanged("lost");
+    this.#reconnectAfter(0);
   }
 
-  #askAgain(client: pg.Client): void {
-    this.#asking = setTimeout(() => void this.#ask(client), ASK_MILLISECONDS);
+  #scheduleCheck(client: pg.Client): void {
+    this.#checkTimer = setTimeout(() => void this.#check(client), CHECK_MILLISECONDS);
   }
 
-  async #ask(client: pg.Client): Promise<void> {
+  async #check(client: pg.Client): Promise<void> {
     const late = setTimeout(() => {
-      this.#options.onError(new Error("the database does not answer"));
-      this.#lost(client);
-      // Nobody would answer a polite end.
+      this.#options.onError(new Error("the database does not respond"));
+      this.#handleLoss(client);
+      // The server would not respond to Terminate.
       (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
-    }, ASK_MILLISECONDS);
+    }, CHECK_MILLISECONDS);
     await client.query("").catch(() => {});
     clearTimeout(late);
-    if (!this.#closed && this.#client === client) this.#askAgain(client);
+    if (!this.#closed && this.#client === client) this.#scheduleCheck(client);
   }
 
-  #startAgain(milliseconds: number): void {
-    this.#reconnect = setTimeout(() => {
+  #reconnectAfter(milliseconds: number): void {
+    this.#reconnectTimer = setTimeout(() => {
       this.start().then(
         () => {
-          this.#principalChanged("back");
+          this.#identityChanged("back");
           this.#schemaChanged();
         },
         (error: Error) => {
           this.#options.onError(error);
-          if (!this.#closed) this.#startAgain(RECONNECT_MILLISECONDS);
+          if (!this.#closed) this.#reconnectAfter(RECONNECT_MILLISECONDS);
         },
       );
     }, milliseconds);
@@ -149,7 +149,7 @@ export class NotificationFeed implements ChangeFeed {
 
 const lostConnection = () => new FeedInterrupted("the connection to the database was lost");
 
-/** Anybody who may connect may NOTIFY: what does not look like a change is left alone, and rows are read under policies. */
+/** Any login may NOTIFY: a malformed payload is ignored, and rows are read under policies. */
 function parseChange(payload: string): Change | null {
   try {
     const { schema, table, operation, keys } = JSON.parse(payload);
@@ -161,8 +161,8 @@ function parseChange(payload: string): Change | null {
   }
 }
 
-/** Whoever forges one makes us look again, and no more. */
-function parsePrincipal(payload: string): IdentityChange | null {
+/** A forged payload only causes another check. */
+function parseIdentityChange(payload: string): IdentityChange | null {
   try {
     const { user, session, key } = JSON.parse(payload);
     if (user !== undefined) return { user: String(user) };

@@ -1,4 +1,4 @@
-// npm run db:check: proves that db/schema/ and db/migrations/ give the same database.
+// npm run db:check: checks that db/schema/ and db/migrations/ create the same database.
 import pg from "pg";
 import { describeDatabase, differences } from "./describe.ts";
 import { startScratchCluster } from "./embedded.ts";
@@ -14,13 +14,13 @@ const DROP_ROLES = `
   end $$`;
 
 const ADVICE = `
-Write what changes the one into the other to db/migrations/current.sql, in statements that may run twice or as
---!include of the topic files that changed, and run: npm run db:commit -- "what the migration does"`;
+Write the statements that lead from one to the other to db/migrations/current.sql. Use statements that may run twice, or
+--!include the topic files that changed. Then run: npm run db:commit -- "what the migration does"`;
 
 const cluster = await startScratchCluster();
 try {
-  const migrated = await describeMade("migrated", (url) => migrate(url, printErrors));
-  const compiled = await describeMade("compiled", async (url) => query(url, await compileSchema(url)));
+  const migrated = await describeNew("migrated", (url) => migrate(url, printErrors));
+  const compiled = await describeNew("compiled", async (url) => query(url, await compileSchema(url)));
   report(differences(migrated, compiled), compiled.length);
 } catch (error) {
   console.error(error);
@@ -29,10 +29,10 @@ try {
   await cluster.remove();
 }
 
-/** Makes a database, describes it, and takes it away again with its roles, which the next one must make by itself. */
-async function describeMade(name: string, make: (url: string) => Promise<unknown>): Promise<string[]> {
+/** Creates a database, describes it and drops it, with its roles: the next database must create them itself. */
+async function describeNew(name: string, build: (url: string) => Promise<unknown>): Promise<string[]> {
   await query(cluster.url("postgres"), `create database ${name}`);
-  await make(cluster.url(name));
+  await build(cluster.url(name));
   const description = await connected(cluster.url(name), describeDatabase);
   await query(cluster.url("postgres"), `drop database ${name}`);
   await query(cluster.url("postgres"), DROP_ROLES);
@@ -41,11 +41,11 @@ async function describeMade(name: string, make: (url: string) => Promise<unknown
 
 function report(found: readonly string[], objects: number): void {
   if (found.length === 0) {
-    console.log(`schema/ and migrations/ give the same database (${objects} objects)`);
+    console.log(`schema/ and migrations/ create the same database (${objects} objects)`);
     return;
   }
   process.exitCode = 1;
-  console.error("schema/ and migrations/ give different databases (- in migrations/ only, + in schema/ only):\n");
+  console.error("schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):\n");
   for (const line of found) console.error(line.replaceAll("\n", "\n    "));
   console.error(ADVICE);
 }

@@ -1,4 +1,4 @@
-// npm run db:commit -- "what it does": makes migrations/current.sql the next committed migration.
+// npm run db:commit -- "what the migration does": commits migrations/current.sql as the next migration.
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -25,7 +25,7 @@ try {
     message,
     (level, text) => console.log(`${level}: ${text}`),
   );
-  // graphile-migrate keeps a migration from everybody but its owner, who may not be who starts the service.
+  // graphile-migrate lets only the owner read a migration, but another user may start the service.
   for (const file of await readdir(COMMITTED)) await chmod(join(COMMITTED, file), 0o444);
 } finally {
   await cluster.remove();

@@ -6,18 +6,20 @@ import { dirname, join } from "node:path";
 const BYTES = 32;
 
 /**
- * The secret that is kept in this file; made, for its owner's eyes only, when there is none. Throws for a file that
- * holds less than a secret.
+ * Reads the secret in this file. Creates the file, readable only by its owner, when it does not exist. Throws when the
+ * file contains less than 32 characters.
  */
 export async function keepSecret(file: string): Promise<string> {
-  const kept = (await readKept(file)) ?? (await make(file));
+  const kept = (await readSecret(file)) ?? (await createSecret(file));
   if (kept.length < BYTES)
-    throw new Error(`${file} holds no secret of at least ${BYTES} characters; put one in, or remove it`);
+    throw new Error(
+      `${file} does not contain a secret of at least ${BYTES} characters; write one to it, or remove the file`,
+    );
   return kept;
 }
 
-/** Written beside its place and linked into it: a crash leaves nothing half-written, and of two at once one wins. */
-async function make(file: string): Promise<string> {
+/** Writes a draft and links it: a crash leaves no incomplete file, and of two concurrent calls one wins. */
+async function createSecret(file: string): Promise<string> {
   await mkdir(dirname(file), { recursive: true });
   const draft = `${file}.${randomBytes(6).toString("hex")}`;
   await writeFile(draft, randomBytes(BYTES).toString("base64url"), { mode: 0o600, flag: "wx" });
@@ -28,10 +30,10 @@ async function make(file: string): Promise<string> {
   } finally {
     await rm(draft);
   }
-  return (await readKept(file))!;
+  return (await readSecret(file))!;
 }
 
-async function readKept(file: string): Promise<string | undefined> {
+async function readSecret(file: string): Promise<string | undefined> {
   try {
     return (await readFile(file, "utf8")).trim();
   } catch (error) {
@@ -40,7 +42,7 @@ async function readKept(file: string): Promise<string | undefined> {
   }
 }
 
-/** The owner's connection string of the embedded database that runs on this folder; null when none does. */
+/** The owner's connection string of the embedded database that runs on this folder; null when it is not running. */
 export function runningUrl(dataDir: string): string | null {
   try {
     const password = readFileSync(join(dataDir, "postgres-password"), "utf8").trim();

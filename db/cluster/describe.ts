@@ -1,10 +1,10 @@
 import type { ClientBase } from "pg";
 
 /**
- * What matters about a database, one sorted line for each object: `column public.users.age: 4 integer, …`. A function
- * or a comment may span several lines of text. Two databases with the same description serve the same.
- * Left out: system schemas, the own tables of graphile-migrate and graphile-worker, members of extensions, data, and login roles.
- * Empties the connection's search_path, so that every name is written with its schema.
+ * Describes a database, one sorted entry per object: `column public.users.age: 4 integer, …`. The text of a function or
+ * comment may span several lines. Two databases with the same description serve the same API.
+ * Not described: system schemas, the tables of graphile-migrate and graphile-worker, members of extensions, data, and
+ * login roles. Empties the connection's search_path, so that every name is written with its schema.
  */
 export async function describeDatabase(client: ClientBase): Promise<string[]> {
   await client.query("select set_config('search_path', '', false)");
@@ -16,7 +16,7 @@ export async function describeDatabase(client: ClientBase): Promise<string[]> {
   return lines.sort();
 }
 
-/** `- ` what only the first description holds, `+ ` what only the second does, sorted by name; none when they are the same. */
+/** `- ` marks entries of the first description only, `+ ` entries of the second only, sorted by name. Empty if equal. */
 export function differences(first: readonly string[], second: readonly string[]): string[] {
   const missing = first.filter((line) => !second.includes(line)).map((line) => `- ${line}`);
   const added = second.filter((line) => !first.includes(line)).map((line) => `+ ${line}`);
@@ -25,21 +25,21 @@ export function differences(first: readonly string[], second: readonly string[])
 
 const nameOf = (line: string) => line.slice(2, line.indexOf(": "));
 
-/** No acl means the default one, which a grant and a revoke may have written out. */
+/** A null acl means the default one, which a grant followed by a revoke may have written out. */
 const acl = (column: string, kind: string, owner: string) => `
   (select string_agg(item::text, ' ' order by item::text)
    from unnest(coalesce(${column}, acldefault('${kind}', ${owner}))) as item)`;
 
 const ROLES = `(select rolname, oid from pg_roles where not rolcanlogin and rolname !~ '^pg_')`;
 
-/** Whose schema is ours; `oid` is the object's, in the catalog `catalog`. */
+/** Whether an object belongs to this project; `oid` is its number in the catalog `catalog`. */
 const isOurs = (namespace: string, catalog: string, oid: string) => `
   ${namespace}::regnamespace::text !~ '^(pg_.*|information_schema|graphile_migrate|graphile_worker)$'
   and not exists (
     select from pg_depend as member
     where member.classid = '${catalog}'::regclass and member.objid = ${oid} and member.deptype = 'e')`;
 
-/** Each selects name and description. */
+/** Each query selects a name and a description. */
 const QUERIES: Readonly<Record<string, string>> = {
   role: `
     select r.rolname as name, concat_ws(', ',
@@ -105,7 +105,7 @@ const QUERIES: Readonly<Record<string, string>> = {
     join pg_class as c on c.oid = s.seqrelid
     where ${isOurs("c.relnamespace", "pg_class", "c.oid")}`,
 
-  // Columns are counted anew: one that was dropped leaves a gap in attnum.
+  // Columns are renumbered: a dropped column leaves a gap in attnum.
   column: `
     select format('%s.%I', c.oid::regclass, a.attname) as name, concat_ws(', ',
       row_number() over (partition by c.oid order by a.attnum) || ' ' || format_type(a.atttypid, a.atttypmod),
@@ -172,7 +172,7 @@ const QUERIES: Readonly<Record<string, string>> = {
       'with check ' || pg_get_expr(p.polwithcheck, p.polrelid)) as description
     from pg_policy as p`,
 
-  // Arrays and the types of tables come with what they are made for; composite types are relations too.
+  // Without arrays and row types, which exist with their element type or table. Composite types are relations too.
   type: `
     select t.oid::regtype::text as name, concat_ws(', ',
       case t.typtype when 'e' then 'enum' when 'd' then 'domain over ' || format_type(t.typbasetype, t.typtypmod)
@@ -195,7 +195,7 @@ const QUERIES: Readonly<Record<string, string>> = {
        from pg_publication_rel as r where r.prpubid = p.oid)) as description
     from pg_publication as p`,
 
-  // What has no query of its own (operators, casts, statistics, …): that it is there.
+  // Objects without a query above (operators, casts, statistics, …): only their existence.
   object: `
     select distinct o.identity as name, o.type as description
     from pg_depend as d, pg_identify_object(d.classid, d.objid, 0) as o
@@ -208,7 +208,7 @@ const QUERIES: Readonly<Record<string, string>> = {
         where member.classid = d.classid and member.objid = d.objid and member.deptype = 'e')
       and coalesce(o.schema, '') not in ('graphile_migrate', 'graphile_worker')`,
 
-  // Below 16384 are the objects that initdb makes, each with a comment of its own; public is the one we comment on.
+  // Oids below 16384 are objects of initdb, which have comments themselves; of these only public gets our comment.
   "comment on": `
     select o.type || ' ' || o.identity as name, d.description
     from pg_description as d,

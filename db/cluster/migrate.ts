@@ -1,30 +1,30 @@
-import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Logger } from "@graphile/logger";
 import { commit, compile, migrate as runMigrations, type Settings } from "graphile-migrate";
-import { clearAllPools } from "graphile-migrate/dist/pgReal.js";
+import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
+import type { PoolClient } from "pg";
 import { migrateQueue } from "./queue.ts";
 
-/** Receives what graphile-migrate has to say; `level` is its word for the severity. */
+/** Receives the log of graphile-migrate; `level` is its severity. */
 export type MigrationLog = (level: string, message: string) => void;
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
 
 const BLANK_MIGRATION = `\
--- Alter the shape here, in statements that may run twice, and include the topic files that changed:
+-- Alter the shape here, with statements that may run twice, and include the topic files that changed:
 --   alter table public.articles add column if not exists subtitle text;
 --   --!include content/articles/functions.sql
 `;
 
-/** Runs the committed migrations that the database has not seen yet, and those of the queue. */
+/** Runs the committed migrations that are new to the database, and those of the task queue. */
 export async function migrate(databaseUrl: string, log: MigrationLog): Promise<void> {
-  await runMigrations(settings(databaseUrl, log)).finally(releasePools);
+  await runMigrations(settings(databaseUrl, log)).finally(() => closePools(databaseUrl));
   await migrateQueue(databaseUrl, log);
 }
 
 /**
- * Makes `migrations/current.sql` the next committed migration, after all of them, run from the start on the empty
- * database `shadowUrl`, have succeeded. `rootUrl` may drop and create that database.
+ * Commits `migrations/current.sql` as the next migration, after all migrations have succeeded on the empty database
+ * `shadow`. The login of `root` may drop and create that database.
  */
 export const commitMigration = (
   urls: { database: string; shadow: string; root: string },
@@ -34,9 +34,9 @@ export const commitMigration = (
   commit(
     { ...settings(urls.database, log), shadowConnectionString: urls.shadow, rootConnectionString: urls.root },
     message,
-  ).finally(releasePools);
+  ).finally(() => closePools(urls.database, urls.shadow, urls.root));
 
-/** The SQL of `schema/schema.sql` with its includes in place: the whole database without its history. */
+/** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. */
 export const compileSchema = (databaseUrl: string): Promise<string> =>
   compile(
     settings(databaseUrl, () => {}),
@@ -45,7 +45,7 @@ export const compileSchema = (databaseUrl: string): Promise<string> =>
 
 const settings = (databaseUrl: string, log: MigrationLog): Settings => ({
   connectionString: databaseUrl,
-  // graphile-migrate wants one, other than the first, even where no database is made or dropped.
+  // graphile-migrate requires a different one, even when no database is created or dropped.
   rootConnectionString: `${databaseUrl}#root`,
   migrationsFolder: MIGRATIONS_FOLDER,
   manageGraphileMigrateSchema: true,
@@ -54,10 +54,18 @@ const settings = (databaseUrl: string, log: MigrationLog): Settings => ({
 });
 
 /**
- * graphile-migrate keeps its connections for a moment after use, and ends the process when the server stops meanwhile.
- * Resolves once they have been closed.
+ * Closes the connections that graphile-migrate keeps after use, and resolves when they are closed: it would end the
+ * process if the server stopped before.
  */
-async function releasePools(): Promise<void> {
+async function closePools(...urls: readonly string[]): Promise<void> {
+  // Each pool has one connection, which the pool returns again.
+  const clients = await Promise.allSettled(
+    urls.map((url) => withClient(url, { logger: new Logger(() => () => {}) } as never, watchEnd)),
+  );
   clearAllPools();
-  await setTimeout(50);
+  await Promise.all(clients.map((client) => (client.status === "fulfilled" ? client.value.ended : undefined)));
 }
+
+const watchEnd = async (client: PoolClient) => ({
+  ended: new Promise<void>((resolve) => client.once("end", () => resolve())),
+});

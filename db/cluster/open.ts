@@ -8,22 +8,22 @@ import { type MigrationLog, migrate } from "./migrate.ts";
 import { type Logins, provisionLogins } from "./provision.ts";
 
 export type OpenOptions = {
-  /** The owner's login on a server of one's own; "" starts the embedded one. */
+  /** The owner's login on an external server; "" starts the embedded one. */
   readonly databaseUrl: string;
-  /** The same without a pooler in between; "" when there is none. */
+  /** The same without a pooler in between; "" when there is no pooler. */
   readonly databaseDirectUrl: string;
   readonly dataDir: string;
-  /** Passwords of the login roles are derived from it. */
+  /** The passwords of the login roles are derived from it. */
   readonly secret: string;
   readonly migrate: boolean;
   readonly seed: "demo" | "none";
   readonly usersWrite: UsersWrite;
-  /** The role of callers who are not signed in; "" when nobody may come like that. */
+  /** The role of anonymous callers; "" when they are not allowed. */
   readonly anonymousRole: string;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
-  /** What else is to be done as the owner, in tables that are there by then; null for nothing. */
-  readonly tend: ((owner: pg.Client) => Promise<void>) | null;
+  /** Further work to do as the owner, after the migrations; null for none. */
+  readonly afterMigrations: ((owner: pg.Client) => Promise<void>) | null;
   readonly log: MigrationLog;
 };
 
@@ -32,19 +32,19 @@ export type OpenedDatabase = {
   readonly logins: Logins;
   /** A connection string for LISTEN. */
   readonly listenUrl: string;
-  /** A connection string for who runs tasks, without a pooler in between; null where there are none. */
+  /** A connection string for workers, without a pooler in between; null when the database has no tasks. */
   readonly tasksUrl: string | null;
-  /** The embedded server; null on a server of one's own. */
+  /** The embedded server; null with an external one. */
   readonly cluster: Cluster | null;
 };
 
 const DATABASE = "content";
-/** The oldest PostgreSQL that is served. */
+/** The oldest supported version of PostgreSQL. */
 const OLDEST = 15;
 const CONNECT_MILLISECONDS = 10_000;
 const SEED = new URL("../seed.sql", import.meta.url);
 
-/** Starts the embedded server where there is no other, then migrates, provisions and seeds what needs it. */
+/** Starts the embedded server if no other is configured, then migrates, provisions and seeds the database. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {
   const cluster = options.databaseUrl === "" ? await startEmbedded(options) : null;
   try {
@@ -56,7 +56,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
   }
 }
 
-/** Resolves when the embedded database ends before it was to stop. */
+/** Resolves when the embedded database ends unexpectedly. */
 export function lossOf({ cluster }: OpenedDatabase, isStopping: () => boolean): Promise<void> {
   const never = new Promise<void>(() => {});
   return cluster ? cluster.ended.then(() => (isStopping() ? never : undefined)) : never;
@@ -72,7 +72,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await migrate(directUrl, options.log);
   const { secret, usersWrite, anonymousRole } = options;
   const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole);
-  if (options.tend) await withClient(directUrl, options.tend);
+  if (options.afterMigrations) await withClient(directUrl, options.afterMigrations);
   if (options.seed === "demo")
     await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
   await withClient(logins.data, (client) => refuseUnservable(client, options));
@@ -90,7 +90,7 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
     throw new Error(`PostgreSQL ${version} is too old: ${OLDEST} or later is needed`);
 }
 
-/** Otherwise each request would fail, or find nothing, and say little about why. */
+/** Without these checks each request would fail, or find nothing, without a helpful message. */
 async function refuseUnservable(client: pg.Client, { anonymousRole, schemas }: OpenOptions): Promise<void> {
   const { rows } = await client.query(
     `select current_user as login,
@@ -100,10 +100,11 @@ async function refuseUnservable(client: pg.Client, { anonymousRole, schemas }: O
     [anonymousRole, schemas],
   );
   const { login, member, missing } = rows[0];
-  if (missing !== null) throw new Error(`DB_SCHEMAS names what is no schema: ${missing}`);
+  if (missing !== null) throw new Error(`DB_SCHEMAS names schemas that do not exist: ${missing}`);
   if (anonymousRole === "") return;
   if (member === null) throw new Error(`the role "${anonymousRole}" of DB_ANON_ROLE does not exist`);
-  if (!member) throw new Error(`the login "${login}" may not become "${anonymousRole}": grant it, or set DB_ANON_ROLE`);
+  if (!member)
+    throw new Error(`the login "${login}" may not become "${anonymousRole}": grant it that role, or set DB_ANON_ROLE`);
 }
 
 async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
@@ -115,7 +116,7 @@ async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
   await withClient(cluster.url("postgres"), async (client) => {
     const { rowCount } = await client.query("select from pg_database where datname = $1", [DATABASE]);
     if (rowCount === 0) await client.query(`create database ${DATABASE}`);
-    // The server's log goes to ours, and the DETAIL of an error quotes rows.
+    // The server's log is part of ours, and the DETAIL of an error quotes rows.
     await client.query(`alter database ${DATABASE} set log_error_verbosity = 'terse'`);
   });
   return cluster;
@@ -124,7 +125,7 @@ async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
 async function withClient(connectionString: string, callback: (client: pg.Client) => Promise<unknown>): Promise<void> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
   await client.connect().catch((error: Error) => {
-    throw new Error(`the database does not let us in: ${reasonOf(error)}`, { cause: error });
+    throw new Error(`cannot connect to the database: ${reasonOf(error)}`, { cause: error });
   });
   try {
     await callback(client);
@@ -133,16 +134,16 @@ async function withClient(connectionString: string, callback: (client: pg.Client
   }
 }
 
-/** A name with several addresses fails with one error for each, and no message of its own. */
+/** A host name with several addresses fails with an AggregateError, which has no message itself. */
 function reasonOf(error: Error): string {
   return error instanceof AggregateError
     ? [...new Set(error.errors.map(({ message }) => message))].join("; ")
     : error.message;
 }
 
-/** The address of the first, the name and password of the second. */
-function withLogin(address: string, login: string): string {
-  const url = new URL(address);
+/** `databaseUrl` with the user name and password of `login`. */
+function withLogin(databaseUrl: string, login: string): string {
+  const url = new URL(databaseUrl);
   const { username, password } = new URL(login);
   url.username = username;
   url.password = password;

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
 import type { SystemUser } from "./system-user.ts";
 
-/** What it takes to start the server on an existing cluster. */
+/** How to start the server on an existing cluster. */
 export type ServerCommand = {
   readonly postgres: string;
   readonly dataDir: string;
@@ -17,21 +17,21 @@ export type ServerCommand = {
   readonly onLog: (line: string) => void;
 };
 
-/** The server's first process, the parent of all its others. */
+/** The server's first process, the parent of all others. */
 export type Postmaster = {
   readonly pid: number;
   readonly ended: Promise<void>;
   /** Fast shutdown: open transactions are rolled back. */
   stop(): Promise<void>;
-  /** Asks for the same without waiting, for an `exit` handler. */
+  /** Requests the shutdown without waiting, for an `exit` handler. */
   signal(): void;
 };
 
-/** Throws, with the last lines of its log, when the server ends before it is ready. */
+/** Throws with the last lines of the log when the server ends before it is ready. */
 export async function startPostmaster(command: ServerCommand): Promise<Postmaster> {
   const child = spawnServer(command);
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  // Rejects when the program could not be run at all.
+  // Rejects when the program cannot be executed.
   await once(child, "spawn");
   const closed = once(child, "close");
   const lastLines: string[] = [];
@@ -57,8 +57,8 @@ export async function startPostmaster(command: ServerCommand): Promise<Postmaste
 }
 
 /**
- * Clears the way on a data directory whose service was killed: stops the postmaster it left running, and keeps
- * PostgreSQL from mistaking an unrelated process, which got the pid since, for a running server.
+ * Prepares a data directory whose service was killed: stops the postmaster that it left running, and keeps PostgreSQL
+ * from mistaking an unrelated process with the same pid for a running server.
  */
 export async function stopLeftPostmaster(dataDir: string): Promise<void> {
   const pid = Number((await readPidFile(dataDir))[0]);
@@ -71,19 +71,19 @@ export async function stopLeftPostmaster(dataDir: string): Promise<void> {
     );
   }
   const [stale, ...others] = await readPidFile(dataDir);
-  // Our pid instead of removal: PostgreSQL takes its parent's for stale, yet still looks for backends that survived.
+  // Our pid instead of removal: PostgreSQL treats its parent's pid as stale, yet still looks for surviving backends.
   if (stale !== undefined) await writeFile(pidFile(dataDir), [process.pid, ...others].join("\n"));
 }
 
-/** `/proc/<pid>/stat`, field 22: when the process started, in ticks since boot; "" where the system does not tell. */
+/** `/proc/<pid>/stat`, field 22: when the process started, in ticks since boot; "" on systems without /proc. */
 export function startTimeOf(pid: number): string {
   return readStat(pid)?.startTime ?? "";
 }
 
-/** Whether the process lives; with a start time, whether it is still that process and not a later one with its pid. */
+/** Whether the process is running; with a start time, whether it is the same process and not a later one with its pid. */
 export function isRunning(pid: number, startTime = ""): boolean {
   const stat = readStat(pid);
-  // Z, a zombie: where init does not reap, as in many containers, a killed process stays listed for ever.
+  // Z is a zombie: without an init that reaps, as in many containers, a killed process stays listed.
   if (stat) return stat.state !== "Z" && (startTime === "" || startTime === stat.startTime);
   try {
     return process.kill(pid, 0);
@@ -104,22 +104,22 @@ const SETTINGS = [
   "log_timezone=UTC",
   "log_destination=stderr",
   "logging_collector=off",
-  // Parameters hold passwords and personal data.
+  // Parameters contain passwords and personal data.
   "log_parameter_max_length=0",
   "log_parameter_max_length_on_error=0",
 ];
 
-const THROW_AWAY_SETTINGS = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+const SCRATCH_SETTINGS = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
 function spawnServer({ postgres, dataDir, port, durable, user }: ServerCommand): ChildProcess {
-  const settings = [`port=${port}`, ...SETTINGS, ...(durable ? [] : THROW_AWAY_SETTINGS)];
+  const settings = [`port=${port}`, ...SETTINGS, ...(durable ? [] : SCRATCH_SETTINGS)];
   const args = ["-D", dataDir, ...settings.flatMap((setting) => ["-c", setting])];
   return spawn(postgres, args, { ...SPAWN_OPTIONS, ...user, detached: true, stdio: ["ignore", "ignore", "pipe"] });
 }
 
 /**
- * The folder we are in may be closed to the server's user. The environment is bare, because PG… variables change what
- * PostgreSQL does and our secrets are none of its business.
+ * The server's user may lack access to the working directory. The environment is minimal, because PG… variables change
+ * what PostgreSQL does, and it must not see our secrets.
  */
 export const SPAWN_OPTIONS = { cwd: "/", env: { LC_ALL: "C" } } as const;
 
@@ -135,7 +135,7 @@ async function isReady(dataDir: string, pid: number): Promise<boolean> {
 
 const pidFile = (dataDir: string) => join(dataDir, "postmaster.pid");
 
-/** The lines of postmaster.pid, none when there is no such file. */
+/** The lines of postmaster.pid; empty when the file does not exist. */
 async function readPidFile(dataDir: string): Promise<string[]> {
   return readFile(pidFile(dataDir), "utf8").then(
     (text) => text.split("\n"),
@@ -143,7 +143,7 @@ async function readPidFile(dataDir: string): Promise<string[]> {
   );
 }
 
-/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one; each has 10 seconds. */
+/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one; each gets 10 seconds. */
 async function endServer(pid: number, send: (signal: NodeJS.Signals) => void, isGone: () => boolean): Promise<void> {
   for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
     if (isGone()) return;
@@ -151,10 +151,10 @@ async function endServer(pid: number, send: (signal: NodeJS.Signals) => void, is
     const deadline = Date.now() + 10_000;
     while (!isGone() && Date.now() < deadline) await setTimeout(10);
   }
-  if (!isGone()) throw new Error(`PostgreSQL's process ${pid} does not end, not even by SIGKILL`);
+  if (!isGone()) throw new Error(`the PostgreSQL process ${pid} does not end, even after SIGKILL`);
 }
 
-/** Only a postmaster shows these arguments: the server's other processes rename themselves. */
+/** Only a postmaster has these arguments: the server's other processes change their title. */
 function isPostmasterOf(dataDir: string, pid: number): boolean {
   return `${commandOf(pid)} `.includes(`/postgres -D ${dataDir} `);
 }

@@ -2,9 +2,9 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
 import type { UsersWrite } from "../../config/config.ts";
 
-/** Connection strings of the login roles: one a pool, so that none can become what another may be. */
+/** Connection strings of the login roles: one per pool, so that no pool can assume the roles of another. */
 export type Logins = {
-  /** Becomes anon, authenticated or admin, as the caller's token says; users_editor where everyone may change users. */
+  /** Becomes anon, authenticated or admin, by the caller's token; users_editor with USERS_WRITE=open. */
   readonly data: string;
   /** Becomes service_role only. */ readonly service: string;
   /** Executes auth_api only. */ readonly auth: string;
@@ -21,10 +21,9 @@ const MEMBER_OF: Record<Kind, readonly string[]> = {
 };
 
 /**
- * Makes the login roles of this database, or gives them their present passwords, and returns how to log in.
- * Roles belong to the whole server, so their names begin with the database's; passwords are derived from `secret`.
- * `ownerUrl` makes them; `serviceUrl` is the address that they log in at, a pooler perhaps. `anonymousRole` is that of
- * callers who are not signed in.
+ * Creates the login roles of this database, or updates their passwords, and returns their connection strings.
+ * Roles belong to the whole server, so their names begin with the database's name. Passwords are derived from `secret`.
+ * `ownerUrl` creates them; they connect to `serviceUrl`, which may be a pooler. Anonymous callers have `anonymousRole`.
  */
 export async function provisionLogins(
   ownerUrl: string,
@@ -71,7 +70,7 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   const { database, role, password, kind, usersWrite, anonymousRole } = login;
   const name = client.escapeIdentifier(role);
   await client.query("begin");
-  // Two services that start at once on one database wait for each other here.
+  // Services that start concurrently on one database take turns here.
   await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
   const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
   if (rowCount === 0) await client.query(`create role ${name} noinherit`);
@@ -92,8 +91,8 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
 }
 
 /**
- * Gives another role than `anon` for callers who are not signed in what that one may do with tasks. What else it may do
- * is up to those who have made it, and have granted it to the login: others get nothing.
+ * Grants an anonymous role other than `anon` the rights that `anon` has on tasks. All its other rights are up to the DBA.
+ * A role that has not been granted to the login gets nothing.
  */
 async function grantTasks(client: pg.Client, role: string, login: string): Promise<void> {
   const { rows } = await client.query<{ signature: string }>(
@@ -108,7 +107,7 @@ async function grantTasks(client: pg.Client, role: string, login: string): Promi
   await client.query(`grant execute on function ${rows.map(({ signature }) => signature).join(", ")} to ${name}`);
 }
 
-/** Since PostgreSQL 16 a revoke takes back what one role has granted, and another owner may have started the service before. */
+/** Since PostgreSQL 16 a revoke affects the grants of one grantor, and the service may have run with another owner. */
 async function revokeUsersEditor(client: pg.Client, role: string): Promise<void> {
   const { rows } = await client.query<{ grantor: string }>(
     `select pg_get_userbyid(grantor) as grantor from pg_auth_members
@@ -126,7 +125,7 @@ async function revokeUsersEditor(client: pg.Client, role: string): Promise<void>
   }
 }
 
-/** What Postgres stores of a password. Sent in its place, since the statement may end up in the server's log. */
+/** What Postgres stores for a password. Sent instead of it, because the server may log the statement. */
 function scramVerifier(password: string): string {
   const iterations = 4096;
   const salt = randomBytes(16);
@@ -137,7 +136,7 @@ function scramVerifier(password: string): string {
   return `SCRAM-SHA-256$${iterations}:${salt.toString("base64")}$${storedKey}:${serverKey}`;
 }
 
-/** `content` → `content_data`; a name over Postgres' 63 bytes is cut and told apart by a hash. */
+/** `content` → `content_data`; a name longer than 63 bytes is replaced by a hash. */
 function roleName(database: string, kind: Kind): string {
   const name = `${database}_${kind}`;
   if (Buffer.byteLength(name) <= 63) return name;

@@ -1,16 +1,16 @@
 import { type LogFunctionFactory, Logger, runMigrations } from "graphile-worker";
 import pg from "pg";
 
-/** Where graphile-worker has its tables. */
+/** The schema of graphile-worker. */
 export const QUEUE_SCHEMA = "graphile_worker";
 
 const CONNECT_MILLISECONDS = 10_000;
 const IDLE_MILLISECONDS = 60_000;
 
-/** Receives what graphile-worker has to say; `level` is its word for the severity. */
+/** Receives the log of graphile-worker; `level` is its severity. */
 export type QueueLog = (level: string, message: string, meta?: unknown) => void;
 
-/** Makes the tables of graphile-worker, or brings them up to date. `url` is of a login that may become tasks_owner. */
+/** Creates or updates the tables of graphile-worker. The login of `url` may become tasks_owner. */
 export async function migrateQueue(url: string, log: QueueLog): Promise<void> {
   const pgPool = queuePool(url, 1, (error) => log("error", error.message));
   try {
@@ -20,7 +20,7 @@ export async function migrateQueue(url: string, log: QueueLog): Promise<void> {
   }
 }
 
-/** Connections as the owner of tasks and of their queue. LISTEN and locks of a session need a direct address. */
+/** Connections as the owner of the tasks and their queue. LISTEN and session locks need a direct connection. */
 export function queuePool(url: string, max: number, onError: (error: Error) => void): pg.Pool {
   const pool = new pg.Pool({ ...queueConnection(url), max, idleTimeoutMillis: IDLE_MILLISECONDS });
   pool.on("error", onError);

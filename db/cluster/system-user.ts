@@ -6,17 +6,17 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Whom the server is spawned as. */
+/** The user that the server runs as. */
 export type SystemUser = { readonly uid: number; readonly gid: number };
 
 const NAME = "content-service";
 
 /**
- * Whom PostgreSQL is started as on this data directory (which need not exist); undefined: whoever we are.
+ * The user to start PostgreSQL as on this data directory, which need not exist; undefined for the current user.
  *
- *   an ordinary user           → undefined; throws when the directory belongs to somebody else
- *   root                       → `content-service`, created when missing; throws when that fails
- *   root, on another's cluster → the cluster's owner, so that one `sudo npm start` does not lock the owner out
+ *   an ordinary user                  → undefined; throws when the directory belongs to another user
+ *   root                              → `content-service`, created when missing; throws when that fails
+ *   root, on a cluster of another user → that user, so that one `sudo npm start` does not lock them out
  */
 export async function findServerUser(dataDir: string): Promise<SystemUser | undefined> {
   const owner = await ownerOf(dataDir);
@@ -28,11 +28,11 @@ export async function findServerUser(dataDir: string): Promise<SystemUser | unde
 }
 
 /**
- * Throws one error that says what to do when the user cannot get at the program, or at the folder of the data.
- * Asks `test -x` as that user: mode bits alone would overlook access control lists.
+ * Throws an error with advice when the user cannot access the program or the folder of the data.
+ * Runs `test -x` as that user: mode bits alone would miss access control lists.
  */
 export function assertReach(user: SystemUser, program: string, dataDir: string): void {
-  const advice = { [program]: "install the project where that user can reach it", [dirname(dataDir)]: MOVE_DATA };
+  const advice = { [program]: "install the project where this user can reach it", [dirname(dataDir)]: MOVE_DATA };
   for (const [path, what] of Object.entries(advice)) {
     if (canReach(user, path)) continue;
     const barrier = ancestors(path).find((folder) => !canReach(user, folder)) ?? path;
@@ -43,7 +43,7 @@ export function assertReach(user: SystemUser, program: string, dataDir: string):
   }
 }
 
-const MOVE_DATA = "set DATA_DIR to a place that user can reach";
+const MOVE_DATA = "set DATA_DIR to a folder that this user can reach";
 
 async function ownerOf(path: string): Promise<SystemUser | undefined> {
   return stat(path).catch((error: NodeJS.ErrnoException) => {
@@ -70,7 +70,7 @@ async function lookUpUser(): Promise<SystemUser | undefined> {
 
 async function createUser(): Promise<SystemUser> {
   const command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", NAME];
-  // flock: two useradd at once both succeed, and the later changes the uid the earlier one gave.
+  // flock: two concurrent useradd both succeed, and the later one changes the uid that the earlier one assigned.
   const outcome = await run("flock", ["/etc", ...command]).catch((error: Error) => error);
   const user = await lookUpUser();
   if (user) return user;
@@ -81,13 +81,13 @@ async function createUser(): Promise<SystemUser> {
   );
 }
 
-/** A cluster owned by root is one that was copied here: PostgreSQL itself never makes one. */
+/** For a cluster that root has copied here: PostgreSQL itself never creates one that is owned by root. */
 async function giveTo({ uid, gid }: SystemUser, dataDir: string): Promise<void> {
   await lchown(dataDir, uid, gid);
   for (const entry of await readdir(dataDir, { recursive: true })) await lchown(join(dataDir, entry), uid, gid);
 }
 
-/** True also when there is no `test` program to ask: PostgreSQL then says what it cannot reach. */
+/** Also true when there is no `test` program: PostgreSQL then reports what it cannot reach. */
 function canReach(user: SystemUser, path: string): boolean {
   return spawnSync("test", ["-x", path], { ...user, cwd: "/", stdio: "ignore" }).status !== 1;
 }

@@ -28,7 +28,7 @@ async function differencesAfter(change: string): Promise<string[]> {
   }
 }
 
-test("db/schema and db/migrations give the same database", async () => {
+test("db/schema and db/migrations create the same database", async () => {
   const name = `${database.name}_compiled`;
   await database.owner.query(`create database ${name}`);
   const url = database.url.replace(database.name, name);

@@ -9,7 +9,7 @@ import { anon, useTransactionsDatabase } from "../support/transactions.ts";
 
 const database = useTransactionsDatabase("create table notes (text text); grant all on notes to anon;");
 
-const UNAVAILABLE = { problem: { status: 503, message: "the database is not available: try again" } };
+const UNAVAILABLE = { problem: { status: 503, message: "the database is not available; try again" } };
 const OUTCOME_UNKNOWN = { problem: { status: 503, message: expect.stringContaining("look before you try again") } };
 
 /** The types of the messages in a stream of the protocol, `PBES`; those of the client begin with one without a type. */
@@ -206,7 +206,7 @@ test("when no connection gets free in time that is said", async () => {
   const first = db.run(anon, ["select pg_sleep(0.3)"]);
   await db.sleeping();
   await expect(db.run(anon, ["select 1"])).rejects.toMatchObject({
-    problem: { status: 504, message: "no connection to the database got free in time: try again" },
+    problem: { status: 504, message: "timed out waiting for a free database connection; try again" },
   });
   await first;
   expect(await db.row(anon, "select 1")).toEqual(["1"]);

@@ -35,7 +35,7 @@ test.each(["", "too short", " ".repeat(64)])("a file that holds less than a secr
   const file = join(folder, "secret");
   await writeFile(file, text);
   await expect(keepSecret(file)).rejects.toThrow(
-    `${file} holds no secret of at least 32 characters; put one in, or remove it`,
+    `${file} does not contain a secret of at least 32 characters; write one to it, or remove the file`,
   );
   expect(await readFile(file, "utf8")).toBe(text);
 });

@@ -223,7 +223,9 @@ test("a directory that holds something else is refused", async () => {
   const other = join(await otherFolder(), "postgres");
   await mkdir(other);
   await writeFile(join(other, "diary.txt"), "");
-  await expect(start({ dataDir: other })).rejects.toThrow(`data directory ${other} holds no PostgreSQL cluster`);
+  await expect(start({ dataDir: other })).rejects.toThrow(
+    `data directory ${other} does not contain a PostgreSQL cluster`,
+  );
   expect(readdirSync(join(other, ".."))).toEqual(["postgres"]);
 });
 

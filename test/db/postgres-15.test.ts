@@ -73,11 +73,11 @@ test("MIGRATE=off serves a foreign database with odd names and no role anon, as 
   const refused = { ...database, drop: async () => {} };
   await expect(startTestService(settings, refused)).rejects.toThrow('the role "anon" of DB_ANON_ROLE does not exist');
   await expect(startTestService({ ...settings, DB_ANON_ROLE: "postgres" }, refused)).rejects.toThrow(
-    'the login "shop_login" may not become "postgres": grant it, or set DB_ANON_ROLE',
+    'the login "shop_login" may not become "postgres": grant it that role, or set DB_ANON_ROLE',
   );
   await expect(
     startTestService({ ...settings, DB_ANON_ROLE: "shop_web", DB_SCHEMAS: "public,office" }, refused),
-  ).rejects.toThrow("DB_SCHEMAS names what is no schema: office");
+  ).rejects.toThrow("DB_SCHEMAS names schemas that do not exist: office");
 
   const service = await startTestService({ ...settings, DB_ANON_ROLE: "shop_web" }, database);
   onTestFinished(() => service.stop());

@@ -104,10 +104,10 @@ describe("rule 3: a missing or invalid token does not reject the request; each f
     const expired = bearer(sign({}, { expiresIn: -10 }));
     expect(await gql(ME, expired)).toMatchObject({
       status: 200,
-      errors: [{ message: "the access token has expired: sign in again", extensions: { code: "AUTH_EXPIRED" } }],
+      errors: [{ message: "the access token has expired; sign in again", extensions: { code: "AUTH_EXPIRED" } }],
     });
     expect(await errors("mutation { publishArticle(id: 1) { id } }", expired)).toEqual([
-      "AUTH_EXPIRED: the access token has expired: sign in again",
+      "AUTH_EXPIRED: the access token has expired; sign in again",
     ]);
     expect(await data("{ user(id: 1) { id } }", expired)).toEqual({ user: { id: "1" } });
   });

@@ -66,7 +66,7 @@ describe("ids that can not be one are no such row", () => {
 });
 
 describe("text", () => {
-  const UNSTORABLE = "VALIDATION_ERROR: text must not contain a NUL character or half of a surrogate pair";
+  const UNSTORABLE = "VALIDATION_ERROR: text must not contain a NUL character or an unpaired surrogate";
   const BAD = ["a\0b", "\0", "\ud800", "\udc00\ud800", "x\ud83d"];
 
   test.each(BAD)("NUL and half of a surrogate pair are refused: %j", async (bad) => {

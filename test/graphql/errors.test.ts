@@ -139,9 +139,9 @@ describe("what Postgres itself finds is told in words that name no table", () =>
   test.each([
     ["select 1 / 0", "VALIDATION_ERROR: invalid value"],
     ["select 'x'::integer", "VALIDATION_ERROR: invalid value"],
-    ["select * from public.gone", "RESOURCE_NOT_FOUND: the schema has changed: this table is gone"],
-    ["select gone from public.users", "RESOURCE_NOT_FOUND: the schema has changed: this field is gone"],
-    ["select public.gone()", "RESOURCE_NOT_FOUND: the schema has changed: this function is gone"],
+    ["select * from public.gone", "RESOURCE_NOT_FOUND: the schema has changed: this table no longer exists"],
+    ["select gone from public.users", "RESOURCE_NOT_FOUND: the schema has changed: this field no longer exists"],
+    ["select public.gone()", "RESOURCE_NOT_FOUND: the schema has changed: this function no longer exists"],
     ["select * from auth_private.accounts", "AUTH_REQUIRED: login required"],
   ])("%s", async (statement, error) => {
     const { text, json } = await post({ query: RUN, variables: { statement } });
@@ -153,13 +153,13 @@ describe("what Postgres itself finds is told in words that name no table", () =>
     ["insert into users (name, email) values ('X', 'ADA@example.com')", "RESOURCE_CONFLICT: email already registered"],
     [
       "insert into users (name, email) values (null, 'x@y.example')",
-      "VALIDATION_ERROR: a value breaks a rule of the database",
+      "VALIDATION_ERROR: a value violates a constraint of the database",
     ],
     ["insert into users (name, email) values ('X', 'x')", "VALIDATION_ERROR: email must be a valid address"],
-    ["insert into nosy values (1, 'even')", "VALIDATION_ERROR: a value breaks a rule of the database"],
+    ["insert into nosy values (1, 'even')", "VALIDATION_ERROR: a value violates a constraint of the database"],
     [
       "insert into rooms values (1, null, '[1,3]'), (2, null, '[2,4]')",
-      "RESOURCE_CONFLICT: conflict with existing data",
+      "RESOURCE_CONFLICT: this conflicts with existing data",
     ],
     [
       "insert into users (id, name, email) values (99, 'X', 'x@y.example')",
@@ -179,7 +179,9 @@ describe("what Postgres itself finds is told in words that name no table", () =>
   test("a rule that is checked at the commit fails the mutation, and nothing is written", async () => {
     const statement = "insert into rooms values (7, 999, '[7,8]')";
     const answer = await gql(RUN_WRITE, { variables: { statement } });
-    expect(told(answer)).toEqual(["RESOURCE_CONFLICT: other data refers to this, or what it refers to does not exist"]);
+    expect(told(answer)).toEqual([
+      "RESOURCE_CONFLICT: other data refers to this record, or it refers to a record that does not exist",
+    ]);
     expect(answer.data).toEqual({ runWrite: null });
     expect(await sql("select from rooms where id = 7")).toEqual([]);
   });
@@ -191,7 +193,7 @@ describe("what Postgres itself finds is told in words that name no table", () =>
     try {
       const statement = `select id from articles where id = ${id} for update nowait`;
       expect(await errors(RUN_WRITE, { variables: { statement }, as: "ada" })).toEqual([
-        "RESOURCE_CONFLICT: somebody else is changing the same data: try again",
+        "RESOURCE_CONFLICT: another request is changing the same data; try again",
       ]);
     } finally {
       await sql("rollback");

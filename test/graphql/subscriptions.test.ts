@@ -417,7 +417,7 @@ describe("a connection to the database that is lost", () => {
       .poll(() => lost.error, POLL)
       .toMatchObject([
         {
-          message: "the connection to the database was lost: subscribe again, and read again what may have changed",
+          message: "the connection to the database was lost; subscribe again and reload the data",
           extensions: { code: "INTERNAL_ERROR" },
         },
       ]);
@@ -495,9 +495,7 @@ describe("a subscriber that reads too slowly", () => {
     await locker.query("rollback");
     await expect
       .poll(() => updated.error, POLL)
-      .toMatchObject([
-        { message: "this subscription reads too slowly: subscribe again, and read again what may have changed" },
-      ]);
+      .toMatchObject([{ message: "this subscription reads too slowly; subscribe again and reload the data" }]);
     expect(updated.faults).toEqual([]);
   });
 });

@@ -121,7 +121,7 @@ test("a database that is down is one clear line and exit code 1", { timeout: 60_
   const command = start({ settings: { DATABASE_URL: `postgres://owner@127.0.0.1:${port}/shop`, JWT_SECRET } });
   expect(await command.exited()).toBe(1);
   expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
-    ["fatal", `the service cannot start: the database does not let us in: connect ECONNREFUSED 127.0.0.1:${port}`],
+    ["fatal", `the service cannot start: cannot connect to the database: connect ECONNREFUSED 127.0.0.1:${port}`],
   ]);
   expect(workersOf(command)).toEqual([]);
 });

@@ -74,7 +74,7 @@ test("a role that is not there is told by its name, and one that the login may n
   const start = (name: string) => startTestService({ DB_ANON_ROLE: name }, { ...database, drop: async () => {} });
   await expect(start("no_such_role")).rejects.toThrow('the role "no_such_role" of DB_ANON_ROLE does not exist');
   await expect(start("auth_owner")).rejects.toThrow(
-    `the login "${database.name}_data" may not become "auth_owner": grant it, or set DB_ANON_ROLE`,
+    `the login "${database.name}_data" may not become "auth_owner": grant it that role, or set DB_ANON_ROLE`,
   );
   expect(await rows("select has_schema_privilege('auth_owner', 'tasks', 'usage') as granted")).toEqual([
     { granted: false },

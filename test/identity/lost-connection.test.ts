@@ -48,7 +48,7 @@ test("a database that has vanished without a word is noticed within seconds, and
   await disable();
   await vi.advanceTimersByTimeAsync(10_000);
   await expect.poll(() => changes).toEqual([{ user: "1" }, "lost", "back"]);
-  expect(errors.map(({ message }) => message)).toContain("the database does not answer");
+  expect(errors.map(({ message }) => message)).toContain("the database does not respond");
   await disable();
   await expect.poll(() => changes.at(-1)).toEqual({ user: "1" });
 });

@@ -80,7 +80,7 @@ describe("while statements take long", () => {
   });
 
   test("a request for which no connection gets free in time is 504", () =>
-    expect(told[0]).toEqual([504, "INTERNAL_ERROR", "no connection to the database got free in time: try again"]));
+    expect(told[0]).toEqual([504, "INTERNAL_ERROR", "timed out waiting for a free database connection; try again"]));
 
   test("one that takes too long is 504, and has changed nothing", async () => {
     const slow = [504, "INTERNAL_ERROR", "the request took too long and was cancelled"];
@@ -92,7 +92,7 @@ describe("while statements take long", () => {
 test("without its database the service says when to come again", async () => {
   await sql(`alter role ${login()} nologin`);
   await sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", login());
-  const gone = [503, "INTERNAL_ERROR", "the database is not available: try again"];
+  const gone = [503, "INTERNAL_ERROR", "the database is not available; try again"];
   await expect.poll(() => failure("/users")).toEqual(gone);
   expect(await failure("POST /users", { body: { name: "Zed", email: "zed@example.com" } })).toEqual(gone);
   const { headers, json } = await api("/api/v2/users/1");

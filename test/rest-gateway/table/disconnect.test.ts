@@ -176,7 +176,7 @@ describe("a connection to the database that is lost", () => {
     expect(await raw.head()).toEqual({ status: 503, headers: expect.stringMatching(/^Retry-After: 5\r$/m) });
     await expect
       .poll(() => raw.text, POLL)
-      .toMatch(/"code":"57P01","message":"the database is not available: try again"/);
+      .toMatch(/"code":"57P01","message":"the database is not available; try again"/);
     expect(await told()).toEqual(new Set(["a connection to the database was lost"]));
   });
 

@@ -261,7 +261,7 @@ describe("errors of PostgreSQL", () => {
     const { json, headers } = await rest(...fail({ code: "53100", message: "could not extend file base/1/2" }));
     expect(json).toEqual({
       code: "53100",
-      message: "the database is not available: try again",
+      message: "the database is not available; try again",
       details: null,
       hint: null,
     });

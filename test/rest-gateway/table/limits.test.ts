@@ -171,7 +171,7 @@ describe("DB_MAX_RESULT_BYTES", () => {
   ])("%s that is larger is refused", async (_what, path) => {
     expect(await narrow.rest(path)).toMatchObject({
       status: 400,
-      json: { code: "54000", message: "the answer of the database is larger than 1000 bytes: ask for less at a time" },
+      json: { code: "54000", message: "the result is larger than 1000 bytes; request less at a time" },
     });
     expect(await narrow.rows("notes?select=id&id=eq.1")).toEqual([{ id: 1 }]);
   });
