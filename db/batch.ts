@@ -39,8 +39,8 @@ const messages = new MessageWriter();
 type Undo = () => void;
 
 /**
- * The statements that one connection has prepared, the least recently used first. They survive an error and its rollback.
- * Whether the failed statement exists is unknown: it is closed, which never fails, before it is parsed again.
+ * The statements that one connection has prepared, the least recently used first. They survive an error and its
+ * rollback. Whether the failed statement exists is unknown: it is closed, which never fails, before it is parsed again.
  */
 class PreparedStatements {
   #certain = new Map<string, boolean>();

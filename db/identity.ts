@@ -31,7 +31,9 @@ export type TransactionSettings = {
 
 const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
 
-/** The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail. */
+/**
+ * The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail.
+ */
 export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
   const { caller, request, settings = NO_SETTINGS } = identity;
   const { given } = settings;
@@ -59,8 +61,8 @@ function settingsText({ fixed, given }: TransactionSettings, statementTimeout: n
 }
 
 /**
- * `statementTimeout` is in milliseconds; a fixed setting overrides it. Fixed settings precede the role, which may lack the
- * right to set them.
+ * `statementTimeout` is in milliseconds; a fixed setting overrides it. Fixed settings precede the role, which may lack
+ * the right to set them.
  */
 function writeSettings(fixed: readonly Setting[], names: readonly string[], statementTimeout: number): string {
   const isLimited = fixed.some(([name]) => name === "statement_timeout");

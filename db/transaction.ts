@@ -77,8 +77,8 @@ export class Transactions {
 
   /**
    * Runs the statements as one transaction and returns their results, in order. Rejects with pg's DatabaseError, with
-   * ApiError for text that Postgres cannot store, or with the reason of `signal`. Nothing is written then, except when the
-   * connection is lost during the commit: the outcome is unknown, and the transaction is not repeated.
+   * ApiError for text that Postgres cannot store, or with the reason of `signal`. Nothing is written then, except when
+   * the connection is lost during the commit: the outcome is unknown, and the transaction is not repeated.
    */
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const frame = frameOf(statements, options);

@@ -12,7 +12,7 @@ import { buildTable, Columns, type TableParts } from "./tables.ts";
 import { compositesOf, enumsOf, nameTypes, Types } from "./types.ts";
 import { parseViewDefinition, Views } from "./views.ts";
 
-/** Puts the rows of one reading together, in turns with other work: a thousand tables take a while. */
+/** Builds the catalog from the rows of one read. It yields to requests meanwhile: a thousand tables take a while. */
 export async function buildCatalog(rows: CatalogRows, version: number): Promise<Catalog> {
   const types = new Types(rows.types);
   const grants = new Grants(rows.acls, rows.roles);

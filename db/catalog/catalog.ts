@@ -2,53 +2,55 @@ import pg from "pg";
 import type { ConstraintMessages } from "../errors.ts";
 
 /**
- * What the database offers, as one frozen model: the exposed schemas with their tables, relationships and functions.
- * Names are those of the database and are looked up here before they stand in SQL; types are SQL text, ready to use.
+ * The served part of the database as one immutable model: schemas with their tables, relationships and functions.
+ * Names are the database's names and are looked up here before they are used in SQL. Types are SQL text, ready to use.
  */
 export type Catalog = {
-  /** Grows by one with each reading. */
+  /** Increases by one with each new catalog. */
   readonly version: number;
-  /** The served schemas that exist, in the order of the setting; the first is the default. */
+  /** The served schemas, in the order of the setting; the first is the default. */
   readonly schemas: ReadonlyMap<string, Schema>;
-  /** Types that a request may cast to, by each name they go by: `int4`, `integer`, `article_status` → SQL text. */
+  /** Types that a request may cast to, by each of their names: `int4`, `integer`, `article_status` → SQL text. */
   readonly types: ReadonlyMap<string, string>;
-  /** The roles of the server, for the question who may do what. */
+  /** The roles of the server, to evaluate privileges. */
   readonly roles: ReadonlyMap<string, Role>;
-  /** The schema that holds PostGIS; null where it is not installed. */
+  /** The schema of PostGIS; null when it is not installed. */
   readonly postgis: string | null;
-  /** Domains that refuse null, as the SQL text that TypeShape.domain has. */
+  /** Domains that are not null, as SQL text like `TypeShape.domain`. */
   readonly notNullDomains: ReadonlySet<string>;
   readonly mediaHandlers: readonly MediaHandler[];
-  /** Constraints and unique indexes of all tables, served or not: `public.users.users_email_key`. Not those that refuse null. */
+  /**
+   * Constraints and unique indexes of all tables, served or not, by `public.users.users_email_key`. Without NOT NULL.
+   */
   readonly constraints: ReadonlyMap<string, Constraint>;
-  /** Their comments, for clients that break one. */
+  /** The comments of constraints: the messages for clients that violate one. */
   readonly constraintMessages: ConstraintMessages;
 };
 
-/** A rule that a row may break. */
+/** A constraint or unique index. */
 export type Constraint = {
-  /** Its comment without smart tags: what the client is told. */
+  /** Its comment without smart tags: the message for the client. */
   readonly message: string | null;
-  /** The columns that it looks at, or that must be unique; `lower(email)` looks at email. */
+  /** The columns that it uses, including those in expressions: email for `lower(email)`. */
   readonly columns: readonly string[];
-  /** SQL text of a CHECK; null for other rules, and on tables that no served one is made of. */
+  /** SQL text of a CHECK; null for other constraints, and on tables that are not read. */
   readonly check: string | null;
 };
 
-/** `create aggregate lines_of(tags) (…, stype = "text/plain")`: makes what is sent as text/plain of rows of tags. */
+/** `create aggregate lines_of(tags) (…, stype = "text/plain")`: formats rows of tags as text/plain. */
 export type MediaHandler = {
-  /** The name of the domain that it gives, in lower case; any type for one that is named so. */
+  /** The name of the domain that it returns, in lower case. */
   readonly mediaType: string;
   /** SQL name of the aggregate. */
   readonly function: string;
-  /** Whose rows it takes; null for any. */
+  /** The table whose rows it accepts; null for any table. */
   readonly table: TableName | null;
   readonly isBinary: boolean;
 };
 
 export type Role = {
   readonly name: string;
-  /** Itself and all roles whose rights it has, "public" included. */
+  /** The role, all roles whose privileges it inherits, and "public". */
   readonly inherits: ReadonlySet<string>;
   readonly isSuperuser: boolean;
   /** `alter role anon set statement_timeout = '3s'` → `[["statement_timeout", "3s"]]` */
@@ -61,17 +63,17 @@ export type Schema = {
   readonly name: string;
   readonly comment: string | null;
   readonly tables: ReadonlyMap<string, Table>;
-  /** Overloads stand under one name. */
+  /** All overloads, by name. */
   readonly functions: ReadonlyMap<string, readonly DatabaseFunction[]>;
   /** Labels in order, by the name of the enum. */
   readonly enums: ReadonlyMap<string, readonly string[]>;
-  /** Types made by `create type … as (…)`, by name; rows of tables are no such types. */
+  /** Types created by `create type … as (…)`, by name; without the row types of tables. */
   readonly composites: ReadonlyMap<string, ReadonlyMap<string, ResultColumn>>;
 };
 
 export type TableKind = "table" | "partitioned table" | "view" | "materialized view" | "foreign table";
 
-/** Anything that has rows. */
+/** A table, view or foreign table. */
 export type Table = {
   readonly schema: string;
   readonly name: string;
@@ -79,16 +81,16 @@ export type Table = {
   readonly owner: string;
   readonly comment: string | null;
   readonly columns: ReadonlyMap<string, Column>;
-  /** Of a view: the key it inherits through its definition. Empty when there is none. */
+  /** For a view: the key that it inherits through its definition. Empty when there is none. */
   readonly primaryKey: readonly string[];
   /** Unique constraints and unique indexes over plain columns, the primary key first. */
   readonly uniqueKeys: readonly (readonly string[])[];
   readonly isInsertable: boolean;
   readonly isUpdatable: boolean;
   readonly isDeletable: boolean;
-  /** From this table to others, and to itself, in a stable order. */
+  /** From this table to other tables and to itself, in a stable order. */
   readonly relationships: readonly Relationship[];
-  /** Functions of one row of this table that give a value, by name: `full_name(users)`. */
+  /** Functions of one row of this table that return a value, by name: `full_name(users)`. */
   readonly computedFields: ReadonlyMap<string, ComputedField>;
   /** Grants on the whole table, by grantee. */
   readonly grants: ReadonlyMap<string, ReadonlySet<TablePrivilege>>;
@@ -102,34 +104,34 @@ export type Column = {
   readonly type: string;
   readonly shape: TypeShape;
   readonly isNullable: boolean;
-  /** Has a value when an insert names none: by default, identity or expression. */
+  /** Whether the column gets a value when an insert omits it: from a default, an identity or an expression. */
   readonly hasDefault: boolean;
-  /** SQL text of the default; of an identity `by default` the next value of its sequence. Null for `always`. */
+  /** SQL text of the default; for an identity `by default` the next value of its sequence. Null for `always`. */
   readonly defaultExpression: string | null;
-  /** `always`: no value may be given (identity always, or computed by expression). */
+  /** `always`: an insert must omit the column (identity always, or a generated column). */
   readonly generated: "always" | "by default" | null;
   readonly maxLength: number | null;
   readonly comment: string | null;
-  /** Functions that the domain of this column has casts for; null for every other type. */
+  /** The cast functions of this column's domain; null for other types. */
   readonly casts: DomainCasts | null;
   /** Grants on this column alone, by grantee. */
   readonly grants: ReadonlyMap<string, ReadonlySet<TablePrivilege>>;
 };
 
-/** What a type is made of, domains resolved: enough for JSON Schema and TypeScript. */
+/** The structure of a type, with domains resolved: enough for JSON Schema and TypeScript. */
 export type TypeShape = {
-  /** The name in pg_type, of the element for arrays: `int8`, `text`, `article_status`. */
+  /** The name in pg_type, for arrays that of the element: `int8`, `text`, `article_status`. */
   readonly name: string;
   readonly schema: string;
   readonly category: "base" | "enum" | "composite" | "range" | "pseudo";
   readonly isArray: boolean;
-  /** The domain that the type is, as SQL text; null when it is none. */
+  /** The domain as SQL text; null when the type is not a domain. */
   readonly domain: string | null;
   /** Labels of an enum, in order. */
   readonly labels: readonly string[];
 };
 
-/** SQL names of functions, each cast to or from the column's domain. */
+/** SQL names of functions that cast to or from a domain. */
 export type DomainCasts = {
   /** domain → json, for output. */ readonly toJson: string | null;
   /** text → domain, for the values of filters. */ readonly fromText: string | null;
@@ -138,10 +140,10 @@ export type DomainCasts = {
 
 export type TableName = { readonly schema: string; readonly name: string };
 
-/** `[["author_id", "id"]]`: a column here and the one over there that it equals. */
+/** `[["author_id", "id"]]`: a column of this table and the column of the other table that it equals. */
 export type ColumnPairs = readonly (readonly [from: string, to: string])[];
 
-/** A way from one table to another. `isToOne`: at most one row is there. */
+/** A relationship from one table to another. `isToOne`: at most one row matches. */
 export type Relationship =
   | {
       readonly kind: "many-to-one" | "one-to-one" | "one-to-many";
@@ -150,7 +152,7 @@ export type Relationship =
       /** The name of the foreign key. */
       readonly constraint: string;
       readonly columns: ColumnPairs;
-      /** Whether the foreign key is on this side. */
+      /** Whether this table has the foreign key. */
       readonly isOwner: boolean;
     }
   | {
@@ -158,7 +160,7 @@ export type Relationship =
       readonly isToOne: false;
       readonly target: TableName;
       readonly junction: TableName;
-      /** The foreign key of the junction to this table: columns here and there. */
+      /** The foreign key of the junction to this table: columns of this table and of the junction. */
       readonly source: { readonly constraint: string; readonly columns: ColumnPairs };
       /** The foreign key of the junction to the target: columns of the junction and of the target. */
       readonly further: { readonly constraint: string; readonly columns: ColumnPairs };
@@ -187,14 +189,14 @@ export type DatabaseFunction = {
   readonly arguments: readonly FunctionArgument[];
   readonly returns: FunctionResult;
   readonly volatility: "immutable" | "stable" | "volatile";
-  /** `set` clauses that hold for the whole transaction: statement_timeout, default_transaction_isolation … */
+  /** `set` clauses that apply to the whole transaction: statement_timeout, default_transaction_isolation … */
   readonly settings: readonly Setting[];
-  /** Grantees of EXECUTE, "public" among them where it has it. */
+  /** Grantees of EXECUTE, possibly "public". */
   readonly grantees: ReadonlySet<string>;
 };
 
 export type FunctionArgument = {
-  /** "" where the function gives none. */
+  /** "" for an unnamed argument. */
   readonly name: string;
   readonly type: string;
   readonly shape: TypeShape;
@@ -208,14 +210,14 @@ export type FunctionResult =
   | { readonly kind: "scalar"; readonly isSet: boolean; readonly type: string; readonly shape: TypeShape }
   /** Rows of a known table or view. */
   | { readonly kind: "table"; readonly isSet: boolean; readonly table: TableName }
-  /** Rows of OUT arguments, of RETURNS TABLE or of a composite type; `columns` by name. */
+  /** Rows of OUT arguments, RETURNS TABLE or a composite type; `columns` by name. */
   | { readonly kind: "composite"; readonly isSet: boolean; readonly columns: ReadonlyMap<string, ResultColumn> }
-  /** `returns record` without columns: known when it has run. */
+  /** `returns record` without columns: they are known only after execution. */
   | { readonly kind: "record"; readonly isSet: boolean };
 
 export type ResultColumn = { readonly name: string; readonly type: string; readonly shape: TypeShape };
 
-/** The table of this name; undefined when its schema is not served or has no such table. */
+/** The table with this name; undefined when its schema is not served or does not contain it. */
 export const tableOf = (catalog: Catalog, { schema, name }: TableName): Table | undefined =>
   catalog.schemas.get(schema)?.tables.get(name);
 

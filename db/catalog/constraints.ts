@@ -1,7 +1,7 @@
 import type { ConstraintMessages } from "../errors.ts";
 import type { Constraint } from "./catalog.ts";
 
-/** A constraint, or a unique index that is none. */
+/** A constraint, or a unique index without a constraint. */
 export type ConstraintRow = {
   /** `public.users.users_email_key` */
   readonly key: string;
@@ -11,9 +11,9 @@ export type ConstraintRow = {
   readonly check: string | null;
 };
 
-// Of every table, served or not: who writes through a view or a function breaks the rules of the tables behind it.
-// Postgres waits for who alters a table before it tells a CHECK: not for tables that are none of ours.
-// Errors of NOT NULL name no constraint. The columns of an expression are those that its tree names.
+// Of every table, served or not: a write through a view or a function can violate the constraints of the tables behind.
+// To read a CHECK, Postgres waits for a concurrent `alter table`: so only the checks of `relations` are read.
+// Without NOT NULL, whose errors do not name a constraint. The columns of an index expression are read from its tree.
 export const CONSTRAINTS = `
   select n.nspname || '.' || t.relname || '.' || rule.name as key, rule.check,
     coalesce(d.description, of_index.description) as comment,
@@ -25,7 +25,8 @@ export const CONSTRAINTS = `
   from (
     select oid, 'pg_constraint'::regclass as catalog, conrelid as relation, conname as name, conkey as columns,
       case when contype in ('p', 'u', 'x') then conindid end as index,
-      case when contype = 'c' and conrelid in (select oid from relations) then pg_get_expr(conbin, conrelid) end as check
+      case when contype = 'c' and conrelid in (select oid from relations) then pg_get_expr(conbin, conrelid) end
+        as check
     from pg_constraint
     where contype <> 'n'
     union all
@@ -60,7 +61,7 @@ export const constraintsOf = (rows: readonly ConstraintRow[]): ReadonlyMap<strin
     ]),
   );
 
-/** Those that have something to say. */
+/** The constraints that have a comment. */
 export const messagesOf = (constraints: ReadonlyMap<string, Constraint>): ConstraintMessages =>
   new Map([...constraints].flatMap(([key, { message }]) => (message === null ? [] : [[key, message]])));
 

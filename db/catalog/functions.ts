@@ -21,16 +21,16 @@ export type FunctionRow = {
   /** `["statement_timeout=3s"]` */
   readonly settings: readonly string[] | null;
   readonly acl: string | null;
-  /** Types of all arguments, OUT ones too. */
+  /** Types of all arguments, including OUT. */
   readonly types: readonly Oid[];
   /** Null when all are IN. */
   readonly modes: readonly ArgumentMode[] | null;
   readonly names: readonly string[] | null;
-  /** How many of the last IN arguments have a default. */
+  /** The number of trailing IN arguments with a default. */
   readonly defaults: number;
   readonly returns: Oid;
   readonly isSet: boolean;
-  /** How many rows Postgres expects of a set; 0 of what is none. */
+  /** The estimated rows of a set; 0 when the function does not return a set. */
   readonly rows: number;
   readonly isServed: boolean;
 };
@@ -38,7 +38,7 @@ export type FunctionRow = {
 /** in, out, inout, variadic, column of `returns table` */
 export type ArgumentMode = "i" | "o" | "b" | "v" | "t";
 
-/** Functions of the served schemas, and those of the extra search path that take a row of a served table. */
+/** Functions of the served schemas, and functions of the extra search path that take a row of a served table. */
 export const FUNCTIONS = `
   select s.name as schema, p.proname as name, p.proowner as owner, d.description as comment,
     p.provolatile as volatility, p.proconfig as settings, p.proacl::text as acl,
@@ -60,10 +60,10 @@ const IN: readonly ArgumentMode[] = ["i", "b", "v"];
 const OUT: readonly ArgumentMode[] = ["o", "b", "t"];
 const VOLATILITIES = { i: "immutable", s: "stable", v: "volatile" } as const;
 
-/** Settings of a function that are worth nothing when they begin with the function: the transaction takes them over. */
+/** Settings of a function that have no effect once it is running: the transaction applies them. */
 const OF_THE_TRANSACTION = ["statement_timeout", "default_transaction_isolation", "plan_filter.statement_cost_limit"];
 
-/** Makes functions out of their rows. */
+/** Builds functions from their rows. */
 export class Functions {
   readonly #relations: Relations;
   readonly #types: Types;
@@ -75,7 +75,7 @@ export class Functions {
     this.#grants = grants;
   }
 
-  /** Null for what can't be called with values: triggers, and what takes or returns inner types of Postgres. */
+  /** Null for functions that cannot be called with values: triggers, and those with internal types of Postgres. */
   build(row: FunctionRow): DatabaseFunction | null {
     const all = argumentsOf(row);
     const inputs = all.filter(({ mode }) => IN.includes(mode));
@@ -102,13 +102,13 @@ export class Functions {
   }
 
   #result({ returns, isSet }: FunctionRow, out: readonly Argument[]): FunctionResult | null {
-    // A domain over rows is rows.
+    // A domain over a row type returns rows.
     const relation = this.#relations.ofRowType(this.#types.chainOf(returns).at(-1)!.oid);
     if (relation?.isServed) return { kind: "table", isSet, table: this.#relations.nameOf(relation.oid) };
     if (relation) {
       return { kind: "composite", isSet, columns: attributesOf(relation.oid, this.#relations, this.#types) };
     }
-    // A single one without a name is a plain value.
+    // A single unnamed OUT argument is a plain value.
     if (out.length > 1 || out[0]?.name) return { kind: "composite", isSet, columns: this.#columns(out) };
     if (this.#types.kindOf(returns) !== "p") return { kind: "scalar", isSet, ...this.#typeOf(returns) };
     const pseudo = this.#types.systemNameOf(returns);
@@ -116,7 +116,7 @@ export class Functions {
     return pseudo === "record" ? { kind: "record", isSet } : null;
   }
 
-  /** Postgres makes up the names that are not given. */
+  /** Unnamed columns get the name that Postgres generates. */
   #columns(out: readonly Argument[]): ReadonlyMap<string, ResultColumn> {
     const columns = out.map(({ name, type }, i) => ({ name: name || `column${i + 1}`, ...this.#typeOf(type) }));
     return new Map(columns.map((column) => [column.name, column]));
@@ -138,9 +138,9 @@ export type Computed = {
   readonly fields: ReadonlyMap<string, ComputedField>;
 };
 
-const NOTHING: Computed = { relationships: [], fields: new Map() };
+const NO_COMPUTED: Computed = { relationships: [], fields: new Map() };
 
-/** What functions of one row of a table add to it: values, and rows of other tables. */
+/** Functions of one row of a table, which add fields and relationships to the table. */
 export class ComputedFields {
   readonly #relations: Relations;
   readonly #types: Types;
@@ -155,8 +155,8 @@ export class ComputedFields {
 
   table({ schema, rowType }: RelationRow): Computed {
     const functions = this.#byArgument.get(rowType);
-    if (!functions) return NOTHING;
-    // Where two have one name, that of the table's own schema has it, or else the first on the search path.
+    if (!functions) return NO_COMPUTED;
+    // Of two functions with one name, the one in the table's schema wins, or else the first on the search path.
     const inOrder = [...functions].sort((a, b) => Number(b.schema === schema) - Number(a.schema === schema));
     const known = new Map<string, FunctionRow>();
     for (const row of inOrder) if (!known.has(row.name)) known.set(row.name, row);
@@ -194,6 +194,6 @@ export class ComputedFields {
   }
 }
 
-/** Types of what goes in. */
+/** The types of the IN arguments. */
 const inputsOf = ({ types, modes }: FunctionRow): readonly Oid[] =>
   modes === null ? types : types.filter((_, i) => modes[i] !== "o" && modes[i] !== "t");

@@ -5,15 +5,15 @@ export type RoleRow = {
   readonly oid: Oid;
   readonly name: string;
   readonly isSuperuser: boolean;
-  /** Roles whose rights it has by direct membership. */
+  /** Roles whose privileges it inherits by direct membership. */
   readonly inherits: readonly Oid[];
-  /** `["statement_timeout=3s"]`; without those that the reader of the catalog may not set. */
+  /** `["statement_timeout=3s"]`; without settings that the current login may not set. */
   readonly settings: readonly string[] | null;
-  /** Its settings in this database, which win. */
+  /** Its settings in this database, which take precedence. */
   readonly databaseSettings: readonly string[] | null;
 };
 
-// Only superusers may set some, and nobody those of the login itself: each request of the role would fail.
+// Settings that only superusers may set, and role itself, would make each request of the role fail.
 const settable = (settings: string) => `(
   select array_agg(each.text order by each.position)
   from unnest(${settings}) with ordinality as each (text, position)
@@ -25,8 +25,8 @@ const settable = (settings: string) => `(
     )
 )`;
 
-// Until PostgreSQL 15 a role inherits from all or none, since then from each membership or not.
-// The owner of the database is a member of pg_database_owner without being told so anywhere.
+// Up to PostgreSQL 15 a role inherits from all its roles or from none; later versions decide per membership.
+// The owner of the database is an implicit member of pg_database_owner.
 export const ROLES = `
   select r.oid, r.rolname as name, r.rolsuper as "isSuperuser",
     array(
@@ -42,7 +42,7 @@ export const ROLES = `
     and here.setdatabase = (select oid from pg_database where datname = current_database())
   order by r.rolname`;
 
-/** Who may do what, by an access control list that is in use; grantee "0" is everybody. */
+/** The grants of each access control list in use; grantee "0" is public. */
 export type AclRow = {
   readonly acl: string;
   readonly grants: readonly { readonly grantee: Oid; readonly privilege: string }[];
@@ -67,9 +67,9 @@ export const ACLS = `
 type TableGrants = ReadonlyMap<string, ReadonlySet<TablePrivilege>>;
 
 const PUBLIC = "public";
-const NOBODY: TableGrants = new Map();
+const NO_GRANTS: TableGrants = new Map();
 
-/** Who has been granted what. Lists that read the same are one object. */
+/** Grants by access control list. Equal lists share one object. */
 export class Grants {
   readonly #roles: ReadonlyMap<Oid, string>;
   readonly #byAcl = new Map<string, Map<string, Set<string>>>();
@@ -79,17 +79,17 @@ export class Grants {
     for (const { acl, grants } of acls) this.#byAcl.set(acl, this.#byGrantee(grants));
   }
 
-  /** `{anon=r/postgres}` → `{ anon: { select } }`. Without a list nobody but the owner has rights. */
+  /** `{anon=r/postgres}` → `{ anon: { select } }`. Without a list only the owner has privileges. */
   onTable(acl: string | null): TableGrants {
-    return acl === null ? NOBODY : (this.#byAcl.get(acl) as TableGrants);
+    return acl === null ? NO_GRANTS : (this.#byAcl.get(acl) as TableGrants);
   }
 
-  /** Without a list everybody may execute. */
+  /** Without a list every role may execute the function. */
   onFunction(acl: string | null): ReadonlySet<string> {
     return acl === null ? new Set([PUBLIC]) : new Set(this.#byAcl.get(acl)!.keys());
   }
 
-  /** A role that has been dropped since counts as nobody. */
+  /** "" for a role that has been dropped meanwhile. */
   roleOf(oid: Oid): string {
     return this.#roles.get(oid) ?? "";
   }
@@ -118,7 +118,7 @@ export function buildRoles(rows: readonly RoleRow[]): ReadonlyMap<string, Role> 
   );
 }
 
-/** The names of the role and of all whose rights it has. */
+/** The names of the role and of all roles whose privileges it inherits. */
 function inherited(row: RoleRow, byOid: ReadonlyMap<Oid, RoleRow>, names = new Set<string>()): Set<string> {
   if (names.has(row.name)) return names;
   names.add(row.name);
@@ -136,10 +136,10 @@ export const parseSettings = (settings: readonly string[] | null): readonly Sett
     return [setting.slice(0, end), setting.slice(end + 1)];
   });
 
-/** Who asks: the names whose rights a role has. A role that the server does not have has those of everybody. */
+/** A role with the names whose privileges it has. An unknown role has the privileges of public. */
 type Holder = { readonly names: ReadonlySet<string>; readonly isSuperuser: boolean };
 
-/** What members of these roles may do on every table. */
+/** Predefined roles whose members have the privilege on every table. */
 const ON_ALL_TABLES: Readonly<Record<TablePrivilege, string>> = {
   select: "pg_read_all_data",
   insert: "pg_write_all_data",
@@ -147,7 +147,7 @@ const ON_ALL_TABLES: Readonly<Record<TablePrivilege, string>> = {
   delete: "pg_write_all_data",
 };
 
-/** Whether the role may use the table so, be it on some of its columns only. */
+/** Whether the role has the privilege on the table, or on at least one of its columns. */
 export function mayUseTable(catalog: Catalog, role: string, table: Table, privilege: TablePrivilege): boolean {
   const holder = holderOf(catalog, role);
   return (

@@ -9,7 +9,7 @@ export type KeyRow = {
   readonly isConstraint: boolean;
 };
 
-// Columns behind INCLUDE stand in indkey after those of the key.
+// In indkey, the columns of INCLUDE follow those of the key.
 export const KEYS = `
   select i.indrelid as relation, (i.indkey::int2[])[0:i.indnkeyatts - 1] as columns, i.indisprimary as "isPrimary",
     exists (
@@ -23,7 +23,7 @@ export const KEYS = `
 
 type Key = readonly number[];
 
-/** The keys of tables, and those that views inherit, as numbers of columns. */
+/** The keys of tables, and the keys that views inherit, as column numbers. */
 export class Keys {
   readonly #views: Views;
   readonly #rows = new Map<Oid, KeyRow[]>();
@@ -34,8 +34,8 @@ export class Keys {
   }
 
   /**
-   * Of a view the primary keys of all its tables that it shows, one behind the other. That is a key where it shows those of
-   * all its tables; what a join with others repeats is not known here.
+   * For a view, the primary keys of its tables that are among its columns, combined. This is a key if it contains those
+   * of all tables; rows that a join with other tables repeats are not detected.
    */
   primaryKeyOf(relation: Oid): Key {
     if (!this.#views.isView(relation)) return this.#rowsOf(relation).find(({ isPrimary }) => isPrimary)?.columns ?? [];

@@ -4,29 +4,31 @@ import { buildCatalog } from "./build.ts";
 import type { Catalog } from "./catalog.ts";
 import { type CatalogScope, type CatalogText, parseCatalog, readCatalog } from "./read.ts";
 
-/** Milliseconds for which a catalog is not read again just because a request found something missing. */
+/** Milliseconds during which a request that found something missing does not cause another read. */
 const FRESH = 2000;
 
 export type LiveCatalogLog = {
-  /** A catalog with something new in it has come into use. */
+  /** A changed catalog is in use. */
   onRead(milliseconds: number): void;
-  /** The catalog could not be read: the old one stays. */
+  /** The catalog could not be read: the previous one remains in use. */
   onFailed(error: Error): void;
 };
 
 export type LiveCatalogOptions = CatalogScope & { readonly pool: Pool; readonly log: LiveCatalogLog };
 
-/** The catalog that follows its database. What is unchanged stays the same object, so that plans made from it stay good. */
+/**
+ * The catalog that follows its database. Without a change it remains the same object, so that cached plans stay valid.
+ */
 export class LiveCatalog {
   readonly #options: LiveCatalogOptions;
-  readonly #readings = new Debounced(
+  readonly #reads = new Debounced(
     () => this.#read(),
     (error) => this.#options.log.onFailed(error),
   );
   readonly #listeners: ((catalog: Catalog) => void)[] = [];
   #current: Catalog | null = null;
   #text: CatalogText | null = null;
-  /** When the last reading began. */
+  /** When the last read started. */
   #readAt = 0;
 
   constructor(options: LiveCatalogOptions) {
@@ -35,7 +37,7 @@ export class LiveCatalog {
 
   /** Reads the first catalog; rejects when that fails. */
   start(): Promise<void> {
-    return this.#readings.first();
+    return this.#reads.first();
   }
 
   get current(): Catalog {
@@ -43,19 +45,19 @@ export class LiveCatalog {
     return this.#current;
   }
 
-  /** The database has changed: it is read again once nothing more has for a moment. */
+  /** Schedules a read after a change of the database, once the changes pause. */
   soon(): void {
-    this.#readings.soon();
+    this.#reads.soon();
   }
 
   /**
-   * For a request that failed as if its catalog were old: waits for a reading that is under way, or reads again unless that
-   * has just been done. Resolves to whether `current` is now another one, and the request worth another try.
+   * For a request that failed as if its catalog were outdated: waits for a pending read, or reads again unless the
+   * catalog is fresh. Resolves to whether `current` has changed, so that the request is worth another attempt.
    */
   async caughtUp(): Promise<boolean> {
     const before = this.current;
-    if (this.#readings.isPending) await this.#readings.settled();
-    else if (Date.now() - this.#readAt >= FRESH) await this.#readings.now();
+    if (this.#reads.isPending) await this.#reads.settled();
+    else if (Date.now() - this.#readAt >= FRESH) await this.#reads.now();
     return this.current !== before;
   }
 
@@ -64,7 +66,7 @@ export class LiveCatalog {
   }
 
   close(): Promise<void> {
-    return this.#readings.close();
+    return this.#reads.close();
   }
 
   async #read(): Promise<void> {

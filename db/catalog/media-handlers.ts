@@ -7,14 +7,15 @@ export type MediaHandlerRow = {
   readonly name: string;
   /** The row type of a table or view, or anyelement. */
   readonly takes: Oid;
-  /** A domain that is named like a media type. */
+  /** A domain with the name of a media type. */
   readonly mediaType: string;
   readonly returns: Oid;
 };
 
 /** `create aggregate lines_of(tags) (…, stype = "text/plain")`, in the served schemas. */
 export const MEDIA_HANDLERS = `
-  select s.name as schema, p.proname as name, p.proargtypes[0] as takes, domain.typname as "mediaType", domain.oid as returns
+  select s.name as schema, p.proname as name, p.proargtypes[0] as takes, domain.typname as "mediaType",
+    domain.oid as returns
   from searched as s
   join pg_proc as p on p.pronamespace = s.oid
   join pg_type as domain on domain.oid = p.prorettype
@@ -22,7 +23,7 @@ export const MEDIA_HANDLERS = `
     and domain.typtype = 'd' and domain.typname ~ '^[^/]+/[^/]+$'
   order by s.position, p.proname, p.oid`;
 
-/** The aggregates that make a media type of rows: of those of one served table, or of any. */
+/** The aggregates that format rows of one served table, or of any table, as a media type. */
 export function mediaHandlersOf(
   rows: readonly MediaHandlerRow[],
   relations: Relations,

@@ -1,9 +1,9 @@
 /**
- * Reads pg_node_tree, the text in which Postgres stores parsed queries. A node is `{KIND :field value :field value}`, a list
- * is `(a b)`; in names these signs and spaces stand behind a backslash.
+ * Reads pg_node_tree, the text format of parsed queries in Postgres. A node is `{KIND :field value :field value}`, a
+ * list is `(a b)`. In names, these characters and spaces are escaped with a backslash.
  */
 
-/** The fields of this very node: `fieldsOf("{QUERY :a 1 :b ({X :c 2})}")` → `{ a: "1", b: "({X :c 2})" }` */
+/** The fields of one node: `fieldsOf("{QUERY :a 1 :b ({X :c 2})}")` → `{ a: "1", b: "({X :c 2})" }` */
 export function fieldsOf(node: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>();
   let label = node.indexOf(" :");
@@ -16,7 +16,7 @@ export function fieldsOf(node: string): ReadonlyMap<string, string> {
   return fields;
 }
 
-/** `itemsOf("({A} {B :c ({D})})")` → `["{A}", "{B :c ({D})}"]`; nothing for `<>`, which is no list. */
+/** `itemsOf("({A} {B :c ({D})})")` → `["{A}", "{B :c ({D})}"]`; empty for `<>`, the null value. */
 export function itemsOf(list: string): string[] {
   const items: string[] = [];
   for (let i = 1; i < list.length; i++) {
@@ -31,28 +31,28 @@ export function itemsOf(list: string): string[] {
 const BACKSLASH = 92;
 const SPACE = 32;
 /** `(` and `{` */
-const isOpening = (sign: number) => sign === 40 || sign === 123;
+const isOpening = (code: number) => code === 40 || code === 123;
 /** `)` and `}` */
-const isClosing = (sign: number) => sign === 41 || sign === 125;
+const isClosing = (code: number) => code === 41 || code === 125;
 
 function endOfWord(tree: string, start: number): number {
   let i = start;
   for (; i < tree.length; i++) {
-    const sign = tree.charCodeAt(i);
-    if (sign === BACKSLASH) i++;
-    else if (sign === SPACE || isClosing(sign)) break;
+    const code = tree.charCodeAt(i);
+    if (code === BACKSLASH) i++;
+    else if (code === SPACE || isClosing(code)) break;
   }
   return i;
 }
 
-/** Behind the bracket that closes the one at `start`. */
+/** The position after the bracket that closes the one at `start`. */
 function endOfBrackets(tree: string, start: number): number {
   let depth = 0;
   for (let i = start; i < tree.length; i++) {
-    const sign = tree.charCodeAt(i);
-    if (sign === BACKSLASH) i++;
-    else if (isOpening(sign)) depth++;
-    else if (isClosing(sign) && --depth === 0) return i + 1;
+    const code = tree.charCodeAt(i);
+    if (code === BACKSLASH) i++;
+    else if (isOpening(code)) depth++;
+    else if (isClosing(code) && --depth === 0) return i + 1;
   }
   return tree.length;
 }

@@ -10,10 +10,10 @@ import { FOREIGN_KEYS, type ForeignKeyRow } from "./relationships.ts";
 import { CASTS, type CastRow, TYPES, type TypeRow } from "./types.ts";
 import { VIEWS, type ViewRow } from "./views.ts";
 
-/** Which schemas are read; names as they stand in the settings, in their order. */
+/** The schemas to read, as in the settings and in their order. */
 export type CatalogScope = {
   readonly schemas: readonly string[];
-  /** Searched after the served schema of a request, for types and computed fields; not served themselves. */
+  /** Schemas that are searched after the served schema of a request, for types and computed fields; not served. */
   readonly extraSearchPath: readonly string[];
 };
 
@@ -26,14 +26,15 @@ export const SCHEMAS = `
   order by s.position`;
 
 /**
- * The common tables that every part of the query reads from:
- * - searched: the schemas of the settings that exist. Those of the system can't be served.
- * - relations: what has columns of interest: what is served, what views are made of, and what functions return.
+ * The common table expressions that every part of the query reads:
+ * - searched: the existing schemas of the settings. System schemas cannot be served.
+ * - relations: served tables and views, the tables behind views, and the row types that functions return.
  */
 export const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
   searched as materialized (
     select n.oid, n.nspname as name, min(setting.position) as position,
-      bool_or(setting.position <= ${schemas.length}) and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' as "isServed"
+      bool_or(setting.position <= ${schemas.length}) and n.nspname !~ '^pg_'
+        and n.nspname <> 'information_schema' as "isServed"
     from unnest(${textArray([...schemas, ...extraSearchPath])}) with ordinality as setting (name, position)
     join pg_namespace as n on n.nspname = setting.name
     group by n.oid
@@ -59,7 +60,7 @@ export const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string
 
 const textArray = (names: readonly string[]): string => `array[${names.map(pg.escapeLiteral).join(", ")}]::text[]`;
 
-/** What Postgres says of itself, before it is put together. */
+/** The rows of pg_catalog from which the catalog is built. */
 export type CatalogRows = {
   readonly schemas: readonly SchemaRow[];
   readonly relations: readonly RelationRow[];
@@ -77,7 +78,7 @@ export type CatalogRows = {
   readonly extensions: readonly { readonly name: string; readonly schema: string }[];
 };
 
-/** The rows as JSON, part by part. Two readings of an unchanged database are equal. */
+/** The rows as JSON, by part. Two reads of an unchanged database are equal. */
 export type CatalogText = { readonly [Part in keyof CatalogRows]: string };
 
 const EXTENSIONS = `
@@ -104,9 +105,9 @@ const PARTS: Readonly<Record<keyof CatalogRows, string>> = {
 };
 
 /**
- * Reads everything in one statement, which sees one moment, and in one round trip: settings and statement are one message,
- * and so one transaction. Without a search path Postgres writes out the schema of everything that is not its own.
- * A default is not told while somebody alters its table: that is waited for, but not for long.
+ * Reads everything in one statement, and so from one snapshot, and in one round trip: session settings and statement
+ * are one message and one transaction. With an empty search path Postgres qualifies all names outside pg_catalog.
+ * Reading a default waits for a concurrent `alter table`; lock_timeout limits the wait.
  */
 export async function readCatalog(pool: Pick<Pool, "query">, scope: CatalogScope): Promise<CatalogText> {
   const parts = Object.entries(PARTS).map(

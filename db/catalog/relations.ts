@@ -12,14 +12,14 @@ export type RelationRow = {
   readonly rowType: Oid;
   readonly owner: Oid;
   readonly acl: string | null;
-  /** Bits of `1 << CmdType`: 4 update, 8 insert, 16 delete. Null where Postgres has not been asked. */
+  /** Bits of `1 << CmdType`: 4 update, 8 insert, 16 delete. Null for tables. */
   readonly writes: number | null;
-  /** Whether triggers or rules stand in for a view's own writes, so that they may take any of its columns. */
+  /** Whether triggers or rules handle the writes of a view, so that they may accept any of its columns. */
   readonly hasOwnWrites: boolean;
   readonly comment: string | null;
 };
 
-// Postgres refuses to say what a foreign data wrapper without a handler could write. 64 is INSTEAD OF.
+// pg_relation_is_updatable fails for a foreign data wrapper without a handler. 64 is INSTEAD OF.
 export const RELATIONS = `
   select r.oid, r.schema, r.name, r.kind, r."isServed", r."rowType", r.owner, r.acl::text as acl,
     case when r."isServed" and (r.kind = 'v' or wrapper.fdwhandler <> 0) then pg_relation_is_updatable(r.oid, true) end
@@ -44,12 +44,12 @@ export type ColumnRow = {
   readonly type: Oid;
   /** Length, or precision and scale, as Postgres packs them; -1 for none. */
   readonly modifier: number;
-  /** SQL text of the type, where it has a modifier. */
+  /** SQL text of the type, if it has a modifier. */
   readonly typeText: string | null;
   readonly isNotNull: boolean;
   readonly identity: "a" | "d" | "";
   readonly generated: "s" | "v" | "";
-  /** SQL text; of an identity that is only a default, the next value of its sequence. */
+  /** SQL text; for an identity `by default`, the next value of its sequence. */
   readonly default: string | null;
   readonly acl: string | null;
   readonly comment: string | null;

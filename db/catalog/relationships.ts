@@ -13,8 +13,8 @@ export type ForeignKeyRow = {
   readonly references: readonly number[];
 };
 
-// Foreign keys that partitions have from their parent, and those to single partitions, have a parent themselves.
-// A foreign key over periods (PostgreSQL 18) compares by overlap, not by equality: its index excludes.
+// Without foreign keys that derive from a partitioned table's: they have a parent constraint.
+// A foreign key over periods (PostgreSQL 18) compares by overlap, not by equality: its index is an exclusion index.
 export const FOREIGN_KEYS = `
   select c.conname as name, c.conrelid as from, c.conkey as columns, c.confrelid as to, c.confkey as references
   from pg_constraint as c
@@ -24,21 +24,23 @@ export const FOREIGN_KEYS = `
   where c.contype = 'f' and c.conparentid = 0
   order by source.schema, source.name, c.conname`;
 
-/** A foreign key as it is seen between two served tables or views. */
+/** A foreign key between two served tables or views. */
 type Reference = {
   readonly constraint: string;
   readonly from: Oid;
   readonly to: Oid;
   readonly columns: ColumnPairs;
-  /** Whether at most one row refers to each. */
+  /** Whether at most one row refers to each target row. */
   readonly isUnique: boolean;
 };
 
-type Adding = { readonly relation: Oid; readonly relationship: Relationship };
+type Found = { readonly relation: Oid; readonly relationship: Relationship };
 
 export type Relationships = ReadonlyMap<Oid, readonly Relationship[]>;
 
-/** What foreign keys tell: of each table first its own keys, then those that refer to it, then the ways through junctions. */
+/**
+ * The relationships by foreign keys: per table first its own keys, then the keys that refer to it, then many-to-many.
+ */
 export async function findRelationships(
   foreignKeys: readonly ForeignKeyRow[],
   relations: Relations,
@@ -60,7 +62,7 @@ export async function findRelationships(
   return found;
 }
 
-/** From everywhere its columns are seen to everywhere those that it refers to are. */
+/** From every relation with the key's columns to every relation with the referenced columns. */
 function referencesOf(key: ForeignKeyRow, relations: Relations, views: Views, keys: Keys): Reference[] {
   const isUnique = keys.isConstrained(key.from, key.columns);
   const targets = views.appearancesOf(key.to, key.references);
@@ -78,7 +80,7 @@ function referencesOf(key: ForeignKeyRow, relations: Relations, views: Views, ke
   );
 }
 
-const forward = ({ constraint, from, to, columns, isUnique }: Reference, name: (oid: Oid) => TableName): Adding => ({
+const forward = ({ constraint, from, to, columns, isUnique }: Reference, name: (oid: Oid) => TableName): Found => ({
   relation: from,
   relationship: {
     kind: isUnique ? "one-to-one" : "many-to-one",
@@ -90,7 +92,7 @@ const forward = ({ constraint, from, to, columns, isUnique }: Reference, name: (
   },
 });
 
-const backward = ({ constraint, from, to, columns, isUnique }: Reference, name: (oid: Oid) => TableName): Adding => ({
+const backward = ({ constraint, from, to, columns, isUnique }: Reference, name: (oid: Oid) => TableName): Found => ({
   relation: to,
   relationship: {
     kind: isUnique ? "one-to-one" : "one-to-many",
@@ -102,8 +104,8 @@ const backward = ({ constraint, from, to, columns, isUnique }: Reference, name: 
   },
 });
 
-/** A junction is what has two foreign keys within its primary key. */
-function throughJunctions(references: readonly Reference[], relations: Relations, keys: Keys): Adding[] {
+/** A junction has two foreign keys within its primary key. */
+function throughJunctions(references: readonly Reference[], relations: Relations, keys: Keys): Found[] {
   const byJunction = Map.groupBy(
     references.filter(({ isUnique }) => !isUnique),
     ({ from }) => from,
@@ -119,7 +121,7 @@ function throughJunctions(references: readonly Reference[], relations: Relations
   });
 }
 
-const through = (source: Reference, further: Reference, relations: Relations): Adding => ({
+const through = (source: Reference, further: Reference, relations: Relations): Found => ({
   relation: source.to,
   relationship: {
     kind: "many-to-many",

@@ -20,7 +20,7 @@ const UPDATE = 4;
 const INSERT = 8;
 const DELETE = 16;
 
-/** What is known of tables, by topic. */
+/** The models that a table is built from. */
 export type TableParts = {
   readonly relations: Relations;
   readonly columns: Columns;
@@ -55,7 +55,7 @@ export function buildTable(
   });
 }
 
-/** Makes the columns of tables and views out of their rows. */
+/** Builds the columns of tables and views from their rows. */
 export class Columns {
   readonly #relations: Relations;
   readonly #views: Views;
@@ -96,7 +96,7 @@ export class Columns {
     return !same || !(same.isNotNull || this.#types.refusesNull(same.type));
   }
 
-  /** Where the value comes from when none is given. A view over one table has the defaults of that, and may have its own. */
+  /** The value when an insert omits the column. A view over one table inherits the table's defaults, or has its own. */
   #value(row: ColumnRow): Pick<Column, "hasDefault" | "defaultExpression" | "generated"> {
     const own = row.default ?? this.#types.chainOf(row.type)[0]!.default;
     const origin = this.#views.isOverOneTable(row.relation) ? this.#views.originOf(row) : undefined;
@@ -109,7 +109,7 @@ export class Columns {
     };
   }
 
-  /** Of a view that Postgres itself can write, what is no column of its table. */
+  /** Whether a column of an automatically updatable view is not a column of its table. */
   #isComputed({ relation }: ColumnRow): boolean {
     return this.#views.isOverOneTable(relation) && !this.#relations.get(relation)!.hasOwnWrites;
   }
@@ -122,5 +122,5 @@ export class Columns {
   }
 }
 
-/** Types whose modifier is a length, and what Postgres adds to it. */
+/** Types whose modifier is a length, and the overhead that Postgres adds to it. */
 const LENGTH_OVERHEAD: Readonly<Record<string, number>> = { varchar: 4, bpchar: 4, bit: 0, varbit: 0 };

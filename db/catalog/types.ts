@@ -2,7 +2,7 @@ import { type DomainCasts, quoteName, type ResultColumn, type Schema, type TypeS
 import type { SchemaRow } from "./read.ts";
 import type { Relations } from "./relations.ts";
 
-/** The number of an object in the catalog of Postgres, as text. */
+/** The oid of an object in pg_catalog, as text. */
 export type Oid = string;
 
 export type TypeRow = {
@@ -13,9 +13,9 @@ export type TypeRow = {
   readonly text: string;
   /** base, enum, composite, domain, range, multirange, pseudo */
   readonly kind: "b" | "e" | "c" | "d" | "r" | "m" | "p";
-  /** What an array is made of; null of other types. */
+  /** The element type of an array; null for other types. */
   readonly element: Oid | null;
-  /** What a domain is made from, with the modifier of that; null of other types. */
+  /** The base type of a domain, whose modifier follows; null for other types. */
   readonly base: Oid | null;
   readonly modifier: number;
   readonly isNotNull: boolean;
@@ -39,7 +39,7 @@ export const TYPES = `
   ) as label on label.enumtypid = t.oid
   order by t.oid`;
 
-/** The types of the database by their numbers. */
+/** The types of the database by oid. */
 export class Types {
   readonly #rows: ReadonlyMap<Oid, TypeRow>;
   readonly #shapes = new Map<Oid, TypeShape>();
@@ -57,7 +57,7 @@ export class Types {
     return this.#row(oid).kind;
   }
 
-  /** `pg_catalog.json` → `json`; null for what other schemas have. */
+  /** `pg_catalog.json` → `json`; null for types of other schemas. */
   systemNameOf(oid: Oid): string | null {
     const { schema, name } = this.#row(oid);
     return schema === "pg_catalog" ? name : null;
@@ -71,25 +71,25 @@ export class Types {
     return shape;
   }
 
-  /** The type itself and what it is made from: of a domain over a domain over text all three. */
+  /** The type and its base types: all three for a domain over a domain over text. */
   chainOf(oid: Oid): readonly TypeRow[] {
     const row = this.#row(oid);
     return row.base === null ? [row] : [row, ...this.chainOf(row.base)];
   }
 
-  /** Of a domain over another one that of the other holds too. */
+  /** Whether the type is a domain that is not null, or is based on one. */
   refusesNull(oid: Oid): boolean {
     return this.chainOf(oid).some(({ isNotNull }) => isNotNull);
   }
 
-  /** SQL text of the domains that are not null. */
+  /** The domains that are not null, as SQL text. */
   notNullDomains(): ReadonlySet<string> {
     const domains = [...this.#rows.values()].filter(({ oid, kind }) => kind === "d" && this.refusesNull(oid));
     return new Set(domains.map(({ text }) => text));
   }
 
   #row(oid: Oid): TypeRow {
-    // All rows are of one moment: what they refer to is among them.
+    // All rows are from one snapshot, so that every referenced type is present.
     return this.#rows.get(oid)!;
   }
 
@@ -111,7 +111,7 @@ export class Types {
 
 const CATEGORIES: Readonly<Record<TypeRow["kind"], TypeShape["category"]>> = {
   b: "base",
-  // Of a domain the category is that of its base.
+  // Not used: the category of a domain is that of its base type.
   d: "base",
   e: "enum",
   c: "composite",
@@ -120,7 +120,7 @@ const CATEGORIES: Readonly<Record<TypeRow["kind"], TypeShape["category"]>> = {
   p: "pseudo",
 };
 
-/** Names that the grammar of SQL has for types, which pg_type has under others. */
+/** Type names of the SQL grammar that differ from those in pg_type. */
 const SQL_NAMES = [
   "bigint",
   "bit varying",
@@ -143,8 +143,8 @@ const SQL_NAMES = [
 ];
 
 /**
- * What a cast may name, and its SQL text: `int4` and `int` are integers, `article_status` and `public.article_status` the
- * enum of a schema. Where two types have one name, the first on the search path has it.
+ * The names that a cast may use → SQL text: `int4`, `int`, `article_status`, `public.article_status`. Of two types with
+ * one name, the first on the search path wins.
  */
 export function nameTypes(rows: readonly TypeRow[], schemas: readonly SchemaRow[]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
@@ -170,7 +170,7 @@ export const enumsOf = (schema: string, rows: readonly TypeRow[]): Schema["enums
 
 const mayBeCastTo = ({ kind, isRow, element }: TypeRow) => kind !== "p" && !isRow && element === null;
 
-/** The columns of a composite type, or of a table that is not served. */
+/** The columns of a composite type or of a table that is not served. */
 export function attributesOf(relation: Oid, relations: Relations, types: Types): ReadonlyMap<string, ResultColumn> {
   const columns = [...relations.columnsOf(relation)].map(({ name, type, typeText }) => ({
     name,
@@ -195,7 +195,7 @@ export type CastRow = {
   readonly name: string;
 };
 
-/** Implicit casts by a function, to or from a domain. Postgres ignores these; the table interface does not. */
+/** Implicit casts by a function, to or from a domain. Postgres ignores them; the table interface uses them. */
 export const CASTS = `
   select c.castsource as source, c.casttarget as target, n.nspname as schema, p.proname as name
   from pg_cast as c
@@ -208,7 +208,7 @@ export const CASTS = `
 
 const NO_CASTS: DomainCasts = { toJson: null, fromText: null, fromJson: null };
 
-/** Domains → the functions that make them from text and JSON, and JSON from them. */
+/** Domains → the functions that cast text and JSON to them, and them to JSON. */
 export function findCasts(rows: readonly CastRow[], types: Types): ReadonlyMap<Oid, DomainCasts> {
   const casts = new Map<Oid, DomainCasts>();
   const add = (domain: Oid, cast: Partial<DomainCasts>) => {

@@ -15,13 +15,13 @@ export const VIEWS = `
   where r.kind in ('v', 'm')
   order by r.oid`;
 
-/** Where columns of a table are seen, in the same order: in the table itself, or in a view that shows them unchanged. */
+/** The columns of a table in the table itself or, unchanged, in a view; in the same order. */
 export type Appearance = { readonly relation: Oid; readonly numbers: readonly number[] };
 
-/** Of a view: tables → their columns → the columns of the view that show these. */
+/** For a view: tables → their columns → the columns of the view that show them. */
 type Shown = ReadonlyMap<Oid, ReadonlyMap<number, readonly number[]>>;
 
-/** The tables behind the columns of views, through any number of views between them. */
+/** The tables behind the columns of views, through views of views. */
 export class Views {
   readonly #relations: Relations;
   readonly #definitions: ReadonlyMap<Oid, ViewDefinition>;
@@ -49,7 +49,7 @@ export class Views {
     return this.#shown.get(view)!.keys();
   }
 
-  /** Every served relation where all these columns are seen; a view that shows one of them twice more than once. */
+  /** Every served relation that has all these columns. A view that shows one of them twice appears more than once. */
   appearancesOf(table: Oid, numbers: readonly number[]): Appearance[] {
     const itself = this.#relations.get(table)?.isServed ? [{ relation: table, numbers }] : [];
     const views = (this.#viewsOf.get(table) ?? []).flatMap((view) => this.appearancesIn(view, table, numbers));
@@ -66,7 +66,7 @@ export class Views {
     return this.isView(view) && this.onlyTableOf(view) !== null;
   }
 
-  /** The one table whose rows are those of the view, one for one at most; null when it can't be told. */
+  /** The only table behind the view, if each of its rows appears at most once; null when this is unknown. */
   onlyTableOf(relation: Oid): Oid | null {
     const definition = this.#definitions.get(relation);
     if (!definition) return relation;
@@ -74,7 +74,7 @@ export class Views {
     return relations.length === 1 && keepsNotNull && !hasSets ? this.onlyTableOf(relations[0]!) : null;
   }
 
-  /** Whether the view makes several rows of one by a set among its columns. */
+  /** Whether a set-returning column of the view repeats rows. */
   repeatsRows(relation: Oid): boolean {
     const definition = this.#definitions.get(relation);
     return definition !== undefined && (definition.hasSets || definition.relations.some((of) => this.repeatsRows(of)));
@@ -86,7 +86,7 @@ export class Views {
     return origin && this.#relations.columnAt(origin);
   }
 
-  /** The column of a table that is null wherever this one is, and nowhere else; undefined when it can't be told. */
+  /** The column of a table that is null exactly when this one is; undefined when this is unknown. */
   sameNullness(column: ColumnRow): ColumnRow | undefined {
     const definition = this.#definitions.get(column.relation);
     if (!definition) return column;
@@ -94,7 +94,7 @@ export class Views {
     return origin && this.sameNullness(origin);
   }
 
-  /** Through views of views to the table. */
+  /** The column of the table, through views of views. */
   #tableColumn(column: ColumnRow): ColumnRow | undefined {
     if (!this.isView(column.relation)) return column;
     const origin = this.originOf(column);
@@ -117,35 +117,35 @@ export class Views {
 const combinations = (choices: readonly (readonly number[])[]): number[][] =>
   choices.reduce<number[][]>((rows, choice) => rows.flatMap((row) => choice.map((item) => [...row, item])), [[]]);
 
-/** A column of a table or view, by its number there. */
+/** A column of a table or view, by its number. */
 export type ColumnPlace = { readonly relation: Oid; readonly number: number };
 
-/** What the query of a view tells about where its columns come from. */
+/** The origins of a view's columns, from its query. */
 export type ViewDefinition = {
   readonly view: Oid;
   /** By the number of the view's column: the column of a table or view that it shows unchanged. */
   readonly origins: ReadonlyMap<number, ColumnPlace>;
-  /** The tables and views after `from`. */
+  /** The tables and views in `from`. */
   readonly relations: readonly Oid[];
-  /** Whether `from` has these alone, and inner joins of them, so that what is not null there is not null here. */
+  /** Whether `from` contains only these and inner joins of them, so that a not null column remains not null. */
   readonly keepsNotNull: boolean;
-  /** Whether a set among the columns makes several rows of one: `select id, unnest(tags)`. */
+  /** Whether a set-returning column repeats rows: `select id, unnest(tags)`. */
   readonly hasSets: boolean;
 };
 
-/** Kinds of what stands after `from`; all others are queries, functions and the like. */
+/** Kinds of items in `from` (rtekind); all others are subqueries, functions and the like. */
 const RELATION = "0";
 const JOIN = "2";
 const GROUPING = "9";
 const INNER = "0";
-/** The number of no relation. */
+/** The invalid oid. */
 const NONE: Oid = "0";
 
 export function parseViewDefinition(view: Oid, tree: string): ViewDefinition {
   const [first = ""] = itemsOf(tree);
   const query = fieldsOf(first);
   const from = itemsOf(query.get("rtable")!).map(parseFromItem);
-  // Until PostgreSQL 15 a view stands there itself, as its own old and new row.
+  // Up to PostgreSQL 15 the view itself is listed, as its old and new row.
   const relations = from.flatMap(({ kind, relation }) => (kind === RELATION && relation !== view ? [relation] : []));
   return {
     view,

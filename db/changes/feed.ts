@@ -15,8 +15,8 @@ export type ChangeFilter = {
 };
 
 /**
- * The rights of a user (by id), a session or a key (by SHA-256 in hex) have changed. "lost": no changes are received until
- * "back".
+ * The rights of a user (by id), a session or a key (by SHA-256 in hex) have changed. "lost": no changes are received
+ * until "back".
  */
 export type IdentityChange =
   | { readonly user: string }

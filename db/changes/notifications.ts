@@ -7,7 +7,9 @@ import { Hub } from "./hub.ts";
 const RECONNECT_MILLISECONDS = 500;
 const CONNECT_MILLISECONDS = 10_000;
 const KEEPALIVE_MILLISECONDS = 10_000;
-/** The pause between checks that the server responds: a server that disappears without closing is not noticed otherwise. */
+/**
+ * The pause between checks that the server responds: a server that disappears without closing is not noticed otherwise.
+ */
 const CHECK_MILLISECONDS = 5000;
 
 export type NotificationFeedOptions = {
@@ -18,8 +20,8 @@ export type NotificationFeedOptions = {
 
 /**
  * The feed by LISTEN. Triggers notify the channel "changes", event triggers of DDL "schema_changes", the triggers of
- * accounts, sessions and keys "principals"; DBAs notify "pgrst", as with PostgREST. While the connection is lost, changes
- * are missed: all subscriptions are interrupted.
+ * accounts, sessions and keys "principals"; DBAs notify "pgrst", as with PostgREST. While the connection is lost,
+ * changes are missed: all subscriptions are interrupted.
  */
 export class NotificationFeed implements ChangeFeed {
   readonly #options: NotificationFeedOptions;

@@ -16,7 +16,9 @@ export async function describeDatabase(client: ClientBase): Promise<string[]> {
   return lines.sort();
 }
 
-/** `- ` marks entries of the first description only, `+ ` entries of the second only, sorted by name. Empty if equal. */
+/**
+ * `- ` marks entries of the first description only, `+ ` entries of the second only, sorted by name. Empty if equal.
+ */
 export function differences(first: readonly string[], second: readonly string[]): string[] {
   const missing = first.filter((line) => !second.includes(line)).map((line) => `- ${line}`);
   const added = second.filter((line) => !first.includes(line)).map((line) => `+ ${line}`);
@@ -84,15 +86,16 @@ const QUERIES: Readonly<Record<string, string>> = {
 
   relation: `
     select c.oid::regclass::text as name, concat_ws(', ',
-      case c.relkind when 'r' then 'table' when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence'
-        when 'p' then 'partitioned table' when 'f' then 'foreign table' when 'c' then 'composite type' end,
+      case c.relkind when 'r' then 'table' when 'p' then 'partitioned table' when 'f' then 'foreign table'
+        when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'c' then 'composite type' end,
       case c.relpersistence when 'u' then 'unlogged' end,
       case when c.relispartition then 'partition ' || pg_get_expr(c.relpartbound, c.oid) end,
       'owner ' || c.relowner::regrole,
-      case when c.relrowsecurity then 'row-level security' || case when c.relforcerowsecurity then ' forced' else '' end end,
+      case when c.relrowsecurity then 'row-level security' end || case when c.relforcerowsecurity then ' forced' else '' end,
       'with ' || array_to_string(c.reloptions, ', '),
       case when c.relkind in ('r', 'p') then 'replica identity ' || c.relreplident::text end,
-      'acl ' || case c.relkind when 'S' then ${acl("c.relacl", "s", "c.relowner")} else ${acl("c.relacl", "r", "c.relowner")} end,
+      'acl ' || case c.relkind when 'S' then ${acl("c.relacl", "s", "c.relowner")}
+        else ${acl("c.relacl", "r", "c.relowner")} end,
       pg_get_viewdef(c.oid)) as description
     from pg_class as c
     where c.relkind in ('r', 'v', 'm', 'S', 'p', 'f', 'c') and ${isOurs("c.relnamespace", "pg_class", "c.oid")}`,
@@ -145,7 +148,8 @@ const QUERIES: Readonly<Record<string, string>> = {
 
   aggregate: `
     select a.aggfnoid::regprocedure::text as name,
-      format('%s from %s of type %s, then %s', a.aggtransfn, a.agginitval, a.aggtranstype::regtype, a.aggfinalfn) as description
+      format('%s from %s of type %s, then %s',
+        a.aggtransfn, a.agginitval, a.aggtranstype::regtype, a.aggfinalfn) as description
     from pg_aggregate as a
     join pg_proc as p on p.oid = a.aggfnoid
     where ${isOurs("p.pronamespace", "pg_proc", "p.oid")}`,
@@ -165,9 +169,11 @@ const QUERIES: Readonly<Record<string, string>> = {
   policy: `
     select format('%I on %s', p.polname, p.polrelid::regclass) as name, concat_ws(' ',
       case when p.polpermissive then 'permissive' else 'restrictive' end,
-      case p.polcmd when 'r' then 'select' when 'a' then 'insert' when 'w' then 'update' when 'd' then 'delete' else 'all' end,
-      'to ' || (select string_agg(case role when 0 then 'public' else role::regrole::text end, ', ' order by role::regrole::text)
-                from unnest(p.polroles) as role),
+      case p.polcmd when 'r' then 'select' when 'a' then 'insert' when 'w' then 'update' when 'd' then 'delete'
+        else 'all' end,
+      'to ' || (
+        select string_agg(case role when 0 then 'public' else role::regrole::text end, ', ' order by role::regrole::text)
+        from unnest(p.polroles) as role),
       'using ' || pg_get_expr(p.polqual, p.polrelid),
       'with check ' || pg_get_expr(p.polwithcheck, p.polrelid)) as description
     from pg_policy as p`,

@@ -80,7 +80,9 @@ export function startTimeOf(pid: number): string {
   return readStat(pid)?.startTime ?? "";
 }
 
-/** Whether the process is running; with a start time, whether it is the same process and not a later one with its pid. */
+/**
+ * Whether the process is running; with a start time, whether it is the same process and not a later one with its pid.
+ */
 export function isRunning(pid: number, startTime = ""): boolean {
   const stat = readStat(pid);
   // Z is a zombie: without an init that reaps, as in many containers, a killed process stays listed.

@@ -91,8 +91,8 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
 }
 
 /**
- * Grants an anonymous role other than `anon` the rights that `anon` has on tasks. All its other rights are up to the DBA.
- * A role that has not been granted to the login gets nothing.
+ * Grants an anonymous role other than `anon` the rights that `anon` has on tasks. All its other rights are up to the
+ * DBA. A role that has not been granted to the login gets nothing.
  */
 async function grantTasks(client: pg.Client, role: string, login: string): Promise<void> {
   const { rows } = await client.query<{ signature: string }>(

@@ -10,7 +10,7 @@ import { anon, useTransactionsDatabase } from "../support/transactions.ts";
 const database = useTransactionsDatabase("create table notes (text text); grant all on notes to anon;");
 
 const UNAVAILABLE = { problem: { status: 503, message: "the database is not available; try again" } };
-const OUTCOME_UNKNOWN = { problem: { status: 503, message: expect.stringContaining("look before you try again") } };
+const OUTCOME_UNKNOWN = { problem: { status: 503, message: expect.stringContaining("check before you try again") } };
 
 /** The types of the messages in a stream of the protocol, `PBES`; those of the client begin with one without a type. */
 class MessageTypes {
