@@ -8,7 +8,7 @@ import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
 import { internalProblem, STATUSES } from "../rest-gateway/table/answer/database-problem.ts";
 import { SERVICE_CODES } from "../rest-gateway/table/problem.ts";
 
-/** The cells of each row of the tables below a heading, without the marks of code; heading rows are left out. */
+/** The cells of the table rows below a heading, without header rows and backticks. */
 function tableRows(file: string, heading = ""): string[][] {
   const text = readFileSync(file, "utf8");
   const section = text.slice(text.indexOf(heading)).slice(heading.length);
@@ -25,12 +25,12 @@ function tableRows(file: string, heading = ""): string[][] {
     );
 }
 
-test("docs/configuration.md lists exactly the settings, with their defaults and meanings", () => {
+test("docs/configuration.md lists every setting with its default and meaning", () => {
   const settings = describeSettings().map(({ name, fallback, about }) => [name, fallback, about.replaceAll("`", "")]);
   expect(tableRows("docs/configuration.md", "## All settings")).toEqual(settings);
 });
 
-test("docs/configuration.md lists the names of PostgREST that are understood", () => {
+test("docs/configuration.md lists the supported settings of PostgREST", () => {
   expect(tableRows("docs/configuration.md", "## Moving from PostgREST")).toEqual(describePostgrest());
 });
 
@@ -43,23 +43,23 @@ test("docs/errors.md lists every code of the REST endpoints", () => {
   expect(documented.sort()).toEqual([...CODES, ...REST_CODES].sort());
 });
 
-test("docs/errors.md gives each code the status that the service answers with", () => {
+test("docs/errors.md lists the statuses of every code", () => {
   const documented = new Map(
     tableRows("docs/errors.md", "## Codes").map(([code, status, meaning]) => [code, `${status} ${meaning}`]),
   );
   for (const [, status, code] of SQLSTATES) expect(documented.get(code)).toContain(String(status));
 });
 
-test("docs/errors.md lists what becomes of each SQLSTATE", () => {
+test("docs/errors.md lists status, code and message of each SQLSTATE", () => {
   const rows = SQLSTATES.map(([sqlstate, status, code, message]) => [sqlstate, String(status), code, message]);
-  expect(tableRows("docs/errors.md", "## What becomes of an error of PostgreSQL")).toEqual(rows);
+  expect(tableRows("docs/errors.md", "## Errors of PostgreSQL")).toEqual(rows);
 });
 
 test("docs/errors.md lists every code of the table interface with its statuses", () => {
   const source = readFileSync("rest-gateway/table/problem.ts", "utf8");
   const ours = [
     ...[...source.matchAll(/\berror\(\s*(\d{3}),\s*"(PGRST\d+)"/g)].map(([, status, code]) => `${code} ${status}`),
-    // SQLSTATEs have a table of their own.
+    // SQLSTATEs are in another table.
     ...Object.entries(SERVICE_CODES).flatMap(([status, code]) => (code.startsWith("P") ? [`${code} ${status}`] : [])),
     `${internalProblem("").code} ${internalProblem("").status}`,
   ];
@@ -69,12 +69,12 @@ test("docs/errors.md lists every code of the table interface with its statuses",
   expect(documented.sort()).toEqual([...new Set(ours)].sort());
 });
 
-test("docs/errors.md lists the SQLSTATEs whose status is another one in the table interface", () => {
+test("docs/errors.md lists the SQLSTATEs that have another status in the table interface", () => {
   const rows = STATUSES.map(([sqlstate, status]) => [sqlstate, String(status)]);
   expect(tableRows("docs/errors.md", "### SQLSTATEs of the table interface")).toEqual(rows);
 });
 
-test("docs/errors.md lists every code and status that a WebSocket is refused or closed with", () => {
+test("docs/errors.md lists every status and code with which a WebSocket is rejected or closed", () => {
   const documented = tableRows("docs/errors.md", "## WebSockets").map(([code]) => Number(code));
   const sources = ["http/upgrade-gate.ts", "graphql/socket.ts", "graphql/socket-caller.ts"]
     .map((file) => readFileSync(file, "utf8"))
@@ -82,7 +82,7 @@ test("docs/errors.md lists every code and status that a WebSocket is refused or 
   const ours = [...sources.matchAll(/(?:return |= |close\()(\d{3,4})\b/g)]
     .map(([, code]) => Number(code))
     .filter((code) => (code >= 400 && code < 600) || (code > 1000 && code < 5000));
-  // The other codes of graphql-ws are a client's, or for servers that say more than ours.
+  // graphql-ws defines further codes for clients and for other kinds of servers.
   const others = new Set([
     CloseCode.InternalClientError,
     CloseCode.InternalServerError,

@@ -6,13 +6,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestService, type TestService } from "./support/service.ts";
 
 const run = promisify(execFile);
-const ADDRESS = "http://127.0.0.1:3000";
+const DOCUMENTED_URL = "http://127.0.0.1:3000";
 
 let service: TestService;
 let folder: string;
 beforeAll(async () => {
   service = await startTestService({ USERS_WRITE: "open" });
-  // Beside node_modules, where the README says to save the file.
+  // In the project directory, so that imports resolve as they do for the reader.
   folder = await mkdtemp(join(process.cwd(), ".readme-"));
 });
 afterAll(async () => {
@@ -28,17 +28,14 @@ async function readBlocks(file: string): Promise<Block[]> {
   return blocks.map(([, language, code]) => ({
     language: language!,
     code: code!
-      .replaceAll(ADDRESS, service.url)
+      .replaceAll(DOCUMENTED_URL, service.url)
       .replace(/^ANON_KEY=….*$/m, `ANON_KEY=${service.service.tokens.issueKey("anon")}`)
       .replace(/^SERVICE_KEY=….*$/m, `SERVICE_KEY=${service.service.tokens.issueKey("service_role")}`)
-      .replaceAll(ADDRESS.replace("http", "ws"), service.url.replace("http", "ws")),
+      .replaceAll(DOCUMENTED_URL.replace("http", "ws"), service.url.replace("http", "ws")),
   }));
 }
 
-/**
- * What a reader does, in order: blocks of shell that follow each other are one shell, and each shell begins with the first
- * block, which the others use.
- */
+/** The steps of a reader, in order. Adjacent shell blocks share one shell, and every shell starts with the first block. */
 async function readSteps(file: string): Promise<Block[]> {
   const [prelude, ...blocks] = (await readBlocks(file)).filter(({ code }) => !code.startsWith("npm ci"));
   const steps: Block[] = [];
@@ -49,15 +46,15 @@ async function readSteps(file: string): Promise<Block[]> {
   return steps;
 }
 
-/** Does it all; resolves to everything that is printed. */
+/** Runs all steps and resolves to their output. */
 async function follow(file: string, runJs: (code: string) => Promise<string> = runScript): Promise<string> {
-  let printed = "";
+  let output = "";
   for (const { language, code } of await readSteps(file)) {
     if (language === "sql") await service.database.owner.query(code);
-    if (language === "js") printed += await runJs(code);
-    if (language === "sh") printed += (await run("bash", ["-euc", code])).stdout;
+    if (language === "js") output += await runJs(code);
+    if (language === "sh") output += (await run("bash", ["-euc", code])).stdout;
   }
-  return printed;
+  return output;
 }
 
 async function runScript(code: string): Promise<string> {
@@ -67,12 +64,12 @@ async function runScript(code: string): Promise<string> {
   return (await run(process.execPath, [file], { env })).stdout;
 }
 
-test("the first two commands are how to start and how to test", async () => {
+test("the first two commands of the README are start and test", async () => {
   const [start, tests] = await readBlocks("README.md");
   expect([start!.code.trim(), tests!.code.trim()]).toEqual(["npm ci && npm start", "npm ci && npm test"]);
 });
 
-test("the five minutes of the README run as they stand", { timeout: 30_000 }, async () => {
+test("the examples of the README run", { timeout: 30_000 }, async () => {
   let listener: Promise<string> | undefined;
   const everything = await follow("README.md", async (code) => {
     listener = runScript(code);
@@ -89,7 +86,7 @@ test("the five minutes of the README run as they stand", { timeout: 30_000 }, as
   expect(await listener).toContain("Well woven.");
 });
 
-test("the examples of docs/tables.md run as they stand", { timeout: 30_000 }, async () => {
+test("the examples of docs/tables.md run", { timeout: 30_000 }, async () => {
   const everything = await follow("docs/tables.md");
   expect(everything).not.toContain('{"code"');
   expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
@@ -98,7 +95,7 @@ test("the examples of docs/tables.md run as they stand", { timeout: 30_000 }, as
   expect(everything).toContain("418 I'm a Teapot");
 });
 
-test("the examples of docs/resources.md run as they stand", { timeout: 30_000 }, async () => {
+test("the examples of docs/resources.md run", { timeout: 30_000 }, async () => {
   const everything = await follow("docs/resources.md");
   expect(everything).not.toContain('"error":{"code"');
   expect(everything).toContain("Location: /users/");
@@ -110,7 +107,7 @@ test("the examples of docs/resources.md run as they stand", { timeout: 30_000 },
   expect(everything).toContain("202 Accepted");
 });
 
-test("the examples of docs/authentication.md run as they stand", { timeout: 60_000 }, async () => {
+test("the examples of docs/authentication.md run", { timeout: 60_000 }, async () => {
   const everything = await follow("docs/authentication.md");
   expect(everything).not.toContain('"error":{"code"');
   expect(everything).not.toContain('{"code"');

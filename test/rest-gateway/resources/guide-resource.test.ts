@@ -6,20 +6,20 @@ import { useOwnResources } from "../../support/own-resources.ts";
 
 const GUIDE = readFileSync("docs/dba-guide.md", "utf8");
 
-/** The blocks of code below a heading, as they stand. */
+/** The blocks of code below a heading. */
 function blocksOf(heading: string): string[] {
   const [section = ""] = GUIDE.slice(GUIDE.indexOf(`## ${heading}`) + 3).split("\n## ");
   return [...section.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map(([, code]) => code!);
 }
 
 const [table] = blocksOf("Add a table");
-const [search, description] = blocksOf("A resource of your own");
+const [search, description] = blocksOf("Add a resource");
 const source = stripTypeScriptTypes(description!);
 const { BOOKMARKS } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 const { api } = useOwnResources(`${table}${search}`, [...DESCRIPTIONS, BOOKMARKS]);
 
-test("the resource of docs/dba-guide.md is served as it is described there", async () => {
+test("the resource in docs/dba-guide.md is served as documented", async () => {
   const made = await api("POST /bookmarks", { as: 1, body: { article_id: 2, text: "read again" } });
   expect([made.status, made.headers.get("location")]).toEqual([201, "/bookmarks/1"]);
   expect(made.json).toMatchObject({ id: 1, article_id: 2, text: "read again", created_at: expect.any(String) });
