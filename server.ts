@@ -1,5 +1,4 @@
 import cluster from "node:cluster";
-import type { RequestHandler } from "express";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
@@ -8,7 +7,6 @@ import { NotificationFeed } from "./db/changes/notifications.ts";
 import { lossOf, type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
 import { Database } from "./db/database.ts";
 import { GRAPHQL } from "./graphql/envelope.ts";
-import type { GraphQLInterface } from "./graphql/index.ts";
 import { allowsOrigin } from "./http/cors.ts";
 import { healthInterface } from "./http/health.ts";
 import { createLog } from "./http/log.ts";
@@ -17,7 +15,7 @@ import { createRateLimit } from "./http/rate-limit.ts";
 import { addressReader } from "./http/request.ts";
 import { findSharedPort, HttpServer, urlOf } from "./http/server.ts";
 import { UpgradeGate } from "./http/upgrade-gate.ts";
-import { serveAsWorker, startWorkers } from "./http/workers.ts";
+import { type Running, serveAsWorker, startWorkers, stopOnSignals } from "./http/workers.ts";
 import { CallerResolver } from "./identity/caller-resolver.ts";
 import { createVerifier } from "./identity/foreign-tokens.ts";
 import { secretOf } from "./identity/keys.ts";
@@ -26,20 +24,13 @@ import { createAuth } from "./rest-gateway/auth/auth.ts";
 import { resealFactors } from "./rest-gateway/auth/reseal-factors.ts";
 import { factorKeys } from "./rest-gateway/auth/second-factor.ts";
 import { ExpressInterface, REST } from "./rest-gateway/express-interface.ts";
-import { createRest, type RestInterface } from "./rest-gateway/index.ts";
+import { createRest } from "./rest-gateway/index.ts";
 import { errorReference, isErrorReference } from "./rest-gateway/openapi/reference/page.ts";
 import { TABLES } from "./rest-gateway/table/send.ts";
 import { createTasks } from "./rest-gateway/tasks/index.ts";
 
-/** A running service, in this process or in worker processes. */
-export type Started = {
-  readonly url: string;
-  readonly tokens: Tokens;
-  /** Waits for running requests, then stops everything. Further calls wait for the same end. */
-  stop(): Promise<void>;
-  /** Resolves when the embedded database ends although the service was not stopped. */
-  readonly databaseLost: Promise<void>;
-};
+/** The service, in this process or in worker processes. */
+export type Started = Running & { readonly tokens: Tokens };
 
 export type Service = Started & {
   /** How often the service has waited for the database so far. */
@@ -145,41 +136,33 @@ async function createApp(options: AppOptions) {
   const secret = await secretOf(config);
   const tokens = createTokens(config, secret);
   const opened = await options.open();
-  const context = await orClose(opened, () => createContext(opened, { ...options, secret, tokens }));
-  const { changes, auth, tasks } = context;
+  let close = async () => opened.cluster?.stop();
   try {
+    const context = createContext(opened, { ...options, secret, tokens });
+    const { changes, auth, tasks } = context;
+    close = context.close;
     await changes.start();
     auth?.start();
-    const rest = await createRest({
-      ...context,
-      settings: config,
-      hasDocs: config.docs,
-      baseUrl: url,
-      log,
-      onInternalError,
-    });
+    const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
     changes.onSchemaChange(() => rest.catalog.soon());
     await tasks?.start();
-    const graphql = config.maxTables === 0 ? null : await loadGraphQL({ ...context, ...options }, rest);
-    const explorer = graphql && config.graphiql ? await loadExplorer() : null;
+    const { catalog } = rest;
+    // Loaded only if it is served, because GraphQL takes as much memory as everything else.
+    const graphql =
+      config.maxTables === 0
+        ? null
+        : await import("./graphql/index.ts").then(({ createGraphQL }) =>
+            createGraphQL({ ...context, settings: config, catalog, log, onInternalError }),
+          );
+    const explorer = graphql && config.graphiql ? (await import("./graphql/explorer.ts")).explorerRouter() : null;
     const routers = [explorer, ...rest.routers].filter((router) => router !== null);
-    const close = async () => {
-      await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
+    close = async () => {
+      await Promise.all([graphql?.reload.close(), catalog.close()]);
       await context.close();
     };
     return { ...context, graphql, rest, pages: new ExpressInterface({ routers, onInternalError }), close };
   } catch (error) {
-    await context.close();
-    throw error;
-  }
-}
-
-/** Stops an embedded database that cannot be used. */
-async function orClose<T>({ cluster }: OpenedDatabase, create: () => T): Promise<T> {
-  try {
-    return create();
-  } catch (error) {
-    await cluster?.stop();
+    await close();
     throw error;
   }
 }
@@ -199,19 +182,9 @@ function createContext(
   };
   const database = new Database({ ...config, logins: opened.logins, onConnectionError });
   const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
-  const onAuthError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
-  const auth = config.migrate
-    ? createAuth({
-        settings: config,
-        database: database.auth,
-        tokens,
-        secret,
-        changes,
-        addressOf,
-        clock,
-        onError: onAuthError,
-      })
-    : null;
+  const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
+  const authOptions = { settings: config, database: database.auth, tokens, secret, changes, addressOf, clock, onError };
+  const auth = config.migrate ? createAuth(authOptions) : null;
   const verifier = createVerifier(config, tokens);
   const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
   const { logins, tasksUrl } = opened;
@@ -231,41 +204,16 @@ function createContext(
   return { opened, database, changes, tokens, verifier, auth, callers, tasks, addressOf, close };
 }
 
-/** Loads GraphQL only if it is served, because it takes as much memory as everything else. */
-async function loadGraphQL(
-  { config, ...context }: AppOptions & ReturnType<typeof createContext>,
-  { catalog }: RestInterface,
-): Promise<GraphQLInterface> {
-  const { createGraphQL } = await import("./graphql/index.ts");
-  return createGraphQL({
-    ...context,
-    settings: config,
-    constraintMessages: () => catalog.current.constraintMessages,
-    countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
-  });
-}
-
-async function loadExplorer(): Promise<RequestHandler> {
-  const { explorerRouter } = await import("./graphql/explorer.ts");
-  return explorerRouter();
-}
-
 /** Starts the embedded database, or checks that of the settings. */
 async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations =
-    config.mfaPreviousKey === "" ? null : (owner: pg.Client) => resealWith(config, secret, owner, log);
+    config.mfaPreviousKey === ""
+      ? null
+      : (owner: pg.Client) => resealFactors(owner, factorKeys(config, secret).box, log);
   const logLine = (level: string, message: string) =>
     log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
   return openDatabase({ ...config, secret, afterMigrations, log: logLine });
-}
-
-/** Encrypts second factors with the present key, so that the previous one can be removed from the settings. */
-async function resealWith(config: Config, secret: string, owner: pg.Client, log: Logger): Promise<void> {
-  const { resealed, unreadable } = await resealFactors(owner, factorKeys(config, secret).box);
-  log.info({ factors: resealed }, "second factors were encrypted with the present key");
-  if (unreadable > 0)
-    log.warn({ factors: unreadable }, "second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY");
 }
 
 async function main(): Promise<void> {
@@ -310,20 +258,6 @@ async function startInProcesses(config: Config, log: Logger): Promise<Started> {
   const environment = { PORT: String(await findSharedPort(config)), PGRST_SERVER_PORT: "" };
   const open = () => openConfigured(config, log);
   return { tokens, ...(await startWorkers({ count, environment, drainTimeout, open, log })) };
-}
-
-function stopOnSignals(starting: Promise<Started>, log: Logger): void {
-  const stop = (signal: string) => {
-    log.info({ signal }, "stopping");
-    starting
-      .then((service) => service.stop())
-      .then(() => process.exit(0))
-      .catch((error) => {
-        log.fatal({ err: error }, "the service did not stop cleanly");
-        process.exit(1);
-      });
-  };
-  process.on("SIGINT", stop).on("SIGTERM", stop);
 }
 
 function refuse(message: string): void {

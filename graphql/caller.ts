@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
 import { ApiError, type Code } from "../db/errors.ts";
+import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { REFUSALS, type RefusalReason, RefusedError } from "../identity/refused.ts";
-import type { RequestIdentity } from "../identity/request-identity.ts";
 
 /** Refusals that are not about a missing or invalid credential: GraphQL rejects them as every other interface does. */
 const REJECTED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([

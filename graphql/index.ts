@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
+import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
-import type { ConstraintMessages } from "../db/errors.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine, type EngineOptions } from "./engine.ts";
@@ -29,8 +29,7 @@ export type GraphQLOptions = {
   readonly database: Database;
   readonly changes: ChangeFeed;
   readonly settings: GraphQLSettings;
-  countTables(): number;
-  constraintMessages(): ConstraintMessages;
+  readonly catalog: Pick<LiveCatalog, "current">;
   onInternalError(error: unknown, requestId: string): void;
   readonly log: Logger;
 };
@@ -43,7 +42,7 @@ export type GraphQLInterface = {
 };
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
-  const { settings, database, changes, log } = options;
+  const { settings, database, changes, catalog, log } = options;
   const { anonymousRole, jsonDepth } = settings;
   const engine = new Engine({
     database,
@@ -59,7 +58,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     },
     maxRows: settings.maxRows,
     maxTables: settings.maxTables,
-    countTables: options.countTables,
+    countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
   });
   const reload = new SchemaReload(engine, reloadLog(log));
   await reload.start();
@@ -68,7 +67,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   const shared = {
     engine,
     anonymousRole,
-    constraintMessages: options.constraintMessages,
+    constraintMessages: () => catalog.current.constraintMessages,
     onInternalError: options.onInternalError,
   };
   const http = graphqlInterface({

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { RequestIdentity } from "../identity/request-identity.ts";
+import type { RequestIdentity } from "../identity/caller-resolver.ts";
 
 /** The first headers of every response, whichever interface sends it. */
 export type Head = {

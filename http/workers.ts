@@ -13,9 +13,12 @@ export type WorkersOptions = {
   readonly log: Logger;
 };
 
-export type StartedWorkers = {
+/** A running service, in this process or in worker processes. */
+export type Running = {
   readonly url: string;
+  /** Waits for running requests, then stops everything. Further calls wait for the same end. */
   stop(): Promise<void>;
+  /** Resolves when the embedded database ends although the service was not stopped. */
   readonly databaseLost: Promise<void>;
 };
 
@@ -40,7 +43,7 @@ const GRACE = 10_000;
  * and are told of the database when it is open. One that ends is replaced, by one that listens when it is ready. Rejects,
  * with nothing left running, when the database can't be opened or one of the first can't start.
  */
-export async function startWorkers(options: WorkersOptions): Promise<StartedWorkers> {
+export async function startWorkers(options: WorkersOptions): Promise<Running> {
   const opening = options.open();
   const workers = new Workers(options, opening);
   try {
@@ -193,4 +196,19 @@ function orderOf<K extends Order["kind"]>(kind: K): Promise<Extract<Order, { kin
 
 function report(message: Report, sent: () => void = () => {}): void {
   process.send!(message, sent);
+}
+
+/** Stops the service on SIGINT and SIGTERM, and then this process. */
+export function stopOnSignals(starting: Promise<{ stop(): Promise<void> }>, log: Logger): void {
+  const stop = (signal: string) => {
+    log.info({ signal }, "stopping");
+    starting
+      .then((service) => service.stop())
+      .then(() => process.exit(0))
+      .catch((error) => {
+        log.fatal({ err: error }, "the service did not stop cleanly");
+        process.exit(1);
+      });
+  };
+  process.on("SIGINT", stop).on("SIGTERM", stop);
 }

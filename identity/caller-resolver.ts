@@ -1,8 +1,9 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
-import { apiKeyIn, readCredentials } from "./credentials.ts";
-import type { IdentityContext } from "./proofs.ts";
-import { RequestIdentity } from "./request-identity.ts";
+import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
+import { csrfTokenIn } from "./csrf.ts";
+import { type IdentityContext, isAnonymous, type Proof, proofsOf } from "./proofs.ts";
+import { RefusedError } from "./refused.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
 
@@ -26,3 +27,113 @@ export class CallerResolver {
     return (await store.accounts.get(sub))?.role === role;
   }
 }
+
+export type CallerRules = {
+  /** Whether the request must have an API key: `apikey`, `X-API-Key` or `api_key`. */
+  readonly needsKey: boolean;
+};
+
+const NO_RULES: CallerRules = { needsKey: false };
+
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * The credentials of one request, read once, and the caller that they identify. Each credential must be valid and all of
+ * them must identify the same caller; an invalid one is refused and never ignored in favour of a weaker one. The anon key
+ * goes with every caller.
+ */
+export class RequestIdentity {
+  readonly credentials: Credentials;
+  readonly #proofs: readonly Proof[];
+  readonly #request: IncomingMessage;
+  readonly #context: IdentityContext;
+  readonly #isSocket: boolean;
+
+  constructor(request: IncomingMessage, credentials: Credentials, context: IdentityContext, isSocket = false) {
+    this.credentials = credentials;
+    this.#proofs = proofsOf(credentials, request, context);
+    this.#request = request;
+    this.#context = context;
+    this.#isSocket = isSocket;
+  }
+
+  /** The name of a caller who has sent the same credential before; null for anonymous and unknown callers. Costs nothing. */
+  get knownName(): string | null {
+    for (const proof of this.#proofs) {
+      const name = proof.knownName();
+      if (name !== null) return name;
+    }
+    return null;
+  }
+
+  /** Throws, or rejects with, RefusedError. A cached caller is returned without a promise. */
+  caller({ needsKey } = NO_RULES): Caller | Promise<Caller> {
+    const { unreadable, keys } = this.credentials;
+    if (unreadable !== null) throw new RefusedError("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
+    if (needsKey && keys.length === 0) throw new RefusedError("no key");
+    const found = this.#callers();
+    const isCached = found.every((caller) => !(caller instanceof Promise));
+    if (isCached) return this.#agreed(found as readonly (Caller | null)[]);
+    return Promise.all(found).then((callers) => this.#agreed(callers));
+  }
+
+  /** The same client on a WebSocket, whose first message may replace some of the headers. */
+  onSocket(headers: IncomingHttpHeaders): RequestIdentity {
+    const all = { ...this.#request.headers, ...headers };
+    const credentials = readCredentials(all, apiKeyIn(this.#request.url!));
+    return new RequestIdentity(this.#request, credentials, this.#context, true);
+  }
+
+  #callers(): ReturnType<Proof["caller"]>[] {
+    const found: ReturnType<Proof["caller"]>[] = [];
+    try {
+      for (const proof of this.#proofs) found.push(proof.caller());
+    } catch (error) {
+      // The lookups that have started are not awaited any more.
+      for (const caller of found) if (caller instanceof Promise) caller.catch(() => {});
+      throw error;
+    }
+    return found;
+  }
+
+  /** The caller that all credentials agree on; null stands for a session that has ended. */
+  #agreed(callers: readonly (Caller | null)[]): Caller {
+    const { anonymousRole, anonymous } = this.#context;
+    const isBrowser = Boolean(this.#request.headers.origin);
+    let agreed: Caller | null = null;
+    for (const caller of callers) {
+      if (caller === null) continue;
+      if (isBrowser && caller.role === "service_role") throw new RefusedError("service key in browser");
+      if (isAnonymous(caller, anonymousRole)) {
+        // The anon key in the stronger place asks for fewer rights than the service key gives.
+        if (agreed?.role === "service_role") throw new RefusedError("disagreement");
+        continue;
+      }
+      if (agreed !== null && !isSame(agreed, caller)) throw new RefusedError("disagreement");
+      // A cookie, which browsers send by themselves, proves less than a credential that a program has written.
+      if (agreed === null || agreed.credential?.kind === "session") agreed = caller;
+    }
+    // The cookie may belong to another service on the same host, so beside another credential it need not be valid.
+    if (agreed === null && callers.includes(null)) throw new RefusedError("no session");
+    const caller = agreed ?? callers[0] ?? anonymous;
+    if (caller.role === "") throw new RefusedError("anonymous off");
+    if (caller.credential?.kind === "session") this.#refuseForgery();
+    return caller;
+  }
+
+  /** A cookie alone does not prove who wrote the request. */
+  #refuseForgery(): void {
+    const { method = "GET", headers } = this.#request;
+    const store = this.#context.store!;
+    // Every message of a WebSocket may change data, and browsers cannot send a CSRF token with the upgrade.
+    if (this.#isSocket) {
+      if (!store.isSameOrigin(headers)) throw new RefusedError("foreign page");
+    } else if (!SAFE_METHODS.has(method)) {
+      const token = csrfTokenIn(this.#request);
+      if (token === null || !store.isCsrfToken(token, this.credentials.session!))
+        throw new RefusedError("no csrf token");
+    }
+  }
+}
+
+const isSame = (one: Caller, other: Caller) => one.role === other.role && one.claims.sub === other.claims.sub;

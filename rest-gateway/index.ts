@@ -27,6 +27,7 @@ import type { Tasks } from "./tasks/index.ts";
 
 /** Settings of the REST interfaces; the names are those of the service's settings. */
 export type RestSettings = {
+  readonly docs: boolean;
   readonly schemas: readonly string[];
   readonly extraSearchPath: readonly string[];
   readonly anonymousRole: string;
@@ -66,7 +67,6 @@ export type RestOptions = {
   readonly addressOf: AddressReader;
   /** Null where there are none. */
   readonly tasks: Tasks | null;
-  readonly hasDocs: boolean;
   /** The address of the service. */
   readonly baseUrl: string;
   onInternalError(error: unknown, requestId: string): void;
@@ -83,7 +83,7 @@ export type RestInterface = {
 
 /** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
 export async function createRest(options: RestOptions): Promise<RestInterface> {
-  const { settings, database, tokens, verifier, auth, hasDocs, log } = options;
+  const { settings, database, tokens, verifier, auth, log } = options;
   const { schemas, extraSearchPath, apiKeyRequired } = settings;
   const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log: catalogLog(log) });
   await catalog.start();
@@ -101,7 +101,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     tables,
     resources,
     routers: [
-      ...(hasDocs ? [docsRouter({ anonKey, versions: lifecycle.supported })] : []),
+      ...(settings.docs ? [docsRouter({ anonKey, versions: lifecycle.supported })] : []),
       ...(auth && register ? [authRouter(auth), register] : []),
     ],
   };

@@ -8,7 +8,7 @@ import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
 import { contextOf } from "../../http/request.ts";
 import { ClientGone } from "../../http/response.ts";
-import type { CallerRules } from "../../identity/request-identity.ts";
+import type { CallerRules } from "../../identity/caller-resolver.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/database-problem.ts";

@@ -5,7 +5,7 @@ import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
-import type { RequestIdentity } from "../../identity/request-identity.ts";
+import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";
 import type { Description } from "../../rest-gateway/resources/description.ts";
