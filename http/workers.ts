@@ -5,9 +5,9 @@ import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 
 export type WorkersOptions = {
   readonly count: number;
-  /** Environment of the workers, besides that of this process. */
+  /** Environment variables of the workers, added to those of this process. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Milliseconds that running requests get to end when the service stops. */
+  /** Milliseconds that running requests may take when the service stops. */
   readonly drainTimeout: number;
   open(): Promise<OpenedDatabase>;
   readonly log: Logger;
@@ -22,26 +22,26 @@ export type Running = {
   readonly databaseLost: Promise<void>;
 };
 
-/** What a worker tells the primary process. */
+/** A message of a worker to the primary process. */
 type Report =
   | { readonly kind: "waiting" }
   | { readonly kind: "ready"; readonly url: string }
   | { readonly kind: "failed"; readonly message: string };
 
-/** What the primary process tells a worker. */
+/** A message of the primary process to a worker. */
 type Order = { readonly kind: "serve"; readonly database: OpenedDatabase } | { readonly kind: "stop" };
 
-/** Milliseconds that a worker lives at least when nothing is wrong with it. */
+/** Milliseconds after which a worker counts as stable. */
 const STABLE = 10_000;
 const FIRST_DELAY = 100;
 const LAST_DELAY = 30_000;
-/** Milliseconds that a worker gets, after its requests have ended, for all else. */
+/** Milliseconds that a worker may take to stop after its requests have ended. */
 const GRACE = 10_000;
 
 /**
- * Opens the database and starts processes that serve it on one address, this program again each. They listen at once
- * and are told of the database when it is open. One that ends is replaced, by one that listens when it is ready. Rejects,
- * with nothing left running, when the database can't be opened or one of the first can't start.
+ * Opens the database and starts worker processes that serve it on one port. They listen immediately and receive the database
+ * when it is open. A worker that ends is replaced by one that listens when it is ready. Rejects, with nothing left running,
+ * when the database cannot be opened or one of the first workers cannot start.
  */
 export async function startWorkers(options: WorkersOptions): Promise<Running> {
   const opening = options.open();
@@ -63,10 +63,10 @@ export async function startWorkers(options: WorkersOptions): Promise<Running> {
   }
 }
 
-/** One life of a worker. */
-type Run = {
+/** A worker process from its start to its end. */
+type WorkerProcess = {
   readonly worker: Worker;
-  /** Its address; rejects when it ends before it serves. */
+  /** The URL of the service; rejects when the process ends before it is ready. */
   readonly ready: Promise<string>;
   readonly ended: Promise<{ readonly code: number; readonly signal: string | null }>;
 };
@@ -75,24 +75,24 @@ class Workers {
   isStopping = false;
   readonly #options: WorkersOptions;
   readonly #opening: Promise<OpenedDatabase>;
-  readonly #running = new Set<Run>();
+  readonly #running = new Set<WorkerProcess>();
 
   constructor(options: WorkersOptions, opening: Promise<OpenedDatabase>) {
     this.#options = options;
     this.#opening = opening;
   }
 
-  /** Resolves to the address of all when all are ready. */
+  /** Resolves to the URL of the service when all workers are ready. */
   async start(): Promise<string> {
-    const runs = Array.from({ length: this.#options.count }, () => this.#fork());
-    const urls = await Promise.all(runs.map(({ ready }) => ready));
-    for (const run of runs) this.#keep(run);
+    const processes = Array.from({ length: this.#options.count }, () => this.#fork());
+    const urls = await Promise.all(processes.map(({ ready }) => ready));
+    for (const process of processes) this.#keep(process);
     return urls[0]!;
   }
 
   async stop(): Promise<void> {
     this.isStopping = true;
-    for (const { worker } of this.#running) tell(worker, { kind: "stop" });
+    for (const { worker } of this.#running) send(worker, { kind: "stop" });
     const late = setTimeout(() => this.kill(), this.#options.drainTimeout + GRACE);
     await this.#ended();
     clearTimeout(late);
@@ -104,40 +104,40 @@ class Workers {
     await this.#ended();
   }
 
-  /** Replaces a worker that ends, again and again; later when it ended soon. */
-  async #keep(first: Run): Promise<void> {
+  /** Replaces a worker each time it ends, with a growing delay if it ends soon after its start. */
+  async #keep(first: WorkerProcess): Promise<void> {
     let delay = 0;
-    for (let run = first; ; run = this.#fork()) {
+    for (let current = first; ; current = this.#fork()) {
       const since = performance.now();
-      run.ready.catch((error) => this.#options.log.error(`a worker can not start: ${error.message}`));
-      const { code, signal } = await run.ended;
+      current.ready.catch((error) => this.#options.log.error(`a worker cannot start: ${error.message}`));
+      const { code, signal } = await current.ended;
       if (this.isStopping) return;
-      this.#options.log.error({ worker: run.worker.id, code, signal }, "a worker has ended: another takes its place");
+      this.#options.log.error({ worker: current.worker.id, code, signal }, "a worker has ended and is replaced");
       delay = performance.now() - since > STABLE ? 0 : Math.min(Math.max(FIRST_DELAY, 2 * delay), LAST_DELAY);
       await sleep(delay);
       if (this.isStopping) return;
     }
   }
 
-  #fork(): Run {
+  #fork(): WorkerProcess {
     const worker = cluster.fork(this.#options.environment);
-    const ended: Run["ended"] = new Promise((resolve) =>
+    const ended: WorkerProcess["ended"] = new Promise((resolve) =>
       worker.once("exit", (code, signal) => resolve({ code, signal })),
     );
-    const run: Run = { worker, ready: this.#readiness(worker, ended), ended };
-    this.#running.add(run);
-    ended.then(() => this.#running.delete(run));
-    // What it could not be told matters to nobody when it has ended.
+    const started: WorkerProcess = { worker, ready: this.#readiness(worker, ended), ended };
+    this.#running.add(started);
+    ended.then(() => this.#running.delete(started));
+    // A message that cannot be sent does not matter any more when the worker has ended.
     worker.on("error", () => {});
-    return run;
+    return started;
   }
 
-  #readiness(worker: Worker, ended: Run["ended"]): Promise<string> {
+  #readiness(worker: Worker, ended: WorkerProcess["ended"]): Promise<string> {
     return new Promise((resolve, reject) => {
       worker.on("message", (report: Report) => {
         if (report.kind === "ready") resolve(report.url);
         else if (report.kind === "failed") reject(new Error(report.message));
-        else this.#opening.then((opened) => tell(worker, { kind: "serve", database: shared(opened) }), reject);
+        else this.#opening.then((opened) => send(worker, { kind: "serve", database: shared(opened) }), reject);
       });
       ended.then(({ code, signal }) => reject(new Error(`it ended with ${signal ?? code}`)));
     });
@@ -148,24 +148,24 @@ class Workers {
   }
 }
 
-/** The server belongs to the primary process. */
+/** The embedded server belongs to the primary process. */
 const shared = (opened: OpenedDatabase): OpenedDatabase => ({ ...opened, cluster: null });
 
-function tell(worker: Worker, order: Order): void {
+function send(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => {});
 }
 
-type Servant = { readonly url: string; stop(): Promise<void> };
+type StoppableService = { readonly url: string; stop(): Promise<void> };
 
 /**
- * What this program does as a worker: serves, and stops when it is told to. `start` is given the database of the primary
- * process. When that process ends, however it ends, so does this one: node:cluster sees to it.
+ * Serves as a worker until the primary process sends `stop`. `start` receives the database of the primary process. When that
+ * process ends for any reason, node:cluster ends this one.
  */
 export async function serveAsWorker(
-  start: (open: () => Promise<OpenedDatabase>) => Promise<Servant>,
+  start: (open: () => Promise<OpenedDatabase>) => Promise<StoppableService>,
   log: Logger,
 ): Promise<void> {
-  // A terminal sends them to all processes, but when to stop is for the primary to say.
+  // A terminal sends signals to all processes, but the primary process decides when to stop.
   for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => {});
   const database = orderOf("serve").then((order) => order.database);
   const starting = start(() => {

@@ -1,28 +1,28 @@
 import type { Caller } from "../db/caller.ts";
 
-/** Milliseconds since 1970; of the service's clock, which tests may set. */
+/** Milliseconds since 1970, of the service's clock, which tests may set. */
 export type Clock = () => number;
 
-/** Somebody who can sign in. */
+/** The account of a user who can sign in. */
 export type Account = {
-  /** The user's, as text. */
+  /** The id of the user, as text. */
   readonly id: string;
-  /** Or the e-mail, where there is no username. */
+  /** The email if there is no username. */
   readonly username: string;
   readonly name: string;
   readonly role: string;
   readonly permissions: readonly string[];
   readonly passwordHash: string;
   readonly isDisabled: boolean;
-  /** Grows when what was issued before is to be worth nothing. */
+  /** Increases when all tokens that were issued before must become invalid. */
   readonly epoch: number;
   /** Whether a second factor is enabled. */
   readonly hasFactor: boolean;
 };
 
-/** What a token must agree with; null for an account that is disabled or gone. */
+/** The state that a token must match; null for an account that is disabled or deleted. */
 export type AccountState = Pick<Account, "epoch" | "role"> & {
-  /** Families of tokens, by their ids, that were revoked while access tokens of them may go on. */
+  /** The ids of revoked token families whose access tokens may not have expired yet. */
   readonly revoked: ReadonlySet<string>;
 };
 
@@ -34,11 +34,11 @@ export type FoundKey = {
   readonly id: string;
   readonly kind: KeyKind;
   readonly expiresAt: string | null;
-  /** Of keys of users. */
+  /** Only of keys of users. */
   readonly account: Account | null;
 };
 
-/** The claims of a token that the account would have been given. */
+/** A caller with the claims that a token of the account would have. */
 export const callerOfAccount = ({ id, name, role, permissions }: Account): Caller => ({
   role,
   claims: { sub: id, name, role, permissions },

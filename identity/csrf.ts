@@ -1,11 +1,11 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
-/** Tokens that only those know who may read our answers, each bound to one session: a keyed hash of its id. */
+/** CSRF tokens: a keyed hash of the session's id, known only to pages that may read responses of this service. */
 export class CsrfTokens {
   readonly #key: Buffer;
 
-  /** `secret` is that of the service. */
+  /** `secret` is the secret of the service. */
   constructor(secret: string) {
     this.#key = createHmac("sha256", secret).update("csrf").digest();
   }
@@ -21,14 +21,11 @@ export class CsrfTokens {
   }
 }
 
-/**
- * What a request says it is: in `X-CSRF-Token`, `X-XSRF-TOKEN`, or for those who can't set headers the parameter `_csrf`;
- * null when it says nothing.
- */
+/** The CSRF token of a request: `X-CSRF-Token`, `X-XSRF-TOKEN`, or the parameter `_csrf` of clients that cannot set headers. */
 export function csrfTokenIn({ headers, url = "" }: Pick<IncomingMessage, "headers" | "url">): string | null {
   const token = headers["x-csrf-token"] || headers["x-xsrf-token"] || PARAMETER.exec(url)?.[1];
   return token ? String(token) : null;
 }
 
-/** Tokens are made of letters that stand in addresses as they are. */
+/** Tokens are base64url, which is not escaped in a URL. */
 const PARAMETER = /[?&]_csrf=([\w-]+)(?:&|$)/;

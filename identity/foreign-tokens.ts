@@ -7,16 +7,16 @@ import type { Tokens } from "./tokens.ts";
 import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 export type ForeignTokenOptions = {
-  /** Without any, no token is good. */
+  /** If empty, every token is invalid. */
   readonly keys: readonly Key[];
-  /** Audience to ask for, or "". */
+  /** The required audience, or "". */
   readonly audience: string;
   readonly roleClaim: ClaimPath;
-  /** The role of those whose token names none. */
+  /** The role of tokens without the claim. */
   readonly anonymousRole: string;
 };
 
-/** Seconds by which the clock of who signs may differ from ours. */
+/** Seconds by which the clock of the issuer may differ from the clock of this machine. */
 const CLOCK_TOLERANCE = 30;
 const MAX_ROLE_BYTES = 63;
 
@@ -28,8 +28,8 @@ export function createVerifier(config: Config, tokens: Tokens): Verifier {
 }
 
 /**
- * Verifies the tokens that others issue for their own database: whoever holds a key may say who the caller is, and
- * Postgres whether the login may become that role. A token may be without an end; a refresh token is none of access.
+ * Verifies the tokens that another service issues for its own database. The issuer decides on the caller and Postgres
+ * whether the login may become that role. A token need not expire. A refresh token is not an access token.
  */
 export class ForeignTokens implements Verifier {
   readonly #options: ForeignTokenOptions;
@@ -67,7 +67,7 @@ export class ForeignTokens implements Verifier {
     throw new TokenError("invalid");
   }
 
-  /** Null when the token is not good with this key. */
+  /** Null when the token is not valid with this key. */
   #verifyWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
     const { audience } = this.#options;
     try {
@@ -92,11 +92,11 @@ export class ForeignTokens implements Verifier {
   }
 }
 
-/** A token that names its key is verified with that one, or with keys that have no name. */
+/** A token with a key id is verified with that key, or with keys without an id. */
 const isMeant = ({ algorithm, kid }: Key, header: jwt.JwtHeader | null) =>
   header?.alg === algorithm && (kid === null || header.kid === undefined || header.kid === kid);
 
-/** `none` is no role: Postgres would take it for the login itself. */
+/** `none` is not a role: Postgres would use the login itself. */
 function isRoleName(text: string): boolean {
   const bytes = Buffer.byteLength(text);
   return bytes > 0 && bytes <= MAX_ROLE_BYTES && text.toLowerCase() !== "none" && !text.includes("\0");

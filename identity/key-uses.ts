@@ -1,14 +1,14 @@
-/** Milliseconds between two notes of the use of one key. */
+/** Milliseconds between two writes. */
 const INTERVAL = 60_000;
 
 export type KeyUsesOptions = {
-  /** Notes that these keys have been used. */
+  /** Stores that these keys have been used. */
   write(ids: readonly string[]): Promise<void>;
-  /** The use is noted with the next ones. */
+  /** The uses are stored with the next write. */
   onError(error: unknown): void;
 };
 
-/** Which keys have been used: told to the database together, and at most once a minute. */
+/** Collects the API keys that are used and stores them together, once a minute. */
 export class KeyUses {
   readonly #options: KeyUsesOptions;
   readonly #timer: NodeJS.Timeout;

@@ -1,23 +1,23 @@
 import { hash, randomBytes } from "node:crypto";
 
-/** `cs_user_…`: a key of ours that stands in the database as its hash. */
+/** `cs_user_…`: a key whose hash is in the database. */
 const OPAQUE_KEY = /^cs_(?:user|anon|service)_[A-Za-z0-9_-]{32,128}$/;
-/** Characters of a key that people tell it by. */
+/** Characters by which people recognize a key. */
 const SHOWN = 6;
 const SECRET_BYTES = 32;
 
 export const isOpaqueKey = (text: string): boolean => text.startsWith("cs_") && OPAQUE_KEY.test(text);
 
-/** `eyJ….….…`: a key that is signed. */
+/** `eyJ….….…`: a signed key. */
 const SIGNED_KEY = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/;
 
-/** Whether the text looks like a key, be it a good one or not. */
+/** Whether the text has the form of a key, valid or not. */
 export const hasFormOfKey = (text: string): boolean => isOpaqueKey(text) || SIGNED_KEY.test(text);
 
 /** Secrets are long and random: a fast hash is enough for them. */
 export const hashOf = (secret: string): Buffer => hash("sha256", secret, "buffer");
 
-/** The same in hex, by which it is looked up. */
+/** The hash in hex, which is the key of the caches. */
 export const hexHashOf = (secret: string): string => hash("sha256", secret, "hex");
 
 /** 256 random bits. */

@@ -22,9 +22,9 @@ type Claims = {
   readonly role: string;
   readonly permissions?: readonly string[];
   readonly type?: "access";
-  /** That of the account when the token was issued; 0 where there is none. */
+  /** The epoch of the account when the token was issued; 0 if unknown. */
   readonly epoch?: number;
-  /** The id of the family of tokens: all that came of one sign-in. */
+  /** The id of the token family: all tokens that follow from one sign-in. */
   readonly sid?: string;
   /** Seconds since 1970. */
   readonly exp: number;
@@ -36,11 +36,11 @@ export type TokenUser = {
   readonly name: string;
   readonly role: string;
   readonly permissions: readonly string[];
-  /** Of the account; 0 when it is not given. */
+  /** The epoch of the account; 0 if missing. */
   readonly epoch?: number;
 };
 
-/** What a pair has in common with those that came before it. */
+/** What a pair shares with the previous pairs of the same sign-in. */
 export type TokenFamily = {
   readonly family?: string;
   readonly refreshToken: string;
@@ -49,12 +49,12 @@ export type TokenFamily = {
 export type TokenPair = {
   readonly accessToken: string;
   readonly refreshToken: string;
-  /** Seconds until the access token ends. */
+  /** Seconds until the access token expires. */
   readonly expiresIn: number;
   readonly tokenType: "Bearer";
 };
 
-/** Of which account, and of which epoch of it. */
+/** A verified challenge; `epoch` is that of the account when the challenge was issued. */
 export type Challenge = { readonly id: string; readonly userId: string; readonly epoch: number };
 
 export const ACCESS_SECONDS = 3600;
@@ -63,29 +63,29 @@ const CHALLENGE_SECONDS = 300;
 const KEY_SECONDS = 10 * 365 * 24 * 3600;
 const ISSUER = "content-service";
 
-/** Roles of API keys; a key stands for nobody in particular. */
+/** Roles of API keys, which identify no user. */
 const KEY_ROLES: ReadonlySet<string> = new Set(["anon", "service_role"]);
 
 export type TokenOptions = {
-  /** At least 32 bytes. Ignored when there is a private key. */
+  /** At least 32 bytes. Ignored if there is a private key. */
   readonly secret: string;
   /** PEM of an RSA key, or "". */
   readonly privateKey: string;
-  /** Keys that were in use before: their tokens are good until they end, and no new ones are signed. */
+  /** Keys of the past: their tokens are valid until they expire, and no new ones are signed. */
   readonly previousKeys?: readonly Key[];
-  /** Audience to give and to ask for, or "". */
+  /** The audience of new tokens, which is also required, or "". */
   readonly audience: string;
-  /** The Postgres role of those who come with the key for everybody, whose claim says `anon`. */
+  /** The Postgres role of the anon key, whose claim is `anon`. */
   readonly anonymousRole: string;
 };
 
 /**
- * Issues our tokens and verifies them: the one algorithm of the key, our name as issuer, an end, a role, and for users a
- * subject and the type "access".
+ * Issues and verifies the service's own tokens: the one algorithm of the key, this service as the issuer, an expiry, a role,
+ * and for users a subject and the type "access".
  */
 export class Tokens implements Verifier {
   readonly #key: SigningKey;
-  /** By their name in the header of a token. */
+  /** By the key id in the header of a token. */
   readonly #keys: ReadonlyMap<string | undefined, Key>;
   readonly #audience: string;
   readonly #anonymousRole: string;
@@ -94,13 +94,13 @@ export class Tokens implements Verifier {
   constructor({ secret, privateKey, previousKeys = [], audience, anonymousRole }: TokenOptions) {
     this.#key = privateKey === "" ? secretKey(secret) : rsaKey(privateKey);
     const known = [...previousKeys, this.#key].map((key) => [key.kid ?? undefined, key] as const);
-    // A token that names no key is of the present one.
+    // A token without a key id belongs to the present key.
     this.#keys = new Map<string | undefined, Key>([...known, [undefined, this.#key]]);
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
   }
 
-  /** Those of no family can be revoked with the user alone. */
+  /** Tokens without a family can only be revoked together with all tokens of the user. */
   issuePair(user: TokenUser, of: TokenFamily = { refreshToken: this.issueRefresh(user.id) }): TokenPair {
     const { name, role, permissions, epoch = 0 } = user;
     const { family: sid, refreshToken } = of;
@@ -113,12 +113,12 @@ export class Tokens implements Verifier {
     };
   }
 
-  /** The half of a pair that is spent for the next. */
+  /** The part of a pair that is exchanged for the next pair. */
   issueRefresh(userId: string): string {
     return this.#sign({ type: "refresh" }, REFRESH_SECONDS, userId);
   }
 
-  /** What shows that somebody has given the right password, and lacks the code of his second factor. */
+  /** Proves a valid password while the code of the second factor is missing. */
   issueChallenge({ id, epoch = 0 }: Pick<TokenUser, "id" | "epoch">): string {
     return this.#sign({ type: "challenge", epoch }, CHALLENGE_SECONDS, id);
   }
@@ -130,15 +130,15 @@ export class Tokens implements Verifier {
   }
 
   /**
-   * Whose refresh token it is; null for a token of ours that is another one. Throws TokenError for what is none of ours;
-   * whether it is still good the database knows.
+   * The id of the user; null for another kind of token of this service. Throws TokenError for any other token. The database
+   * decides whether the refresh token is still valid.
    */
   verifyRefresh(token: string): string | null {
     const { type, sub } = (this.#verify(token) ?? {}) as { readonly type?: unknown; readonly sub?: unknown };
     return type === "refresh" ? String(sub) : null;
   }
 
-  /** A key for programs: public for `anon`, secret for `service_role`. */
+  /** An API key: public for `anon`, secret for `service_role`. */
   issueKey(role: "anon" | "service_role"): string {
     return this.#sign({ role }, KEY_SECONDS);
   }
@@ -157,7 +157,7 @@ export class Tokens implements Verifier {
     return this.#verified.known(token);
   }
 
-  /** Public keys for others who verify our tokens; none when they are signed with a secret. */
+  /** Public keys for services that verify these tokens; empty if a secret signs them. */
   jwks(): { keys: object[] } {
     const shown = new Set([...this.#keys.values()].filter(({ algorithm }) => algorithm === "RS256"));
     return {
@@ -199,7 +199,7 @@ export class Tokens implements Verifier {
     return claims as Readonly<Record<string, unknown>>;
   }
 
-  /** One algorithm for each key; what else the header says does not count. */
+  /** The key decides on the algorithm, and the header of the token does not. */
   #verify(token: string): unknown {
     const header = headerOf(token);
     const key = header && this.#keys.get(header.kid);
@@ -216,7 +216,7 @@ export class Tokens implements Verifier {
   }
 }
 
-/** jsonwebtoken accepts a token without end, without claims, or of another type. */
+/** jsonwebtoken accepts tokens without expiry, without claims and of other types. */
 function isComplete(claims: unknown): claims is Claims {
   if (typeof claims !== "object" || claims === null) return false;
   const { exp, role, sub, type } = claims as Record<string, unknown>;

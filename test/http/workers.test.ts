@@ -68,7 +68,7 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
       expect.objectContaining({
         level: "error",
         signal: "SIGKILL",
-        msg: "a worker has ended: another takes its place",
+        msg: "a worker has ended and is replaced",
       }),
     );
   });
