@@ -7,42 +7,48 @@ type Problem = {
   readonly headers?: readonly (keyof typeof HEADERS)[];
 };
 
-/** Why there is no other answer, by status. */
+/** Error responses by status. */
 const PROBLEMS = {
   400: {
     key: "BadRequest",
     description:
-      "The address, a parameter, a header or the body can't be read; in version 1 also a body that breaks a rule.",
+      "The path, a parameter, a header or the body is not valid. In version 1, also if the body breaks a rule.",
   },
   401: {
     key: "Unauthorized",
-    description: "Credentials are missing, not valid or expired.",
+    description: "The credentials are missing, invalid or expired.",
     headers: ["WWW-Authenticate"],
   },
-  403: { key: "Forbidden", description: "The caller may not do this." },
-  404: { key: "NotFound", description: "There is no such record, or none with this id that the others belong to." },
+  403: { key: "Forbidden", description: "The caller does not have permission." },
+  404: {
+    key: "NotFound",
+    description: "The record does not exist, or the record to which the list belongs does not exist.",
+  },
   409: {
     key: "Conflict",
-    description: "A value is taken, other data refers to the record, or somebody else changes it at the same time.",
+    description: "A value is already taken, other records refer to this one, or a concurrent request has changed it.",
   },
   412: {
     key: "PreconditionFailed",
-    description: "The record is not the one that `If-Match` or `If-Unmodified-Since` names any more.",
+    description: "The record has changed: it no longer matches `If-Match` or `If-Unmodified-Since`.",
   },
-  413: { key: "TooLarge", description: "The body is too large, or has too many records." },
-  415: { key: "UnsupportedMediaType", description: "The body is no `application/json` in UTF-8, or is compressed." },
-  422: { key: "Unprocessable", description: "The body breaks a rule; `errors` lists all." },
+  413: { key: "TooLarge", description: "The body is too large or contains too many records." },
+  415: {
+    key: "UnsupportedMediaType",
+    description: "The body is not `application/json` in UTF-8, or it is compressed.",
+  },
+  422: { key: "Unprocessable", description: "The body breaks rules; `errors` lists all of them." },
   429: {
     key: "TooManyRequests",
-    description: "A limit is used up; `Retry-After` says how long.",
+    description: "A rate limit is exceeded. Retry after the seconds in `Retry-After`.",
     headers: ["Retry-After"],
   },
   503: {
     key: "Unavailable",
-    description: "The service starts or stops, or has no database: try again.",
+    description: "The service is starting or stopping, or has no connection to the database. Retry later.",
     headers: ["Retry-After"],
   },
-  504: { key: "Timeout", description: "The database took too long: try again, or ask for less." },
+  504: { key: "Timeout", description: "The database took too long. Retry, or request less data." },
 } as const satisfies Record<number, Problem>;
 
 export type ProblemStatus = keyof typeof PROBLEMS;
@@ -66,29 +72,35 @@ export const problems = (...statuses: readonly ProblemStatus[]): Readonly<Record
 const text: JsonSchema = { type: "string" };
 const number: JsonSchema = { type: "integer", minimum: 0 };
 
-/** Headers of answers, by name. */
+/** Response headers by name. */
 export const HEADERS = {
-  "X-Request-Id": { description: "The log knows the request by it. One that the client sends is kept.", schema: text },
-  "X-API-Version": { description: "The version of the answer.", schema: text },
-  "X-RateLimit-Limit": { description: "Requests a minute; left out where there is no limit.", schema: number },
-  "X-RateLimit-Remaining": { description: "Requests that may follow at once.", schema: number },
-  "Preference-Applied": { description: "The preferences that took effect.", schema: text },
-  ETag: {
-    description: "Stands for what was answered: for `If-None-Match`, and of a record for `If-Match`.",
+  "X-Request-Id": {
+    description: "The id of the request in the log. If the client sends an id, it is used.",
     schema: text,
   },
-  "Last-Modified": { description: "When the record last changed.", schema: text },
-  Location: { description: "The address of what was made.", schema: text },
-  Link: { description: "Addresses of pages: `first`, `prev`, `next`, `last`.", schema: text },
-  "Set-Cookie": { description: "The session, or its end.", schema: text },
-  "X-Total-Count": { description: "Records in all.", schema: number },
-  "WWW-Authenticate": { description: "How to sign in.", schema: text },
-  "Retry-After": { description: "Seconds to wait.", schema: number },
+  "X-API-Version": { description: "The API version of the response.", schema: text },
+  "X-RateLimit-Limit": {
+    description: "The number of requests allowed per minute. Omitted if there is no limit.",
+    schema: number,
+  },
+  "X-RateLimit-Remaining": { description: "The number of requests that may follow at once.", schema: number },
+  "Preference-Applied": { description: "The preferences that took effect.", schema: text },
+  ETag: {
+    description: "The version of the content, for `If-None-Match`; of a record also for `If-Match`.",
+    schema: text,
+  },
+  "Last-Modified": { description: "When the record was last changed.", schema: text },
+  Location: { description: "The URL of the new record or task.", schema: text },
+  Link: { description: "The URLs of the pages `first`, `prev`, `next` and `last`.", schema: text },
+  "Set-Cookie": { description: "Sets or deletes the session cookie.", schema: text },
+  "X-Total-Count": { description: "The total number of records.", schema: number },
+  "WWW-Authenticate": { description: "The accepted authentication scheme.", schema: text },
+  "Retry-After": { description: "Seconds until a retry is useful.", schema: number },
 } as const satisfies Record<string, Header>;
 
 export type HeaderName = keyof typeof HEADERS;
 
-const OF_EVERY_ANSWER: readonly HeaderName[] = [
+const IN_EVERY_RESPONSE: readonly HeaderName[] = [
   "X-Request-Id",
   "X-API-Version",
   "X-RateLimit-Limit",
@@ -99,16 +111,16 @@ const OF_EVERY_ANSWER: readonly HeaderName[] = [
 export const headerReferences = (...names: readonly HeaderName[]): Readonly<Record<string, Reference>> =>
   Object.fromEntries(names.map((name) => [name, refer("headers", name)]));
 
-/** An answer that is no problem; `schema` is null for one without a body. */
+/** A successful response; `schema` is null if it has no body. */
 export const answered = (
   description: string,
   schema: JsonSchema | null,
   ...names: readonly HeaderName[]
 ): Response => ({
   description,
-  headers: headerReferences(...OF_EVERY_ANSWER, ...names),
+  headers: headerReferences(...IN_EVERY_RESPONSE, ...names),
   ...(schema && { content: { "application/json": { schema } } }),
 });
 
 export const notModified = (...names: readonly HeaderName[]): Response =>
-  answered("What the client has is still good.", null, "ETag", ...names);
+  answered("The cached version of the client is still current.", null, "ETag", ...names);

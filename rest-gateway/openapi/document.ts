@@ -1,4 +1,4 @@
-/** The parts of an OpenAPI 3.1 document that are written here: what the compiler holds the writers to. */
+/** The parts of OpenAPI 3.1 that this service uses. */
 export type OpenApiDocument = {
   readonly openapi: "3.1.0";
   readonly info: { readonly title: string; readonly description: string; readonly version: string };
@@ -19,7 +19,7 @@ export type Components = {
   readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
 };
 
-/** Schemes that must come together; `{}` is none at all. */
+/** Schemes that must be used together; `{}` means that none is needed. */
 export type SecurityRequirement = Readonly<Record<string, readonly string[]>>;
 
 export type Reference = { readonly $ref: string };
@@ -34,10 +34,10 @@ export type Operation = {
   readonly parameters: readonly (Parameter | Reference)[];
   readonly requestBody?: { readonly required: boolean; readonly content: Content };
   readonly responses: Readonly<Record<string, Response | Reference>>;
-  /** Any of them, in place of those of the document. */
+  /** Alternatives, which replace those of the document. */
   readonly security?: readonly SecurityRequirement[];
   readonly deprecated?: boolean;
-  /** In place of that of the document. */
+  /** Replaces the servers of the document. */
   readonly servers?: readonly Server[];
 };
 

@@ -1,7 +1,7 @@
 import type { Column, TypeShape } from "../../db/catalog/catalog.ts";
 import type { JsonSchema } from "./document.ts";
 
-/** How a value of the type stands in JSON, and what SQL calls the type where pg_type has another name for it. */
+/** The JSON Schema of a type, and its SQL name if it differs from the name in pg_type. */
 type Fact = { readonly schema: JsonSchema; readonly sqlName?: string };
 
 const integer = (format: string, sqlName?: string): Fact => ({
@@ -19,8 +19,8 @@ const string = (format?: string, sqlName?: string): Fact => ({
 const named = (sqlName: string | undefined) => (sqlName === undefined ? {} : { sqlName });
 
 /**
- * What is known of types, by their names in pg_type; every other type is a string in JSON. A format is given where what
- * Postgres writes has it: `timestamp` has no offset, so it is no date-time; `interval` is no ISO duration.
+ * Types by their names in pg_type; every other type is a string in JSON. A type has a format only if the output of
+ * Postgres conforms to it: `timestamp` has no offset, so it is not a `date-time`; `interval` is not an ISO duration.
  */
 const FACTS: ReadonlyMap<string, Fact> = new Map([
   ["bool", { schema: { type: "boolean" }, sqlName: "boolean" }],
@@ -69,7 +69,7 @@ function elementSchema({ category, name, labels }: TypeShape): JsonSchema {
   return (category === "base" && FACTS.get(name)?.schema) || { type: "string" };
 }
 
-/** Null as well: `{ type: "string" }` → `{ type: ["string", "null"] }`. */
+/** Also allows null: `{ type: "string" }` → `{ type: ["string", "null"] }`. */
 export function nullable(schema: JsonSchema): JsonSchema {
   if (typeof schema.type !== "string") return schema;
   const values = schema.enum && { enum: [...schema.enum, null] };
@@ -77,20 +77,20 @@ export function nullable(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * What stands for a value in a query string. Postgres reads arrays, objects and JSON from text: `{a,b}`, `(1,x)`, `{"a":1}`.
+ * The schema of a value in a query string. Postgres parses arrays, objects and JSON from text: `{a,b}`, `(1,x)`, `{"a":1}`.
  */
 export function textSchemaOf(shape: TypeShape): JsonSchema {
   const schema = schemaOf(shape);
   return schema.type === undefined || schema.type === "array" || schema.type === "object" ? { type: "string" } : schema;
 }
 
-/** The name that SQL gives a type, without modifiers: `bigint`, `text[]`, `public.article_status`. */
+/** The SQL name of a type, without modifiers: `bigint`, `text[]`, `public.article_status`. */
 export function sqlNameOf({ name, schema, isArray }: TypeShape): string {
   const element = schema === "pg_catalog" ? (FACTS.get(name)?.sqlName ?? name) : `${schema}.${name}`;
   return isArray ? `${element}[]` : element;
 }
 
-/** Any of them; what is the same stands there once. */
+/** `anyOf` without duplicates. */
 export function anyOf(schemas: readonly JsonSchema[]): JsonSchema {
   const different = [...new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values()];
   return different.length === 1 ? different[0]! : { anyOf: different };
@@ -99,7 +99,7 @@ export function anyOf(schemas: readonly JsonSchema[]): JsonSchema {
 const QUOTED = /^'((?:[^']|'')*)'::[\w\s.,"()[\]]+$/;
 
 /**
- * The value of a column's default where it is a plain one, as it stands in JSON; undefined for what Postgres works out.
+ * The value of a column's default in JSON if it is a constant; undefined if Postgres computes it.
  *
  *   defaultValue("'DRAFT'::article_status", { type: "string", … })  // "DRAFT"
  *   defaultValue("0", { type: "integer" })                          // 0
@@ -114,7 +114,7 @@ export function defaultValue(expression: string | null, schema: JsonSchema): unk
 
 type Reader = (quoted: string | null, expression: string, schema: JsonSchema) => unknown;
 
-/** Few enough digits for the numbers of JavaScript. */
+/** Numbers with so many digits are exact in JavaScript. */
 const NUMBER = /^-?\d{1,15}(\.\d{1,15})?$/;
 
 /** `5`, `(-5)` or `'-5'::integer`. */
@@ -123,7 +123,7 @@ const readNumber: Reader = (quoted, expression) => {
   return NUMBER.test(text) ? Number(text) : undefined;
 };
 
-/** By the type in JSON; a text with a format, such as a time, may be written otherwise in SQL than in JSON. */
+/** By JSON type. A string with a format, such as a time, may be written differently in SQL and in JSON. */
 const READERS: Readonly<Record<string, Reader>> = {
   boolean: (_, expression) => ({ true: true, false: false })[expression],
   integer: readNumber,
@@ -142,7 +142,7 @@ function parsed(json: string | null): unknown {
   }
 }
 
-/** What a cast of a domain makes or takes may be anything. */
+/** The schema of a column, without null. If a cast of a domain converts the value, it may be anything. */
 export function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
   if (casts?.[cast]) return {};
   const schema = schemaOf(shape);

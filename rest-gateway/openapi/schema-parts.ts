@@ -1,6 +1,6 @@
 import type { JsonSchema, Parameter, Reference } from "./document.ts";
 
-/** An object that has all of these. */
+/** An object whose properties are all required. */
 export const objectOf = (properties: Readonly<Record<string, JsonSchema>>, description?: string): JsonSchema => ({
   type: "object",
   ...(description && { description }),
@@ -11,13 +11,13 @@ export const objectOf = (properties: Readonly<Record<string, JsonSchema>>, descr
 export const arrayOf = (items: JsonSchema): JsonSchema => ({ type: "array", items });
 
 /**
- * Keys of components, which may hold letters, digits, `-` and `_` alone, for names of the database, which may hold any character. (A `.`
- * could be used too; it is kept to join keys.) Names that would be the same are set apart by a number, and a name that
- * is a key already stays what it is:
+ * Maps names of the database, which may contain any character, to component keys, which contain only letters, digits,
+ * `-` and `_`. (OpenAPI also allows `.`, which joins keys here.) A number makes keys unique; a name that is a valid key
+ * keeps it:
  *
  *   componentKeys(["a b", "a_b"])  // "a b" → "a_b_2", "a_b" → "a_b"
  *
- * `endings`: what is put behind a key to make further ones, which must be apart from all others too.
+ * `endings` are appended to a key to form further keys, which are unique as well.
  */
 export function componentKeys(
   names: Iterable<string>,

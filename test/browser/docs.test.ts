@@ -11,9 +11,9 @@ const installed = hasBrowser("the reference");
 let service: TestService;
 let browser: Browser;
 let context: BrowserContext;
-/** `/docs`, loaded once: to load it takes seconds. */
+/** `/docs`, loaded only once because this takes seconds. */
 let page: Page;
-/** Whom it has asked, and what has gone wrong. */
+/** The hosts to which the page has sent requests, and its errors. */
 const hosts = new Set<string>();
 const faults: string[] = [];
 
@@ -36,15 +36,15 @@ afterAll(async () => {
 });
 
 const button = (label: RegExp) => page.locator("button", { hasText: label }).first();
-/** Of what can be done with the chosen source, in groups. */
+/** The operations of the selected interface, in groups. */
 const list = () => page.getByRole("complementary").first();
 
-/** Where a request is tried out. */
+/** The form for a test request. */
 const form = () => page.getByRole("dialog");
 
-/** Chooses a source, unless it is shown already, and opens a group of its list. */
+/** Selects an interface, unless it is selected already, and opens a group of its operations. */
 async function open(source: string, group: string): Promise<void> {
-  // What was tried out before is still shown.
+  // Close the form of the previous test.
   await page.keyboard.press("Escape");
   await form().waitFor({ state: "hidden" });
   const chosen = button(/^(Resources v\d|Tables)$/);
@@ -57,7 +57,7 @@ async function open(source: string, group: string): Promise<void> {
     .click();
 }
 
-/** Sends `GET path` as the form for it proposes, and waits until the answer is shown. */
+/** Sends `GET path` with the values that the form proposes, and waits until the response is shown. */
 async function tryOut(path: string, answer: string): Promise<Response> {
   await list().getByText(path, { exact: true }).first().click();
   await button(new RegExp(`Test Request.*get ${path}\\)`, "i")).click();
@@ -76,7 +76,7 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
   test.each([
     ["Resources v1", "articles", "/users", "/users", { heading: V1, listed: PUBLISH, answer: '"created_at"' }],
     ["Resources v2", "articles", "/users", "/api/v2/users", { heading: V2, listed: PUBLISH, answer: '"createdAt"' }],
-    // At the root, in version 2 too.
+    // At the root also in version 2.
     [
       "Resources v2",
       "authentication",
@@ -91,7 +91,7 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
       "/rest/v1/articles",
       { heading: TABLES, listed: "/articles", answer: '"author_id"' },
     ],
-  ])("%s lists its %s; GET %s that is tried out goes to %s, and the answer is shown", async (...given) => {
+  ])("%s lists its %s, and a test request of GET %s is sent to %s and its response is shown", async (...given) => {
     const [source, group, path, address, { heading, listed, answer }] = given;
     await open(source, group);
     await expect.poll(() => page.locator("h1").innerText(), POLL).toBe(heading);
@@ -101,17 +101,17 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     if (source === "Tables") expect(await response.request().headerValue("apikey")).toBeTruthy();
   });
 
-  test("all of this asks no other host, and nothing goes wrong", async () => {
+  test("sends no request to another host and reports no error", async () => {
     expect(await page.title()).toBe("Reference");
     expect([...hosts].filter((host) => host !== "")).toEqual([new URL(service.url).host]);
     expect(faults).toEqual([]);
   });
 
-  test("where nothing is described the page says so", async () => {
+  test("shows a message if there is no description", async () => {
     const off = await startTestService({ ...SETTINGS, OPENAPI: "off" });
     onTestFinished(() => off.stop());
     const other = await context.newPage();
-    // The page says it before there is anything for Scalar to do.
+    // The page shows the message without Scalar.
     await other.route(/scalar/, (route) => route.abort());
     await other.goto(`${off.url}/docs`);
     await expect

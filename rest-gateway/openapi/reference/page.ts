@@ -10,13 +10,13 @@ export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
 const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
 
 export type DocsOptions = {
-  /** The public key of the service, which the page asks with; null where none is needed. It is safe in browsers. */
+  /** The public key with which the page sends requests; null if none is needed. Browsers may see it. */
   readonly anonKey: string | null;
-  /** Those of the resources that are served. */
+  /** The supported versions of the resources. */
   readonly versions: readonly number[];
 };
 
-/** `/docs`: the reference of the resources and of the tables, by Scalar, from this service alone. */
+/** `/docs`: the reference of the resources and tables, rendered by Scalar. Everything is loaded from this service. */
 export function docsRouter(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
   router.all("/docs", byMethod({ GET: pageHandler(options) }));
@@ -25,8 +25,8 @@ export function docsRouter(options: DocsOptions): Router {
 }
 
 /**
- * Asks what there is, with the key where one is needed, and shows it; requests that are tried out carry the key as well.
- * What is not served, such as resources where their tables are missing, is left out.
+ * Fetches the descriptions, with the key if one is needed, and renders them. "Try it" requests send the key as well.
+ * Interfaces that are not served, such as resources whose tables are missing, are omitted.
  */
 const SCRIPT = `
 const reference = document.getElementById("reference");
@@ -48,22 +48,22 @@ const sources = await Promise.all([...resources, tables].map(async ({ title, bas
   const response = await fetch(path, { headers });
   const content = await response.json();
   content.servers = [{ url: location.origin + base }];
-  for (const parameter of Object.values(content.components?.parameters ?? {})) leaveOut(parameter);
+  for (const parameter of Object.values(content.components?.parameters ?? {})) disable(parameter);
   const operations = Object.values(content.paths ?? {}).flatMap((item) => Object.values(item));
-  // What is at the root of the service, wherever the others are.
+  // These operations are at the root of the service, unlike the others.
   for (const operation of operations) if (operation.servers) operation.servers = [{ url: location.origin }];
   const isServed = response.ok && Object.keys(content.paths).length > 0;
   const message = response.ok ? null : (content.error ?? content).message;
   return { title, slug: title.toLowerCase().replace(" ", "-"), content, authentication, isServed, message };
 }));
-// Scalar would send the default, or the first value, of each parameter: some of them don't go together.
-function leaveOut(parameter) {
-  const { default: usual, enum: values = [] } = parameter.schema;
-  parameter.examples = { default: { value: usual ?? values[0] ?? "", "x-disabled": true } };
+// Scalar would send the default or first value of each parameter, and some of them can not be combined.
+function disable(parameter) {
+  const { default: standard, enum: values = [] } = parameter.schema;
+  parameter.examples = { default: { value: standard ?? values[0] ?? "", "x-disabled": true } };
 }
 const served = sources.filter(({ isServed }) => isServed);
 if (served.length === 0) {
-  reference.textContent = sources.at(-1).message ?? "There is nothing to describe.";
+  reference.textContent = sources.at(-1).message ?? "This service has no interface to describe.";
   throw new Error(reference.textContent);
 }
 Scalar.createApiReference(reference, served.map(({ title, slug, content, authentication }) => ({
@@ -81,7 +81,7 @@ Scalar.createApiReference(reference, served.map(({ title, slug, content, authent
 })));
 `;
 
-/** Scalar writes its styles into the page; nothing is loaded from elsewhere. */
+/** Scalar adds inline styles to the page. Nothing is loaded from other hosts. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `script-src 'self' 'sha256-${createHash("sha256").update(SCRIPT).digest("base64")}'`,
@@ -119,7 +119,7 @@ function pageHandler({ anonKey, versions }: DocsOptions): RequestHandler {
 
 const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
-/** The bundle is kept compressed, and goes out so to all but the few clients that can't read it. */
+/** The bundle is stored compressed, and decompressed only for clients without gzip. */
 function bundleHandler(): RequestHandler {
   const bundle = readFileSync(BUNDLE_FILE);
   return (request, response) => {
@@ -129,7 +129,7 @@ function bundleHandler(): RequestHandler {
   };
 }
 
-const FILE = new URL("../../../docs/errors.md", import.meta.url);
+const ERRORS_FILE = new URL("../../../docs/errors.md", import.meta.url);
 
 export const isErrorReference = (url: string): boolean => url.split("?", 1)[0] === DOCUMENTATION;
 
@@ -137,7 +137,7 @@ export const isErrorReference = (url: string): boolean => url.split("?", 1)[0] =
 export function errorReference(): Router {
   const content = contentHandler({
     type: "text/plain; charset=utf-8",
-    text: readFileSync(FILE, "utf8"),
+    text: readFileSync(ERRORS_FILE, "utf8"),
     headers: { "Cache-Control": "public, max-age=300" },
   });
   const router = Router({ strict: true, caseSensitive: true });

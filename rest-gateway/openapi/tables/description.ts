@@ -5,15 +5,15 @@ import { type DescriptionOptions, openApi } from "./openapi.ts";
 import { swagger } from "./swagger.ts";
 
 export type DescriptionRequest = DescriptionOptions & {
-  /** The most wanted first. */
+  /** The preferred media type first. */
   readonly accept: readonly MediaType[];
 };
 
 export type Description = { readonly contentType: string; readonly body: string };
 
 /**
- * The answer to `GET /rest/v1/`: OpenAPI 3.1, or 2.0 for `Accept: application/openapi+json;version=2`. Throws PGRST107 when
- * no media type fits, PGRST106 when the schema is not served.
+ * The response to `GET /rest/v1/`: OpenAPI 3.1, or 2.0 for `Accept: application/openapi+json;version=2`. Throws PGRST107
+ * if none of the media types is available, and PGRST106 if the schema is not served.
  */
 export function apiDescription(catalog: Catalog, { accept, ...options }: DescriptionRequest): Description {
   for (const wanted of accept) {
@@ -31,7 +31,7 @@ const JSON_FORM: Form = { version: "3.1", contentType: "application/json" };
 const OPENAPI_FORM: Form = { version: "3.1", contentType: "application/openapi+json" };
 const SWAGGER_FORM: Form = { version: "2.0", contentType: "application/openapi+json;version=2" };
 
-/** By media type and the version that is asked for. */
+/** By media type and requested version. */
 const FORMS: ReadonlyMap<string, Form> = new Map([
   ["*/*;", JSON_FORM],
   ["application/*;", JSON_FORM],
@@ -45,12 +45,12 @@ const FORMS: ReadonlyMap<string, Form> = new Map([
 
 const formOf = ({ type, parameters }: MediaType) => FORMS.get(`${type};${parameters.get("version") ?? ""}`);
 
-/** A catalog never changes, and takes what was written of it along when it is replaced. */
-const written = new WeakMap<Catalog, Map<string, string>>();
+/** Cached descriptions. A catalog is immutable, and its descriptions are garbage-collected with it. */
+const cache = new WeakMap<Catalog, Map<string, string>>();
 
 function bodyOf(catalog: Catalog, { version }: Form, options: DescriptionOptions): string {
-  const bodies = written.get(catalog) ?? new Map<string, string>();
-  written.set(catalog, bodies);
+  const bodies = cache.get(catalog) ?? new Map<string, string>();
+  cache.set(catalog, bodies);
   const key = JSON.stringify([version, options.schema, options.role, options.baseUrl, options.ignorePrivileges]);
   const body = bodies.get(key) ?? JSON.stringify(WRITERS[version](catalog, options));
   bodies.set(key, body);

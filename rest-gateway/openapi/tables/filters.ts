@@ -5,54 +5,54 @@ import type { JsonSchema, Parameter, Reference } from "../document.ts";
 import { schemaOf, sqlNameOf } from "../json-schema.ts";
 import { queryParameter, refer } from "../schema-parts.ts";
 import { RESERVED } from "./parameters.ts";
-import { FILTER, type NamedOffer, type OfferedTable } from "./visible-schema.ts";
+import { FILTER, type NamedSchema, type TableAccess } from "./visible-schema.ts";
 
-/** What `?column=operator.value` may ask. */
+/** The operators of `?column=operator.value`, with their meanings. */
 export const OPERATORS: Readonly<Record<Operator, string>> = {
   eq: "equal to",
   neq: "not equal to",
   gt: "greater than",
-  gte: "greater than, or equal to",
+  gte: "greater than or equal to",
   lt: "less than",
-  lte: "less than, or equal to",
-  like: "like a pattern, in which `*` stands for any characters",
-  ilike: "the same, whatever the case",
+  lte: "less than or equal to",
+  like: "like a pattern, in which `*` matches any characters",
+  ilike: "like a pattern, ignoring case",
   match: "matching a regular expression",
-  imatch: "the same, whatever the case",
+  imatch: "matching a regular expression, ignoring case",
   in: "one of a list: `in.(1,2,3)`",
   is: "`is.null`, `is.not_null`, `is.true`, `is.false` or `is.unknown`",
-  isdistinct: "not equal to, where null is a value like others",
-  cs: "an array, range or JSON value that contains: `cs.{a,b}`",
-  cd: "an array, range or JSON value that is contained in",
-  ov: "an array or range that overlaps with",
-  sl: "a range that is strictly left of",
-  sr: "a range that is strictly right of",
-  nxr: "a range that does not extend to the right of",
-  nxl: "a range that does not extend to the left of",
-  adj: "a range that is adjacent to",
-  fts: "text that is found by a query of `to_tsquery`; `fts(english).cat`",
-  plfts: "the same of `plainto_tsquery`",
-  phfts: "the same of `phraseto_tsquery`",
-  wfts: "the same of `websearch_to_tsquery`",
+  isdistinct: "not equal to; null equals null",
+  cs: "an array, range or JSON value that contains the value: `cs.{a,b}`",
+  cd: "an array, range or JSON value that is contained in the value",
+  ov: "an array or range that overlaps the value",
+  sl: "a range that is strictly left of the value",
+  sr: "a range that is strictly right of the value",
+  nxr: "a range that does not extend to the right of the value",
+  nxl: "a range that does not extend to the left of the value",
+  adj: "a range that is adjacent to the value",
+  fts: "text that matches a query of `to_tsquery`: `fts(english).cat`",
+  plfts: "text that matches a query of `plainto_tsquery`",
+  phfts: "text that matches a query of `phraseto_tsquery`",
+  wfts: "text that matches a query of `websearch_to_tsquery`",
 };
 
-/** `operator.value`, such as `eq.1` and `not.like(any).{a*,b*}`. */
+/** `operator.value`: `eq.1`, `not.like(any).{a*,b*}`. */
 export const FILTER_SCHEMA: JsonSchema = {
   type: "string",
   pattern: `^(not\\.)?(${Object.keys(OPERATORS).join("|")})(\\([^)]*\\))?\\.`,
 };
 
-/** Columns that rows can be chosen by. */
-export const filtersOf = ({ readable }: OfferedTable) => readable.filter(({ name }) => !RESERVED.has(name));
-const filterKey = (offer: NamedOffer, table: Table, { name }: Column) =>
-  `rowFilter.${offer.tableKey(table)}.${offer.columnKey(table, name)}`;
+/** The columns by which rows can be filtered. */
+export const filtersOf = ({ readable }: TableAccess) => readable.filter(({ name }) => !RESERVED.has(name));
+const filterKey = (visible: NamedSchema, table: Table, { name }: Column) =>
+  `rowFilter.${visible.tableKey(table)}.${visible.columnKey(table, name)}`;
 
-/** `rowFilter.articles.title`, for each column that may be read. */
-export const filterParameters = (offer: NamedOffer, offered: OfferedTable): [string, Parameter][] =>
-  filtersOf(offered).map((column) => [filterKey(offer, offered.table, column), filterParameter(column)]);
+/** `rowFilter.articles.title` and so on, for each readable column. */
+export const filterParameters = (visible: NamedSchema, access: TableAccess): [string, Parameter][] =>
+  filtersOf(access).map((column) => [filterKey(visible, access.table, column), filterParameter(column)]);
 
-export const filterReferences = (offer: NamedOffer, offered: OfferedTable): Reference[] =>
-  filtersOf(offered).map((column) => refer("parameters", filterKey(offer, offered.table, column)));
+export const filterReferences = (visible: NamedSchema, access: TableAccess): Reference[] =>
+  filtersOf(access).map((column) => refer("parameters", filterKey(visible, access.table, column)));
 
 function filterParameter({ name, comment, shape }: Column): Parameter {
   const { summary } = documentationOf(comment);
@@ -61,14 +61,14 @@ function filterParameter({ name, comment, shape }: Column): Parameter {
   return queryParameter(name, description, refer("schemas", FILTER));
 }
 
-/** A filter that fits the type: `eq.DRAFT`, `gte.2026-01-31`. */
+/** An example of a filter for the type: `eq.DRAFT`, `gte.2026-01-31`. */
 function sampleOf(shape: TypeShape): string {
   const { type, format = "", enum: labels } = schemaOf(shape);
   if (labels !== undefined) return `eq.${labels[0]}`;
   return SAMPLES[format] ?? SAMPLES[typeof type === "string" ? type : "any"]!;
 }
 
-/** By the format in JSON, or else the type. */
+/** By JSON format, otherwise by JSON type. */
 const SAMPLES: Readonly<Record<string, string>> = {
   boolean: "is.true",
   integer: "gte.1",
@@ -84,8 +84,11 @@ const SAMPLES: Readonly<Record<string, string>> = {
   uuid: "eq.8d7f1a2e-3c4b-4f5a-9b6c-7d8e9f0a1b2c",
 };
 
-/** The one row that a replacement names. */
+/** Identifies the row that PUT replaces. */
 export const keyParameter = (column: string): Parameter => ({
-  ...queryParameter(column, "Names the row; must be what the body says.", { type: "string", pattern: "^eq\\." }),
+  ...queryParameter(column, "Identifies the row. The value must equal that in the body.", {
+    type: "string",
+    pattern: "^eq\\.",
+  }),
   required: true,
 });

@@ -6,52 +6,52 @@ import { queryParameter, refer } from "../schema-parts.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
 import { type ErrorStatus, errors, headers, rowsContent } from "./responses.ts";
 import { recordSchema } from "./table-schemas.ts";
-import { type NamedOffer, type Offer, rawBodyOf } from "./visible-schema.ts";
+import { type NamedSchema, rawBodyOf, type VisibleSchema } from "./visible-schema.ts";
 
 /** The tag of all functions. */
 export const FUNCTIONS_TAG = "Functions (rpc)";
 
-/** `/rpc/search`: POST, and GET for a function that changes nothing. Overloads share the path. */
+/** `/rpc/search`: POST, and GET for a read-only function. Overloads share the path. */
 export function functionPath(
-  offer: NamedOffer,
+  visible: NamedSchema,
   name: string,
   overloads: readonly DatabaseFunction[],
 ): [string, PathItem] {
   const gettable = overloads.filter(isGettable);
   const item = {
-    ...(gettable.length > 0 && { get: getOperation(offer, name, gettable) }),
-    post: postOperation(offer, name, overloads),
+    ...(gettable.length > 0 && { get: getOperation(visible, name, gettable) }),
+    post: postOperation(visible, name, overloads),
   };
   return [`/rpc/${encodeURIComponent(name)}`, item];
 }
 
-/** Whether GET can call it: it writes nothing, and its arguments fit into a query string. */
+/** Whether GET can call the function: it is read-only, and a query string can contain its arguments. */
 export const isGettable = (fn: DatabaseFunction) =>
   fn.volatility !== "volatile" &&
   rawBodyOf(fn) === null &&
   fn.arguments.every(({ name, isRequired }) => !isRequired || !RESERVED.has(name));
 
-const getOperation = (offer: NamedOffer, name: string, overloads: readonly DatabaseFunction[]): Operation => ({
-  operationId: `query_${offer.functionKey({ name })}`,
+const getOperation = (visible: NamedSchema, name: string, overloads: readonly DatabaseFunction[]): Operation => ({
+  operationId: `query_${visible.functionKey({ name })}`,
   ...described(name, overloads),
   parameters: [
     ...argumentParameters(overloads),
     ...resultParameters(overloads),
     ...(returnsRows(overloads) ? shared("range", "rangeUnit") : []),
-    ...profileParameters(offer, "Accept-Profile"),
+    ...profileParameters(visible, "Accept-Profile"),
   ],
-  responses: responses(offer, overloads, [400, 401, 403, 404, 406, 416]),
+  responses: responses(visible, overloads, [400, 401, 403, 404, 406, 416]),
 });
 
-const postOperation = (offer: NamedOffer, name: string, overloads: readonly DatabaseFunction[]): Operation => ({
-  operationId: `call_${offer.functionKey({ name })}`,
+const postOperation = (visible: NamedSchema, name: string, overloads: readonly DatabaseFunction[]): Operation => ({
+  operationId: `call_${visible.functionKey({ name })}`,
   ...described(name, overloads),
-  parameters: [...resultParameters(overloads), ...profileParameters(offer, "Content-Profile")],
+  parameters: [...resultParameters(overloads), ...profileParameters(visible, "Content-Profile")],
   requestBody: {
     required: overloads.every((fn) => fn.arguments.some(({ isRequired }) => isRequired)),
-    content: bodyContent(offer, overloads),
+    content: bodyContent(visible, overloads),
   },
-  responses: responses(offer, overloads, [400, 401, 403, 404, 406, 409, 416]),
+  responses: responses(visible, overloads, [400, 401, 403, 404, 406, 409, 416]),
 });
 
 /** The comment of the first overload that has one. */
@@ -74,47 +74,49 @@ function resultParameters(overloads: readonly DatabaseFunction[]): (Parameter | 
 }
 
 function responses(
-  offer: NamedOffer,
+  visible: NamedSchema,
   overloads: readonly DatabaseFunction[],
   statuses: readonly ErrorStatus[],
 ): Operation["responses"] {
-  const results = overloads.map((fn) => resultContent(offer, fn));
+  const results = overloads.map((fn) => resultContent(visible, fn));
   const contents = results.filter((content) => content !== null);
-  const result = { content: uniteContents(contents), ...(returnsRows(overloads) && headers("contentRange")) };
+  const result = { content: combineContents(contents), ...(returnsRows(overloads) && headers("contentRange")) };
   return {
-    ...(contents.length > 0 && { 200: { description: "What the function returns.", ...result } }),
-    ...(contents.length < results.length && { 204: { description: "Done; the function returns nothing." } }),
-    ...(returnsRows(overloads) && { 206: { description: "Some of the rows, when they were counted.", ...result } }),
+    ...(contents.length > 0 && { 200: { description: "Returns the result of the function.", ...result } }),
+    ...(contents.length < results.length && { 204: { description: "The function has run. It returns no value." } }),
+    ...(returnsRows(overloads) && {
+      206: { description: "Returns some of the rows; `Content-Range` has their total number.", ...result },
+    }),
     ...errors(...statuses),
   };
 }
 
-/** The body of a call, by media type: an object of the named arguments, or the one unnamed argument itself. */
-export function bodyContent(offer: Offer, overloads: readonly DatabaseFunction[]): Content {
+/** The body of a call, by media type: an object with the named arguments, or the value of the single unnamed argument. */
+export function bodyContent(visible: VisibleSchema, overloads: readonly DatabaseFunction[]): Content {
   const byType = Map.groupBy(overloads, (fn) => rawBodyOf(fn) ?? "application/json");
-  const entries = [...byType].map(([type, fns]) => [type, { schema: anyOf(fns.map((fn) => bodySchema(offer, fn))) }]);
+  const entries = [...byType].map(([type, fns]) => [type, { schema: anyOf(fns.map((fn) => bodySchema(visible, fn))) }]);
   return Object.fromEntries(entries);
 }
 
-function bodySchema(offer: Offer, fn: DatabaseFunction): JsonSchema {
+function bodySchema(visible: VisibleSchema, fn: DatabaseFunction): JsonSchema {
   if (rawBodyOf(fn) !== null) return schemaOf(fn.arguments[0]!.shape);
   const required = fn.arguments.filter(({ isRequired }) => isRequired).map(({ name }) => name);
   return {
     type: "object",
-    properties: Object.fromEntries(fn.arguments.map((argument) => [argument.name, argumentSchema(offer, argument)])),
+    properties: Object.fromEntries(fn.arguments.map((argument) => [argument.name, argumentSchema(visible, argument)])),
     ...(required.length > 0 && { required }),
     additionalProperties: false,
   };
 }
 
-/** An argument that is a row of a table is told with the columns of the table. */
-function argumentSchema(offer: Offer, { shape }: FunctionArgument): JsonSchema {
-  const table = shape.schema === offer.schema.name ? offer.tables.get(shape.name) : undefined;
+/** The schema of an argument that is a row of a table has the columns of the table. */
+function argumentSchema(visible: VisibleSchema, { shape }: FunctionArgument): JsonSchema {
+  const table = shape.schema === visible.schema.name ? visible.tables.get(shape.name) : undefined;
   if (shape.category === "composite" && !shape.isArray && table !== undefined) return recordSchema(table);
   return { ...schemaOf(shape), description: `\`${sqlNameOf(shape)}\`` };
 }
 
-/** Arguments in a query string; those of overloads stand side by side. */
+/** The arguments of all overloads as query parameters. */
 export function argumentParameters(overloads: readonly DatabaseFunction[]): Parameter[] {
   const names = new Set(overloads.flatMap((fn) => fn.arguments.map(({ name }) => name)));
   return [...names]
@@ -131,18 +133,18 @@ export function argumentParameters(overloads: readonly DatabaseFunction[]): Para
     });
 }
 
-/** The values of a variadic argument are named one by one: `?v=1&v=2`. */
+/** A variadic argument is repeated for each value: `?v=1&v=2`. */
 const querySchema = ({ isVariadic, shape }: FunctionArgument) => (isVariadic ? schemaOf(shape) : textSchemaOf(shape));
 
-/** What the function answers, by media type; null when it returns nothing. */
-export function resultContent(offer: NamedOffer, { returns }: DatabaseFunction): Content | null {
+/** The response body by media type; null if the function returns void. */
+export function resultContent(visible: NamedSchema, { returns }: DatabaseFunction): Content | null {
   if (returns.kind === "void") return null;
   if (returns.kind === "scalar") return scalarContent(returns.shape, returns.isSet);
-  const row = rowSchema(offer, returns);
+  const row = rowSchema(visible, returns);
   return returns.isSet ? rowsContent(row) : rowContent(row);
 }
 
-/** A domain that is named like a media type is answered as such, as it is. */
+/** A domain named like a media type is sent unchanged, with this media type. */
 function scalarContent(shape: TypeShape, isSet: boolean): Content {
   const mediaType = /"([^"/]+\/[^"/]+)"$/.exec(shape.domain ?? "")?.[1];
   if (mediaType !== undefined) return { [mediaType]: { schema: { type: "string" } } };
@@ -157,18 +159,18 @@ const rowContent = (row: JsonSchema): Content => ({
 
 type RowResult = Exclude<DatabaseFunction["returns"], { kind: "void" | "scalar" }>;
 
-function rowSchema(offer: NamedOffer, returns: RowResult): JsonSchema {
+function rowSchema(visible: NamedSchema, returns: RowResult): JsonSchema {
   if (returns.kind === "composite") {
     const properties = [...returns.columns].map(([name, { shape }]) => [name, nullable(schemaOf(shape))]);
     return { type: "object", properties: Object.fromEntries(properties) };
   }
-  if (returns.kind === "record" || returns.table.schema !== offer.schema.name) return { type: "object" };
-  const table = offer.tables.get(returns.table.name);
-  return table?.isReadable ? refer("schemas", offer.tableKey(table.table)) : { type: "object" };
+  if (returns.kind === "record" || returns.table.schema !== visible.schema.name) return { type: "object" };
+  const table = visible.tables.get(returns.table.name);
+  return table?.isReadable ? refer("schemas", visible.tableKey(table.table)) : { type: "object" };
 }
 
-/** The contents of overloads in one. */
-export function uniteContents(contents: readonly Content[]): Content {
+/** Combines the response bodies of overloads. */
+export function combineContents(contents: readonly Content[]): Content {
   const byType = Map.groupBy(contents.flatMap(Object.entries<Content[string]>), ([type]) => type);
   return Object.fromEntries(
     [...byType].map(([type, entries]) => [type, { schema: anyOf(entries.map(([, { schema }]) => schema)) }]),

@@ -1,45 +1,45 @@
 import type { JsonSchema, Parameter, Reference } from "../document.ts";
 import { headerParameter, queryParameter, refer } from "../schema-parts.ts";
-import type { Offer } from "./visible-schema.ts";
+import type { VisibleSchema } from "./visible-schema.ts";
 
 const count: JsonSchema = { type: "integer", minimum: 0 };
 
-/** What a client prefers, and what it means. */
+/** Preferences, with their meanings. */
 const PREFERENCES = {
-  "return=representation": "the rows are returned",
-  "return=headers-only": "the address of the new row is returned, as `Location`",
-  "return=minimal": "nothing is returned, as without a preference",
-  "resolution=merge-duplicates": "rows that are there already are changed",
-  "resolution=ignore-duplicates": "rows that are there already are left as they are",
-  "missing=default": "columns that are not given get their defaults instead of null",
-  "count=exact": "`Content-Range` tells how many rows there are in all; `planned` and `estimated` are faster",
-  "handling=strict": "preferences that are not known are refused",
-  "max-affected=10": "with `handling=strict`: more rows than that are an error, and nothing is changed",
+  "return=representation": "returns the rows",
+  "return=headers-only": "returns the URL of the new row in `Location`",
+  "return=minimal": "returns no body; this is the default",
+  "resolution=merge-duplicates": "updates rows that already exist",
+  "resolution=ignore-duplicates": "does not change rows that already exist",
+  "missing=default": "sets missing columns to their defaults instead of null",
+  "count=exact": "returns the total number of rows in `Content-Range`; `planned` and `estimated` are faster",
+  "handling=strict": "rejects unknown preferences",
+  "max-affected=10": "with `handling=strict`: if the request would change more rows, it fails and changes none",
 } as const;
 
 const prefer = (preferences: readonly (keyof typeof PREFERENCES)[]): Parameter => {
   const lines = preferences.map((preference) => `- \`${preference}\`: ${PREFERENCES[preference]}`);
-  return headerParameter("Prefer", ["With commas in between:", ...lines].join("\n"));
+  return headerParameter("Prefer", ["One or more, separated by commas:", ...lines].join("\n"));
 };
 
-/** The parameters that all tables share, by key. */
+/** The parameters that all tables share, by component key. */
 export const PARAMETERS = {
   select: queryParameter(
     "select",
-    "Columns and related rows that are returned, such as `id,title,author:users(name)`; all columns when it is left out.",
+    "The columns and related rows to return: `id,title,author:users(name)`. The default is all columns.",
   ),
-  order: queryParameter("order", "Such as `created_at.desc.nullslast,id`."),
-  limit: queryParameter("limit", "The most rows that are returned.", count),
-  offset: queryParameter("offset", "Rows that are left out at the beginning.", count),
-  and: queryParameter("and", "Conditions that must all hold, such as `(age.gte.18,or(name.eq.Ada,name.eq.Bob))`."),
-  or: queryParameter("or", "Conditions of which one must hold, such as `(age.is.null,age.gte.18)`."),
-  columns: queryParameter("columns", "Columns that are read from the body; all others in it are ignored."),
+  order: queryParameter("order", "The order of the rows: `created_at.desc.nullslast,id`."),
+  limit: queryParameter("limit", "The maximum number of rows to return.", count),
+  offset: queryParameter("offset", "The number of rows to skip.", count),
+  and: queryParameter("and", "Conditions that a row must all match: `(age.gte.18,or(name.eq.Ada,name.eq.Bob))`."),
+  or: queryParameter("or", "Conditions of which a row must match at least one: `(age.is.null,age.gte.18)`."),
+  columns: queryParameter("columns", "The columns to read from the body; others are ignored."),
   onConflict: queryParameter(
     "on_conflict",
-    "Columns of the unique key by which duplicates are known; else the primary key.",
+    "The columns of the unique key that identifies duplicates. The default is the primary key.",
   ),
-  range: headerParameter("Range", "Rows that are returned, from 0: `0-9` are the first ten."),
-  rangeUnit: headerParameter("Range-Unit", "What `Range` counts: `items`."),
+  range: headerParameter("Range", "The rows to return, counted from 0: `0-9` are the first ten."),
+  rangeUnit: headerParameter("Range-Unit", "The unit of `Range`: `items`."),
   preferRead: prefer(["count=exact", "handling=strict"]),
   preferInsert: prefer([
     "return=representation",
@@ -71,7 +71,7 @@ export const PARAMETERS = {
 export const shared = (...keys: readonly (keyof typeof PARAMETERS)[]): Reference[] =>
   keys.map((key) => refer("parameters", key));
 
-/** Names that a query string uses for itself: no column of such a name can be filtered by, nor argument be given. */
+/** Names of query parameters with another meaning: columns with these names can not be filtered, nor arguments passed. */
 export const RESERVED: ReadonlySet<string> = new Set([
   "select",
   "order",
@@ -85,9 +85,16 @@ export const RESERVED: ReadonlySet<string> = new Set([
   "on_conflict",
 ]);
 
-/** The header that chooses the schema; none where only one is served. */
-export function profileParameters({ schema, profile }: Offer, name: "Accept-Profile" | "Content-Profile"): Parameter[] {
+/** The header that selects the schema, if more than one is served. */
+export function profileParameters(
+  { schema, profile }: VisibleSchema,
+  name: "Accept-Profile" | "Content-Profile",
+): Parameter[] {
   if (profile === "none") return [];
-  const parameter = headerParameter(name, "The schema.", { type: "string", enum: [schema.name], default: schema.name });
+  const parameter = headerParameter(name, "Selects the schema.", {
+    type: "string",
+    enum: [schema.name],
+    default: schema.name,
+  });
   return [{ ...parameter, required: profile === "required" }];
 }

@@ -2,29 +2,32 @@ import type { Content, Header, JsonSchema, Reference, Response } from "../docume
 import { refer } from "../schema-parts.ts";
 import { ERROR } from "./visible-schema.ts";
 
-/** What is not answered with rows: status, key of the component, meaning. */
+/** Error responses: status → component key and description. */
 const ERRORS = {
-  400: ["BadRequest", "The request can't be read, or a value does not fit its type or a rule of the table."],
-  401: ["Unauthorized", "The header `apikey` or the access token is missing, not valid or expired."],
-  403: ["Forbidden", "The caller may not do this, by privilege or by a row-level policy."],
-  404: ["NotFound", "There is no such table or function."],
-  405: ["MethodNotAllowed", "The method is not possible here; `Allow` lists those that are."],
-  406: ["NotAcceptable", "One row was asked for and there is none or more than one, or no media type fits."],
-  409: ["Conflict", "The row breaks a unique or foreign key."],
-  416: ["RangeNotSatisfiable", "The range begins behind the last row, or is no range."],
+  400: ["BadRequest", "The request is malformed, or a value does not conform to its type or to a rule of the table."],
+  401: ["Unauthorized", "The header `apikey` or the access token is missing, invalid or expired."],
+  403: ["Forbidden", "The caller does not have permission, because of a missing privilege or a row-level policy."],
+  404: ["NotFound", "The table or function does not exist."],
+  405: ["MethodNotAllowed", "The method is not supported here; `Allow` lists the supported methods."],
+  406: [
+    "NotAcceptable",
+    "The request is for one row and there is none or more than one, or no accepted media type is available.",
+  ],
+  409: ["Conflict", "The row violates a unique or foreign key."],
+  416: ["RangeNotSatisfiable", "The range begins after the last row or is not valid."],
 } as const satisfies Record<number, readonly [key: string, description: string]>;
 
 export type ErrorStatus = keyof typeof ERRORS;
 
-/** Text or null; `details` may hold more than text. */
+/** `details` is usually a string or null, but may be any JSON. */
 export const ERROR_SCHEMA: JsonSchema = {
   type: "object",
-  description: "What went wrong.",
+  description: "An error.",
   properties: {
-    code: { type: "string", description: "SQLSTATE of PostgreSQL, or `PGRST` and three digits: for programs." },
-    message: { type: "string", description: "For people." },
-    details: { description: "More about it; null where there is no more." },
-    hint: { type: ["string", "null"], description: "What to do about it." },
+    code: { type: "string", description: "For programs: a SQLSTATE of PostgreSQL, or `PGRST` and three digits." },
+    message: { type: "string", description: "For people: the cause of the error." },
+    details: { description: "Further details, or null." },
+    hint: { type: ["string", "null"], description: "How to correct the request, or null." },
   },
   required: ["code", "message", "details", "hint"],
 };
@@ -41,14 +44,15 @@ export const errorResponses = (): Record<string, Response> =>
 export const errors = (...statuses: readonly ErrorStatus[]): Record<string, Reference> =>
   Object.fromEntries(statuses.map((status) => [String(status), refer("responses", ERRORS[status][0])]));
 
-/** Headers of answers, by key. */
+/** Response headers by component key. */
 export const HEADERS = {
   contentRange: {
-    description: "The rows that are returned and, after `Prefer: count`, how many there are: `0-9/200`; else `0-9/*`.",
+    description:
+      "The range of the returned rows and, with `Prefer: count`, their total number: `0-9/200`. Without it: `0-9/*`.",
     schema: { type: "string" },
   },
   location: {
-    description: "The address of the new row, after `Prefer: return=headers-only`.",
+    description: "The URL of the new row, with `Prefer: return=headers-only`.",
     schema: { type: "string" },
   },
   preferenceApplied: { description: "The preferences that took effect.", schema: { type: "string" } },
@@ -64,7 +68,7 @@ export const headers = (...keys: readonly (keyof typeof HEADERS)[]): { headers: 
   headers: Object.fromEntries(keys.map((key) => [NAMES[key], refer("headers", key)])),
 });
 
-/** Rows, in each form that they can be asked for. */
+/** Rows, in each available media type. */
 export const rowsContent = (row: JsonSchema): Content => ({
   "application/json": { schema: { type: "array", items: row } },
   "application/vnd.pgrst.object+json": { schema: row },

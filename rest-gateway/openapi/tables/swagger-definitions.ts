@@ -2,16 +2,16 @@ import type { Column, FunctionArgument, TypeShape } from "../../../db/catalog/ca
 import { plainText } from "../comment.ts";
 import { defaultValue, schemaOf, sqlNameOf } from "../json-schema.ts";
 import { describeColumn } from "./table-schemas.ts";
-import type { Offer, OfferedTable } from "./visible-schema.ts";
+import type { TableAccess, VisibleSchema } from "./visible-schema.ts";
 
-/** A type as PostgREST tells it: the name of SQL is its format. JSON has no type, since it may be anything. */
+/** A type as PostgREST describes it: the SQL name is the format. JSON has no type, because it may be any value. */
 export function swaggerType(shape: TypeShape): { type?: string; items?: object; format: string } {
   const format = sqlNameOf(shape);
   if (shape.isArray) return { type: "array", items: typeOf({ ...shape, isArray: false }), format };
   return { ...typeOf(shape), format };
 }
 
-/** Rows and GeoJSON are text, since Postgres reads them from text as well. */
+/** Rows and GeoJSON are strings, because Postgres can parse them from text. */
 function typeOf(shape: TypeShape): { type?: string } {
   const { type } = schemaOf(shape);
   if (type === undefined && shape.category !== "pseudo") return {};
@@ -19,8 +19,8 @@ function typeOf(shape: TypeShape): { type?: string } {
 }
 
 /** `definitions.articles`: the columns that the role may read or write. */
-export function swaggerDefinition(offer: Offer, { table, ...offered }: OfferedTable): object {
-  const used = new Set([...offered.readable, ...offered.insertable, ...offered.updatable]);
+export function swaggerDefinition(visible: VisibleSchema, { table, ...access }: TableAccess): object {
+  const used = new Set([...access.readable, ...access.insertable, ...access.updatable]);
   const columns = [...table.columns.values()].filter((column) => used.has(column));
   const required = columns.filter(({ isNullable }) => !isNullable).map(({ name }) => name);
   const description = plainText(table.comment);
@@ -29,7 +29,7 @@ export function swaggerDefinition(offer: Offer, { table, ...offered }: OfferedTa
     ...(description && { description }),
     ...(required.length > 0 && { required }),
     properties: Object.fromEntries(
-      columns.map((column) => [column.name, property(column, describeColumn(offer, table, column))]),
+      columns.map((column) => [column.name, property(column, describeColumn(visible, table, column))]),
     ),
   };
 }
@@ -46,7 +46,7 @@ function property(column: Column, description: string): object {
   };
 }
 
-/** A default of text that Postgres works out is told as it is written: `now()`. */
+/** If Postgres computes the default of a string, its expression is shown: `now()`. */
 function swaggerDefault({ defaultExpression, shape }: Column): unknown {
   const { type } = swaggerType(shape);
   if (type === "array" || defaultExpression === null) return undefined;
@@ -54,10 +54,10 @@ function swaggerDefault({ defaultExpression, shape }: Column): unknown {
   return defaultValue(defaultExpression, { type }) ?? defaultExpression;
 }
 
-/** The body of a call. Version 2.0 has no alternatives: the arguments of overloads stand in one object. */
-export function swaggerArguments(comment: string | null, given: readonly FunctionArgument[]): object {
+/** The body of a call. OpenAPI 2.0 has no alternatives, so one object contains the arguments of all overloads. */
+export function swaggerArguments(comment: string | null, all: readonly FunctionArgument[]): object {
   const description = plainText(comment);
-  const named = given.filter(({ name }) => name !== "");
+  const named = all.filter(({ name }) => name !== "");
   const required = named.filter(({ isRequired }) => isRequired).map(({ name }) => name);
   return {
     type: "object",

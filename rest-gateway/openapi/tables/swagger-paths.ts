@@ -5,12 +5,12 @@ import { filtersOf } from "./filters.ts";
 import { isGettable } from "./function-paths.ts";
 import { RESERVED } from "./parameters.ts";
 import { swaggerArguments, swaggerType } from "./swagger-definitions.ts";
-import type { OfferedTable } from "./visible-schema.ts";
+import type { TableAccess } from "./visible-schema.ts";
 
 /** `/articles`, with the methods that the role may use. */
-export function swaggerTablePath(offered: OfferedTable): [string, object] {
-  const { table } = offered;
-  const filters = filtersOf(offered).map((column) => `rowFilter.${table.name}.${column.name}`);
+export function swaggerTablePath(access: TableAccess): [string, object] {
+  const { table } = access;
+  const filters = filtersOf(access).map((column) => `rowFilter.${table.name}.${column.name}`);
   const body = `body.${table.name}`;
   const operation = (responses: object, ...parameters: string[]) => ({
     tags: [table.name],
@@ -19,10 +19,10 @@ export function swaggerTablePath(offered: OfferedTable): [string, object] {
     responses,
   });
   const item = {
-    ...(offered.isReadable && { get: operation(rowsOf(table), ...filters, ...READING) }),
-    ...(offered.isInsertable && { post: operation(CREATED, body, "select", "preferPost") }),
-    ...(offered.isDeletable && { delete: operation(NO_CONTENT, ...filters, "preferReturn") }),
-    ...(offered.isUpdatable && { patch: operation(NO_CONTENT, ...filters, body, "preferReturn") }),
+    ...(access.isReadable && { get: operation(rowsOf(table), ...filters, ...READING) }),
+    ...(access.isInsertable && { post: operation(CREATED, body, "select", "preferPost") }),
+    ...(access.isDeletable && { delete: operation(NO_CONTENT, ...filters, "preferReturn") }),
+    ...(access.isUpdatable && { patch: operation(NO_CONTENT, ...filters, body, "preferReturn") }),
   };
   return [`/${encodeURIComponent(table.name)}`, item];
 }
@@ -41,7 +41,7 @@ function documentation(comment: string | null): object {
   return { ...(summary && { summary }), ...(description && { description }) };
 }
 
-/** `/rpc/search`: POST, and GET for a function that changes nothing. */
+/** `/rpc/search`: POST, and GET for a read-only function. */
 export function swaggerFunctionPath(name: string, overloads: readonly DatabaseFunction[]): [string, object] {
   const comment = overloads.find((fn) => fn.comment !== null)?.comment ?? null;
   const operation = (parameters: object[]) => ({
@@ -51,9 +51,9 @@ export function swaggerFunctionPath(name: string, overloads: readonly DatabaseFu
     parameters,
     responses: { 200: { description: "OK" } },
   });
-  const schema = swaggerArguments(comment, unitedArguments(overloads));
+  const schema = swaggerArguments(comment, combinedArguments(overloads));
   const gettable = overloads.filter(isGettable);
-  const query = unitedArguments(gettable).filter((argument) => !RESERVED.has(argument.name));
+  const query = combinedArguments(gettable).filter((argument) => !RESERVED.has(argument.name));
   const item = {
     ...(gettable.length > 0 && { get: operation(query.map(swaggerArgument)) }),
     post: operation([{ name: "args", in: "body", required: true, schema }]),
@@ -67,8 +67,8 @@ const RESULTS = [
   "application/vnd.pgrst.object+json",
 ];
 
-/** The arguments of all overloads by name; required is what all of them require. */
-function unitedArguments(overloads: readonly DatabaseFunction[]): FunctionArgument[] {
+/** The arguments of all overloads by name. An argument is required if all overloads require it. */
+function combinedArguments(overloads: readonly DatabaseFunction[]): FunctionArgument[] {
   const byName = Map.groupBy(
     overloads.flatMap((fn) => fn.arguments),
     ({ name }) => name,
@@ -110,11 +110,11 @@ export const SWAGGER_PARAMETERS: readonly [string, object][] = [
   ["limit", query("limit", "Limiting and Pagination")],
 ];
 
-/** `body.articles`, and `rowFilter.articles.title` for each column that may be read. */
-export function swaggerTableParameters(offered: OfferedTable): [string, object][] {
-  const { name } = offered.table;
+/** `body.articles`, and `rowFilter.articles.title` for each readable column. */
+export function swaggerTableParameters(access: TableAccess): [string, object][] {
+  const { name } = access.table;
   const schema = swaggerReference("definitions", name);
-  const filters = filtersOf(offered).map((column): [string, object] => {
+  const filters = filtersOf(access).map((column): [string, object] => {
     const { description, ...rest } = query(column.name, plainText(column.comment));
     return [
       `rowFilter.${name}.${column.name}`,
@@ -124,7 +124,7 @@ export function swaggerTableParameters(offered: OfferedTable): [string, object][
   return [[`body.${name}`, { name, description: name, required: false, in: "body", schema }], ...filters];
 }
 
-/** An argument in a query string; arrays, rows and JSON are text there. */
+/** An argument as a query parameter. Arrays, rows and JSON are strings in it. */
 export function swaggerArgument({ name, shape, isRequired, isVariadic }: FunctionArgument): object {
   const { type = "string", format } = swaggerType(shape);
   const parameter = { name, in: "query", required: isRequired };
@@ -132,7 +132,7 @@ export function swaggerArgument({ name, shape, isRequired, isVariadic }: Functio
   return { ...parameter, type: "array", items: swaggerType({ ...shape, isArray: false }), collectionFormat: "multi" };
 }
 
-/** A pointer in JSON, as part of an address. */
+/** A JSON pointer, escaped as part of a URL. */
 export const swaggerReference = (kind: "definitions" | "parameters", name: string): { $ref: string } => ({
   $ref: `#/${kind}/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`,
 });

@@ -3,9 +3,9 @@ import { documentationOf } from "../comment.ts";
 import { API_VERSION, type DescriptionOptions } from "./openapi.ts";
 import { swaggerDefinition } from "./swagger-definitions.ts";
 import { SWAGGER_PARAMETERS, swaggerFunctionPath, swaggerTableParameters, swaggerTablePath } from "./swagger-paths.ts";
-import { offerTo } from "./visible-schema.ts";
+import { visibleSchema } from "./visible-schema.ts";
 
-/** OpenAPI 2.0, with the parts and names that PostgREST 12 gives it. */
+/** OpenAPI 2.0, with the same structure and names as PostgREST 12. */
 export type SwaggerDocument = {
   readonly swagger: "2.0";
   readonly info: { readonly title: string; readonly description: string; readonly version: string };
@@ -22,17 +22,17 @@ export type SwaggerDocument = {
 };
 
 /**
- * What a role may do in a schema, for tools that were made for PostgREST: they read `definitions.articles.properties`, and
- * the keys in the descriptions of columns. Throws PGRST106 when the schema is not served.
+ * Describes what a role may do in a schema, for tools made for PostgREST: they read `definitions.articles.properties` and the
+ * keys in the descriptions of columns. Throws PGRST106 if the schema is not served.
  */
 export function swagger(catalog: Catalog, options: DescriptionOptions): SwaggerDocument {
-  const offer = offerTo(catalog, options);
-  const { summary, description } = documentationOf(offer.schema.comment);
-  const tables = [...offer.tables.values()];
+  const visible = visibleSchema(catalog, options);
+  const { summary, description } = documentationOf(visible.schema.comment);
+  const tables = [...visible.tables.values()];
   return {
     swagger: "2.0",
-    info: { title: summary || `Tables of ${offer.schema.name}`, description, version: API_VERSION },
-    ...addressOf(options.baseUrl),
+    info: { title: summary || `Tables of ${visible.schema.name}`, description, version: API_VERSION },
+    ...serverOf(options.baseUrl),
     consumes: MEDIA_TYPES,
     produces: MEDIA_TYPES,
     securityDefinitions: SECURITY,
@@ -40,14 +40,14 @@ export function swagger(catalog: Catalog, options: DescriptionOptions): SwaggerD
     paths: Object.fromEntries([
       ["/", ROOT],
       ...tables.map(swaggerTablePath),
-      ...[...offer.functions].map(([name, overloads]) => swaggerFunctionPath(name, overloads)),
+      ...[...visible.functions].map(([name, overloads]) => swaggerFunctionPath(name, overloads)),
     ]),
-    definitions: Object.fromEntries(tables.map((table) => [table.table.name, swaggerDefinition(offer, table)])),
+    definitions: Object.fromEntries(tables.map((table) => [table.table.name, swaggerDefinition(visible, table)])),
     parameters: Object.fromEntries([...SWAGGER_PARAMETERS, ...tables.flatMap(swaggerTableParameters)]),
   };
 }
 
-function addressOf(baseUrl: string): Pick<SwaggerDocument, "host" | "basePath" | "schemes"> {
+function serverOf(baseUrl: string): Pick<SwaggerDocument, "host" | "basePath" | "schemes"> {
   const { host, pathname, protocol } = new URL(baseUrl);
   return { host, basePath: `${pathname.replace(/\/+$/, "")}/rest/v1`, schemes: [protocol.slice(0, -1)] };
 }
@@ -60,7 +60,7 @@ const MEDIA_TYPES = [
 ];
 
 const SECURITY = {
-  apikey: { type: "apiKey", in: "header", name: "apikey", description: "The anon key, or another key of the service." },
+  apikey: { type: "apiKey", in: "header", name: "apikey", description: "The anon key or another key of the service." },
   JWT: {
     type: "apiKey",
     in: "header",

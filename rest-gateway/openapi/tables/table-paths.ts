@@ -5,27 +5,27 @@ import { refer } from "../schema-parts.ts";
 import { filterReferences, keyParameter } from "./filters.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
 import { errors, headers, rowsContent } from "./responses.ts";
-import { INSERT, type NamedOffer, type Offer, type OfferedTable, UPDATE } from "./visible-schema.ts";
+import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
 
 /** `/articles`, with the methods that the role may use. */
-export function tablePath(offer: NamedOffer, offered: OfferedTable): [string, PathItem] {
+export function tablePath(visible: NamedSchema, access: TableAccess): [string, PathItem] {
   const item = {
-    ...(offered.isReadable && { get: readOperation(offer, offered) }),
-    ...(offered.isInsertable && { post: insertOperation(offer, offered) }),
-    ...(isReplaceable(offered) && { put: replaceOperation(offer, offered) }),
-    ...(offered.isUpdatable && { patch: updateOperation(offer, offered) }),
-    ...(offered.isDeletable && { delete: deleteOperation(offer, offered) }),
+    ...(access.isReadable && { get: readOperation(visible, access) }),
+    ...(access.isInsertable && { post: insertOperation(visible, access) }),
+    ...(isReplaceable(access) && { put: replaceOperation(visible, access) }),
+    ...(access.isUpdatable && { patch: updateOperation(visible, access) }),
+    ...(access.isDeletable && { delete: deleteOperation(visible, access) }),
   };
-  return [`/${encodeURIComponent(offered.table.name)}`, item];
+  return [`/${encodeURIComponent(access.table.name)}`, item];
 }
 
 type Parts = Pick<Operation, "parameters" | "responses"> & Partial<Operation>;
 
-function operation(offer: NamedOffer, offered: OfferedTable, verb: string, phrase: string, parts: Parts): Operation {
-  const { table } = offered;
-  const description = describeTable(offer, offered);
+function operation(visible: NamedSchema, access: TableAccess, verb: string, phrase: string, parts: Parts): Operation {
+  const { table } = access;
+  const description = describeTable(visible, access);
   return {
-    operationId: `${verb}_${offer.tableKey(table)}`,
+    operationId: `${verb}_${visible.tableKey(table)}`,
     tags: [table.name],
     summary: `${phrase} ${table.name}`,
     ...(description && { description }),
@@ -33,28 +33,28 @@ function operation(offer: NamedOffer, offered: OfferedTable, verb: string, phras
   };
 }
 
-function readOperation(offer: NamedOffer, offered: OfferedTable): Operation {
-  const rows = { ...headers("contentRange", "preferenceApplied"), content: returned(offer, offered) };
-  return operation(offer, offered, "read", "Read", {
+function readOperation(visible: NamedSchema, access: TableAccess): Operation {
+  const rows = { ...headers("contentRange", "preferenceApplied"), content: returned(visible, access) };
+  return operation(visible, access, "read", "Read", {
     parameters: [
-      ...filterReferences(offer, offered),
+      ...filterReferences(visible, access),
       ...shared("select", "order", "limit", "offset", "and", "or", "range", "rangeUnit", "preferRead"),
-      ...profileParameters(offer, "Accept-Profile"),
+      ...profileParameters(visible, "Accept-Profile"),
     ],
     responses: {
-      200: { description: "The rows.", ...rows },
-      206: { description: "Some of the rows that there are, when they were counted.", ...rows },
+      200: { description: "Returns the rows.", ...rows },
+      206: { description: "Returns some of the rows; `Content-Range` has their total number.", ...rows },
       ...errors(400, 401, 403, 404, 406, 416),
     },
   });
 }
 
-function insertOperation(offer: NamedOffer, offered: OfferedTable): Operation {
-  const row = refer("schemas", offer.tableKey(offered.table) + INSERT);
-  return operation(offer, offered, "insert", "Insert into", {
+function insertOperation(visible: NamedSchema, access: TableAccess): Operation {
+  const row = refer("schemas", visible.tableKey(access.table) + INSERT);
+  return operation(visible, access, "insert", "Insert into", {
     parameters: [
       ...shared("select", "columns", "onConflict", "preferInsert"),
-      ...profileParameters(offer, "Content-Profile"),
+      ...profileParameters(visible, "Content-Profile"),
     ],
     requestBody: {
       required: true,
@@ -65,9 +65,9 @@ function insertOperation(offer: NamedOffer, offered: OfferedTable): Operation {
       },
     },
     responses: {
-      200: written(offer, offered, "All rows were there already; returned when they are asked for."),
+      200: written(visible, access, "All rows already existed. Returns them with `Prefer: return=representation`."),
       201: {
-        ...written(offer, offered, "Inserted; returned when they are asked for."),
+        ...written(visible, access, "Inserted. Returns the rows with `Prefer: return=representation`."),
         ...headers("location", "preferenceApplied"),
       },
       ...errors(400, 401, 403, 404, 406, 409),
@@ -75,90 +75,91 @@ function insertOperation(offer: NamedOffer, offered: OfferedTable): Operation {
   });
 }
 
-function replaceOperation(offer: NamedOffer, offered: OfferedTable): Operation {
-  const row = refer("schemas", offer.tableKey(offered.table) + INSERT);
-  return operation(offer, offered, "replace", "Replace one of", {
+function replaceOperation(visible: NamedSchema, access: TableAccess): Operation {
+  const row = refer("schemas", visible.tableKey(access.table) + INSERT);
+  return operation(visible, access, "replace", "Replace one of", {
     parameters: [
-      ...offered.table.primaryKey.map(keyParameter),
+      ...access.table.primaryKey.map(keyParameter),
       ...shared("select", "columns", "preferReplace"),
-      ...profileParameters(offer, "Content-Profile"),
+      ...profileParameters(visible, "Content-Profile"),
     ],
     requestBody: { required: true, content: { "application/json": { schema: row } } },
     responses: {
-      200: written(offer, offered, "Replaced, and returned."),
-      201: written(offer, offered, "Inserted, for it was not there, and returned."),
-      204: { description: "Written." },
+      200: written(visible, access, "Replaced. Returns the row."),
+      201: written(visible, access, "Inserted, because the row did not exist. Returns the row."),
+      204: { description: "Replaced or inserted." },
       ...errors(400, 401, 403, 404, 405, 409),
     },
   });
 }
 
-function updateOperation(offer: NamedOffer, offered: OfferedTable): Operation {
-  const row = refer("schemas", offer.tableKey(offered.table) + UPDATE);
-  return operation(offer, offered, "update", "Update", {
+function updateOperation(visible: NamedSchema, access: TableAccess): Operation {
+  const row = refer("schemas", visible.tableKey(access.table) + UPDATE);
+  return operation(visible, access, "update", "Update", {
     parameters: [
-      ...filterReferences(offer, offered),
+      ...filterReferences(visible, access),
       ...shared("and", "or", "select", "columns", "preferUpdate"),
-      ...profileParameters(offer, "Content-Profile"),
+      ...profileParameters(visible, "Content-Profile"),
     ],
     requestBody: { required: true, content: { "application/json": { schema: row } } },
     responses: {
-      200: written(offer, offered, "The updated rows, when they are asked for."),
+      200: written(visible, access, "Updated. Returns the rows with `Prefer: return=representation`."),
       204: { description: "Updated.", ...headers("contentRange", "preferenceApplied") },
       ...errors(400, 401, 403, 404, 406, 409),
     },
   });
 }
 
-const deleteOperation = (offer: NamedOffer, offered: OfferedTable): Operation =>
-  operation(offer, offered, "delete", "Delete from", {
+const deleteOperation = (visible: NamedSchema, access: TableAccess): Operation =>
+  operation(visible, access, "delete", "Delete from", {
     parameters: [
-      ...filterReferences(offer, offered),
+      ...filterReferences(visible, access),
       ...shared("and", "or", "select", "preferDelete"),
-      ...profileParameters(offer, "Content-Profile"),
+      ...profileParameters(visible, "Content-Profile"),
     ],
     responses: {
-      200: written(offer, offered, "The deleted rows, when they are asked for."),
+      200: written(visible, access, "Deleted. Returns the rows with `Prefer: return=representation`."),
       204: { description: "Deleted.", ...headers("contentRange", "preferenceApplied") },
       ...errors(400, 401, 403, 404, 406, 409),
     },
   });
 
-/** A row is replaced by all of its primary key, which must be named in the URL and given in the body. */
-function isReplaceable({ table, isUpdatable, insertable }: OfferedTable): boolean {
-  const given = new Set(insertable.map(({ name }) => name));
+/** PUT identifies a row by its whole primary key, in the URL and in the body. */
+function isReplaceable({ table, isUpdatable, insertable }: TableAccess): boolean {
+  const writable = new Set(insertable.map(({ name }) => name));
   const { primaryKey } = table;
-  return isUpdatable && primaryKey.length > 0 && primaryKey.every((name) => given.has(name) && !RESERVED.has(name));
+  return isUpdatable && primaryKey.length > 0 && primaryKey.every((name) => writable.has(name) && !RESERVED.has(name));
 }
 
-const returned = (offer: NamedOffer, { table }: OfferedTable) => rowsContent(refer("schemas", offer.tableKey(table)));
+const returned = (visible: NamedSchema, { table }: TableAccess) =>
+  rowsContent(refer("schemas", visible.tableKey(table)));
 
-/** The answer of a write: who may not read the rows is told nothing of them. */
-const written = (offer: NamedOffer, offered: OfferedTable, description: string): Response => ({
+/** The response to a write. Callers who may not read the rows do not receive them. */
+const written = (visible: NamedSchema, access: TableAccess, description: string): Response => ({
   description,
   ...headers("preferenceApplied"),
-  ...(offered.isReadable && { content: returned(offer, offered) }),
+  ...(access.isReadable && { content: returned(visible, access) }),
 });
 
-/** The comment of a table, and what `select` can bring besides its columns: `Related rows: \`comments\`, \`users\`.` */
-export function describeTable(offer: Offer, { table }: OfferedTable): string {
-  const related = table.relationships.map((relationship) => embedName(offer, relationship));
-  const computed = [...table.computedFields.keys()].filter((name) => offer.readers.has(name));
+/** The comment of a table, and what `select` can add to its columns: `Related rows: \`comments\`, \`users\`.` */
+export function describeTable(visible: VisibleSchema, { table }: TableAccess): string {
+  const related = table.relationships.map((relationship) => embedName(visible, relationship));
+  const computed = [...table.computedFields.keys()].filter((name) => visible.readers.has(name));
   return [
     plainText(table.comment),
     listed("Related rows", related),
-    listed("Computed columns, which are returned when `select` names them", computed),
+    listed("Computed columns, returned only if `select` names them", computed),
   ]
     .filter((text) => text !== "")
     .join("\n\n");
 }
 
-/** Null where the role does not get there. */
-function embedName(offer: Offer, relationship: Relationship): string | null {
+/** Null if the role may not read the related rows. */
+function embedName(visible: VisibleSchema, relationship: Relationship): string | null {
   const { target } = relationship;
-  if (target.schema !== offer.schema.name || !offer.tables.get(target.name)?.isReadable) return null;
+  if (target.schema !== visible.schema.name || !visible.tables.get(target.name)?.isReadable) return null;
   if (relationship.kind !== "computed") return target.name;
-  return offer.readers.has(relationship.function.name) ? relationship.function.name : null;
+  return visible.readers.has(relationship.function.name) ? relationship.function.name : null;
 }
 
 function listed(title: string, names: readonly (string | null)[]): string {

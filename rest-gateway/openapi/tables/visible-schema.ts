@@ -3,27 +3,28 @@ import { mayExecute, mayUseColumn, mayUseTable } from "../../../db/catalog/grant
 import { noSuchSchema } from "../../table/problem.ts";
 import { componentKeys } from "../schema-parts.ts";
 
-export type Audience = {
+/** The reader of a description. */
+export type Viewer = {
   readonly schema: string;
   readonly role: string;
-  /** Tells all that is there, whatever the role may do. */
+  /** Includes everything, regardless of the privileges of the role. */
   readonly ignorePrivileges?: boolean;
 };
 
-/** What one role may do in one schema: the part of the catalog that its description tells. */
-export type Offer = {
+/** The part of a schema that one role may use: the content of its description. */
+export type VisibleSchema = {
   readonly schema: Schema;
-  /** Whether requests must name the schema, and whether they may. */
+  /** Whether requests must or may name the schema in a header. */
   readonly profile: "required" | "optional" | "none";
-  readonly tables: ReadonlyMap<string, OfferedTable>;
-  /** What can be called by name; overloads stand under one name. */
+  readonly tables: ReadonlyMap<string, TableAccess>;
+  /** The functions that can be called, with their overloads, by name. */
   readonly functions: ReadonlyMap<string, readonly DatabaseFunction[]>;
-  /** Names of functions that change nothing, those included that can't be called but from `select`. */
+  /** The names of read-only functions, including those that only `select` can call, as computed columns. */
   readonly readers: ReadonlySet<string>;
 };
 
-/** A table with what may be done with it; a list of columns is empty where the table may not be used so. */
-export type OfferedTable = {
+/** A table and what the role may do with it. */
+export type TableAccess = {
   readonly table: Table;
   readonly isReadable: boolean;
   readonly isInsertable: boolean;
@@ -34,29 +35,29 @@ export type OfferedTable = {
   readonly updatable: readonly Column[];
 };
 
-/** Throws PGRST106 when the schema is not served. */
-export function offerTo(catalog: Catalog, audience: Audience): Offer {
-  const schema = catalog.schemas.get(audience.schema);
+/** Throws PGRST106 if the schema is not served. */
+export function visibleSchema(catalog: Catalog, viewer: Viewer): VisibleSchema {
+  const schema = catalog.schemas.get(viewer.schema);
   const names = [...catalog.schemas.keys()];
-  if (schema === undefined) throw noSuchSchema(audience.schema, names);
-  const tables = [...schema.tables.values()].map((table) => offerTable(catalog, table, audience)).filter(isOffered);
-  const executable = [...schema.functions.values()].flat().filter((fn) => isExecutable(catalog, fn, audience));
+  if (schema === undefined) throw noSuchSchema(viewer.schema, names);
+  const tables = [...schema.tables.values()].map((table) => tableAccess(catalog, table, viewer)).filter(isVisible);
+  const executable = [...schema.functions.values()].flat().filter((fn) => isExecutable(catalog, fn, viewer));
   return {
     schema,
     profile: names.length === 1 ? "none" : names[0] === schema.name ? "optional" : "required",
-    tables: new Map(tables.map((offered) => [offered.table.name, offered])),
+    tables: new Map(tables.map((access) => [access.table.name, access])),
     functions: Map.groupBy(executable.filter(isCallable), ({ name }) => name),
     readers: new Set(executable.filter(({ volatility }) => volatility !== "volatile").map(({ name }) => name)),
   };
 }
 
-function offerTable(catalog: Catalog, table: Table, { role, ignorePrivileges = false }: Audience): OfferedTable {
+function tableAccess(catalog: Catalog, table: Table, { role, ignorePrivileges = false }: Viewer): TableAccess {
   const mayUse = (privilege: TablePrivilege) => ignorePrivileges || mayUseTable(catalog, role, table, privilege);
   const columns = (privilege: TablePrivilege) =>
     [...table.columns.values()].filter(
       (column) => ignorePrivileges || mayUseColumn(catalog, role, table, column, privilege),
     );
-  const isGiven = ({ generated }: Column) => generated !== "always";
+  const isWritable = ({ generated }: Column) => generated !== "always";
   return {
     table,
     isReadable: mayUse("select"),
@@ -64,18 +65,18 @@ function offerTable(catalog: Catalog, table: Table, { role, ignorePrivileges = f
     isUpdatable: table.isUpdatable && mayUse("update"),
     isDeletable: table.isDeletable && mayUse("delete"),
     readable: columns("select"),
-    insertable: table.isInsertable ? columns("insert").filter(isGiven) : [],
-    updatable: table.isUpdatable ? columns("update").filter(isGiven) : [],
+    insertable: table.isInsertable ? columns("insert").filter(isWritable) : [],
+    updatable: table.isUpdatable ? columns("update").filter(isWritable) : [],
   };
 }
 
-const isOffered = (table: OfferedTable) =>
+const isVisible = (table: TableAccess) =>
   table.isReadable || table.isInsertable || table.isUpdatable || table.isDeletable;
 
-const isExecutable = (catalog: Catalog, fn: DatabaseFunction, { role, ignorePrivileges = false }: Audience) =>
+const isExecutable = (catalog: Catalog, fn: DatabaseFunction, { role, ignorePrivileges = false }: Viewer) =>
   ignorePrivileges || mayExecute(catalog, role, fn);
 
-/** Types of the one unnamed argument that takes the body as it is, with the media type of such a body. */
+/** Media types of the body by the type of a single unnamed argument, to which the whole body is passed. */
 const RAW_BODIES: ReadonlyMap<string, string> = new Map([
   ["json", "application/json"],
   ["jsonb", "application/json"],
@@ -84,37 +85,37 @@ const RAW_BODIES: ReadonlyMap<string, string> = new Map([
   ["bytea", "application/octet-stream"],
 ]);
 
-/** The media type of the body, where it is the one unnamed argument itself; else null. */
+/** The media type of the body if it is passed as the single unnamed argument; otherwise null. */
 export function rawBodyOf({ arguments: [first, ...others] }: DatabaseFunction): string | null {
   if (first === undefined || others.length > 0 || first.name !== "" || first.shape.isArray) return null;
   return RAW_BODIES.get(first.shape.name) ?? null;
 }
 
-/** Arguments are given by name, so all must have one. */
+/** Arguments are passed by name, so all of them must have one. */
 const isCallable = (fn: DatabaseFunction) => fn.arguments.every(({ name }) => name !== "") || rawBodyOf(fn) !== null;
 
-/** The offer, and what its tables, columns and functions are called where only plain keys may stand. */
-export type NamedOffer = Offer & {
+/** A visible schema, with component keys for its tables, columns and functions. */
+export type NamedSchema = VisibleSchema & {
   tableKey(table: Pick<Table, "name">): string;
   columnKey(table: Table, column: string): string;
   functionKey(fn: Pick<DatabaseFunction, "name">): string;
 };
 
-/** Components that describe no table: none takes their names. */
+/** Schemas that do not describe a table. Their keys are reserved. */
 export const ERROR = "Error";
 export const FILTER = "Filter";
 
 export const INSERT = "_insert";
 export const UPDATE = "_update";
 
-export function withNames(offer: Offer): NamedOffer {
-  const tables = componentKeys(offer.tables.keys(), ["", INSERT, UPDATE], [ERROR, FILTER]);
-  const functions = componentKeys(offer.functions.keys());
+export function withNames(visible: VisibleSchema): NamedSchema {
+  const tables = componentKeys(visible.tables.keys(), ["", INSERT, UPDATE], [ERROR, FILTER]);
+  const functions = componentKeys(visible.functions.keys());
   const columns = new Map(
-    [...offer.tables.values()].map(({ table }) => [table.name, componentKeys(table.columns.keys())] as const),
+    [...visible.tables.values()].map(({ table }) => [table.name, componentKeys(table.columns.keys())] as const),
   );
   return {
-    ...offer,
+    ...visible,
     tableKey: ({ name }) => tables.get(name)!,
     columnKey: (table, column) => columns.get(table.name)!.get(column)!,
     functionKey: ({ name }) => functions.get(name)!,

@@ -7,26 +7,26 @@ import { byName, inOrder, key, literal, type Member, openObject, type Type, tupl
 import { isView, nullableType } from "./value.ts";
 
 /**
- * TypeScript types of all served schemas, in the shape and layout that `supabase gen types typescript` has, for
- * `createClient<Database>(…)`. The same catalog gives the same text. Where the database knows more, so do the types: null
- * in columns of views and in results of functions, text of types that the CLI calls unknown. Tables that are granted to the
- * service alone are for its readers.
+ * TypeScript types of all served schemas, with the structure and layout of `supabase gen types typescript`, for
+ * `createClient<Database>(…)`. The output depends only on the catalog. The types are more precise than those of the Supabase
+ * CLI: columns of views and results of functions include null, and some types are string instead of unknown. Only the
+ * service sees tables that are granted to it alone.
  */
 export function typesOf(catalog: Catalog, reader: Reader = "service"): string {
-  const known = written[reader].get(catalog);
-  if (known !== undefined) return known;
+  const cached = cache[reader].get(catalog);
+  if (cached !== undefined) return cached;
   const parts = [JSON_TYPE, databaseType(catalog, reader), helpers(defaultSchema(catalog)), constants(catalog)];
   const text = parts.join("\n");
-  written[reader].set(catalog, text);
+  cache[reader].set(catalog, text);
   return text;
 }
 
 export type Reader = "service" | "others";
 
-/** A thousand tables take some tenths of a second, in which nobody else would be served. */
-const written: Readonly<Record<Reader, WeakMap<Catalog, string>>> = { service: new WeakMap(), others: new WeakMap() };
+/** Without a cache, a thousand tables would block the event loop for some tenths of a second per request. */
+const cache: Readonly<Record<Reader, WeakMap<Catalog, string>>> = { service: new WeakMap(), others: new WeakMap() };
 
-/** The one that the client takes when it is told none, otherwise the service's own. */
+/** The default schema of the client if it is served, otherwise that of the service. */
 const defaultSchema = ({ schemas }: Catalog): string =>
   schemas.has("public") ? "public" : (schemas.keys().next().value ?? "public");
 
@@ -40,7 +40,7 @@ export type Json =
   | Json[]
 `;
 
-/** Tells createClient what the service can do: of 14 on, to-many rows are spread and changes have a maxAffected. */
+/** Enables features in createClient: from version 14 on, it supports spreading to-many rows and `maxAffected`. */
 const INTERNAL: Member = {
   name: "__InternalSupabase",
   type: openObject([{ name: "PostgrestVersion", type: literal("14") }]),
@@ -56,8 +56,8 @@ function databaseType(catalog: Catalog, reader: Reader): string {
 
 function schemaType(schema: Schema, catalog: Catalog, reader: Reader): Type {
   const tables = byName(schema.tables.values()).filter((table) => reader === "service" || !isOfService(table));
-  const membersOf = (some: typeof tables) =>
-    some.map((table) => ({ name: table.name, type: tableType(table, catalog) }));
+  const membersOf = (group: typeof tables) =>
+    group.map((table) => ({ name: table.name, type: tableType(table, catalog) }));
   return openObject([
     { name: "Tables", type: openObject(membersOf(tables.filter((table) => !isView(table)))) },
     { name: "Views", type: openObject(membersOf(tables.filter(isView))) },
@@ -67,7 +67,7 @@ function schemaType(schema: Schema, catalog: Catalog, reader: Reader): Type {
   ]);
 }
 
-/** The owner of authentication is no caller. */
+/** Whether only the service may use the table. auth_owner is not a role of callers. */
 const isOfService = ({ grants, owner }: Table) =>
   grants.has("service_role") &&
   [...grants.keys()].every((role) => ["service_role", "auth_owner", owner].includes(role));
@@ -91,7 +91,7 @@ const compositeMembers = ({ composites }: Schema, catalog: Catalog): Member[] =>
     ),
   }));
 
-/** The labels of the enums as values: `Constants.public.Enums.mood` is `["happy", "sad"]`. */
+/** The enum labels as values: `Constants.public.Enums.mood` is `["happy", "sad"]`. */
 function constants({ schemas }: Catalog): string {
   const parts = byName(schemas.values()).map(
     (schema) => `  ${key(schema.name)}: {\n    Enums: ${enumConstants(schema)},\n  },\n`,

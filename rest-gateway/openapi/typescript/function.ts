@@ -9,14 +9,14 @@ import {
 } from "../../../db/catalog/catalog.ts";
 import { rowMembers } from "./table.ts";
 import { array, byName, inOrder, literal, type Member, object, openObject, orNull, type Type, union } from "./type.ts";
-import { nullableType, refusesNull, rowEntry, valueType } from "./value.ts";
+import { isNotNullDomain, nullableType, rowEntry, valueType } from "./value.ts";
 
 /**
- * What stands under `Functions` for the overloads of a name: Args, Returns and, when rows of a table come back, what the
- * client needs to select from them. Null when none of the overloads can be called.
+ * The entry in `Functions` for the overloads of a name: Args, Returns and, for functions that return rows of a table, the
+ * options that the client needs to select from them. Null if none of the overloads can be called.
  *
- * Nullable is what Postgres does not promise: arguments, a value or row by itself, values of a set and columns of RETURNS
- * TABLE, unless they are of a domain that refuses null. Rows of a table or view are as null as its columns.
+ * Everything that Postgres does not guarantee is nullable: arguments, single values and rows, values of a set and columns of
+ * RETURNS TABLE, unless their type is a NOT NULL domain. In rows of a table or view, the columns determine it.
  */
 export function functionType(overloads: readonly DatabaseFunction[], catalog: Catalog): Type | null {
   const callable = inOrder(overloads.filter(isCallable), signatureOf);
@@ -25,26 +25,26 @@ export function functionType(overloads: readonly DatabaseFunction[], catalog: Ca
 }
 
 function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunction[], catalog: Catalog): Type {
-  const refusal = refusalOf(called, overloads);
+  const error = errorOf(called, overloads);
   return object([
     { name: "Args", type: argumentsType(called, catalog) },
-    { name: "Returns", type: refusal ? `{ error: true } & ${literal(refusal)}` : resultType(called, catalog) },
+    { name: "Returns", type: error ? `{ error: true } & ${literal(error)}` : resultType(called, catalog) },
     ...rowOptions(called, catalog),
   ]);
 }
 
-/** Types of a sole argument without a name, which is the whole body. */
+/** Types of a single unnamed argument, to which the whole body is passed. */
 const BODY_TYPES: ReadonlySet<string> = new Set(["json", "jsonb", "text", "xml", "bytea"]);
 
-/** By the names of its arguments, with the whole body, or as a field of a row. */
+/** With named arguments, with the whole body, or as a field of a row. */
 function isCallable({ arguments: all }: DatabaseFunction): boolean {
   if (all.every(({ name }) => name !== "")) return true;
   const [{ shape }, ...others] = all as [FunctionArgument, ...FunctionArgument[]];
   return others.length === 0 && !shape.isArray && (BODY_TYPES.has(shape.name) || shape.category === "composite");
 }
 
-/** Why a call of it always fails; null when it does not. */
-function refusalOf(called: DatabaseFunction, overloads: readonly DatabaseFunction[]): string | null {
+/** The reason why every call of the function fails; null if calls can succeed. */
+function errorOf(called: DatabaseFunction, overloads: readonly DatabaseFunction[]): string | null {
   const [first] = called.arguments;
   if (first?.name === "") {
     const isField = first.shape.category === "composite" && called.returns.kind !== "table";
@@ -71,12 +71,12 @@ function argumentsType({ arguments: all }: DatabaseFunction, catalog: Catalog): 
   );
 }
 
-/** Fields that a row is sent without are null. What has no name is a whole body, or the row that a field is selected from. */
+/** Missing fields of a row are null. An unnamed argument is the whole body, or the row whose field the function is. */
 function argumentType({ name, shape }: FunctionArgument, catalog: Catalog): Type {
   const table = tableOf(catalog, shape);
   if (name === "") return table ? rowEntry(table) : valueType(shape, catalog);
   const type = shape.category === "composite" ? partialOf(shape, catalog) : valueType(shape, catalog);
-  return refusesNull(shape, catalog) ? type : orNull(type);
+  return isNotNullDomain(shape, catalog) ? type : orNull(type);
 }
 
 function partialOf(shape: TypeShape, catalog: Catalog): Type {
@@ -93,7 +93,7 @@ function resultType(called: DatabaseFunction, catalog: Catalog): Type {
   return returns.kind === "scalar" ? item : orNull(item);
 }
 
-/** A value of a set or by itself, or a row. */
+/** The type of a single value or row, or of an element of a set. */
 function itemType(returns: Exclude<FunctionResult, { kind: "void" }>, catalog: Catalog): Type {
   switch (returns.kind) {
     case "scalar":
@@ -113,7 +113,7 @@ function itemType(returns: Exclude<FunctionResult, { kind: "void" }>, catalog: C
 
 const RECORD = "Record<string, unknown>";
 
-/** From the rows of which table, "*" for none, to those of which table. The client looks for both in one schema. */
+/** `from`: the table whose rows are the argument, or "*". `to`: the table whose rows are returned. The client expects both in one schema. */
 function rowOptions(called: DatabaseFunction, catalog: Catalog): Member[] {
   const { returns, schema } = called;
   if (returns.kind !== "table" || returns.table.schema !== schema) return [];
@@ -127,7 +127,7 @@ function rowOptions(called: DatabaseFunction, catalog: Catalog): Member[] {
   return [{ name: "SetofOptions", type: options }];
 }
 
-/** Whether it is a relationship from a row to one other at most. The client makes an array of it for a call by itself. */
+/** Whether the function is a to-one relationship. For a direct call, the client makes the type an array. */
 function isToOne(called: DatabaseFunction, catalog: Catalog): boolean {
   const relationships = sourceOf(called, catalog)?.relationships ?? [];
   return relationships.some(
@@ -139,7 +139,7 @@ function isToOne(called: DatabaseFunction, catalog: Catalog): boolean {
   );
 }
 
-/** The table whose row is the sole argument. */
+/** The table whose row is the single argument. */
 function sourceOf({ arguments: all }: DatabaseFunction, catalog: Catalog): Table | undefined {
   const [argument, ...others] = all;
   if (!argument || others.length > 0 || argument.shape.isArray) return undefined;

@@ -1,8 +1,8 @@
 import { literal } from "./type.ts";
 
 /**
- * The short names beside Database: `Tables<"articles">` is the Row of a table or view of the default schema, and
- * `Tables<{ schema: "sales" }, "orders">` that of another one; TablesInsert, TablesUpdate, Enums and CompositeTypes likewise.
+ * Shorthands for parts of Database: `Tables<"articles">` is the Row of a table or view of the default schema,
+ * `Tables<{ schema: "sales" }, "orders">` that of another schema; TablesInsert, TablesUpdate, Enums and CompositeTypes likewise.
  */
 export const helpers = (defaultSchema: string): string => `\
 type Schemas = Omit<Database, "__InternalSupabase">

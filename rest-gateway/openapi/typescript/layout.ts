@@ -1,13 +1,13 @@
 import { key, type Member, type Type } from "./type.ts";
 
-/** Columns of a line. */
+/** The maximum length of a line. */
 const WIDTH = 80;
-/** An object without members: `{}` would be anything but null. */
+/** The member of an empty object type, because `{}` would be any value except null. */
 const NO_MEMBERS = "[_ in never]: never";
 
 /**
- * Writes a type as prettier does without semicolons: on one line where that fits, otherwise each part on its own lines.
- * `indent` is that of the line, `column` is where on it the type begins.
+ * Formats a type as Prettier does without semicolons: on one line if it fits, otherwise on several. `indent` is the
+ * indentation of the line, `column` the position at which the type begins.
  *
  *   layOut(union(["number", "null"]), 0, 8)                               // number | null
  *   layOut(openObject([{ name: "user-id", type: "number" }]), 0, 8)       // {
@@ -20,7 +20,7 @@ export function layOut(type: Type, indent: number, column: number): string {
   return line !== null && column + line.length <= WIDTH ? line : onLines(type, indent);
 }
 
-/** The members of an object, one below the other. */
+/** The members of an object, one per line. */
 function layOutMembers(members: readonly Member[], indent: number): string {
   const margin = " ".repeat(indent);
   if (members.length === 0) return margin + NO_MEMBERS;
@@ -35,7 +35,7 @@ function layOutMember(member: Member, indent: number): string {
 
 const nameOf = ({ name, isOptional }: Member): string => `${key(name)}${isOptional ? "?" : ""}:`;
 
-/** Null when some part wants lines of its own. */
+/** Null if a part must be on several lines. */
 function onOneLine(type: Type): string | null {
   if (typeof type === "string") return type;
   switch (type.kind) {
@@ -69,7 +69,7 @@ function onLines(type: Exclude<Type, string>, indent: number): string {
       return `{\n${layOutMembers(type.members, indent + 2)}\n${margin}}`;
     case "union": {
       const [first, ...others] = type.types;
-      // What only adds null to an object stays behind its bracket.
+      // `{ … } | null` continues on the line of the closing bracket.
       if (isObject(first!) && others.join() === "null") return `${onLines(first, indent)} | null`;
       return type.types.map((part) => `\n${inner}| ${layOut(part, indent + 4, indent + 4)}`).join("");
     }

@@ -2,7 +2,7 @@ import type { Catalog, Column, ComputedField, Relationship, Table } from "../../
 import { byName, inOrder, literal, type Member, openObject, orNull, type Type, tuple, union } from "./type.ts";
 import { isView, nullableType, valueType } from "./value.ts";
 
-/** What stands under `Tables` or `Views` for one of them. A view that can't be written to has no Insert or Update. */
+/** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. */
 export function tableType(table: Table, catalog: Catalog): Type {
   const columns = rowMembers(table, catalog);
   const computed = computedMembers(table, catalog);
@@ -16,7 +16,7 @@ export function tableType(table: Table, catalog: Catalog): Type {
   ]);
 }
 
-/** The columns as they are answered. */
+/** The columns as responses contain them. */
 export const rowMembers = ({ columns }: Table, catalog: Catalog): Member[] =>
   byName(columns.values()).map((column) => ({
     name: column.name,
@@ -26,34 +26,34 @@ export const rowMembers = ({ columns }: Table, catalog: Catalog): Member[] =>
 const computedMembers = (table: Table, catalog: Catalog): Member[] =>
   computedFieldsOf(table).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) }));
 
-/** Any column of a view may be left out: a trigger that writes for it may know the value. */
+/** Every column of a view is optional, because a trigger may supply the value. */
 const insertType = (table: Table, catalog: Catalog): Type =>
   writtenType(table, catalog, ({ isNullable, hasDefault }) => isNullable || hasDefault || isView(table));
 
 const updateType = (table: Table, catalog: Catalog): Type => writtenType(table, catalog, () => true);
 
-/** `never` is what may not be given a value. */
-const writtenType = ({ columns }: Table, catalog: Catalog, mayBeLeftOut: (column: Column) => boolean): Type =>
+/** Generated columns are `never`, because they can not be written. */
+const writtenType = ({ columns }: Table, catalog: Catalog, isOptional: (column: Column) => boolean): Type =>
   openObject(
     byName(columns.values()).map((column) => {
       const { name, casts, shape, generated } = column;
       if (generated === "always") return { name, type: "never", isOptional: true };
       const type = columnType(column, casts?.fromJson ? "Json" : valueType(shape, catalog));
-      return { name, type, isOptional: mayBeLeftOut(column) };
+      return { name, type, isOptional: isOptional(column) };
     }),
   );
 
-/** `Json` holds null already, which a column that is not null does not. */
+/** `Json` includes null, which a NOT NULL column does not. */
 function columnType({ isNullable }: Column, value: Type): Type {
   if (isNullable) return orNull(value);
   return value === "Json" ? "NonNullable<Json>" : value;
 }
 
-/** The computed fields that can be selected: a column of the same name hides one. */
+/** The computed fields that can be selected. A column with the same name hides the field. */
 export const computedFieldsOf = ({ columns, computedFields }: Table): ComputedField[] =>
   byName(computedFields.values()).filter(({ name }) => !columns.has(name));
 
-/** The foreign keys from a table or view to others of its schema, which is where the client looks for their names. */
+/** The foreign keys of a table or view to relations of its schema, the only ones that the client can use. */
 export function relationshipsType({ schema, relationships }: Table): Type {
   const keys = relationships.filter(isOwnKey).filter(({ target }) => target.schema === schema);
   return tuple(inOrder(keys, identityOf).map(relationshipType));

@@ -2,7 +2,7 @@ import { type Catalog, type Table, type TypeShape, tableOf } from "../../../db/c
 import { computedFieldsOf } from "./table.ts";
 import { array, entry, literal, orNull, type Type, union } from "./type.ts";
 
-/** Types whose JSON is no string. */
+/** Types that are not strings in JSON. */
 const JSON_TYPES: Readonly<Record<string, string>> = {
   bool: "boolean",
   int2: "number",
@@ -17,14 +17,14 @@ const JSON_TYPES: Readonly<Record<string, string>> = {
   record: "Record<string, unknown>",
 };
 
-/** Types of extensions whose JSON is a string. Others may have a cast to json, which says what it is. */
+/** Types of extensions that are strings in JSON. Others may have a cast to json, and are unknown. */
 const TEXT_TYPES: ReadonlySet<string> = new Set(["citext", "cube", "halfvec", "isbn", "ltree", "sparsevec", "vector"]);
 
 /**
- * What a value that is not null looks like in JSON. Domains are their base type.
+ * The type of a non-null value in JSON. A domain has the type of its base type.
  *
  *   int8[] → number[]      timestamptz, bytea, int4range → string      geometry → unknown
- *   public.mood → Database["public"]["Enums"]["mood"], or "happy" | "sad" where its schema is not served
+ *   public.mood → Database["public"]["Enums"]["mood"], or "happy" | "sad" if its schema is not served
  */
 export function valueType(shape: TypeShape, catalog: Catalog): Type {
   const value = VALUES[shape.category](shape, catalog);
@@ -49,7 +49,7 @@ function enumOf({ schema, name, labels }: TypeShape, catalog: Catalog): Type {
   return union(labels.map(literal));
 }
 
-/** A row in place of a value has its columns alone. */
+/** A row as a value contains only columns, without computed fields. */
 function rowOf({ schema, name }: TypeShape, catalog: Catalog): Type {
   if (catalog.schemas.get(schema)?.composites.has(name)) return entry(schema, "CompositeTypes", name);
   const table = tableOf(catalog, { schema, name });
@@ -62,13 +62,13 @@ function rowOf({ schema, name }: TypeShape, catalog: Catalog): Type {
 export const rowEntry = (table: Table): string =>
   entry(table.schema, isView(table) ? "Views" : "Tables", table.name, "Row");
 
-/** Whether it stands under `Views`. */
+/** Whether the relation is listed in `Views`. */
 export const isView = ({ kind }: { readonly kind: string }): boolean => kind === "view" || kind === "materialized view";
 
-/** What an expression gives: null too, unless its type refuses it. */
+/** The type of an expression, which includes null unless its type is a NOT NULL domain. */
 export const nullableType = (shape: TypeShape, catalog: Catalog): Type =>
-  refusesNull(shape, catalog) ? valueType(shape, catalog) : orNull(valueType(shape, catalog));
+  isNotNullDomain(shape, catalog) ? valueType(shape, catalog) : orNull(valueType(shape, catalog));
 
-/** Whether it is a domain that is not null. */
-export const refusesNull = ({ domain }: TypeShape, { notNullDomains }: Catalog): boolean =>
+/** Whether the type is a NOT NULL domain. */
+export const isNotNullDomain = ({ domain }: TypeShape, { notNullDomains }: Catalog): boolean =>
   domain !== null && notNullDomains.has(domain);

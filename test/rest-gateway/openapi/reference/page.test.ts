@@ -6,7 +6,7 @@ import express from "express";
 import { beforeAll, expect, test } from "vitest";
 import { BUNDLE_FILE, docsRouter } from "../../../../rest-gateway/openapi/reference/page.ts";
 
-/** `bf09…`, as the README beside the bundle says. */
+/** `bf09…`, from the README in the folder of the bundle. */
 const SHA256 = "bf091006bdc3af6067af77c2f534812e3e633e94a94e87138069f570f33b762c";
 const README = readFileSync(new URL("../../../../rest-gateway/openapi/reference/README.md", import.meta.url), "utf8");
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
   return () => void server.close();
 });
 
-test("the bundle is the one that Scalar released", () => {
+test("the bundle is the one that Scalar has released", () => {
   expect(sha256(gunzipSync(readFileSync(BUNDLE_FILE)), "hex")).toBe(SHA256);
   expect(README).toContain(SHA256);
 });
@@ -29,16 +29,19 @@ test("the bundle is the one that Scalar released", () => {
 test.each([
   ["gzip", "gzip"],
   ["identity", null],
-])("with Accept-Encoding: %s the bundle comes with Content-Encoding: %s, for good", async (accepted, encoding) => {
-  const response = await fetch(`${url}/docs/scalar-1.72.1.js`, { headers: { "accept-encoding": accepted } });
-  expect(response.headers.get("content-encoding")).toBe(encoding);
-  expect(response.headers.get("content-type")).toMatch(/^text\/javascript/);
-  expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
-  expect(response.headers.get("vary")).toContain("Accept-Encoding");
-  expect(sha256(await response.bytes(), "hex")).toBe(SHA256);
-});
+])(
+  "with Accept-Encoding: %s the bundle has Content-Encoding: %s and may be cached forever",
+  async (accepted, encoding) => {
+    const response = await fetch(`${url}/docs/scalar-1.72.1.js`, { headers: { "accept-encoding": accepted } });
+    expect(response.headers.get("content-encoding")).toBe(encoding);
+    expect(response.headers.get("content-type")).toMatch(/^text\/javascript/);
+    expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(response.headers.get("vary")).toContain("Accept-Encoding");
+    expect(sha256(await response.bytes(), "hex")).toBe(SHA256);
+  },
+);
 
-test("the page allows its own scripts alone, and names no other host", async () => {
+test("the page allows only its own scripts and names no other host", async () => {
   const response = await fetch(`${url}/docs`);
   const policy = response.headers.get("content-security-policy")!;
   const html = await response.text();
@@ -48,7 +51,7 @@ test("the page allows its own scripts alone, and names no other host", async () 
   expect(`${policy} ${html}`).not.toMatch(/https?:|\/\/\w/);
 });
 
-test("the key can't break out of its place in the page", async () => {
+test("the key is escaped in the page", async () => {
   const html = await (await fetch(`${url}/docs`)).text();
   expect(html).toContain('data-key="&#34;&#62;&#60;script&#62;alert(1)&#60;/script&#62;"');
 });

@@ -25,14 +25,14 @@ test.each([
   ['application/openapi+json;version="2.0"', "application/openapi+json;version=2", "swagger 2.0"],
   ["text/html, application/xhtml+xml, */*;q=0.8", "application/json", "openapi 3.1.0"],
   ["application/openapi+json;version=9, application/json;q=0.1", "application/json", "openapi 3.1.0"],
-])("Accept: %s is answered as %s by %s", (accept, type, version) => {
+])("for Accept: %s the response is %s with version %s", (accept, type, version) => {
   const { contentType, body } = describe(accept);
   expect(contentType).toBe(`${type}; charset=utf-8`);
   expect(versionOf(body)).toBe(version);
 });
 
 test.each(["text/csv", "application/openapi+json;version=9", "constructor/constructor;version=name"])(
-  "Accept: %s alone is PGRST107",
+  "for Accept: %s the response is the error PGRST107",
   (accept) => {
     expect(() => describe(accept)).toThrow(
       expect.objectContaining({ problem: expect.objectContaining({ status: 406, code: "PGRST107" }) }),
@@ -40,7 +40,7 @@ test.each(["text/csv", "application/openapi+json;version=9", "constructor/constr
   },
 );
 
-test("each role, schema and version has a document of its own", () => {
+test("each role, schema, version and URL has a separate description", () => {
   const bodies = [
     describe("*/*"),
     describe("*/*", { role: "authenticated" }),
@@ -50,11 +50,11 @@ test("each role, schema and version has a document of its own", () => {
   expect(new Set(bodies).size).toBe(4);
 });
 
-test("a document is written once for a catalog, and anew for the next", () => {
+test("a description is written once per catalog", () => {
   const { catalog } = database();
   const request = { ...OPTIONS, accept: parseAccept("*/*") };
   const next = { ...catalog, schemas: new Map([["public", { ...catalog.schemas.get("public")!, comment: "New." }]]) };
-  // The same text, although what it was made from has changed under it.
+  // The text is cached although the catalog has been modified.
   const { body } = apiDescription(next, request);
   Object.assign(next, { schemas: catalog.schemas });
   expect(apiDescription(next, request).body).toBe(body);

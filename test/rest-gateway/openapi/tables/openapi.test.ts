@@ -13,7 +13,7 @@ const BASE_URL = "https://shop.example";
 
 const database = useCatalog(SHOP, { schemas: ["public", "shop"] });
 
-/** The catalog as if this schema alone were served. */
+/** The catalog as if only this schema were served. */
 function only(name: string): Catalog {
   const { catalog } = database();
   return { ...catalog, schemas: new Map([[name, catalog.schemas.get(name)!]]) };
@@ -28,20 +28,23 @@ const namesOf = (document: any, { parameters }: any): string[] =>
 const methodsOf = (document: any, path: string) => Object.keys(document.paths[path] ?? {}).sort();
 const resultOf = (operation: any) => operation.responses[200].content["application/json"].schema;
 
-describe("the document is valid OpenAPI 3.1", () => {
-  test.each(["anon", "authenticated", "service_role", "nobody"])("of the content, for %s", (role) => {
+describe("the description is valid OpenAPI 3.1", () => {
+  test.each(["anon", "authenticated", "service_role", "nobody"])("for the content schema and the role %s", (role) => {
     expect(openApiFaults(content(role))).toEqual([]);
   });
 
-  test.each(["anon", "authenticated", "nobody"])("of tables and functions with odd names, for %s", (role) => {
-    expect(openApiFaults(shop(role))).toEqual([]);
-  });
+  test.each(["anon", "authenticated", "nobody"])(
+    "for tables and functions with unusual names and the role %s",
+    (role) => {
+      expect(openApiFaults(shop(role))).toEqual([]);
+    },
+  );
 
-  test("of everything, whatever the role may do", () => {
+  test("for all objects, regardless of privileges", () => {
     expect(openApiFaults(shop("nobody", { ignorePrivileges: true }))).toEqual([]);
   });
 
-  test("whatever tables and columns are called", () => {
+  test("for any names of tables and columns", () => {
     const name = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 });
     fc.assert(
       fc.property(fc.uniqueArray(name, { minLength: 1, maxLength: 20 }), (names) => {
@@ -60,8 +63,8 @@ describe("the document is valid OpenAPI 3.1", () => {
   });
 });
 
-describe("what a role may do", () => {
-  test("anon is told the methods it has the privileges for", () => {
+describe("the description for a role", () => {
+  test("has the methods for which the role has privileges", () => {
     const document = shop("anon");
     expect(Object.keys(document.paths).sort()).toEqual([
       "/cheap_items",
@@ -75,58 +78,57 @@ describe("what a role may do", () => {
     expect(methodsOf(document, "/notes")).toEqual(["post"]);
   });
 
-  test("columns that may not be read are neither in rows nor filters", () => {
+  test("has no rows or filters with columns that the role may not read", () => {
     const document = shop("anon");
     expect(Object.keys(schemaOf(document, "items").properties)).toEqual(["id", "maker_id", "sku", "size", "price"]);
     expect(namesOf(document, document.paths["/items"].get)).not.toContain("secret");
   });
 
-  test("who may insert, but not read, is promised no rows", () => {
+  test("has no rows in responses if the role may insert but not read", () => {
     const document = shop("anon");
     expect(schemaOf(document, "notes")).toBeUndefined();
     expect(document.paths["/notes"].post.responses[201].content).toBeUndefined();
   });
 
-  test("a view that can't be written has GET alone, a table without DELETE has no such method", () => {
+  test("has only GET for a read-only view, and no DELETE without the privilege", () => {
     const document = shop("authenticated");
     expect(methodsOf(document, "/makers")).toEqual(["get", "patch", "post", "put"]);
     expect(methodsOf(document, "/items")).toEqual(["delete", "get", "patch", "post"]);
   });
 
-  test("a role without privileges gets an empty document", () => {
+  test("is empty if the role has no privileges", () => {
     const document = shop("nobody");
     expect(document.paths).toEqual({});
     expect(Object.keys(document.components.schemas)).toEqual(["Filter", "Error"]);
   });
 
-  test("privileges can be ignored", () => {
+  test("contains everything if privileges are ignored", () => {
     const document = shop("nobody", { ignorePrivileges: true });
     expect(methodsOf(document, "/items")).toEqual(["delete", "get", "patch", "post"]);
     expect(document.paths["/rpc/hidden"]).toBeDefined();
   });
 
-  test("a schema that is not served is PGRST106", () => {
+  test("is the error PGRST106 if the schema is not served", () => {
     expect(() => openApi(only("public"), { schema: "auth", role: "anon", baseUrl: BASE_URL })).toThrow(
       expect.objectContaining({ problem: expect.objectContaining({ status: 406, code: "PGRST106" }) }),
     );
   });
 });
 
-test("title and description come from the comment of the schema, without smart tags", () => {
+test("the title and the description are the comment of the schema, without smart tags", () => {
   const { info, servers } = shop("anon");
   expect(info.title).toBe("A small shop.");
   expect(info.description).toMatch(/^It sells things\.\n\nEvery table/);
   expect(servers).toEqual([{ url: "https://shop.example/rest/v1" }]);
 });
 
-test("a table is told in the words of its comment, with what can be selected besides", () => {
+test("a table is described by its comment and by what else can be selected", () => {
   const document = shop("authenticated");
   const about = "Who makes things.\nIn alphabetical order.";
   expect(document.tags).toContainEqual({ name: "makers", description: about });
   expect(schemaOf(document, "makers").description).toBe(about);
   expect(document.paths["/makers"].get.description).toBe(
-    `${about}\n\nRelated rows: \`items\`.\n\n` +
-      "Computed columns, which are returned when `select` names them: `full_name`.",
+    `${about}\n\nRelated rows: \`items\`.\n\n` + "Computed columns, returned only if `select` names them: `full_name`.",
   );
 });
 
@@ -153,11 +155,11 @@ test.each([
   expect(described).toEqual(schema);
 });
 
-test("the length of a text is told", () => {
+test("the maximum length of a text column is described", () => {
   expect(schemaOf(shop("anon"), "makers").properties.name).toMatchObject({ type: "string", maxLength: 80 });
 });
 
-test("keys are told in the words that clients of PostgREST look for", () => {
+test("keys are described as clients of PostgREST expect", () => {
   const { id, maker_id, price } = schemaOf(shop("anon"), "items").properties;
   expect(id.description).toBe("Note:\nThis is a Primary Key.<pk/>");
   expect(maker_id.description).toBe(
@@ -166,7 +168,7 @@ test("keys are told in the words that clients of PostgREST look for", () => {
   expect(price.description).toBe("In euros.");
 });
 
-test("an insert must give what has no default, and nothing that is generated or not granted", () => {
+test("an insert requires the columns without defaults and has no generated columns or columns without privileges", () => {
   const { items_insert } = shop("authenticated").components.schemas;
   expect(items_insert.required).toEqual(["maker_id", "sku"]);
   expect(Object.keys(items_insert.properties)).not.toContain("id");
@@ -175,13 +177,13 @@ test("an insert must give what has no default, and nothing that is generated or 
   expect(Object.keys(articles_insert.properties)).toEqual(["title", "content", "status", "tags"]);
 });
 
-test("an update may give any of the columns that may be changed", () => {
+test("an update may contain any of the columns that the role may update", () => {
   const { makers_update } = shop("authenticated").components.schemas;
   expect(Object.keys(makers_update.properties)).toEqual(["id", "name"]);
   expect(makers_update.required).toBeUndefined();
 });
 
-test("rows are inserted one by one, many at a time, as a form or as CSV", () => {
+test("an insert accepts one row, a list, a form or CSV", () => {
   const { requestBody } = shop("anon").paths["/notes"].post;
   const row = { $ref: "#/components/schemas/notes_insert" };
   expect(requestBody.content["application/json"].schema).toEqual({ anyOf: [row, { type: "array", items: row }] });
@@ -192,7 +194,7 @@ test("rows are inserted one by one, many at a time, as a form or as CSV", () => 
   ]);
 });
 
-test("reading takes filters, paging and preferences", () => {
+test("a read has parameters for filters, paging and preferences", () => {
   const document = shop("anon");
   expect(namesOf(document, document.paths["/makers"].get)).toEqual([
     "id",
@@ -216,21 +218,21 @@ test.each([
   ["fts(english).cats", true],
   ["1", false],
   ["equals.1", false],
-])("?price=%s fits the pattern of a filter: %s", (text, fits) => {
+])("whether ?price=%s matches the pattern of a filter: %s", (text, fits) => {
   const document = shop("anon");
   const { schema, description } = resolve(document, "#/components/parameters/rowFilter.items.price");
   expect(new RegExp(resolve(document, schema.$ref).pattern, "u").test(text)).toBe(fits);
   expect(description).toBe("In euros.\n\n`operator.value` for numeric, such as `gte.1.5`.");
 });
 
-test("a column that is called like a parameter is no filter", () => {
+test("a column with the name of a parameter is not a filter", () => {
   const { parameters } = shop("authenticated").components;
   expect(Object.keys(parameters).filter((key) => key.startsWith("rowFilter.items_insert"))).toEqual([
     "rowFilter.items_insert_2.id",
   ]);
 });
 
-test("a row is replaced by its whole primary key, which must be named", () => {
+test("PUT requires the whole primary key in the URL", () => {
   const { parameters } = shop("authenticated").paths["/makers"].put;
   expect(parameters[0]).toMatchObject({ name: "id", in: "query", required: true, schema: { pattern: "^eq\\." } });
 });
@@ -248,7 +250,7 @@ describe("errors", () => {
     ["post", "200 201 400 401 403 404 406 409"],
     ["put", "200 201 204 400 401 403 404 405 409"],
     ["patch", "200 204 400 401 403 404 406 409"],
-  ])("of %s stand beside its other answers", (method, statuses) => {
+  ])("of %s are listed with its other responses", (method, statuses) => {
     expect(Object.keys(shop("authenticated").paths["/makers"][method].responses).join(" ")).toBe(statuses);
   });
 });
@@ -269,12 +271,12 @@ describe("functions", () => {
     });
   });
 
-  test("are told in the words of their comments, without smart tags", () => {
+  test("are described by their comments, without smart tags", () => {
     expect(call("count_items")).toMatchObject({ summary: "Counts items.", description: "Of one size." });
     expect(call("forget").summary).toBe("forget");
   });
 
-  test("can be called by GET when they change nothing", () => {
+  test("can be called with GET if they are read-only", () => {
     const document = shop("authenticated");
     expect(methodsOf(document, "/rpc/count_items")).toEqual(["get", "post"]);
     expect(methodsOf(document, "/rpc/forget")).toEqual(["post"]);
@@ -284,20 +286,20 @@ describe("functions", () => {
     ]);
   });
 
-  test("whose argument is called like a parameter can't be called by GET", () => {
+  test("can not be called with GET if an argument has the name of a parameter", () => {
     expect(methodsOf(shop("authenticated"), "/rpc/page")).toEqual(["post"]);
   });
 
-  test("that share a name share a path", () => {
+  test("with the same name share a path", () => {
     expect(bodyOf("add").anyOf.map((one: any) => Object.keys(one.properties))).toEqual([
       ["a", "b"],
       ["a", "c"],
     ]);
-    // Only the overload that changes nothing.
+    // Only the read-only overload.
     expect(call("add", "get").parameters.map((one: any) => one.name)).toEqual(["a", "b"]);
   });
 
-  test("take a row as an object of its columns, none of them required", () => {
+  test("take a row as an object with its columns, none of them required", () => {
     expect(bodyOf("make").properties.maker).toMatchObject({
       type: "object",
       properties: { id: { type: ["string", "null"] }, name: { type: ["string", "null"], maxLength: 80 } },
@@ -305,13 +307,13 @@ describe("functions", () => {
     expect(bodyOf("make").properties.maker.required).toBeUndefined();
   });
 
-  test("take their one unnamed argument as the body", () => {
+  test("take a single unnamed argument as the body", () => {
     expect(call("upload").requestBody.content).toEqual({ "application/octet-stream": { schema: { type: "string" } } });
     expect(bodyOf("ingest")).toEqual({});
     expect(methodsOf(shop("authenticated"), "/rpc/unnamed")).toEqual([]);
   });
 
-  test("take the values of a variadic argument one by one in a query string", () => {
+  test("take a variadic argument as a repeated query parameter", () => {
     const [numbers] = call("sum", "get").parameters;
     expect(numbers.schema).toEqual({ type: "array", items: { type: "integer", format: "int32" } });
   });
@@ -334,17 +336,17 @@ describe("functions", () => {
         },
       },
     ],
-  ])("%s answers what it returns", (name, schema) => {
+  ])("such as %s have a response with the schema of their result", (name, schema) => {
     expect(resultOf(call(name))).toEqual(schema);
   });
 
-  test("that return nothing answer 204, those of a media type that media type", () => {
+  test("without a result respond with 204, and those that return a media type with that media type", () => {
     expect(Object.keys(call("forget").responses)).toContain("204");
     expect(Object.keys(call("forget").responses)).not.toContain("200");
     expect(call("picture").responses[200].content).toEqual({ "image/png": { schema: { type: "string" } } });
   });
 
-  test("that return rows can be paged", () => {
+  test("that return rows have paging parameters", () => {
     const document = shop("authenticated");
     expect(namesOf(document, document.paths["/rpc/items_by"].get)).toEqual(
       expect.arrayContaining(["select", "order", "limit", "offset", "Range"]),
@@ -353,14 +355,14 @@ describe("functions", () => {
   });
 });
 
-describe("odd names", () => {
+describe("unusual names", () => {
   test("are percent-encoded in paths", () => {
     const paths = Object.keys(shop("authenticated").paths);
     expect(paths).toContain("/odd%20na%2Fme%20%7Bx%7D~'%22%25");
     expect(paths).toContain("/rpc/odd%20fn%2F%7Bx%7D");
   });
 
-  test("get keys of their own in components", () => {
+  test("have unique keys in components", () => {
     const document = shop("authenticated");
     const rowOf = (table: string) => resultOf(document.paths[`/${encodeURIComponent(table)}`].get).items.$ref;
     expect(rowOf("odd_na_me__x_____")).toBe("#/components/schemas/odd_na_me__x_____");
@@ -370,7 +372,7 @@ describe("odd names", () => {
     expect(rowOf("__proto__")).toBe("#/components/schemas/__proto__");
   });
 
-  test("of columns stay what they are in rows", () => {
+  test("of columns are unchanged in rows", () => {
     const { properties } = schemaOf(shop("authenticated"), "odd_na_me__x______2");
     expect(Object.keys(properties)).toEqual([
       "select",
@@ -385,20 +387,20 @@ describe("odd names", () => {
   });
 });
 
-describe("of several schemas", () => {
+describe("if several schemas are served", () => {
   const profileOf = (schema: string, path: string, method: string) => {
     const document: any = openApi(database().catalog, { schema, role: "authenticated", baseUrl: BASE_URL });
     return document.paths[path][method].parameters.find(({ name }: any) => /-Profile$/.test(name));
   };
 
-  test("the first needs no header, the others must be named", () => {
+  test("the header is optional for the first schema and required for the others", () => {
     expect(profileOf("public", "/articles", "get")).toMatchObject({ name: "Accept-Profile", required: false });
     expect(profileOf("shop", "/items", "get")).toMatchObject({ required: true, schema: { enum: ["shop"] } });
     expect(profileOf("shop", "/items", "post")).toMatchObject({ name: "Content-Profile", required: true });
     expect(profileOf("shop", "/rpc/forget", "post")).toMatchObject({ name: "Content-Profile", required: true });
   });
 
-  test("the header is not told of where there is only one", () => {
+  test("the header is described, but not if there is only one schema", () => {
     const document = shop("authenticated");
     expect(namesOf(document, document.paths["/items"].get)).not.toContain("Accept-Profile");
   });
@@ -426,7 +428,7 @@ test.each([
   expect(defaultValue(expression, schema)).toEqual(value);
 });
 
-test("keys of components are apart, whatever the names are", () => {
+test("component keys are unique for any names", () => {
   const names = fc.uniqueArray(
     fc.oneof(fc.string(), fc.constantFrom("a", "a_b", "a b", "a_b_2", "a_insert", "é", "__")),
   );

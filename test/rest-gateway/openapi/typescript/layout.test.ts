@@ -40,9 +40,9 @@ test.each<[Type, string]>([
   [array(union(LONG)), `(${LONG.map((part) => `\n  | ${part}`).join("")}\n)[]`],
   [object(LONG.map((name) => ({ name, type: "A" }))), `{\n${LONG.map((name) => `  ${name}: A\n`).join("")}}`],
   [openObject([{ name: "a", type: union(LONG) }]), `{\n  a:${LONG.map((part) => `\n    | ${part}`).join("")}\n}`],
-])("%j is laid out as prettier does", (type, text) => expect(layOut(type, 0, 0)).toBe(text));
+])("%j is formatted as Prettier does", (type, text) => expect(layOut(type, 0, 0)).toBe(text));
 
-test("a line ends at column 80", () => {
+test("a line has at most 80 characters", () => {
   expect(layOut(union(["a", "b"]), 0, 75)).toBe("a | b");
   expect(layOut(union(["a", "b"]), 0, 76)).toBe("\n  | a\n  | b");
 });
