@@ -1,28 +1,31 @@
-/** Where a parameter of a statement gets its text from, each time that it runs. */
+/** Where a parameter of a statement takes its text from, each time that the statement runs. */
 export type Parameter =
-  /** One of the request's values. */
+  /** A value of the request. */
   | { readonly kind: "value"; readonly index: number }
-  /** Several of them, as one array literal. */
+  /** Several values, as one array literal. */
   | { readonly kind: "values"; readonly indexes: readonly number[] }
-  /** Part of the request's shape, such as the key of a JSON path. */
+  /** Text that belongs to the shape of the request, such as the key of a JSON path. */
   | { readonly kind: "constant"; readonly text: string }
-  /** The request's body. */
+  /** The body of the request. */
   | { readonly kind: "body" };
 
-/** A piece of SQL: text, and parameters that have no number yet. */
-export type Sql = { readonly pieces: readonly (string | Parameter)[] };
+/** A line break. `indent` is the change of indentation in front of the next line. */
+type LineBreak = { readonly kind: "line break"; readonly indent: -1 | 0 | 1 };
+
+/** A piece of SQL: text, line breaks, and parameters that have no number yet. */
+export type Sql = { readonly pieces: readonly (string | Parameter | LineBreak)[] };
 
 /** A finished statement; the n-th parameter is `$n`. */
 export type Written = { readonly text: string; readonly parameters: readonly Parameter[] };
 
 /**
- * Joins pieces of SQL. Only other pieces can stand in it, so that text of a request can't. Functions that take
- * any type are named with pg_catalog: a schema may have its own `to_json`.
+ * Joins pieces of SQL. Only pieces can be interpolated, so text of a request cannot get in. Polymorphic functions are
+ * qualified with pg_catalog, because a schema may have its own `to_json`.
  *
  *   sql`select ${sql.identifier("users", "id")} = ${sql.parameter({ kind: "value", index: 0 })}`
  */
 export function sql(strings: TemplateStringsArray, ...inner: readonly Sql[]): Sql {
-  const pieces: (string | Parameter)[] = [];
+  const pieces: Sql["pieces"][number][] = [];
   for (const [i, text] of strings.entries()) {
     pieces.push(text);
     if (i < inner.length) pieces.push(...inner[i]!.pieces);
@@ -35,18 +38,36 @@ sql.identifier = (...names: readonly string[]): Sql => sql.trusted(names.map(quo
 
 sql.parameter = (parameter: Parameter): Sql => ({ pieces: [parameter] });
 
-/** A text that belongs to the request's shape. */
+/** Text that belongs to the shape of the request. */
 sql.constant = (text: string): Sql => sql.parameter({ kind: "constant", text });
 
 sql.integer = (value: number): Sql => {
-  if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is no whole number`);
+  if (!Number.isSafeInteger(value)) throw new RangeError(`${value} is not a safe integer`);
   return sql.trusted(String(value));
 };
 
-/** Text that is SQL already: ours, or the catalog's. */
+/** Text that is SQL already: from this program or from the catalog. */
 sql.trusted = (text: string): Sql => ({ pieces: [text] });
 
 sql.empty = { pieces: [] } as Sql;
+
+/** Begins a new line, at the start of a clause. */
+sql.line = { pieces: [{ kind: "line break", indent: 0 }] } as Sql;
+
+/** A query in brackets, on indented lines. */
+sql.subquery = (query: Sql): Sql => sql`(${INDENT}${query}${OUTDENT})`;
+
+/** A list with one item on each indented line. A new line follows it. */
+sql.lines = (items: readonly Sql[]): Sql => {
+  const [first = sql.empty, ...others] = items;
+  return sql`${INDENT}${first}${sql.join(
+    others.map((item) => sql`,${sql.line}${item}`),
+    "",
+  )}${OUTDENT}`;
+};
+
+const INDENT: Sql = { pieces: [{ kind: "line break", indent: 1 }] };
+const OUTDENT: Sql = { pieces: [{ kind: "line break", indent: -1 }] };
 
 sql.join = (items: readonly Sql[], separator: string): Sql => ({
   pieces: items.flatMap((item, i) => (i === 0 ? item.pieces : [separator, ...item.pieces])),
@@ -54,23 +75,24 @@ sql.join = (items: readonly Sql[], separator: string): Sql => ({
 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** Numbers the parameters: equal ones get one number, so that Postgres sees that they are the same. */
+/** Numbers the parameters. Equal parameters get one number, so that Postgres knows that they are the same. */
 export function finish({ pieces }: Sql): Written {
   const numbers = new Map<string, number>();
   const parameters: Parameter[] = [];
+  let indent = 0;
   let text = "";
   for (const piece of pieces) {
     if (typeof piece === "string") {
       text += piece;
-      continue;
-    }
-    const key = JSON.stringify(piece);
-    let number = numbers.get(key);
-    if (number === undefined) {
-      number = parameters.push(piece);
+    } else if (piece.kind === "line break") {
+      indent += piece.indent;
+      text += `\n${"  ".repeat(indent)}`;
+    } else {
+      const key = JSON.stringify(piece);
+      const number = numbers.get(key) ?? parameters.push(piece);
       numbers.set(key, number);
+      text += `$${number}`;
     }
-    text += `$${number}`;
   }
   return { text, parameters };
 }

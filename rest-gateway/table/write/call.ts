@@ -28,21 +28,23 @@ function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: strin
     scope: counted ? { ...scope, row: rowOf(rows, scope) } : scope,
     join: isSet ? null : sql`not (${scope.row} is null)`,
   };
-  const all = sql`select from ${from.item}${writeWhere(rows, from, aliases)}`;
+  const every = sql`select${sql.line}from ${from.item}${writeWhere(rows, from, aliases)}`;
   const result = writeResult(plan, {
     body: plan.isBodiless ? sql`null::json` : writeSetBody(plan.format, rows, postgis),
     rows: writeGuardedCount(plan),
-    total: counted ? sql`(select count(*)::text from (${all}) as c)` : null,
-    from: sql` from (${writeRows(rows, from, aliases)}) as r`,
+    total: counted ? sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(every)} as c`) : null,
+    from: sql`from ${sql.subquery(writeRows(rows, from, aliases))} as r`,
   });
-  return counted ? sql`with called as materialized (select ${scope.alias}.* from ${item}) ${result}` : result;
+  if (!counted) return result;
+  const all = sql.subquery(sql`select ${scope.alias}.*${sql.line}from ${item}`);
+  return sql`with called as materialized ${all}${sql.line}${result}`;
 }
 
 const isCounted = ({ count }: CallPlan) => count !== null && count.kind !== "planned";
 
 /** Values are called in the select list, where Postgres stops at LIMIT, and which needs no columns for a `record`. */
 function itemOf({ function: { returns } }: CallPlan, called: Called): Sql {
-  return returns.kind === "scalar" || returns.kind === "record" ? sql`(${selected(called)})` : inFrom(called);
+  return returns.kind === "scalar" || returns.kind === "record" ? sql.subquery(selected(called)) : inFrom(called);
 }
 
 /** What comes out of a `with` has no type of its own any more. */
@@ -61,7 +63,7 @@ function writeValue(plan: CallPlan, called: Called): Sql {
     body: writeValueBody(plan),
     rows: ONE,
     total: isCounted(plan) ? ONE : null,
-    from: sql` from (${selected(called)}) as r`,
+    from: sql`from ${sql.subquery(selected(called))} as r`,
   });
 }
 
@@ -73,7 +75,7 @@ function writeValueBody({ format, function: { returns } }: CallPlan): Sql {
 }
 
 function writeVoid(plan: CallPlan, called: Called): Sql {
-  const from = sql` from ${inFrom(called)} as r`;
+  const from = sql`from ${inFrom(called)} as r`;
   return writeResult(plan, { body: sql`null::json`, rows: ONE, total: isCounted(plan) ? ONE : null, from });
 }
 
@@ -81,7 +83,7 @@ const ONE = sql`'1'`;
 const NAME = sql.identifier(VALUE);
 
 const selected = ({ call, arguments: given }: Called): Sql =>
-  given ? sql`select ${call} as ${NAME} from ${given}` : sql`select ${call} as ${NAME}`;
+  given ? sql`select ${call} as ${NAME}${sql.line}from ${given}` : sql`select ${call} as ${NAME}`;
 
 const inFrom = ({ call, arguments: given }: Called): Sql => (given ? sql`${given}, lateral ${call}` : call);
 

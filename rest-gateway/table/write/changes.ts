@@ -23,8 +23,8 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
   const scope = aliases.scope();
   const returned = writeReturned(plan, scope);
   const change = changesNothing(plan)
-    ? sql`select ${returned} from ${tableAs(plan.table, scope)} where false`
-    : sql`${writeCommand(plan, scope, aliases)} returning ${returned}`;
+    ? sql`select ${returned}${sql.line}from ${tableAs(plan.table, scope)}${sql.line}where false`
+    : sql`${writeCommand(plan, scope, aliases)}${sql.line}returning ${returned}`;
   const { representation, table } = plan;
   const shown: Scope = {
     alias: scope.alias,
@@ -33,7 +33,7 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
   const from = { item: sql`changed as ${scope.alias}`, scope: shown, join: null };
   const rows = representation
     ? writeRows(representation, from, aliases)
-    : sql`select ${scope.alias}.* from ${from.item}`;
+    : sql`select ${scope.alias}.*${sql.line}from ${from.item}`;
   const key = plan.kind === "insert" ? plan.locationKey : [];
   const affected = showsOtherRows(representation) ? sql`(select count(*) from changed)` : null;
   const result = writeResult(plan, {
@@ -42,9 +42,9 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
     total: affected && sql`${affected}::text`,
     ...(key.length > 0 && { location: writeKey(key) }),
     countsUpdates: plan.kind === "insert" && plan.conflict?.action === "update",
-    from: sql` from (${rows}) as r`,
+    from: sql`from ${sql.subquery(rows)} as r`,
   });
-  return sql`with changed as (${change}) ${result}`;
+  return sql`with changed as ${sql.subquery(change)}${sql.line}${result}`;
 }
 
 /** Whether the answer may have more or fewer rows than were changed. */
@@ -60,9 +60,9 @@ export function writeCommand(plan: Command, scope: Scope, aliases: Aliases): Sql
   if (plan.kind === "insert") return writeInsert(plan, scope);
   const target = tableAs(plan.table, scope);
   const conditions = writeConditions(plan.conditions, scope, ({ embed }) => writeExists(embed, scope, aliases));
-  const where = conditions ? sql` where ${conditions}` : sql.empty;
+  const where = conditions ? sql`${sql.line}where ${conditions}` : sql.empty;
   if (plan.kind === "delete") return sql`delete from ${target}${where}`;
-  return sql`update ${target} set ${writeAssignments(plan, scope)}${where}`;
+  return sql`update ${target}${sql.line}set ${writeAssignments(plan, scope)}${where}`;
 }
 
 /** The values are those of the first object of the body. */
@@ -71,10 +71,10 @@ function writeAssignments({ body, table, assignments }: UpdateCommand, scope: Sc
   if (body.columns.length === 0) return sql.join(others, ", ");
   const names = body.columns.map(({ name }) => sql.identifier(name));
   const values = body.columns.map((column, i) => sql`${writeBodyValue(column, body, table)} as ${names[i]!}`);
-  const first = body.isArray ? sql` limit 1` : sql.empty;
-  const source = sql`(select ${sql.join(values, ", ")} from ${writeBodyRows(body)}${first}) as b`;
+  const first = body.isArray ? sql`${sql.line}limit 1` : sql.empty;
+  const source = sql`select ${sql.join(values, ", ")}${sql.line}from ${writeBodyRows(body)}${first}`;
   const own = names.map((name) => sql`${name} = b.${name}`);
-  return sql`${sql.join([...own, ...others], ", ")} from ${source}`;
+  return sql`${sql.join([...own, ...others], ", ")}${sql.line}from ${sql.subquery(source)} as b`;
 }
 
 function writeInsert({ table, body, conflict, key, conditions }: InsertCommand, scope: Scope): Sql {
@@ -82,8 +82,8 @@ function writeInsert({ table, body, conflict, key, conditions }: InsertCommand, 
   const { columns } = body;
   const onConflict = writeConflict(conflict, columns);
   if (columns.length === 0) {
-    const rows = body.isArray ? sql`select from json_array_elements(${BODY}::json)` : sql`default values`;
-    return sql`insert into ${target} ${rows}${onConflict}`;
+    const rows = body.isArray ? sql`select${sql.line}from json_array_elements(${BODY}::json)` : sql`default values`;
+    return sql`insert into ${target}${sql.line}${rows}${onConflict}`;
   }
   const names = sql.join(
     columns.map(({ name }) => sql.identifier(name)),
@@ -96,8 +96,9 @@ function writeInsert({ table, body, conflict, key, conditions }: InsertCommand, 
   // The row of a PUT must be the one that the URL names; any other leaves nothing to insert.
   const same = (key ?? []).map((each) => sql`${writeBodyValue(each.column, body, table)} = ${writeKeyValue(each)}`);
   const all = [...same, ...conditions];
-  const where = all.length > 0 ? sql` where ${sql.join(all, " and ")}` : sql.empty;
-  return sql`insert into ${target} (${names}) select ${values} from ${writeBodyRows(body)}${where}${onConflict}`;
+  const where = all.length > 0 ? sql`${sql.line}where ${sql.join(all, " and ")}` : sql.empty;
+  const rows = sql`select ${values}${sql.line}from ${writeBodyRows(body)}${where}`;
+  return sql`insert into ${target} (${names})${sql.line}${rows}${onConflict}`;
 }
 
 function writeKeyValue({ column, value }: KeyValue): Sql {
@@ -111,9 +112,9 @@ function writeConflict(conflict: Conflict | null, columns: readonly Column[]): S
     conflict.columns.map((name) => sql.identifier(name)),
     ", ",
   )})`;
-  if (conflict.action === "nothing" || columns.length === 0) return sql` on conflict ${target} do nothing`;
+  if (conflict.action === "nothing" || columns.length === 0) return sql`${sql.line}on conflict ${target} do nothing`;
   const assignments = columns.map(({ name }) => sql`${sql.identifier(name)} = excluded.${sql.identifier(name)}`);
-  return sql` on conflict ${target} do update set ${sql.join(assignments, ", ")} where ${COUNT_UPDATE}`;
+  return sql`${sql.line}on conflict ${target} do update${sql.line}set ${sql.join(assignments, ", ")}${sql.line}where ${COUNT_UPDATE}`;
 }
 
 /** Always true: counts the row on the way. */

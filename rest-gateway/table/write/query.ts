@@ -27,7 +27,7 @@ function writePlan(plan: Plan, postgis: string | null): Sql {
 function explained({ format: { explain } }: Plan, query: Sql): Sql {
   if (!explain) return query;
   const options = [`format ${explain.isJson ? "json" : "text"}`, ...explain.options];
-  return sql`explain (${sql.trusted(options.join(", "))}) ${query}`;
+  return sql`explain (${sql.trusted(options.join(", "))})${sql.line}${query}`;
 }
 
 /** `more` are further columns of the result. */
@@ -42,7 +42,7 @@ export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly
       return { from: fromTable(plan, counted), aliases: counted };
     }),
     more,
-    from: sql` from (${rows}) as r`,
+    from: sql`from ${sql.subquery(rows)} as r`,
   });
 }
 
@@ -50,7 +50,7 @@ export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly
 export function writeEstimate(plan: ReadPlan): Sql | null {
   if (plan.count === null || plan.count.kind === "exact") return null;
   const aliases = new Aliases();
-  return sql`explain (format json) ${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;
+  return sql`explain (format json)${sql.line}${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;
 }
 
 /** The number of all rows, by a query beside that of the page. */
@@ -64,7 +64,7 @@ export function writeTotal(
   const all = writeAllRows(rows, from, aliases);
   // One more than what is counted exactly: then the planned number is taken.
   const limited = count.kind === "estimated" ? sql`${all}${writeLimit(count.exactUpTo + 1, 0)}` : all;
-  const counted = sql`(select count(*)::text from (${limited}) as c)`;
+  const counted = sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(limited)} as c`);
   return count.kind === "exact" ? unlessOnPage(rows, counted) : counted;
 }
 
@@ -80,7 +80,7 @@ function unlessOnPage({ limit, offset }: RowsPlan, counted: Sql): Sql {
 }
 
 function writeAllRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
-  if (!rows.isGrouped) return sql`select from ${from.item}${writeWhere(rows, from, aliases)}`;
+  if (!rows.isGrouped) return sql`select${sql.line}from ${from.item}${writeWhere(rows, from, aliases)}`;
   return writeRows({ ...rows, order: [], limit: null, offset: 0 }, from, aliases);
 }
 

@@ -29,7 +29,7 @@ export function writeResult({ maxBytes }: Pick<Plan, "maxBytes">, parts: ResultP
   if (location || countsUpdates) columns.push(location ?? sql`null::json`);
   if (countsUpdates) columns.push(setting(UPDATED_SETTING));
   columns.push(...more);
-  return sql`select ${sql.join(columns, ", ")}${from}`;
+  return sql`select${sql.lines(columns)}${from}`;
 }
 
 const setting = (name: string) => sql.trusted(`nullif(current_setting('${name}', true), '')`);

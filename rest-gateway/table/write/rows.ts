@@ -25,7 +25,7 @@ export function writeRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
   const { shown, joins } = writeSelected(rows, from, aliases, rows.isGrouped);
   const list = shown.map((each) => named(rows.isGrouped ? writeGrouped(each) : writePlain(each), each.name));
   const groups = rows.isGrouped ? shown.flatMap(({ aggregate }, i) => (aggregate ? [] : [sql.integer(i + 1)])) : [];
-  const groupBy = groups.length > 0 ? sql` group by ${sql.join(groups, ", ")}` : sql.empty;
+  const groupBy = groups.length > 0 ? sql`${sql.line}group by ${sql.join(groups, ", ")}` : sql.empty;
   return writeSelect(list, joins, rows, from, aliases, groupBy);
 }
 
@@ -39,7 +39,7 @@ function writeSelect(
 ): Sql {
   const source = sql`${from.item}${sql.join(joins, "")}${writeWhere(rows, from, aliases)}${groupBy}`;
   const end = sql`${writeOrder(rows.order, from.scope, aliases)}${writeLimit(rows.limit, rows.offset)}`;
-  return sql`select ${sql.join(list, ", ")} from ${source}${end}`;
+  return sql`select ${sql.join(list, ", ")}${sql.line}from ${source}${end}`;
 }
 
 /** The select list of rows that are neither grouped nor spread. */
@@ -68,7 +68,7 @@ export function writeWhere(rows: RowsPlan, from: From, aliases: Aliases): Sql {
   const own = writeConditions(rows.conditions, from.scope, ({ embed }) => writeExists(embed, from.scope, aliases));
   const inner = rows.embeds.filter(({ isInner }) => isInner).map((embed) => writeExists(embed, from.scope, aliases));
   const all = [from.join, own, ...inner].filter((condition) => condition !== null);
-  return all.length === 0 ? sql.empty : sql` where ${sql.join(all, " and ")}`;
+  return all.length === 0 ? sql.empty : sql`${sql.line}where ${sql.join(all, " and ")}`;
 }
 
 export function writeExists(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
@@ -76,13 +76,13 @@ export function writeExists(embed: EmbedPlan, outer: Scope, aliases: Aliases): S
   const { limit, offset } = embed.rows;
   // Any other limit leaves one, if there is one.
   const limited = writeLimit(limit === 0 ? 0 : null, offset);
-  return sql`exists (select from ${from.item}${writeWhere(embed.rows, from, aliases)}${limited})`;
+  return sql`exists ${sql.subquery(sql`select${sql.line}from ${from.item}${writeWhere(embed.rows, from, aliases)}${limited}`)}`;
 }
 
 export function writeLimit(limit: number | null, offset: number): Sql {
   // Literals: with a parameter Postgres would plan anew at each execution.
-  const limited = limit === null ? sql.empty : sql` limit ${sql.integer(limit)}`;
-  return offset === 0 ? limited : sql`${limited} offset ${sql.integer(offset)}`;
+  const limited = limit === null ? sql.empty : sql`${sql.line}limit ${sql.integer(limit)}`;
+  return offset === 0 ? limited : sql`${limited}${sql.line}offset ${sql.integer(offset)}`;
 }
 
 /** The names of what the rows show, in order. */
@@ -144,7 +144,7 @@ function writeEmbed(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
   const value = embed.relationship.isToOne
     ? sql`pg_catalog.row_to_json(e.*)`
     : sql`coalesce(pg_catalog.json_agg(e.*), '[]'::json)`;
-  return sql`(select ${value} from (${rows}) as e)`;
+  return sql.subquery(sql`select ${value}${sql.line}from ${sql.subquery(rows)} as e`);
 }
 
 /** To-one relations need no limit, where a key of a table says that there is one row at most. */
@@ -172,7 +172,7 @@ function writeSpread(embed: EmbedPlan, outer: Scope, aliases: Aliases): Selected
   const { isToOne } = embed.relationship;
   const source = isToOne ? rows : writeArrays(places, rows);
   return {
-    joins: [sql` left join lateral (${source}) as ${alias}(${sql.join(places, ", ")}) on true`],
+    joins: [sql`${sql.line}left join lateral ${sql.subquery(source)} as ${alias}(${sql.join(places, ", ")}) on true`],
     shown: shown.map((each, i) => ({
       ...each,
       value: sql`${alias}.${places[i]!}`,
@@ -183,7 +183,7 @@ function writeSpread(embed: EmbedPlan, outer: Scope, aliases: Aliases): Selected
 
 function writeArrays(places: readonly Sql[], rows: Sql): Sql {
   const lists = places.map((place) => sql`coalesce(pg_catalog.json_agg(e.${place}), '[]'::json)`);
-  return sql`select ${sql.join(lists, ", ")} from (${rows}) as e(${sql.join(places, ", ")})`;
+  return sql`select ${sql.join(lists, ", ")}${sql.line}from ${sql.subquery(rows)} as e(${sql.join(places, ", ")})`;
 }
 
 /** ` order by …`, or nothing. */
@@ -194,12 +194,15 @@ export function writeOrder(order: readonly OrderPlan[], scope: Scope, aliases: A
     const directed = direction === null ? value : sql`${value} ${direction === "asc" ? sql`asc` : sql`desc`}`;
     return nulls === null ? directed : sql`${directed} ${nulls === "first" ? sql`nulls first` : sql`nulls last`}`;
   });
-  return sql` order by ${sql.join(terms, ", ")}`;
+  return sql`${sql.line}order by ${sql.join(terms, ", ")}`;
 }
 
 function writeOrderKey(key: OrderPlan["key"], scope: Scope, aliases: Aliases): Sql {
   if (key.kind === "output") return sql.identifier(key.name);
   if (key.kind === "field") return writeField(key.field, scope);
   const from = fromRelation(key.embed, scope, aliases);
-  return sql`(select ${writeField(key.field, from.scope)} from ${from.item}${writeWhere(key.embed.rows, from, aliases)} limit 1)`;
+  const where = writeWhere(key.embed.rows, from, aliases);
+  return sql.subquery(
+    sql`select ${writeField(key.field, from.scope)}${sql.line}from ${from.item}${where}${sql.line}limit 1`,
+  );
 }

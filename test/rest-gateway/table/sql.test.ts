@@ -6,7 +6,6 @@ import type { TableRequest } from "../../../rest-gateway/table/request.ts";
 import { useCatalog } from "../../support/catalog.ts";
 import { LIBRARY } from "./library.ts";
 import { parse } from "./parse/parse.ts";
-import { layOut } from "./sql-layout.ts";
 
 const library = useCatalog(LIBRARY, { schemas: ["library"], extraSearchPath: ["public"] });
 
@@ -105,7 +104,7 @@ function described(url: string, sent: Sent, catalog: Catalog): string {
 
 function statement({ text, parameters }: Written, request: TableRequest): string {
   const values = parameters.map((parameter, i) => `$${i + 1} = ${shown(parameter, request)}`);
-  return `${layOut(text)};${values.length > 0 ? `\n-- ${values.join(", ")}` : ""}`;
+  return `${text};${values.length > 0 ? `\n-- ${values.join(", ")}` : ""}`;
 }
 
 function shown(parameter: Parameter, { values }: TableRequest): string {
