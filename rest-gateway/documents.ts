@@ -9,15 +9,15 @@ import { descriptionOff, methodNotAllowed } from "./table/problem.ts";
 
 export type DocumentOptions = {
   readonly openApi: "follow-privileges" | "ignore-privileges" | "off";
-  /** The address of the service, as clients see it. */
+  /** The URL of the service, as clients see it. */
   readonly baseUrl: string;
 };
 
 const METHODS = ["OPTIONS", "GET", "HEAD"];
 
 /**
- * What describes the interface itself: OpenAPI at its root, and `types.ts` for TypeScript, unless a table is called so.
- * Null for every other path.
+ * The description of the table interface: OpenAPI at its root, and TypeScript types at `cli/types.ts`. Null for any other
+ * path, and for the path of a table.
  */
 export function documentAt(
   path: string,

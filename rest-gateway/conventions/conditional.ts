@@ -2,18 +2,18 @@ import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { RequestHandler } from "express";
 
-/** What a client may have kept of an answer, to ask whether it is still good. */
+/** What a client may have stored of a response, to ask whether the response is still current. */
 export type Validators = { readonly etag: string | null; readonly lastModified: Date | null };
 
 /** The strong entity tag of a content, quotes included: `"Kq5sNclPz7QV2-lf"`. */
 export const contentTag = (body: Buffer): string => `"${hash("sha1", body, "base64url").slice(0, TAG_LENGTH)}"`;
 
-/** 96 bits: nobody has two contents of one address that share them. */
+/** 96 bits: enough to tell the contents of one URL apart. */
 const TAG_LENGTH = 16;
 
 /**
- * Whether what the client has is still good, for GET and HEAD. If-None-Match goes before If-Modified-Since: where the one
- * is sent, and be it malformed, the other is not looked at. Source: RFC 9110, 13.2.2.
+ * Whether the client's copy is still current, for GET and HEAD. If-None-Match takes precedence: if it is sent, even
+ * malformed, If-Modified-Since is ignored. Source: RFC 9110, 13.2.2.
  */
 export function isNotModified(headers: IncomingHttpHeaders, { etag, lastModified }: Validators): boolean {
   const tags = headers["if-none-match"];
@@ -31,7 +31,7 @@ function matchesWeakly(header: string, etag: string | null): boolean {
 const opaqueOf = (tag: string) => (tag.startsWith("W/") ? tag.slice(2) : tag);
 
 /**
- * The tags of If-None-Match or If-Match, as they stand there; null for what is no list of tags.
+ * The tags of If-None-Match or If-Match, in order; null for a malformed list.
  *
  *   parseEntityTags('"a", W/"b"')  // ['"a"', 'W/"b"']
  *   parseEntityTags("*")           // "any"
@@ -51,13 +51,13 @@ export function parseEntityTags(header: string): "any" | readonly string[] | nul
   return tags.length > 0 ? tags : null;
 }
 
-/** A tag, or nothing, up to the next comma. A tag may have a comma in it, so that the list can't be split at them. */
+/** A tag, or nothing, until the next comma. A tag may contain a comma, so that the list cannot be split at commas. */
 const ELEMENT = /[ \t]*((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")?[ \t]*(?:,|$)/y;
 
 /** `Sun, 06 Nov 1994 08:49:37 GMT` */
 export const lastModifiedText = (date: Date): string => date.toUTCString();
 
-/** Whether the date is later than that of the header, in whole seconds; null when the header is no date of HTTP. */
+/** Whether the date is later than that of the header, in whole seconds; null when the header is not a valid HTTP date. */
 export function hasChangedSince(date: Date, header: string): boolean | null {
   const since = parseHttpDate(header);
   return since === null ? null : Math.floor(date.getTime() / 1000) > since.getTime() / 1000;
@@ -69,7 +69,7 @@ const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "
 const MONTH = `(?<month>${MONTHS.join("|")})`;
 const TIME = "(?<hours>\\d{2}):(?<minutes>\\d{2}):(?<seconds>\\d{2})";
 
-/** How a date may stand in a header. Source: RFC 9110, 5.6.7. */
+/** The date formats of HTTP. Source: RFC 9110, 5.6.7. */
 const DATE_FORMS = [
   // Sun, 06 Nov 1994 08:49:37 GMT
   new RegExp(`^${DAYS}, (?<day>\\d{2}) ${MONTH} (?<year>\\d{4}) ${TIME} GMT$`),
@@ -86,12 +86,12 @@ export function parseHttpDate(text: string): Date | null {
   const date = new Date(
     Date.UTC(yearOf(groups.year!), MONTHS.indexOf(groups.month!), day!, hours!, minutes!, seconds!),
   );
-  // `31 Feb` would be taken for a day of March.
+  // JavaScript would read `31 Feb` as a day in March.
   const isReal = date.getUTCDate() === day && hours! < 24 && minutes! < 60 && seconds! <= 60;
   return isReal ? date : null;
 }
 
-/** A year of two digits that lies more than 50 years ahead is one of the last century. */
+/** A two-digit year more than 50 years in the future is in the past century. */
 function yearOf(text: string): number {
   if (text.length === 4) return Number(text);
   const now = new Date().getUTCFullYear();
@@ -99,14 +99,14 @@ function yearOf(text: string): number {
   return year > now + 50 ? year - 100 : year;
 }
 
-/** What stays the same while the service runs. */
+/** A document that does not change while the service runs. */
 export type Content = {
   readonly type: string;
   readonly text: string;
   readonly headers: Readonly<Record<string, string>>;
 };
 
-/** Serves a content to those who don't have it yet. Express itself would not heed If-None-Match of `fetch`. */
+/** Serves a document, or 304. Express ignores If-None-Match when `fetch` sends Cache-Control: no-cache with it. */
 export function contentHandler({ type, text, headers }: Content): RequestHandler {
   const body = Buffer.from(text);
   const etag = contentTag(body);

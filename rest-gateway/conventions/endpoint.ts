@@ -3,34 +3,34 @@ import type { RequestContext } from "../../db/identity.ts";
 import type { Parameters } from "./parameters.ts";
 import type { Version } from "./version.ts";
 
-/** Something beside the resources that lives under the same conventions, such as `/tasks`. */
+/** An endpoint that follows the REST conventions but is not a resource, such as `/tasks`. */
 export type Endpoint = {
-  /** The methods of an address, OPTIONS among them; null for one that leads nowhere. */
+  /** The methods of a path, including OPTIONS; null for an unknown path. */
   methodsAt(segments: readonly string[]): readonly string[] | null;
   /** Throws RestError. */
-  answer(asked: Asked): Promise<RestAnswer>;
+  answer(request: EndpointRequest): Promise<RestAnswer>;
 };
 
-export type Asked = {
+export type EndpointRequest = {
   readonly method: string;
   readonly segments: readonly string[];
   readonly parameters: Parameters;
   readonly caller: Caller;
   readonly request: RequestContext;
   readonly version: Version;
-  /** What addresses begin with: `/api/v2`, or "". */
+  /** The prefix of links: `/api/v2`, or "". */
   readonly prefix: string;
 };
 
 export type Header = readonly [name: string, value: string];
 
-/** What a REST endpoint answers; whether the client has it already is looked at when it is sent. */
+/** The response of a REST endpoint. When it is sent, it becomes 304 if the client has it already. */
 export type RestAnswer = {
   readonly status: number;
   readonly headers: readonly Header[];
-  /** JSON text; null is no body. */
+  /** JSON text; null for no body. */
   readonly body: Buffer | null;
-  /** `"v1-734"`, quotes included; null where there is none. */
+  /** `"v1-734"`, quotes included; null for no entity tag. */
   readonly etag: string | null;
   readonly lastModified: Date | null;
 };

@@ -1,4 +1,4 @@
-/** `a, b="c, d"` → `["a", "b=\"c, d\""]`: the parts between separators that are outside of quotes, without empty ones. */
+/** `a, b="c, d"` → `["a", "b=\"c, d\""]`: splits at separators outside quotes and drops empty parts. */
 export function splitList(text: string, separator: "," | ";"): string[] {
   const parts: string[] = [];
   let start = 0;
@@ -16,7 +16,7 @@ export function splitList(text: string, separator: "," | ";"): string[] {
   return parts.map((part) => part.trim()).filter((part) => part !== "");
 }
 
-/** `Name = "a \"b\""` → `{ name: "name", value: "a \"b\"" }`; null without `=`, or when it is no pair. */
+/** `Name = "a \"b\""` → `{ name: "name", value: "a \"b\"" }`; null for anything else. */
 export function readPair(text: string): { readonly name: string; readonly value: string } | null {
   const equals = text.indexOf("=");
   if (equals === -1) return null;

@@ -3,20 +3,20 @@ import { type BodyLimits, parseJson } from "../../http/body.ts";
 import { parseContentType } from "./media.ts";
 import { invalidJson, unsupportedMediaType } from "./problem.ts";
 
-/** Plain JSON, and that of a version as it is asked for in Accept; other types on top of JSON mean something else by it. */
+/** Plain JSON, and the versioned types of Accept. Other JSON-based types have their own meaning. */
 const JSON_TYPE = /^application\/(?:json|vnd\.content\.v[12]\+json)$/;
-/** What PATCH means anyway. Source: RFC 7396. */
+/** The semantics of every PATCH here. Source: RFC 7396. */
 const MERGE_PATCH = "application/merge-patch+json";
 
-/** The body as JSON. Throws RestError: 415 for another media type, INVALID_JSON for what is none. Of a key that comes twice the last counts. */
+/** Parses a JSON body. Throws RestError: 415 for another media type, INVALID_JSON for malformed JSON. The last of duplicate keys applies. */
 export function parseBody(
   bytes: Buffer,
   contentType: string | undefined,
   limits: BodyLimits,
   method = "POST",
 ): unknown {
-  // Nothing has no type either.
-  if (bytes.length === 0 && contentType === undefined) throw invalidJson("it is empty");
+  // An empty body needs no Content-Type.
+  if (bytes.length === 0 && contentType === undefined) throw invalidJson("the body is empty");
   const media = contentType === undefined ? null : parseContentType(contentType);
   const charset = media?.parameters.get("charset") ?? "utf-8";
   const isJson = media && (JSON_TYPE.test(media.type) || (method === "PATCH" && media.type === MERGE_PATCH));

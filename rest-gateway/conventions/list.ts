@@ -3,7 +3,7 @@ import { answerOf, type Header, type RestAnswer } from "./endpoint.ts";
 import type { Paging } from "./paging.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** A page of the list at `path`, in the form that was asked for; `records` is a JSON array. */
+/** A page of the list at `path`, in the requested form. `records` is a JSON array. */
 export function answerList(
   page: Page,
   records: Buffer,
@@ -19,7 +19,7 @@ export function answerList(
   return { ...answerOf(200, body, headers), etag: contentTag(body) };
 }
 
-/** What stands around the records. */
+/** The JSON before and after the records. */
 function frameOf(page: Page, total: number, links: PageLinks): readonly [before: string, after: string] {
   const { form, limit } = page;
   switch (form) {
@@ -38,7 +38,7 @@ function frameOf(page: Page, total: number, links: PageLinks): readonly [before:
   }
 }
 
-/** Addresses of the pages around this one; null where there is no such page. */
+/** Links to other pages; null when there is no such page. */
 export type PageLinks = {
   readonly first: string | null;
   readonly prev: string | null;
@@ -55,21 +55,21 @@ export function linksOf(page: Page, total: number, path: string, parameters: Par
   const from = (start: number) => `${path}?${parameters.with(parametersOf(page, start))}`;
   return {
     first: from(0),
-    // Beyond the end the page before is the last one there is.
+    // Beyond the end, the previous page is the last page.
     prev: offset === 0 ? null : from(Math.min(Math.max(0, offset - limit), last)),
     next: offset + limit < total ? from(offset + limit) : null,
     last: from(last),
   };
 }
 
-/** The parameters that ask for the page that begins there. Only with `skip` may it begin between two pages. */
+/** The parameters for the page that begins at `start`. Only `skip` can begin between two pages. */
 function parametersOf({ form, limit }: Page, start: number): Readonly<Record<string, number>> {
   if (form === "envelope") return { page: start / limit + 1, limit };
   if (form === "page object") return { page: start / limit, size: limit };
   return { skip: start, limit };
 }
 
-/** `</users?skip=10&limit=10>; rel="next", …`; "" when there is none. */
+/** `</users?skip=10&limit=10>; rel="next", …`; "" for no links. */
 export const linkHeader = (links: PageLinks): string =>
   Object.entries(links)
     .filter(([, href]) => href !== null)

@@ -4,7 +4,7 @@ import { readPair, splitList } from "./header-list.ts";
 /** `application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers` */
 export type MediaType = {
   readonly type: string;
-  /** Names in lower case, in the order of their names. */
+  /** Names in lower case, sorted. */
   readonly parameters: ReadonlyMap<string, string>;
 };
 
@@ -17,8 +17,8 @@ const QUALITY = /^(?:0(?:\.[0-9]*)?|1(?:\.0*)?)$/;
 const accepts = parserCache<readonly MediaType[]>();
 
 /**
- * The header Accept: the most wanted first, by `q`, then the more precise ones, then as they stand. Without one, and when
- * nothing of it can be read or is wanted: anything.
+ * The header Accept, the most preferred first: by `q`, then by precision, then in order. Anything is acceptable without the
+ * header, and when none of its types is valid and acceptable.
  */
 export const parseAccept = (header: string | undefined): readonly MediaType[] =>
   header === undefined ? ANYTHING : accepts.getOrCompute(header, parseAcceptHeader);

@@ -1,7 +1,7 @@
 import type { Parameters } from "./parameters.ts";
 import { badParameter, badRequest } from "./problem.ts";
 
-/** Which part of a list, and in which form it is told. `page` of "envelope" counts from 1, of "page object" from 0. */
+/** The part of a list to return, and the form of the response. `page` counts from 1 for "envelope", from 0 for "page object". */
 export type Paging =
   | { readonly form: "array" | "skip and limit"; readonly offset: number; readonly limit: number }
   | {
@@ -10,19 +10,19 @@ export type Paging =
       readonly offset: number;
       readonly limit: number;
     }
-  /** Everything, for a task. */
+  /** The whole list, for a task. */
   | { readonly form: "export"; readonly offset: 0; readonly limit: null };
 
-/** Records on a page; more are not given whatever is asked for. */
+/** The maximum page size; larger limits are clamped. */
 export const MAX_LIMIT = 100;
-/** Beyond the end of every table. */
+/** Larger than any table. */
 const MAX_OFFSET = 1_000_000_000_000_000;
 
 export type PagingOptions = {
-  /** The form of a list when nobody asks for another one. */
+  /** The default form of a list. */
   readonly usual: "array" | "envelope";
   readonly pageSize: number;
-  /** Version 1 knows all forms, version 2 the envelope alone. */
+  /** Version 1 has all forms, version 2 only the envelope. */
   readonly hasVariants: boolean;
   /** `Prefer: dialect=envelope` */
   readonly wrapsSkip: boolean;
@@ -32,8 +32,8 @@ export const pagingParameters = (hasVariants: boolean): readonly string[] =>
   hasVariants ? ["skip", "limit", "page", "size"] : ["page", "limit"];
 
 /**
- * Which part of the list: `skip` and `limit`, `page` from 1 and `limit`, or `page` from 0 and `size`. Throws RestError for
- * what is no whole number, is negative, or mixes two of these.
+ * Parses `skip` and `limit`, `page` from 1 and `limit`, or `page` from 0 and `size`. Throws RestError for a value that is
+ * not a non-negative integer, and for a mixture of these.
  */
 export function parsePaging(parameters: Parameters, options: PagingOptions): Paging {
   const { usual, pageSize, hasVariants, wrapsSkip } = options;
@@ -55,7 +55,7 @@ export function parsePaging(parameters: Parameters, options: PagingOptions): Pag
 }
 
 function envelope(page: number, limit: number): Paging {
-  if (page < 1) throw badParameter("page", "page must be 1 or more: it counts from 1 beside limit");
+  if (page < 1) throw badParameter("page", "page must be 1 or more when used with limit");
   return { form: "envelope", page, ...window("limit", page - 1, limit) };
 }
 
@@ -66,7 +66,7 @@ const pageObject = (page: number, size: number): Paging => ({
 });
 
 function window(name: string, pagesBefore: number, limit: number) {
-  if (limit < 1) throw badParameter(name, `${name} must be 1 or more where pages are counted`);
+  if (limit < 1) throw badParameter(name, `${name} must be 1 or more when used with page`);
   const clamped = Math.min(limit, MAX_LIMIT);
   return { limit: clamped, offset: Math.min(pagesBefore * clamped, MAX_OFFSET) };
 }
@@ -74,6 +74,6 @@ function window(name: string, pagesBefore: number, limit: number) {
 function readCount(parameters: Parameters, name: string): number | null {
   const text = parameters.get(name);
   if (text === null) return null;
-  if (!/^[0-9]+$/.test(text)) throw badParameter(name, `${name} must be a whole number, not negative`);
+  if (!/^[0-9]+$/.test(text)) throw badParameter(name, `${name} must be an integer of 0 or more`);
   return Math.min(Number(text), MAX_OFFSET);
 }

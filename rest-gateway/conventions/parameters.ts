@@ -1,11 +1,11 @@
 import { badParameter, badRequest, unknownParameter } from "./problem.ts";
 
-/** Parameters of the query string that may come with every request. */
+/** Query parameters that every request may have. */
 const EVERYWHERE = ["version", "api_key"];
-/** Credentials: they are read before, and stay out of what is kept or answered. */
+/** Credentials are read earlier, and are neither stored nor returned in links. */
 export const CREDENTIALS: readonly string[] = ["api_key", "_csrf"];
 
-/** The parameters of a request, each named once. */
+/** The query parameters of a request. */
 export class Parameters {
   readonly #values: URLSearchParams;
 
@@ -13,18 +13,18 @@ export class Parameters {
     this.#values = new URLSearchParams(search);
   }
 
-  /** Throws RestError for a parameter that comes twice, and for text that is no UTF-8. */
+  /** Throws RestError for a duplicate parameter, and for text that is not valid UTF-8. */
   refuseMalformed(): void {
     if (this.#values.size === 0) return;
     const seen = new Set<string>();
     for (const [name, value] of this.#values) {
       if (seen.has(name)) throw badParameter(name, `${name} must not be given twice`);
-      if (value.includes("\0") || value.includes("�")) throw badRequest("parameters must be UTF-8, without NUL");
+      if (value.includes("\0") || value.includes("�")) throw badRequest("parameters must be valid UTF-8 without NUL");
       seen.add(name);
     }
   }
 
-  /** Null when it is not given; an empty one is given. */
+  /** Null when the parameter is absent; "" when it is empty. */
   get(name: string): string | null {
     return this.#values.get(name);
   }
@@ -33,7 +33,7 @@ export class Parameters {
     return this.#values.has(name);
   }
 
-  /** Throws RestError for one that means nothing here: a slip of the pen would else give wrong data. */
+  /** Throws RestError for an unknown parameter: ignoring a typing error would return wrong data. */
   allowOnly(names: readonly string[], hasOtherName: (name: string) => boolean = () => false): void {
     for (const name of this.#values.keys()) {
       const isKnown = names.includes(name) || EVERYWHERE.includes(name) || CREDENTIALS.includes(name);
@@ -41,7 +41,7 @@ export class Parameters {
     }
   }
 
-  /** The query string with these parameters in place of its own, for an address whose path leads to the version. */
+  /** The query string with these parameters replaced, for a link whose path contains the version. */
   with(changes: Readonly<Record<string, number>>): string {
     const changed = new URLSearchParams(this.#values);
     for (const name of [...CREDENTIALS, "version"]) changed.delete(name);

@@ -3,16 +3,16 @@ import type { Code, Problem } from "../../db/errors.ts";
 import { type Destination, setHead } from "../../http/exchange.ts";
 import { RETRY_SECONDS } from "../../http/response.ts";
 
-/** What is wrong with one field of the input; `tags[0]` names an element, `[3].email` a field of the fourth record. */
+/** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */
 export type Fault = { readonly field: string; readonly message: string };
 
-/** What is wrong with one record among several, `[3].email`, or with no field of it, `[3]`. */
+/** An error in one of several records: in a field, `[3].email`, or in the record as a whole, `[3]`. */
 export const faultOfRecord = (place: number, message: string, field: string | null): Fault => ({
   field: field === null ? `[${place}]` : `[${place}].${field}`,
   message: `[${place}]: ${message}`,
 });
 
-/** Codes of the REST endpoints, besides those that every interface has. */
+/** The codes that only REST endpoints have. */
 export const REST_CODES = [
   "USER_NOT_FOUND",
   "INVALID_ID",
@@ -29,7 +29,7 @@ export const REST_CODES = [
 
 export type RestCode = Code | (typeof REST_CODES)[number];
 
-/** A problem in the vocabulary of the REST convention. */
+/** An error response of the REST conventions. */
 export type RestProblem = {
   readonly status: number;
   readonly code: RestCode;
@@ -37,11 +37,11 @@ export type RestProblem = {
   readonly hint?: string;
   readonly faults?: readonly Fault[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Members of the body beside `error`. */
+  /** Members of the body next to `error`. */
   readonly members?: Readonly<Record<string, unknown>>;
 };
 
-/** A problem of a REST endpoint on its way to the edge. */
+/** Carries a problem from where it is detected to where the response is sent. */
 export class RestError extends Error {
   readonly problem: RestProblem;
   constructor(problem: RestProblem, options?: ErrorOptions) {
@@ -57,10 +57,10 @@ export const restError = (
   more: Partial<RestProblem> = {},
 ): RestError => new RestError({ status, code, message, ...more });
 
-/** How an error is told: as the general convention does, as `{detail: {code, message}}`, or as `{error, message, field}`. */
+/** The format of an error: the general convention, `{detail: {code, message}}`, or `{error, message, field}`. */
 export type ErrorDialect = "nested" | "detail" | "flat";
 
-/** Where the codes are explained. */
+/** The documentation of the codes. */
 export const DOCUMENTATION = "/docs/errors";
 
 /** `{"error":{"code":"USER_NOT_FOUND","message":"no such user","requestId":…,"timestamp":…,"documentation":…},"timestamp":…,"status":404}` */
@@ -70,9 +70,9 @@ export function problemBody(problem: RestProblem, requestId: string, dialect: Er
   if (dialect === "flat") return JSON.stringify({ error: code, message, field: faults[0]?.field ?? null, ...members });
 
   const timestamp = new Date().toISOString();
-  const told = faults.length > 0 ? { details: faults, fields: fieldsOf(faults) } : null;
-  const error = { code, message, hint, ...told, requestId, timestamp, documentation: DOCUMENTATION };
-  // 422 lists its faults beside the error too: the convention's own form.
+  const byField = faults.length > 0 ? { details: faults, fields: fieldsOf(faults) } : null;
+  const error = { code, message, hint, ...byField, requestId, timestamp, documentation: DOCUMENTATION };
+  // The convention lists the faults of 422 next to the error as well.
   const errors = status === 422 ? { errors: faults } : null;
   return JSON.stringify({ error, ...errors, ...members, timestamp, status });
 }
@@ -81,7 +81,7 @@ export function problemBody(problem: RestProblem, requestId: string, dialect: Er
 const fieldsOf = (faults: readonly Fault[]) =>
   Object.fromEntries(faults.toReversed().map(({ field, message }) => [field, message]));
 
-/** Headers that go with a problem, names and values by turns. */
+/** The headers of an error response, names and values alternating. */
 export function problemHeaders({ status, headers = {} }: RestProblem): string[] {
   return [
     ...["Content-Type", "application/json; charset=utf-8", "Cache-Control", "no-store"],
@@ -91,7 +91,7 @@ export function problemHeaders({ status, headers = {} }: RestProblem): string[] 
   ];
 }
 
-/** Sends a problem in the envelope of the general REST convention; the head of the answer has been set. */
+/** Sends a problem in the envelope of the general REST convention. The common headers are already set. */
 export function sendProblem(response: ServerResponse, problem: RestProblem, requestId: string): void {
   const headers = problemHeaders(problem);
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
@@ -105,7 +105,7 @@ export function rejectRest({ response, head }: Destination, problem: Problem): v
   sendProblem(response, restProblemOf(problem), head.requestId);
 }
 
-/** What every interface may raise, for those who speak the REST convention. */
+/** Formats an error that any interface may raise. */
 export const restProblemOf = ({ status, code, message, hint, retryAfter }: Problem): RestProblem => ({
   status,
   code,
@@ -114,9 +114,9 @@ export const restProblemOf = ({ status, code, message, hint, retryAfter }: Probl
   ...(retryAfter !== undefined && { headers: { "Retry-After": String(retryAfter) } }),
 });
 
-// What endpoints of every kind have to tell.
+// Errors of all endpoints.
 
-export const nothingHere = () => restError(404, "RESOURCE_NOT_FOUND", "there is nothing at this address");
+export const nothingHere = () => restError(404, "RESOURCE_NOT_FOUND", "there is no resource at this path");
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   restError(405, "VALIDATION_ERROR", `${method} is not possible here: use ${allowed.join(", ")}`, {
@@ -131,20 +131,25 @@ export const badParameter = (name: string, message: string) =>
   restError(400, "BAD_REQUEST", message, { faults: [{ field: name, message }] });
 
 export const unknownParameter = (name: string, known: readonly string[]) =>
-  badParameter(name, `there is no parameter "${name}" here: use ${known.join(", ")}`);
+  badParameter(name, `unknown parameter "${name}": use ${known.join(", ")}`);
 
-/** What a client has sent may be empty, or as long as it likes. */
-const told = (text: string) => (text === "" ? '""' : text.slice(0, 50));
+/** The client's text may be empty or long. */
+const shorten = (text: string) => (text === "" ? '""' : text.slice(0, 50));
 
 export const unsupportedVersion = (version: string, supported: readonly number[]) =>
-  restError(400, "UNSUPPORTED_VERSION", `version ${told(version)} is not supported: use ${supported.join(" or ")}`, {
+  restError(400, "UNSUPPORTED_VERSION", `version ${shorten(version)} is not supported: use ${supported.join(" or ")}`, {
     members: { supportedVersions: supported },
   });
 
 export const disagreeingVersions = (versions: readonly string[], supported: readonly number[]) =>
-  restError(400, "BAD_REQUEST", `the request names several versions, ${versions.map(told).join(" and ")}: name one`, {
-    members: { supportedVersions: supported },
-  });
+  restError(
+    400,
+    "BAD_REQUEST",
+    `the request names different versions, ${versions.map(shorten).join(" and ")}: name only one`,
+    {
+      members: { supportedVersions: supported },
+    },
+  );
 
 export const invalidJson = (reason: string) => restError(400, "INVALID_JSON", `the body is not valid JSON: ${reason}`);
 

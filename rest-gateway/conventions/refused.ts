@@ -7,7 +7,7 @@ const BASIC = 'Basic realm="content-service", charset="UTF-8"';
 export function restRefusal({ reason, more: { retryAfter, scheme } }: RefusedError): RestError {
   const [status, code, message] = REFUSALS[reason];
   const headers = {
-    // Browsers ask their user for a password when they are told of Basic: only who has sent it is.
+    // Browsers ask for a password when they see Basic, so only clients that used it get this challenge.
     ...(status === 401 && { "WWW-Authenticate": scheme === "Basic" ? BASIC : challengeOf(code) }),
     ...((status === 429 || retryAfter !== undefined) && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
   };

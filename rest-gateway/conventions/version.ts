@@ -5,15 +5,15 @@ import { disagreeingVersions, unsupportedVersion } from "./problem.ts";
 
 export type Version = 1 | 2;
 
-/** What a client gets that names none. Source: the contract, Versioning, rule 1. */
+/** The version for clients that name none. Source: the contract, Versioning, rule 1. */
 const DEFAULT_VERSION = "1";
 const MEDIA_TYPE = /^application\/vnd\.content\.v([^+]*)\+json$/;
 
 export type Chosen = { readonly version: Version /** The media type of the answer. */; readonly contentType: string };
 
 /**
- * The version that the path, the headers, the media type or the query name. Throws RestError when two of them disagree,
- * and when it is none of those that are supported.
+ * The version that the path, a header, the media type or the query names. Throws RestError when two of them name different
+ * versions, and for an unsupported version.
  */
 export function chooseVersion(
   inPath: string | null,
@@ -33,7 +33,7 @@ export function chooseVersion(
   return { version, contentType: `${type}; charset=utf-8` };
 }
 
-/** That of the most wanted media type which has one, a supported one if there is a choice. */
+/** The version of the most preferred media type that has one; a supported version is preferred. */
 function mediaVersion(accept: string | undefined, supported: readonly Version[]): string | null {
   if (accept === undefined || !/vnd\.content/i.test(accept)) return null;
   const named = parseAccept(accept).flatMap(({ type }) => MEDIA_TYPE.exec(type)?.[1] ?? []);
@@ -42,16 +42,16 @@ function mediaVersion(accept: string | undefined, supported: readonly Version[])
 
 export type LifecycleOptions = {
   readonly status: "supported" | "deprecated" | "retired";
-  /** When it is switched off; null when that is not settled. */
+  /** The date when it is switched off; null when that is undecided. */
   readonly sunset: Date | null;
-  /** Where a migration is explained; "" when nowhere. */
+  /** The URL of a migration guide; "" for none. */
   readonly guide: string;
 };
 
-/** What an address begins with whose reader has named no version, so that it leads to one that is served. */
+/** The prefix of a link in a response without a version, so that the link leads to a supported version. */
 export const prefixOf = (status: LifecycleOptions["status"]): string => (status === "retired" ? "/api/v2" : "");
 
-/** How far version 1 has come on its way out. Version 2 is the current one. */
+/** The lifecycle of version 1. Version 2 is the current version. */
 export class Lifecycle {
   readonly supported: readonly Version[];
   readonly #options: LifecycleOptions;
@@ -61,7 +61,7 @@ export class Lifecycle {
     this.supported = options.status === "retired" ? [2] : [1, 2];
   }
 
-  /** What addresses begin with where no version is named. */
+  /** The prefix of links in responses without a version. */
   get prefix(): string {
     return prefixOf(this.#options.status);
   }
@@ -76,7 +76,7 @@ export class Lifecycle {
     return [
       ["X-API-Warn", this.#message],
       ...(sunset ? ([["X-API-Sunset", sunset.toUTCString()]] as const) : []),
-      // An address may be sent with characters in it that would end the link.
+      // The path may contain characters that would end the link.
       ["Link", `</api/v2${path.replace(/[<>"]/g, encodeURIComponent)}>; rel=successor-version`],
     ];
   }

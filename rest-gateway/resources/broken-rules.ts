@@ -19,7 +19,7 @@ type Input = Extract<Operation, { kind: "create" | "update" }>;
 
 /**
  * Everything that is wrong with records whose check the database has refused: it names the first broken rule alone, and a
- * form wants to hear of all. Asked only after a refusal. Empty for what is no such refusal.
+ * form wants to hear of all. EndpointRequest only after a refusal. Empty for what is no such refusal.
  */
 export async function brokenRules(
   error: unknown,

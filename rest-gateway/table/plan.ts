@@ -12,8 +12,8 @@ import type { AggregateName, IsKeyword, JsonStep, Operator, Preferences } from "
 import type { Scope } from "./write/values.ts";
 
 /**
- * A request, looked up in the catalog: what is to be read or written and how it is answered, as frozen data. It holds for
- * every request of its shape; values are named by their index.
+ * A request whose names are resolved in the catalog: what it reads or writes, and how the result is formatted. A plan
+ * is immutable and serves every request of its shape; it refers to values by index.
  */
 export type Plan = ReadPlan | ChangePlan | CallPlan;
 export type ChangePlan = InsertPlan | UpdatePlan | DeletePlan;
@@ -26,9 +26,9 @@ type Common = {
   readonly schema: string;
   readonly format: Format;
   readonly preferences: Preferences;
-  /** More rows than this undo the whole; null without a limit. */
+  /** A change of more rows is rolled back; null without a limit. */
   readonly maxAffected: number | null;
-  /** A larger answer undoes what was written; null without a limit. What only reads is limited as it comes. */
+  /** A change with a larger response body is rolled back; null without a limit. Reads are limited while they are received. */
   readonly maxBytes: number | null;
 };
 
@@ -45,7 +45,7 @@ export type Count = { readonly kind: "exact" | "planned" } | { readonly kind: "e
 
 type Change = Common & {
   readonly table: Table;
-  /** What is answered of the changed rows; null for nothing. */
+  /** The changed rows as they are returned; null when none are returned. */
   readonly representation: RowsPlan | null;
 };
 
@@ -54,7 +54,7 @@ export type InsertPlan = Change & InsertCommand & { readonly locationKey: readon
 export type UpdatePlan = Change & UpdateCommand;
 export type DeletePlan = Change & DeleteCommand;
 
-/** What is written, without what is shown of it. */
+/** What is written, without what is returned. */
 export type Command = InsertCommand | UpdateCommand | DeleteCommand;
 
 export type InsertCommand = {
@@ -62,9 +62,9 @@ export type InsertCommand = {
   readonly table: Table;
   readonly body: BodyColumns;
   readonly conflict: Conflict | null;
-  /** PUT: the row that the URL names; the body's must be the same. */
+  /** PUT: the primary key in the URL, which the body must repeat. */
   readonly key: readonly KeyValue[] | null;
-  /** Without them nothing is inserted. They know no row: it is not there yet. */
+  /** If one of them is false, nothing is inserted. They cannot refer to the row, which does not exist yet. */
   readonly conditions: readonly Sql[];
 };
 
@@ -72,7 +72,7 @@ export type UpdateCommand = {
   readonly kind: "update";
   readonly table: Table;
   readonly body: BodyColumns;
-  /** Columns whose value is not in the body. */
+  /** Columns whose value does not come from the body. */
   readonly assignments: readonly Assignment[];
   readonly conditions: readonly ConditionPlan[];
 };
@@ -85,11 +85,11 @@ export type DeleteCommand = {
   readonly conditions: readonly ConditionPlan[];
 };
 
-/** What is taken from a body of JSON. */
+/** The columns that are read from a JSON body. */
 export type BodyColumns = {
   readonly columns: readonly Column[];
   readonly isArray: boolean;
-  /** Whether a key that an object does not have means the column's default in place of null. */
+  /** Whether a missing key stands for the column's default instead of null. */
   readonly fillsDefaults: boolean;
 };
 
@@ -100,14 +100,14 @@ export type CallPlan = Common & {
   readonly kind: "call";
   readonly function: DatabaseFunction;
   readonly arguments: CallArguments;
-  /** Of functions that give rows, or a set of values; null for a single value and for none. */
+  /** For functions that return rows or a set of values; null for a single value and for void. */
   readonly rows: RowsPlan | null;
   readonly count: Count | null;
   readonly isReadOnly: boolean;
   readonly isBodiless: boolean;
 };
 
-/** What the values of functions that give no rows are called, in filters and in CSV. Source: PostgREST. */
+/** The column name of a function's scalar values, in filters and in CSV. Source: PostgREST. */
 export const VALUE = "pgrst_scalar";
 
 export type CallArguments =
@@ -115,26 +115,26 @@ export type CallArguments =
       readonly kind: "named";
       readonly values: readonly { readonly argument: FunctionArgument; readonly values: readonly number[] }[];
     }
-  /** From the object of the body, or from the first one of a list. */
+  /** From the object in the body, or from the first object of a list. */
   | { readonly kind: "body"; readonly arguments: readonly FunctionArgument[]; readonly isArray: boolean }
-  /** The whole body is the one argument. */
+  /** The whole body is the only argument. */
   | { readonly kind: "whole"; readonly argument: FunctionArgument };
 
-/** Rows with columns that are known, and what of them is wanted. */
+/** Rows of a source, and what is selected from them. */
 export type RowsPlan = {
   readonly source: RowSource;
   readonly outputs: readonly Output[];
-  /** Every embedded relation, those that only filter included. */
+  /** Every embedded relation, including those that only filter. */
   readonly embeds: readonly EmbedPlan[];
   readonly conditions: readonly ConditionPlan[];
   readonly order: readonly OrderPlan[];
   readonly limit: number | null;
   readonly offset: number;
-  /** Has aggregates: every other output is a group. */
+  /** Whether there are aggregates. The other outputs are then the groups. */
   readonly isGrouped: boolean;
 };
 
-/** Where the columns of rows come from: `table` for computed fields and relationships, null for rows of no table. */
+/** Where rows come from. `table` has the computed fields and relationships; null for rows that are not a table's. */
 export type RowSource = { readonly table: Table | null; readonly columns: ReadonlyMap<string, SourceColumn> | null };
 
 export type SourceColumn = Pick<Column, "name" | "type" | "shape"> & { readonly casts?: Column["casts"] };
@@ -145,7 +145,7 @@ export type Output =
   | { readonly kind: "embed"; readonly embed: EmbedPlan }
   | { readonly kind: "expression"; readonly alias: string; readonly value: Expression };
 
-/** SQL over a row that no URL can express: only plans of the resources have it. */
+/** SQL over a row that a URL cannot express. Only plans of resources have it. */
 export type Expression = (row: Scope) => Sql;
 
 /** A value of a row: a column or computed field, a JSON path into it, a cast, an aggregate. */
@@ -164,14 +164,14 @@ export type FieldPlan = {
 };
 
 export type EmbedPlan = {
-  /** The key in the answer. */
+  /** The key in the response body. */
   readonly name: string;
-  /** The relation's own name, where parameters still use it in place of the alias; null elsewhere. */
+  /** The name of the relation, if parameters use it instead of its alias (deprecated); null otherwise. */
   readonly olderName: string | null;
   readonly relationship: Relationship;
   readonly target: Table;
   readonly rows: RowsPlan;
-  /** Rows without a match are left out. */
+  /** Whether rows without a match are left out. */
   readonly isInner: boolean;
   readonly isSpread: boolean;
   /** False for `rel()`, which only filters. */
@@ -209,20 +209,20 @@ export type OrderKey =
   | { readonly kind: "field"; readonly field: FieldPlan }
   /** A field of a to-one relation. */
   | { readonly kind: "related"; readonly embed: EmbedPlan; readonly field: FieldPlan }
-  /** What the select list calls so: an alias, an aggregate. */
+  /** An entry of the select list: an alias or an aggregate. */
   | { readonly kind: "output"; readonly name: string };
 
-/** What the answer looks like. */
+/** The format of the response body. */
 export type Format = {
   readonly kind: "array" | "object" | "csv" | "geojson" | "scalar" | "raw" | "aggregate";
-  /** Exactly one row was asked for: any other number is an error, and undoes what was written. */
+  /** Whether the client requires exactly one row. Any other number is an error and rolls a change back. */
   readonly isSingular: boolean;
   readonly stripsNulls: boolean;
   /** The header Content-Type. */
   readonly contentType: string;
-  /** Of kind "aggregate": what makes the body. */
+  /** The aggregate that produces the body, for the kind "aggregate"; null otherwise. */
   readonly handler: MediaHandler | null;
-  /** Options of EXPLAIN, whose result is answered in place of rows; null for rows. */
+  /** Options of EXPLAIN, whose output is returned instead of rows; null for rows. */
   readonly explain: ExplainPlan | null;
 };
 

@@ -1,20 +1,20 @@
 import type { RestProblem } from "../conventions/problem.ts";
 
-/** What a client of the table interface is told; the names of the body's fields are PostgREST's. */
+/** The error response of the table interface. The names of the body's fields are PostgREST's. */
 export type TableProblem = {
   readonly status: number;
-  /** `PGRST` and three digits, or the SQLSTATE of Postgres. */
+  /** `PGRST` and three digits, or a SQLSTATE. */
   readonly code: string;
   readonly message: string;
   readonly details?: unknown;
   readonly hint?: string;
-  /** In place of the usual words after the status: `419 Page Expired`. */
+  /** Replaces the standard reason phrase: `419 Page Expired`. */
   readonly statusText?: string;
-  /** Headers of the answer besides the usual ones. */
+  /** Additional headers of the response. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** Codes of what the service itself refuses, by status. */
+/** The codes of errors that the service itself raises, by status. */
 export const SERVICE_CODES: Readonly<Record<number, string>> = {
   401: "PGRST301",
   403: "42501",
@@ -25,17 +25,19 @@ export const SERVICE_CODES: Readonly<Record<number, string>> = {
   504: "PGRST003",
 };
 
-type Told = Pick<RestProblem, "status" | "message" | "headers">;
-
-/** A problem of the service in the words of this interface. */
-export const toTableProblem = ({ status, message, headers }: Told): TableProblem => ({
+/** An error of the service, formatted for the table interface. */
+export const toTableProblem = ({
+  status,
+  message,
+  headers,
+}: Pick<RestProblem, "status" | "message" | "headers">): TableProblem => ({
   status,
   code: SERVICE_CODES[status] ?? "22000",
   message,
   ...(headers && { headers }),
 });
 
-/** A problem on its way to the edge of the table interface. */
+/** Carries a problem from where it is detected to where the response is sent. */
 export class TableError extends Error {
   readonly problem: TableProblem;
   constructor(problem: TableProblem, options?: ErrorOptions) {
@@ -47,7 +49,7 @@ export class TableError extends Error {
 const error = (status: number, code: string, message: string, more: Partial<TableProblem> = {}) =>
   new TableError({ status, code, message, ...more });
 
-// What can't be read.
+// Malformed input.
 
 /** `at` is the position in `text`, from 0. */
 export const unreadable = (parameter: string, text: string, at: number, expected: string) =>
@@ -57,7 +59,7 @@ export const unreadable = (parameter: string, text: string, at: number, expected
 export const nameTooLong = (name: string, max: number) =>
   error(400, "PGRST100", `the name "${name.slice(0, 20)}…" is longer than ${max} bytes`);
 export const tooDeep = (what: string, max: number) =>
-  error(400, "PGRST100", `${what} is nested in more than ${max} levels`, { hint: "Ask in several requests." });
+  error(400, "PGRST100", `${what} is nested in more than ${max} levels`, { hint: "Split it into several requests." });
 export const invalidBody = (message: string, details?: string) =>
   error(400, "PGRST102", message, details === undefined ? {} : { details });
 export const unsupportedMediaType = (type: string) =>
@@ -68,17 +70,17 @@ export const invalidPreferences = (values: readonly string[]) =>
   error(400, "PGRST122", "Invalid preferences given with handling=strict", {
     details: `Invalid preferences: ${values.join(", ")}`,
   });
-/** `total` when it is known how many rows there are. */
+/** `total` is the number of rows, if it is known. */
 export const invalidRange = (details: string, total: number | null = null) =>
   error(416, "PGRST103", "Requested range not satisfiable", {
     details,
     ...(total !== null && { headers: { "Content-Range": `*/${total}` } }),
   });
 
-// Addresses and methods.
+// Paths, methods and media types.
 
 export const noSuchPath = () => error(404, "PGRST125", "Invalid path specified in request URL");
-export const descriptionOff = () => error(404, "PGRST126", "The description of the interface is switched off");
+export const descriptionOff = () => error(404, "PGRST126", "The OpenAPI description is disabled");
 export const methodNotAllowed = (method: string, allow: readonly string[]) =>
   error(405, "PGRST117", `Unsupported HTTP method: ${method}`, { headers: { Allow: allow.join(",") } });
 export const methodNotForFunctions = (method: string) =>
@@ -92,7 +94,7 @@ export const noSuchSchema = (name: string, schemas: readonly string[]) =>
 export const notAcceptable = (types: readonly string[]) =>
   error(406, "PGRST107", `None of these media types are available: ${types.join(", ")}`);
 
-// Names that the catalog does not have.
+// Names that the catalog does not know.
 
 export const noSuchTable = (schema: string, name: string, hint: string | null) =>
   error(404, "PGRST205", `Could not find the table '${schema}.${name}' in the schema cache`, hintOf(hint));
@@ -127,7 +129,7 @@ export const notEmbedded = (name: string) =>
     hint: `Verify that '${name}' is included in the 'select' query parameter.`,
   });
 
-// What does not go together.
+// Invalid combinations.
 
 export const spreadNeedsToOne = (message: string) =>
   error(400, "PGRST127", "Feature not implemented", { details: message });
@@ -148,7 +150,7 @@ export const putLimits = () => error(400, "PGRST114", "limit/offset querystring 
 export const putMismatch = () => error(400, "PGRST115", "Payload values do not match URL in primary key column(s)");
 export const unfiltered = (command: "UPDATE" | "DELETE") =>
   error(400, "21000", `${command} requires a WHERE clause`, {
-    hint: "Name the rows by a filter, such as ?id=eq.1; a filter that is always true, such as ?id=not.is.null, takes all.",
+    hint: "Add a filter, such as ?id=eq.1. To change all rows, use a filter that is always true, such as ?id=not.is.null.",
   });
 export const maxAffectedNeedsSet = () =>
   error(
@@ -157,7 +159,7 @@ export const maxAffectedNeedsSet = () =>
     "Function must return SETOF or TABLE when max-affected preference is used with handling=strict",
   );
 
-// What the rows turned out to be.
+// Results.
 
 export const notSingular = (count: number) =>
   error(406, "PGRST116", "Cannot coerce the result to a single JSON object", {
@@ -168,8 +170,8 @@ export const tooManyAffected = (count: number) =>
     details: `The query affects ${count} rows`,
   });
 export const writeAnswerTooLarge = (max: number) =>
-  error(400, "54000", `the answer is larger than ${max} bytes: nothing was written`, {
-    hint: "Ask for fewer columns by select, or for none by Prefer: return=minimal.",
+  error(400, "54000", `the response would be larger than ${max} bytes, so nothing was written`, {
+    hint: "Select fewer columns, or send Prefer: return=minimal.",
   });
 export const badResponseHeaders = () =>
   error(
@@ -184,7 +186,7 @@ export const badRaise = (details: string) =>
     hint: "MESSAGE must be a JSON object with obligatory keys: 'code', 'message' and optional keys: 'details', 'hint'. DETAIL must be a JSON object with obligatory keys: 'status', 'headers' and optional key: 'status_text'.",
   });
 
-// Who asks.
+// Credentials.
 
 export const noApiKey = () =>
   error(401, "PGRST302", "No API key found in request", { hint: "Send the anon key in the header apikey." });
@@ -195,10 +197,10 @@ export const anonymousOff = () =>
 export const badToken = () => error(401, "PGRST301", "the access token is not valid: sign in again");
 export const expiredToken = () => error(401, "PGRST303", "JWT expired");
 export const disagreeingCredentials = () =>
-  error(401, "PGRST301", "apikey and Authorization stand for two different callers");
+  error(401, "PGRST301", "apikey and Authorization identify different callers");
 export const serviceKeyInBrowser = () =>
   error(403, "42501", "the service key must not be used in a browser", {
-    hint: "It bypasses row-level security and every visitor can read it there: use the anon key, and revoke this one.",
+    hint: "It bypasses row-level security, and every visitor can read it there. Use the anon key, and revoke this key.",
   });
 
 const hintOf = (hint: string | null) => (hint === null ? {} : { hint });

@@ -12,8 +12,8 @@ import {
   toTableProblem,
 } from "./problem.ts";
 
-/** The table interface's own words, for what its clients know. */
-const OWN_WORDS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
+/** The refusals for which PostgREST has an error. */
+const TABLE_ERRORS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
   "no key": noApiKey,
   "bad key": badApiKey,
   "expired key": badApiKey,
@@ -26,8 +26,8 @@ const OWN_WORDS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
   "anonymous off": anonymousOff,
 };
 
-/** What the table interface says to credentials that it does not take. */
+/** The error for credentials that are refused. */
 export function tableRefusal(error: RefusedError): TableError {
-  const own = OWN_WORDS[error.reason];
+  const own = TABLE_ERRORS[error.reason];
   return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
 }

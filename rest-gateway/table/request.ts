@@ -1,23 +1,23 @@
 import type { MediaType } from "../conventions/media.ts";
 
 /**
- * A request of the table interface, read but not yet looked up: names are what the client wrote. Values of filters stand
- * in `values` and are named by their index, so that requests of one shape share a plan.
+ * A parsed request to the table interface. Names are as the client wrote them, not yet looked up. The values of filters
+ * are in `values` and are referred to by index, so that requests of one shape share a plan.
  */
 export type TableRequest = {
   readonly method: Method;
   readonly target: Target;
-  /** The profile that was asked for; null for the default schema. */
+  /** The schema of the profile header; null for the default schema. */
   readonly schema: string | null;
   readonly query: Query;
   readonly values: readonly string[];
   readonly preferences: Preferences;
-  /** Rows by the header Range; null when there is none, or the method has none. */
+  /** The rows of the header Range; null without one, and for methods other than GET. */
   readonly range: Range | null;
-  /** Media types of the answer, the most wanted first. */
+  /** Acceptable media types, the most preferred first. */
   readonly accept: readonly MediaType[];
   readonly body: Body | null;
-  /** Equal for requests that differ in values alone: names, operators, limits, preferences, columns of the body. */
+  /** Equal for requests that differ only in values. Names, operators, limits, preferences and body columns are part of it. */
   readonly shape: string;
 };
 
@@ -29,20 +29,20 @@ export type Target =
 
 /** The query string. */
 export type Query = {
-  /** Without `select`: everything. */
+  /** All columns when there is no `select`. */
   readonly select: readonly SelectItem[];
-  /** What is said of the rows themselves, under "", and of embedded ones, under their path: `"author.articles"`. */
+  /** Conditions, order and limits: of the rows themselves under "", of embedded rows under their path, `"author.articles"`. */
   readonly parts: ReadonlyMap<string, QueryPart>;
-  /** `columns=`: what is read from the body; null for all. */
+  /** `columns=`: the columns that are read from the body; null for all. */
   readonly columns: readonly string[] | null;
   /** `on_conflict=`; null for the primary key. */
   readonly onConflict: readonly string[] | null;
-  /** Of rpc by GET: arguments, each with the indexes of its values. */
+  /** The arguments of a function called by GET, each with the indexes of its values. */
   readonly arguments: ReadonlyMap<string, readonly number[]>;
 };
 
 export type QueryPart = {
-  /** All of them must hold. */
+  /** Combined with AND. */
   readonly conditions: readonly Condition[];
   readonly order: readonly OrderTerm[];
   readonly limit: number | null;
@@ -60,7 +60,7 @@ export type SelectItem =
       /** Null for `count()` of rows. */
       readonly field: Field | null;
       readonly alias: string | null;
-      /** A type's name as the client wrote it; in front of the aggregate where there is one. */
+      /** The name of a type as the client wrote it. It is applied before the aggregate. */
       readonly cast: string | null;
       readonly aggregate: Aggregate | null;
     }
@@ -98,12 +98,11 @@ export type Filter = {
   /** Text search configuration: `fts(english)`. */
   readonly language: string | null;
   /**
-   * Index in `values`. The values of `in` and of quantified operators are array literals of Postgres: `{"a","b"}`;
-   * wildcards of like and ilike are `%` already. For `is` an index too: null, not_null, true, false, unknown in lower case,
-   * but as part of the shape, in `keyword`.
+   * Index in `values`. The values of `in` and of quantified operators are Postgres array literals, `{"a","b"}`; the
+   * wildcards of like and ilike are already `%`. `is` has an index too, but its value is in `keyword`, as part of the shape.
    */
   readonly value: number;
-  /** Of `is` alone. */
+  /** The value of `is`; null for other operators. */
   readonly keyword: IsKeyword | null;
 };
 
@@ -144,7 +143,7 @@ export type OrderTerm = {
   readonly nulls: "first" | "last" | null;
 };
 
-/** `Range: 0-9`; `last` null is open. Both count from 0. */
+/** `Range: 0-9`, both inclusive and counted from 0. `last` is null for an open range. */
 export type Range = { readonly first: number; readonly last: number | null };
 
 export type Preferences = {
@@ -156,23 +155,23 @@ export type Preferences = {
   readonly handling: "strict" | "lenient" | null;
   readonly timezone: string | null;
   readonly maxAffected: number | null;
-  /** Not to wait for what a function does. */
+  /** `respond-async`: the call of a function becomes a task. */
   readonly respondsAsync: boolean;
-  /** Values that no preference has, as they were written. */
+  /** Invalid preferences, as the client wrote them. */
   readonly invalid: readonly string[];
 };
 
-/** The body, read as far as its columns must be known; its text goes to Postgres as it is. */
+/** The body, parsed as far as its columns must be known. Postgres receives its text unchanged. */
 export type Body =
   | {
       readonly kind: "json";
       readonly text: string;
       readonly isArray: boolean;
-      /** Keys of the object, or of every object of the array; null when they differ from object to object. */
+      /** The keys of the object, or of every object in the array; null when the objects have different keys. */
       readonly keys: readonly string[] | null;
-      /** Objects in the array; 1 for an object. */
+      /** The number of objects; 1 when the body is an object. */
       readonly rows: number;
-      /** Neither an object nor an array of objects: only functions with one unnamed argument take it. */
+      /** Neither an object nor an array of objects. Only a function with a single unnamed argument accepts it. */
       readonly isOther: boolean;
     }
   | {

@@ -10,10 +10,10 @@ import { BASE } from "./parse/url.ts";
 import { type TableProblem, toTableProblem } from "./problem.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
-/** What an answer depends on besides its address. */
+/** The request headers that a response depends on. */
 const VARY = "Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie";
 
-/** Where an answer goes. */
+/** Where a response is sent. */
 export type Destination = HttpDestination & { readonly watch?: Stopwatch | null };
 
 /** The URLs of the table interface, and the form of its errors. */
@@ -26,7 +26,7 @@ export const TABLES: HttpEnvelope = {
 const retryHeaders = (seconds: number | undefined): Record<string, string> =>
   seconds === undefined ? {} : { "Retry-After": String(seconds) };
 
-/** Sends an answer, or that the client has it already: the body is passed on as it is. */
+/** Sends an answer as it is, or 304 when the client already has it. */
 export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {
   const etag = tagOf(request.method!, answered);
   const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
@@ -45,7 +45,7 @@ export function sendAnswer({ request, response, head, watch }: Destination, answ
 const hasNoBody = ({ method }: IncomingMessage, status: number) =>
   method === "HEAD" || status === 204 || status === 304;
 
-/** What a function has set takes the place of our headers of the same name. */
+/** Headers that a function has set replace the service's headers of the same name. */
 function replaced(all: readonly string[], given: readonly Header[]): string[] {
   const names = new Set(given.map(([name]) => name.toLowerCase()));
   const kept = all.filter((_, i) => !names.has(all[i - (i % 2)]!.toLowerCase()));
@@ -60,7 +60,7 @@ export const problemBody = ({ code, message, details, hint }: TableProblem): obj
   hint: hint ?? null,
 });
 
-/** Tells a problem in the words of the table interface. */
+/** Sends a problem, formatted as PostgREST formats its errors. */
 export function sendTableProblem({ request, response, head }: Destination, problem: TableProblem): void {
   const { status, statusText, code, headers = {} } = problem;
   const isBodiless = hasNoBody(request, status);
@@ -76,19 +76,19 @@ export function sendTableProblem({ request, response, head }: Destination, probl
   if (statusText !== undefined) response.statusMessage = statusText;
   response.writeHead(status, replaced(all, Object.entries(headers)));
   response.end(isBodiless ? undefined : body);
-  // What was not read of the body would stand in the way of the next request.
+  // The unread rest of the body would block the next request on the connection.
   if (!request.complete) request.resume();
 }
 
-/** Codes that functions raise may hold anything; in a header they may not. */
+/** The code that a function raises may contain any character; a header may not. */
 const tokenOf = (code: string) => code.replace(/[^\w!#$%&'*+.^`|~-]/g, "_");
 
-/** Where the time of one request went, for the header Server-Timing. */
+/** Measures the stages of one request, for the header Server-Timing. */
 export class Stopwatch {
   #last = performance.now();
   #text = "";
 
-  /** Ends the part that is called so. */
+  /** Ends the stage of this name. */
   mark(name: string): void {
     const now = performance.now();
     if (this.#text !== "") this.#text += ", ";

@@ -1,6 +1,6 @@
 import type { Identity } from "../../db/identity.ts";
 import { contentTag } from "../conventions/conditional.ts";
-import { type Asked, answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
+import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../conventions/endpoint.ts";
 import { answerList } from "../conventions/list.ts";
 import { parsePaging } from "../conventions/paging.ts";
 import { isUuid } from "../conventions/parameters.ts";
@@ -31,7 +31,7 @@ export class TaskEndpoint implements Endpoint {
     return action === "cancel" ? ["POST", "OPTIONS"] : null;
   }
 
-  async answer(asked: Asked): Promise<RestAnswer> {
+  async answer(asked: EndpointRequest): Promise<RestAnswer> {
     const { segments, parameters, caller, request, prefix } = asked;
     const [, id, action] = segments;
     const identity = { caller, request };
@@ -43,7 +43,7 @@ export class TaskEndpoint implements Endpoint {
     throw nothingHere();
   }
 
-  async #list({ prefix, parameters }: Asked, identity: Identity): Promise<RestAnswer> {
+  async #list({ prefix, parameters }: EndpointRequest, identity: Identity): Promise<RestAnswer> {
     parameters.allowOnly(LIST_PARAMETERS);
     const status = parameters.get("status");
     if (status !== null && !STATUSES.includes(status)) {

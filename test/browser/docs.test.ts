@@ -116,6 +116,6 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     await other.goto(`${off.url}/docs`);
     await expect
       .poll(() => other.locator("#reference").innerText(), POLL)
-      .toBe("The description of the interface is switched off");
+      .toBe("The OpenAPI description is disabled");
   });
 });

@@ -81,7 +81,7 @@ const NO_KEY = {
 };
 const BAD_TOKEN = { code: "PGRST301", message: "the access token is not valid: sign in again", hint: null };
 const EXPIRED = { code: "PGRST303", message: "JWT expired", hint: null };
-const DISAGREE = { code: "PGRST301", message: "apikey and Authorization stand for two different callers", hint: null };
+const DISAGREE = { code: "PGRST301", message: "apikey and Authorization identify different callers", hint: null };
 
 describe("who asks", () => {
   test.each<[Sent, role: string, sub: string | null]>([

@@ -54,7 +54,7 @@ const NO_KEY = "401 PGRST302 No API key found in request";
 const BAD_KEY = "401 PGRST301 Invalid API key";
 const BAD_TOKEN = "401 PGRST301 the access token is not valid: sign in again";
 const EXPIRED = "401 PGRST303 JWT expired";
-const DISAGREE = "401 PGRST301 apikey and Authorization stand for two different callers";
+const DISAGREE = "401 PGRST301 apikey and Authorization identify different callers";
 const BROWSER = "403 42501 the service key must not be used in a browser";
 
 test.each<[string, Credentials, string]>([

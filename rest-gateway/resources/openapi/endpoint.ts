@@ -1,7 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
 import { contentTag } from "../../conventions/conditional.ts";
-import { type Asked, answerOf, type Endpoint, type RestAnswer } from "../../conventions/endpoint.ts";
+import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { descriptionOff } from "../problem.ts";
@@ -29,7 +29,7 @@ export class DescriptionEndpoint implements Endpoint {
     return segments.length === 1 ? ["GET", "HEAD", "OPTIONS"] : null;
   }
 
-  async answer({ parameters, version }: Asked): Promise<RestAnswer> {
+  async answer({ parameters, version }: EndpointRequest): Promise<RestAnswer> {
     if (this.#options.isOff) throw descriptionOff();
     parameters.allowOnly([]);
     const catalog = this.#options.catalog.current;

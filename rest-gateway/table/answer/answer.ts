@@ -6,19 +6,16 @@ import type { RequestUrl } from "../request.ts";
 import { type ContentRange, changedRange, contentLocation, locationOf, readRange } from "./headers.ts";
 import { responseHeaders, responseStatus } from "./response-settings.ts";
 
-/** What is sent; the body is the bytes that Postgres finished. */
+/** A response. The body is the bytes that Postgres produced. */
 export type Answer = {
   readonly status: number;
   readonly headers: readonly Header[];
-  /** Set by a function of the database: they take the place of the service's own. */
+  /** Headers that a database function has set. They replace the service's headers of the same name. */
   readonly given?: readonly Header[];
   readonly body: Buffer | null;
 };
 
-/**
- * What the row of the statement means as an answer. Throws TableError where it is not
- * what was asked for.
- */
+/** Turns the row of the main statement into a response. Throws TableError if the request does not allow the result. */
 export function answer(prepared: Prepared, result: QueryResult, url: RequestUrl): Answer {
   const { plan, profile, appliedPreferences, warning } = prepared;
   if (plan.format.explain) return explanation(plan, result);
@@ -53,12 +50,12 @@ export function answer(prepared: Prepared, result: QueryResult, url: RequestUrl)
 
 const EMPTY = Buffer.alloc(0);
 
-/** "only told" are headers alone, as for HEAD. */
-function bodyKind(plan: Plan): "sent" | "only told" | "none" {
-  if (plan.kind === "read") return plan.isBodiless ? "only told" : "sent";
+/** "headers only" is for HEAD: the headers describe a body that is not sent. */
+function bodyKind(plan: Plan): "sent" | "headers only" | "none" {
+  if (plan.kind === "read") return plan.isBodiless ? "headers only" : "sent";
   if (plan.kind === "call") {
     if (plan.function.returns.kind === "void") return "none";
-    return plan.isBodiless ? "only told" : "sent";
+    return plan.isBodiless ? "headers only" : "sent";
   }
   return plan.representation ? "sent" : "none";
 }
@@ -67,11 +64,11 @@ function rangeOf(plan: ReadPlan | CallPlan, rows: number, result: QueryResult, c
   if (plan.kind === "read") return readRange(plan.rows.offset, rows, totalOf(plan.count, counted, result));
   const total = counted === null ? null : Number(counted);
   const offset = plan.rows?.offset ?? 0;
-  // A refusal would hide what the function has written.
+  // An error would hide that the function has already written.
   return readRange(plan.isReadOnly ? offset : Math.min(offset, total ?? offset), rows, total);
 }
 
-/** An estimate counts as far as it is allowed to; beyond that it is what the planner expects. */
+/** An estimated count is exact up to its limit. Beyond it, the planner's estimate is returned. */
 function totalOf(
   count: Extract<Plan, { kind: "read" }>["count"],
   counted: string | null,
@@ -104,7 +101,7 @@ function statusOf(plan: Plan, range: ContentRange, affected: number, updated: st
   }
 }
 
-/** The plan of the query: lines of text, or one JSON. */
+/** The output of EXPLAIN: lines of text, or one JSON document. */
 function explanation({ format }: Plan, { main }: QueryResult): Answer {
   const lines = main.rows.map(([line]) => line!.toString());
   return { status: 200, headers: [["Content-Type", format.contentType]], body: Buffer.from(lines.join("\n")) };

@@ -17,8 +17,9 @@ import { tableRefusal } from "../refused.ts";
 import { writeHeader } from "./response-settings.ts";
 
 /**
- * SQLSTATE → status where it is another one than in the table of all interfaces; the longest start counts. What is in
- * neither is 400: what else a client can cause, and codes that functions make up. Source: PostgREST docs, "Errors".
+ * SQLSTATE prefixes whose status differs from the table of all interfaces; the longest prefix applies. A SQLSTATE in
+ * neither table is 400: another error that the client has caused, or a code that a function invented.
+ * Source: PostgREST docs, "Errors".
  */
 export const STATUSES: readonly (readonly [sqlstate: string, status: number])[] = [
   ["09", 500],
@@ -45,7 +46,7 @@ export const STATUSES: readonly (readonly [sqlstate: string, status: number])[] 
   ["XX", 500],
 ];
 
-const BY_START: ReadonlyMap<string, number> = new Map([
+const BY_PREFIX: ReadonlyMap<string, number> = new Map([
   ...SQLSTATES.map(([start, status]) => [start, status] as const),
   ...STATUSES,
 ]);
@@ -54,15 +55,15 @@ const INTERNAL = 500;
 const UNAVAILABLE = 503;
 
 export type ProblemContext = {
-  /** Whether nobody is signed in: what is forbidden then needs a login. */
+  /** For an anonymous caller, missing permission is 401: signing in may help. */
   readonly isAnonymous: boolean;
-  /** Null when the request was refused before it was planned. */
+  /** Null when the request failed before it was planned. */
   readonly plan: Plan | null;
-  /** Comments of constraints: how a client may be helped that broke one. */
+  /** The comments of constraints, which become hints. */
   readonly constraintMessages: ConstraintMessages;
 };
 
-/** What failed, as a problem for the client; null when it is none of the client's business. */
+/** The problem to send for an error; null for an internal error, which the client must not see. */
 export function problemOf(error: unknown, context: ProblemContext): TableProblem | null {
   if (error instanceof TableError) return error.problem;
   if (error instanceof RefusedError) return tableRefusal(error).problem;
@@ -73,17 +74,17 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   if (refused) return refused.problem;
   if (raised.code === "PGRST") return ofRaise(raised);
   const chosen = chosenStatus(raised.code);
-  if (chosen !== null) return inItsWords(raised, chosen, context);
+  if (chosen !== null) return fromDatabase(raised, chosen, context);
   const status = statusOf(raised, context.isAnonymous);
   if (status === INTERNAL) return null;
   if (status === UNAVAILABLE) return { status, code: raised.code, message: databaseUnavailable().message };
-  return inItsWords(raised, status, context);
+  return fromDatabase(raised, status, context);
 }
 
-function inItsWords(raised: DatabaseError, status: number, { constraintMessages }: ProblemContext): TableProblem {
+function fromDatabase(raised: DatabaseError, status: number, { constraintMessages }: ProblemContext): TableProblem {
   const { code = "", message, detail, schema, table, constraint } = raised;
   const hint = raised.hint ?? constraintMessages.get(`${schema}.${table}.${constraint}`);
-  const details = isTelling(raised) ? detail : undefined;
+  const details = isSafe(raised) ? detail : undefined;
   return { status, code, message, details, ...(hint !== undefined && { hint }) };
 }
 
@@ -93,27 +94,27 @@ function chosenStatus(sqlstate: string): number | null {
   return status === undefined ? null : Number(status);
 }
 
-/** What went wrong is in the log, under this id. */
+/** The details are in the log, under this id. */
 export const internalProblem = (requestId: string): TableProblem => ({
   status: INTERNAL,
   code: "PGRSTX00",
   message: "internal error",
-  hint: `The log knows more under the request id ${requestId}.`,
+  hint: `The service log has the details under request id ${requestId}.`,
 });
 
 function statusOf({ code = "", message }: DatabaseError, isAnonymous: boolean): number {
   if (code === "42501" && isAnonymous) return 401;
-  // The token is good, and names a role that is none here.
+  // The token is valid, but names a role that does not exist here.
   if (code === "22023" && /^role ".*" does not exist$/s.test(message)) return 401;
   for (let length = code.length; length > 0; length--) {
-    const status = BY_START.get(code.slice(0, length));
+    const status = BY_PREFIX.get(code.slice(0, length));
     if (status !== undefined) return status;
   }
   return BAD_REQUEST;
 }
 
-/** "Failing row contains (…)" would quote columns that the caller may not read. */
-const isTelling = ({ code, detail }: DatabaseError) =>
+/** "Failing row contains (…)" would reveal columns that the caller may not read. */
+const isSafe = ({ code, detail }: DatabaseError) =>
   detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
 
 function ofService({ problem: { status, message, sqlstate } }: ApiError): TableProblem | null {
@@ -121,7 +122,7 @@ function ofService({ problem: { status, message, sqlstate } }: ApiError): TableP
   return sqlstate === undefined ? toTableProblem({ status, message }) : { status, code: sqlstate, message };
 }
 
-/** A number of rows or bytes that undid the statement: Postgres complains that it is none. */
+/** A refused row count or size. The statement casts a text such as `content_service.shown=2` to a number to fail. */
 function refusedNumber({ code, message }: DatabaseError, plan: Plan): TableError | null {
   if (code !== "22P02") return null;
   const { format, maxAffected, maxBytes } = plan;

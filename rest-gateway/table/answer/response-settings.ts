@@ -2,17 +2,17 @@ import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { Header } from "../../conventions/endpoint.ts";
 import { badResponseHeaders, badResponseStatus } from "../problem.ts";
 
-/** Of `set_config('response.status', '418', true)`; null when a function set none. */
+/** The value of `set_config('response.status', '418', true)`; null when no function has set it. */
 export function responseStatus(text: string | null): number | null {
   if (text === null) return null;
   if (!/^[2-5]\d\d$/.test(text)) throw badResponseStatus();
   return Number(text);
 }
 
-/** Of the answer's frame: a function that set them would break the connection. */
+/** Headers of the message framing. A function that set them would break the connection. */
 const RESERVED = new Set(["content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "trailer"]);
 
-/** Headers that a function has set: `[{"Cache-Control": "public"}, …]` */
+/** The headers that a function has set: `[{"Cache-Control": "public"}, …]` */
 export function responseHeaders(text: string): Header[] {
   let list: unknown;
   try {
@@ -31,10 +31,10 @@ function headerOf(item: unknown): Header {
   return header;
 }
 
-/** `é` → the two characters that Node makes the bytes of UTF-8 from. It does so with Content-Disposition twice. */
+/** `é` → the two characters that Node writes as its UTF-8 bytes. Node encodes Content-Disposition twice. */
 const inBytes = (text: string) => Buffer.from(text).toString("latin1");
 
-/** A header of a function, as it is sent; null when it is none, or not for functions to set. */
+/** A header that a function has set, as it is sent; null when it is malformed or reserved. */
 export function writeHeader([name, value]: readonly [string, unknown]): Header | null {
   if (typeof value !== "string" || RESERVED.has(name.toLowerCase())) return null;
   const bytes = name.toLowerCase() === "content-disposition" ? inBytes(inBytes(value)) : inBytes(value);

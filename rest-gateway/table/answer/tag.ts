@@ -1,12 +1,12 @@
 import { contentTag } from "../../conventions/conditional.ts";
 import type { Answer } from "./answer.ts";
 
-/** Bytes that a tag is made of at most: a thousand of them take a microsecond of every request. */
+/** Larger bodies get no entity tag: hashing 1000 bytes takes a microsecond. */
 export const MAX_TAGGED_BYTES = 262_144;
 
 /**
- * The entity tag of what a reader gets, that of the function which set one before that of the content. Null for changes
- * and large bodies, and for HEAD, whose body is not even made.
+ * The entity tag of a successful read: the tag that a function has set, otherwise a hash of the body. Null for changes,
+ * for large bodies, and for HEAD, for which no body is produced.
  */
 export function tagOf(method: string, { status, headers, given, body }: Answer): string | null {
   const isRead = (method === "GET" || method === "HEAD") && (status === 200 || status === 206);
@@ -16,20 +16,20 @@ export function tagOf(method: string, { status, headers, given, body }: Answer):
   if (body === null || body.length > MAX_TAGGED_BYTES) return null;
   const tag = contentTag(body);
   const total = totalIn(headers);
-  // A client that keeps the body would keep the old total with it.
+  // With the same tag, a client that caches the body would keep an outdated total.
   return total === null ? tag : `${tag.slice(0, -1)}.${total}"`;
 }
 
-/** `0-9/42` → `42`; null where nobody counted. */
+/** `0-9/42` → `42`; null when there is no total. */
 function totalIn(headers: Answer["headers"]): string | null {
   const range = headers.find(([name]) => name === "Content-Range")?.[1];
   return range === undefined || range.endsWith("/*") ? null : range.slice(range.indexOf("/") + 1);
 }
 
-/** Say what is in the body, which the client has already. Source: RFC 9110, 15.4.5. */
+/** Headers that describe the body, which the client already has. Source: RFC 9110, 15.4.5. */
 const OF_CONTENT = /^(content-(type|length|range|profile|encoding|language|disposition)|etag)$/i;
 
-/** The answer to a client that has it already; `etag` is sent by those who send it. */
+/** 304, for a client that already has the body. The caller adds the entity tag. */
 export function notModified({ headers, given }: Answer): Answer {
   const kept = ([name]: readonly [string, string]) => !OF_CONTENT.test(name);
   return { status: 304, headers: headers.filter(kept), ...(given && { given: given.filter(kept) }), body: null };

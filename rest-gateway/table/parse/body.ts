@@ -4,11 +4,11 @@ import { parseJson } from "../../../http/body.ts";
 import { parseContentType } from "../../conventions/media.ts";
 import { invalidBody, TableError, unsupportedMediaType } from "../problem.ts";
 import type { Body, Target } from "../request.ts";
-import { readCsv } from "./csv.ts";
+import { parseCsv } from "./csv.ts";
 import { eachPair } from "./url-encoded.ts";
 
 export type BodyOptions = {
-  /** Who takes it: functions take more types, and no body for no arguments. */
+  /** Functions accept more media types, and an empty body for no arguments. */
   readonly target: Target;
   readonly contentType: string | undefined;
   /** Levels of brackets. */
@@ -17,19 +17,19 @@ export type BodyOptions = {
 type JsonBody = Extract<Body, { kind: "json" }>;
 type TextType = Extract<Body, { kind: "text" }>["type"];
 
-/** How the bytes of a type become JSON. */
+/** The media types that are converted to JSON. */
 const JSON_READERS: Readonly<Record<string, (bytes: Buffer, options: BodyOptions) => JsonBody>> = {
-  "application/json": readJson,
-  "application/vnd.pgrst.object+json": readJson,
-  "application/vnd.pgrst.array+json": readJson,
+  "application/json": parseJsonBody,
+  "application/vnd.pgrst.object+json": parseJsonBody,
+  "application/vnd.pgrst.array+json": parseJsonBody,
   "text/csv": (bytes, { target }) => {
-    const { text, columns, rows } = readCsv(textOf(bytes));
-    // The arguments of a function stand in the first line; the names alone give none.
+    const { text, columns, rows } = parseCsv(textOf(bytes));
+    // A header without rows gives a function no arguments.
     const keys = rows === 0 && target.kind === "function" ? [] : [...columns].sort();
     return { kind: "json", text, isArray: true, keys, rows, isOther: false };
   },
   "application/x-www-form-urlencoded": (bytes, { target }) => {
-    const values = readForm(textOf(bytes), target);
+    const values = parseForm(textOf(bytes), target);
     return describe(JSON.stringify(values), values);
   },
 };
@@ -40,26 +40,26 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   "application/octet-stream",
 ] satisfies TextType[]);
 
-/** Reads a body as far as its columns must be known. Throws TableError for types that are not read, and for what can't be. */
+/** Parses a body as far as its columns must be known. Throws TableError for other media types and for malformed content. */
 export function parseBody(bytes: Buffer, options: BodyOptions): Body {
   const { target, contentType = "application/json" } = options;
   const media = parseContentType(contentType);
   const type = media?.type ?? "";
   const charset = media?.parameters.get("charset") ?? "utf-8";
   if (charset.toLowerCase() !== "utf-8") throw unsupportedMediaType(contentType);
-  if (target.kind === "function" && TEXT_TYPES.has(type)) return readText(bytes, type as TextType);
+  if (target.kind === "function" && TEXT_TYPES.has(type)) return parseText(bytes, type as TextType);
   if (!Object.hasOwn(JSON_READERS, type)) throw unsupportedMediaType(contentType);
   return JSON_READERS[type]!(bytes, options);
 }
 
-function readText(bytes: Buffer, type: TextType): Body {
+function parseText(bytes: Buffer, type: TextType): Body {
   if (type !== "application/octet-stream") textOf(bytes);
   return { kind: "text", type, bytes };
 }
 
 const NO_ARGUMENTS = Buffer.from("{}");
 
-function readJson(bytes: Buffer, { target, maxDepth }: BodyOptions): JsonBody {
+function parseJsonBody(bytes: Buffer, { target, maxDepth }: BodyOptions): JsonBody {
   const given = bytes.length === 0 && target.kind === "function" ? NO_ARGUMENTS : bytes;
   try {
     return describe(given.toString(), parseJson(given, maxDepth));
@@ -77,7 +77,7 @@ function describe(text: string, value: unknown): JsonBody {
   return { kind: "json", text, isArray, keys, rows: isOther ? 0 : all.length, isOther };
 }
 
-/** In one order for all requests; null when they differ. */
+/** Sorted, so that equal keys give equal shapes; null when the objects have different keys. */
 function keysOfAll([first, ...others]: readonly object[]): readonly string[] | null {
   if (first === undefined) return [];
   const keys = Object.keys(first);
@@ -91,8 +91,8 @@ function keysOfAll([first, ...others]: readonly object[]): readonly string[] | n
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** `a=1&b=x&b=y` → `{ a: "1", b: ["x", "y"] }` for a function, which may be variadic; of a column the last value counts. */
-function readForm(text: string, { kind }: Target): Record<string, string | string[]> {
+/** `a=1&b=x&b=y` → `{ a: "1", b: ["x", "y"] }` for a function, which may be variadic. For a column the last value applies. */
+function parseForm(text: string, { kind }: Target): Record<string, string | string[]> {
   const fields = new Map<string, string[]>();
   const add = (name: string, value: string | null) => {
     const values = fields.get(name);

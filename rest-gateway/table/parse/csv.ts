@@ -4,13 +4,13 @@ import { invalidBody } from "../problem.ts";
 export type CsvObjects = { readonly text: string; readonly columns: readonly string[]; readonly rows: number };
 
 /**
- * Makes JSON of CSV with a header. All values are texts, which Postgres reads as their columns' types, but for NULL
- * without quotes.
+ * Converts CSV with a header to JSON. Every value is a string, which Postgres converts to the column's type, except an
+ * unquoted NULL.
  *
- *   readCsv('id,name\n1,"a ""b"""\n2,NULL\n').text  // [{"id":"1","name":"a \"b\""},{"id":"2","name":null}]
- * Source: RFC 4180; lines may end in \n and \r too, and empty ones are skipped.
+ *   parseCsv('id,name\n1,"a ""b"""\n2,NULL\n').text  // [{"id":"1","name":"a \"b\""},{"id":"2","name":null}]
+ * Source: RFC 4180; lines may also end in \n or \r, and empty lines are skipped.
  */
-export function readCsv(csv: string): CsvObjects {
+export function parseCsv(csv: string): CsvObjects {
   const reader = new CsvReader(csv);
   const columns = reader.record()?.map((value) => value ?? "NULL");
   if (!columns) throw invalid("the header is missing");
@@ -33,7 +33,7 @@ const isFieldEnd = (code: number) => code === COMMA || code === LF || code === C
 class CsvReader {
   readonly #text: string;
   #at: number;
-  /** The line where the last record began, from 1. */
+  /** The line where the last record begins, from 1. */
   line = 1;
   #nextLine = 1;
 
@@ -53,7 +53,7 @@ class CsvReader {
       fields.push(this.#field());
     }
     if (this.#at < this.#text.length && !isFieldEnd(this.#text.charCodeAt(this.#at)))
-      throw invalid(`something follows a quoted field in line ${this.line}`);
+      throw invalid(`unexpected text after a quoted field in line ${this.line}`);
     return fields;
   }
 
@@ -82,7 +82,7 @@ class CsvReader {
     return field.replaceAll('""', '"');
   }
 
-  /** Two quotes in a row stand for one. */
+  /** Two quotes in a row are an escaped quote. */
   #closingQuote(from: number): number {
     let end = this.#text.indexOf('"', from);
     while (end !== -1 && this.#text.charCodeAt(end + 1) === QUOTE) end = this.#text.indexOf('"', end + 2);
@@ -94,5 +94,5 @@ const invalid = (details: string) => invalidBody("Empty or invalid csv", details
 const uneven = (line: number, found: number, expected: number) =>
   invalidBody(
     "All lines must have same number of fields",
-    `line ${line} has ${found} of them, the header has ${expected}`,
+    `line ${line} has ${found} fields, the header has ${expected}`,
   );

@@ -2,14 +2,14 @@ import { nameTooLong } from "../problem.ts";
 import type { Field, JsonStep } from "../request.ts";
 import { Scanner } from "./scanner.ts";
 
-/** Postgres cuts longer names off. */
+/** Postgres truncates longer names. */
 const MAX_NAME_BYTES = 63;
 const MAX_INDEX = 2 ** 31 - 1;
 const NO_STEPS: readonly JsonStep[] = [];
 
 /**
- * A name, quoted or bare. Bare are the characters that Postgres takes without quotes, and spaces and dashes within:
- * `first name`, `créé-le`, `"a.b"`.
+ * A name, quoted or bare. A bare name has the characters that Postgres accepts without quotes, and inner spaces and
+ * dashes: `first name`, `créé-le`, `"a.b"`.
  */
 export function readName(scanner: Scanner): string {
   const start = scanner.at;
@@ -41,7 +41,7 @@ function takeArrow(scanner: Scanner): JsonStep["arrow"] | null {
   return scanner.takes("->") ? "->" : null;
 }
 
-/** A key, or a place in an array when it is all digits; quoted it is always a key. */
+/** A key, or an array index when it is all digits. A quoted one is always a key. */
 function readKey(scanner: Scanner): string | number {
   const start = scanner.at;
   const isQuoted = scanner.sees('"');
@@ -55,7 +55,7 @@ function readKey(scanner: Scanner): string | number {
   throw scanner.error(isIndex ? `an index up to ${MAX_INDEX}, or a key in quotes` : "a key or an index");
 }
 
-/** What is made of the characters that pass, and of dashes that don't begin an arrow. */
+/** The characters that pass, and dashes that do not begin an arrow. */
 function takeDashed(scanner: Scanner, isPart: (code: number) => boolean): string {
   const start = scanner.at;
   scanner.takeWhile(isPart);

@@ -4,11 +4,11 @@ import { writeArray } from "../write/statement.ts";
 import { isNameCode } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 
-/** A filter without its field: `not.ilike(any).{*sql*}`. `text` is what will stand among the request's values. */
+/** A filter without its field: `not.ilike(any).{*sql*}`. `text` becomes one of the request's values. */
 export type Operation = Omit<Filter, "kind" | "field" | "value"> & { readonly text: string };
 
 /**
- * What an operator may have in brackets, and what follows its dot.
+ * Operators by what may follow in brackets and after the dot.
  * Source: PostgREST docs, "Tables and Views", Operators.
  */
 const OPERATORS: ReadonlyMap<string, { readonly name: Operator; readonly kind: OperatorKind }> = operators({
@@ -39,7 +39,7 @@ export function parseOperation(text: string): Operation {
   return operation;
 }
 
-/** Null when it is no filter, as the arguments of functions are. */
+/** Null when the text is not a filter: then it is the argument of a function. */
 export function tryOperation(text: string): Operation | null {
   if (!BEGINS_LIKE_FILTER.test(text)) return null;
   try {
@@ -62,7 +62,7 @@ export function readOperation(scanner: Scanner, readText: (scanner: Scanner) => 
   return { isNegated, operator, quantifier, language, keyword, text };
 }
 
-/** Whether an operator and what must follow it come at this place. */
+/** Whether an operator with its dot or bracket begins here. */
 export function seesOperator({ text }: Scanner, at: number): boolean {
   OPERATOR_AND_MORE.lastIndex = at;
   return OPERATOR_AND_MORE.test(text);
@@ -86,7 +86,7 @@ function readQuantifier(scanner: Scanner): Filter["quantifier"] {
 function readLanguage(scanner: Scanner): string | null {
   if (!scanner.takes("(")) return null;
   const language = scanner.takeWhile(isNameCode).trim();
-  // Digits alone would be the number of one in the catalog of Postgres.
+  // Postgres would read digits alone as an object identifier.
   if (/^[0-9]*$/.test(language)) throw scanner.error("a text search configuration");
   scanner.expect(")");
   return language;
@@ -115,22 +115,22 @@ function readList(scanner: Scanner): string {
   return writeArray(elements);
 }
 
-/** Up to the next comma or bracket; in quotes when these belong to it. Quotes that something else follows are part of it. */
+/** Up to the next comma or bracket, unless quoted. If other text follows the closing quote, the quotes belong to the value. */
 export function readElement(scanner: Scanner): string {
   const start = scanner.at;
   const quoted = scanner.takeQuoted();
   if (quoted !== null && (scanner.isAtEnd || scanner.sees(",") || scanner.sees(")"))) return quoted;
   scanner.at = start;
-  return scanner.takeWhile(isNoSeparator);
+  return scanner.takeWhile(isElementPart);
 }
 
-/** `*` needs no encoding in a URL. */
+/** Clients write `*`, because `%` must be encoded in a URL. */
 const withWildcards = (operator: Operator, text: string) =>
   operator === "like" || operator === "ilike" ? text.replaceAll("*", "%") : text;
 
 const isSmallLetter = (code: number) => code >= 0x61 && code <= 0x7a;
 const isLetter = (code: number) => isSmallLetter(code | 0x20) || code === 0x5f;
-const isNoSeparator = (code: number) => code !== 0x2c && code !== 0x29;
+const isElementPart = (code: number) => code !== 0x2c && code !== 0x29;
 
 function operators(kinds: Readonly<Record<OperatorKind, readonly Operator[]>>) {
   const entries = Object.entries(kinds) as [OperatorKind, readonly Operator[]][];

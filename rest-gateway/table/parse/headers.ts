@@ -8,7 +8,7 @@ import { MAX_DIGITS } from "./query-string.ts";
 type Value = string | number;
 type Name = Exclude<keyof Preferences, "respondsAsync" | "invalid">;
 
-/** What each preference may be; null is what it can't be. */
+/** The values of each preference; null for a value that is not valid. */
 const PREFERENCES: ReadonlyMap<string, { readonly key: Name; readonly read: (value: string) => Value | null }> =
   new Map([
     ["resolution", { key: "resolution", read: oneOf("merge-duplicates", "ignore-duplicates") }],
@@ -21,7 +21,7 @@ const PREFERENCES: ReadonlyMap<string, { readonly key: Name; readonly read: (val
     ["max-affected", { key: "maxAffected", read: wholeNumber }],
   ]);
 
-/** The one preference without a value. Source: RFC 7240, 4.1. */
+/** The only preference without a value. Source: RFC 7240, 4.1. */
 const RESPOND_ASYNC = "respond-async";
 
 const NO_PREFERENCES: Preferences = {
@@ -40,8 +40,8 @@ const NO_PREFERENCES: Preferences = {
 const cache = parserCache<Preferences>();
 
 /**
- * The header Prefer: `return=representation, count=exact`. Of a preference that comes twice the first counts. What is no
- * preference is told in `invalid`, and refused with `handling=strict`.
+ * The header Prefer: `return=representation, count=exact`. If a preference is repeated, the first one applies. Invalid
+ * preferences are listed in `invalid`, and are an error with `handling=strict`.
  */
 export function parsePreferences(header: string | readonly string[] | undefined): Preferences {
   if (header === undefined) return NO_PREFERENCES;
@@ -81,11 +81,11 @@ function wholeNumber(value: string) {
 }
 
 const RANGE = /^(?:items *= *)?([0-9]+)-([0-9]*)$/;
-const FARTHEST = 10 ** MAX_DIGITS - 1;
+const MAX_ROW = 10 ** MAX_DIGITS - 1;
 
 /**
- * `Range: 0-9`, `Range: items=10-`. What can't be read, or counts in another unit, is ignored, as HTTP wants it; rows
- * farther than any table has count as the farthest.
+ * `Range: 0-9`, `Range: items=10-`. A malformed range and another unit are ignored, as HTTP requires. Numbers beyond the
+ * size of any table are clamped.
  */
 export function parseRange(headers: IncomingHttpHeaders): Range | null {
   const found = headers.range === undefined ? null : RANGE.exec(headers.range);
@@ -98,9 +98,9 @@ export function parseRange(headers: IncomingHttpHeaders): Range | null {
 }
 
 const countsItems = (unit: unknown) => unit === undefined || String(unit).toLowerCase() === "items";
-const rowOf = (digits: string) => Math.min(Number(digits), FARTHEST);
+const rowOf = (digits: string) => Math.min(Number(digits), MAX_ROW);
 
-/** The schema that Accept-Profile or Content-Profile names; null for the default one. Node gives each byte as a character. */
+/** The schema in Accept-Profile or Content-Profile; null for the default schema. Node returns each byte as a character. */
 export function parseProfile(header: string | readonly string[] | undefined): string | null {
   const name = typeof header === "string" ? header : header?.[0];
   return name ? Buffer.from(name, "latin1").toString() : null;

@@ -3,7 +3,7 @@ import type { Field, Logic } from "../request.ts";
 import { readName, readPath } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 
-/** What stands before `=` in a query string. `path` names an embedded relation, `"author.articles"`, or is "". */
+/** The name of a query parameter. `path` is that of an embedded relation, `"author.articles"`, or "". */
 export type Key =
   | { readonly kind: "select" | "columns" | "on_conflict" }
   | { readonly kind: "order" | "limit" | "offset"; readonly path: string }
@@ -15,17 +15,17 @@ export type Key =
     }
   | { readonly kind: "filter"; readonly path: string; readonly field: Field };
 
-/** Quoted it is never a reserved word. */
+/** A quoted name is never a reserved word. */
 type Name = { readonly text: string; readonly isQuoted: boolean };
 
 const cache = parserCache<Key>();
 
 /**
- * Parses the name of a parameter. The last dot in front of an arrow ends the embedded relation:
+ * Parses the name of a parameter. The last dot before an arrow separates the path of the relation from the field:
  *
- *   parseKey("author.data->>name")  // a filter of author by data->>name
+ *   parseKey("author.data->>name")  // filters author by data->>name
  *   parseKey("author.not.or")       // a negated condition on author
- *   parseKey('"limit"')             // a filter by the column limit
+ *   parseKey('"limit"')             // filters by the column limit
  */
 export const parseKey = (text: string): Key => cache.getOrCompute(text, readKey);
 

@@ -7,12 +7,12 @@ import { Scanner } from "./scanner.ts";
 type LogicOptions = {
   /** Levels of `and` and `or`. */
   readonly maxDepth: number;
-  /** Puts a text among the request's values and tells its index. */
+  /** Adds a text to the request's values and returns its index. */
   readonly addValue: (text: string) => number;
 };
 
 /**
- * What follows `or=` and `and=`: `(id.eq.1,and(name.like.a*,not.age.is.null),tags.cs.{x,y})`. `not.` stands in front of
+ * What follows `or=` and `and=`: `(id.eq.1,and(name.like.a*,not.age.is.null),tags.cs.{x,y})`. `not.` may precede
  * and, or, a field or an operator.
  */
 export function parseLogic(
@@ -68,13 +68,13 @@ class LogicReader {
     return filterOf(field, { ...operation, isNegated: operation.isNegated !== isNegated }, value);
   }
 
-  /** In `not.eq.1` it is a column of that name. */
+  /** In `not.eq.1`, `not` is the name of a column. */
   #takesNot(): boolean {
     const scanner = this.#scanner;
     return scanner.sees("not.") && !seesOperator(scanner, scanner.at + "not.".length) && scanner.takes("not.");
   }
 
-  /** `and` or `or` when a bracket follows: both may begin names too. */
+  /** `and` or `or` before a bracket. Otherwise they may be the beginning of a name. */
   #takeOperator(): Logic["operator"] | null {
     const scanner = this.#scanner;
     const start = scanner.at;
@@ -88,5 +88,5 @@ class LogicReader {
 
 const ARRAY = /\{[^{}]*\}/y;
 
-/** A value ends at a comma or bracket; quotes hold both, and the braces of an array do. */
+/** A value ends at a comma or bracket, unless it is quoted or an array in braces. */
 const readText = (scanner: Scanner) => scanner.takeMatch(ARRAY) ?? readElement(scanner);

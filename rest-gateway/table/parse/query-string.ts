@@ -10,12 +10,12 @@ import { EVERYTHING, parseSelect } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
 
 export type QueryOptions = {
-  /** Whether pairs that are no filters are arguments of a function. */
+  /** Whether parameters that are not filters are arguments of a function. */
   readonly hasArguments: boolean;
   readonly limits: ParseLimits;
 };
 
-/** `values` is what the filters and arguments of the query mean by their indexes. */
+/** The filters and arguments in `query` refer to `values` by index. */
 export type ReadQuery = { readonly query: Query; readonly values: readonly string[] };
 
 type FilterKey = Extract<Key, { kind: "filter" }>;
@@ -25,8 +25,9 @@ type OpenPart = Writable<Omit<QueryPart, "conditions">> & { readonly conditions:
 const NO_ORDER: readonly OrderTerm[] = [];
 
 /**
- * Parses what follows `?` in a table URL: `select=id,author(name)&author.order=name&id=in.(1,2)`. Of select, order,
- * columns and on_conflict the first one counts, of limit and offset the last; conditions add up. What has no `=` is ignored.
+ * Parses what follows `?` in a table URL: `select=id,author(name)&author.order=name&id=in.(1,2)`. If a parameter is
+ * repeated, the first select, order, columns and on_conflict apply, and the last limit and offset; conditions are combined.
+ * Parameters without `=` are ignored.
  */
 export function parseQuery(search: string, options: QueryOptions): ReadQuery {
   const reader = new QueryReader(options);
@@ -127,7 +128,7 @@ class QueryReader {
   }
 }
 
-/** Null for what is no name of a parameter: an argument may be called anything. */
+/** Null for a name that is not a valid key: a function's argument may have any name. */
 function tryKey(name: string): Key | null {
   try {
     return parseKey(name);
@@ -140,7 +141,7 @@ function tryKey(name: string): Key | null {
 const argumentOf = ({ path, field }: FilterKey, name: string) =>
   path === "" && field.path.length === 0 ? field.name : name;
 
-/** Numbers of rows have so many digits at most: sums of a few of them are exact in JavaScript. */
+/** Row numbers have at most this many digits, so that JavaScript adds them exactly. */
 export const MAX_DIGITS = 15;
 
 const NAMES = { limit: "Limit", offset: "Offset" } as const;

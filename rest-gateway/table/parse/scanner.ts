@@ -5,11 +5,11 @@ const TAB = 0x09;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Reads a text from left to right and knows where it is, so that errors can name the place. */
+/** Reads a text from left to right and keeps the position, so that errors can name it. */
 export class Scanner {
   readonly text: string;
   at = 0;
-  /** What errors call the text. */
+  /** How error messages name the text. */
   readonly #parameter: string;
 
   constructor(parameter: string, text: string) {
@@ -21,12 +21,12 @@ export class Scanner {
     return this.at >= this.text.length;
   }
 
-  /** Whether `sign` comes next. */
+  /** Whether `sign` is next. */
   sees(sign: string): boolean {
     return this.text.startsWith(sign, this.at);
   }
 
-  /** Steps over `sign` if it comes next. */
+  /** Skips `sign` if it is next. */
   takes(sign: string): boolean {
     if (!this.sees(sign)) return false;
     this.at += sign.length;
@@ -41,14 +41,14 @@ export class Scanner {
     if (!this.isAtEnd) throw this.error(expected);
   }
 
-  /** The characters from here on whose codes pass the test. */
+  /** The next characters, as long as their codes pass the test. */
   takeWhile(isPart: (code: number) => boolean): string {
     const start = this.at;
     while (this.at < this.text.length && isPart(this.text.charCodeAt(this.at))) this.at++;
     return this.text.slice(start, this.at);
   }
 
-  /** What a sticky pattern finds here. */
+  /** The match of a sticky pattern at this position. */
   takeMatch(pattern: RegExp): string | null {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text)?.[0] ?? null;
@@ -66,7 +66,7 @@ export class Scanner {
     while (isSpace(this.text.charCodeAt(this.at))) this.at++;
   }
 
-  /** `"a \"b\" \\"` → `a "b" \`. Null, and nothing is taken, when the next sign is no quote or has no partner. */
+  /** `"a \"b\" \\"` → `a "b" \`. Null, without moving, when there is no quote or no closing quote. */
   takeQuoted(): string | null {
     const { text } = this;
     if (text.charCodeAt(this.at) !== QUOTE) return null;
@@ -86,7 +86,7 @@ export class Scanner {
     return null;
   }
 
-  /** The problem of finding something else here. */
+  /** The error for unexpected text at this position. */
   error(expected: string): TableError {
     return unreadable(this.#parameter, this.text, this.at, expected);
   }

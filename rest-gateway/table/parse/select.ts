@@ -81,7 +81,7 @@ class SelectReader {
   }
 }
 
-/** `total:amount`; in `amount::int` there is none. */
+/** `total:amount` has an alias, `amount::int` has none. */
 function takeAlias(scanner: Scanner): string | null {
   const start = scanner.at;
   const alias = readName(scanner);
@@ -95,7 +95,7 @@ function takeAlias(scanner: Scanner): string | null {
   return null;
 }
 
-/** `!constraint`, `!inner`, or both in any order. */
+/** `!constraint`, `!inner`, or both, in either order. */
 function takeHints(scanner: Scanner): Pick<Embed, "hint" | "join"> {
   let hint: string | null = null;
   let join: Embed["join"] = null;
@@ -114,7 +114,7 @@ function takeHints(scanner: Scanner): Pick<Embed, "hint" | "join"> {
   return { hint, join };
 }
 
-/** `::numeric`, `::"my schema"."my type"[]`: whether there is such a type is not known here. */
+/** `::numeric`, `::"my schema"."my type"[]`: the type is looked up later. */
 function takeCast(scanner: Scanner): string | null {
   if (!scanner.takes("::")) return null;
   const type = scanner.takeMatch(TYPE)?.trim();
@@ -122,7 +122,7 @@ function takeCast(scanner: Scanner): string | null {
   return type;
 }
 
-/** `.sum()`, which may have a cast of its own: `.sum()::text` */
+/** `.sum()`, optionally with a cast of the result: `.sum()::text` */
 function takeAggregate(scanner: Scanner): Aggregate | null {
   const found = scanner.takeMatch(AGGREGATE);
   return found === null ? null : { name: found.slice(1, -2) as AggregateName, cast: takeCast(scanner) };
@@ -130,5 +130,5 @@ function takeAggregate(scanner: Scanner): Aggregate | null {
 
 const AGGREGATE_TEXT = `\\.(?:${AGGREGATES.join("|")})\\(\\)`;
 const AGGREGATE = new RegExp(AGGREGATE_TEXT, "y");
-/** Words, quoted names, brackets and dots, up to an aggregate. */
+/** Words, quoted names, brackets and dots, until an aggregate. */
 const TYPE = new RegExp(`(?:[\\w$ \\[\\]\\u0080-\\uffff]|"[^"]*"|(?!${AGGREGATE_TEXT})\\.)+`, "y");

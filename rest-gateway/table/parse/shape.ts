@@ -1,23 +1,23 @@
 import type { MediaType } from "../../conventions/media.ts";
 import type { Body, Condition, Field, QueryPart, TableRequest } from "../request.ts";
 
-/** Texts of what requests share: the parsers remember it. */
+/** The texts of objects that requests share, because the parsers cache them. */
 const known = new WeakMap<object, string>();
 
 /**
- * A text that is equal for requests that differ in nothing but values, the text of the body and its number of rows.
- * All names in it are JSON, which holds no line break: lines and their order can't be forged by names.
+ * A text that is equal for requests that differ only in values, in the text of the body and in its number of rows.
+ * Names are written as JSON, which contains no line break, so a name cannot imitate another line.
  */
 export function shapeOf(request: Omit<TableRequest, "shape">): string {
   const { method, target, schema, query, preferences, range, accept, body } = request;
   let shape = `${method} ${target.kind} ${quote(target.name)} ${quote(schema)}
-${remembered(query.select, JSON.stringify)}
-${remembered(preferences, JSON.stringify)}
-${remembered(accept, shapeOfAccept)}
+${textOfShared(query.select, JSON.stringify)}
+${textOfShared(preferences, JSON.stringify)}
+${textOfShared(accept, shapeOfAccept)}
 ${range ? `${range.first}-${range.last}` : ""}
 ${body ? shapeOfBody(body) : ""}
-${query.columns && remembered(query.columns, JSON.stringify)}
-${query.onConflict && remembered(query.onConflict, JSON.stringify)}
+${query.columns && textOfShared(query.columns, JSON.stringify)}
+${query.onConflict && textOfShared(query.onConflict, JSON.stringify)}
 ${query.arguments.size === 0 ? "" : JSON.stringify([...query.arguments])}`;
   for (const [path, part] of query.parts) shape += `\n${quote(path)} ${shapeOfPart(part)}`;
   return shape;
@@ -25,7 +25,7 @@ ${query.arguments.size === 0 ? "" : JSON.stringify([...query.arguments])}`;
 
 const quote = (name: string | null) => JSON.stringify(name);
 
-function remembered<Shared extends object>(shared: Shared, write: (shared: Shared) => string): string {
+function textOfShared<Shared extends object>(shared: Shared, write: (shared: Shared) => string): string {
   const text = known.get(shared);
   if (text !== undefined) return text;
   const written = write(shared);
@@ -40,7 +40,7 @@ const shapeOfBody = (body: Body) =>
   JSON.stringify(body.kind === "text" ? body.type : [body.isArray, body.isOther, body.keys]);
 
 const shapeOfPart = ({ conditions, order, limit, offset }: QueryPart) =>
-  `${shapeOfConditions(conditions)} ${remembered(order, JSON.stringify)} ${limit} ${offset}`;
+  `${shapeOfConditions(conditions)} ${textOfShared(order, JSON.stringify)} ${limit} ${offset}`;
 
 const shapeOfConditions = (conditions: readonly Condition[]): string => `(${conditions.map(shapeOfCondition).join()})`;
 

@@ -3,8 +3,8 @@ import { unreadable } from "../problem.ts";
 const NO_NUL = "any character but NUL";
 
 /**
- * The pairs of a query string or a form, in their order; `+` is a space. A `%` that begins no byte stands for itself, so
- * that `like.50%` works. `value` is null where there is no `=`.
+ * The pairs of a query string or a form, in order; `+` is a space. A `%` that is not followed by two hex digits stands for
+ * itself, so that `like.50%` works. `value` is null without `=`.
  */
 export function eachPair(parameter: string, text: string, visit: (name: string, value: string | null) => void): void {
   const decoded = (piece: string) => decodePiece(parameter, piece);
@@ -18,7 +18,7 @@ export function eachPair(parameter: string, text: string, visit: (name: string, 
   }
 }
 
-/** Throws for a `%` that begins no byte, for bytes that are not UTF-8, and for NUL, which Postgres can't hold. */
+/** Throws for a `%` without two hex digits, for bytes that are not UTF-8, and for NUL, which Postgres cannot store. */
 export function decodeText(parameter: string, text: string): string {
   if (PLAIN.test(text)) return text;
   const decoded = decodeBytes(parameter, text);
@@ -27,7 +27,7 @@ export function decodeText(parameter: string, text: string): string {
   return decoded;
 }
 
-/** Nothing to decode: what is printable in ASCII, without `%` and `+`. */
+/** Printable ASCII without `%` and `+`, which needs no decoding. */
 const PLAIN = /^[!-$&-*,-~]*$/;
 const STRAY_PERCENT = /%(?![0-9a-f]{2})/gi;
 const ENCODED = /%(?:[0-9a-f]{2}(?:%[0-9a-f]{2})*)?/gi;
@@ -41,10 +41,10 @@ function decodeBytes(parameter: string, text: string): string {
   try {
     if (text.isWellFormed()) return decodeURIComponent(text);
   } catch {}
-  throw unreadable(parameter, text, placeOfBadBytes(text), "UTF-8, percent-encoded");
+  throw unreadable(parameter, text, indexOfInvalidBytes(text), "UTF-8, percent-encoded");
 }
 
-function placeOfBadBytes(text: string): number {
+function indexOfInvalidBytes(text: string): number {
   for (const { 0: bytes, index } of text.matchAll(ENCODED)) {
     try {
       decodeURIComponent(bytes);

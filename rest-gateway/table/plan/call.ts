@@ -7,7 +7,7 @@ import { similarTo } from "./similar.ts";
 
 export type Call = { readonly function: DatabaseFunction; readonly arguments: CallArguments };
 
-/** The function whose arguments fit: all that are required are given, and none is given that it does not have. */
+/** The overload that accepts the arguments: every required one is given, and each given one exists. */
 export function findCall(request: TableRequest, catalog: Catalog, schema: string): Call {
   const { name } = request.target;
   const overloads = catalog.schemas.get(schema)!.functions.get(name) ?? [];
@@ -57,7 +57,7 @@ export function planCall(
 const isSet = (returns: FunctionResult) => "isSet" in returns && returns.isSet;
 const givesRows = ({ kind }: FunctionResult) => kind === "table" || kind === "composite";
 
-/** What filters and order may speak of: nothing where it is a single value, or not known before the function has run. */
+/** The columns for filters and order: none for a single value, or when they are not known before the function runs. */
 function rowSourceOf(returns: FunctionResult, catalog: Catalog): RowSource {
   if (returns.kind === "table") return sourceOf(tableOf(catalog, returns.table)!);
   if (returns.kind === "composite") return { table: null, columns: returns.columns };
@@ -65,13 +65,13 @@ function rowSourceOf(returns: FunctionResult, catalog: Catalog): RowSource {
   return { table: null, columns: new Map(value.map((column) => [column.name, column])) };
 }
 
-/** Values are answered as they are, and not as objects with keys that could be chosen. */
+/** Scalar values are not objects, so that there are no keys to select. */
 function refuseSelect(select: readonly SelectItem[], name: string): void {
   for (const item of select)
     if (item.kind === "field") throw noSuchColumn(name, item.field?.name ?? item.aggregate?.name ?? VALUE);
 }
 
-/** Null when the body is neither an object nor a list of them: then only a function that takes it as a whole will do. */
+/** Null when the body is neither an object nor a list of objects: only a function with one unnamed argument accepts it. */
 function givenNames({ method, query, body }: TableRequest): ReadonlySet<string> | null {
   if (method !== "POST") return new Set(query.arguments.keys());
   if (body?.kind !== "json" || body.isOther) return null;
@@ -94,7 +94,7 @@ function namedArguments(
   return { kind: "named", values };
 }
 
-/** One unnamed argument takes a whole body of its type. */
+/** A single unnamed argument accepts a whole body of its type. */
 function takesWhole({ arguments: all }: DatabaseFunction, body: Body | null): boolean {
   const [argument, ...others] = all;
   if (!body || !argument || others.length > 0 || argument.name !== "") return false;

@@ -28,9 +28,9 @@ export type ChangeOptions = {
   readonly table: Table;
   readonly format: Format;
   readonly allowsAggregates: boolean;
-  /** Refuse to change all rows of a table for want of a filter. */
+  /** Whether a change without a filter is refused. */
   readonly isSafe: boolean;
-  /** Bytes of the answer; null without a limit. */
+  /** Bytes of the response body; null without a limit. */
   readonly maxBytes: number | null;
 };
 
@@ -48,7 +48,7 @@ export function planInsert(request: TableRequest, options: ChangeOptions): Inser
   };
 }
 
-/** Null where duplicates are refused: nobody said what to do with them, or nothing says what they are. */
+/** Null when a duplicate is an error: no resolution is requested, or there is no key that defines duplicates. */
 function conflictOf({ preferences: { resolution }, query }: TableRequest, table: Table): Conflict | null {
   if (resolution === null) return null;
   const columns = query.onConflict ?? table.primaryKey;
@@ -57,7 +57,7 @@ function conflictOf({ preferences: { resolution }, query }: TableRequest, table:
   return { columns, action: resolution === "merge-duplicates" ? "update" : "nothing" };
 }
 
-/** PUT: one row, named by its primary key in the URL and in the body, is inserted or replaced. */
+/** PUT inserts or replaces one row, whose primary key is in the URL and in the body. */
 export function planPut(request: TableRequest, options: ChangeOptions): InsertPlan {
   const { table } = options;
   if (!table.isInsertable || !table.isUpdatable) throw methodNotForTable("PUT", methodsOf(table));
@@ -66,7 +66,7 @@ export function planPut(request: TableRequest, options: ChangeOptions): InsertPl
   const key = keyOf(request, table);
   const body = planBody(request, table);
   for (const { column } of key)
-    if (!body.columns.includes(column)) throw invalidBody(`the body lacks '${column.name}'`);
+    if (!body.columns.includes(column)) throw invalidBody(`the body must contain the key column '${column.name}'`);
   const conflict: Conflict = { columns: table.primaryKey, action: "update" };
   const change = changeOf(request, options, rowsOf(request, options));
   return { ...change, kind: "insert", body, conflict, key, conditions: [], locationKey: [] };
@@ -89,7 +89,7 @@ export function planDelete(request: TableRequest, options: ChangeOptions): Delet
   return { ...changeOf(request, options, rows), kind: "delete", maxAffected: mostOf(request), conditions };
 }
 
-/** The methods that this table has, for the header Allow. */
+/** The methods that a table allows, for the header Allow. */
 export function methodsOf(table: Table): string[] {
   const { isInsertable, isUpdatable, isDeletable, primaryKey } = table;
   return [
@@ -111,8 +111,8 @@ function changeOf({ preferences }: TableRequest, { table, format, maxBytes }: Ch
 const mostOf = ({ preferences }: TableRequest) => (preferences.handling === "strict" ? preferences.maxAffected : null);
 
 /**
- * All changed rows: the filters of the request say which rows are changed, not which are shown. When none are shown the
- * columns in `select` do not matter, and its relations still do: filters may speak of them.
+ * All changed rows, because the filters of the request choose the rows to change, not the rows to return. When none are
+ * returned, the columns in `select` are ignored, but not its relations, which filters may refer to.
  */
 function rowsOf({ query, preferences }: TableRequest, options: ChangeOptions): RowsPlan {
   const { table, catalog, allowsAggregates } = options;

@@ -4,7 +4,7 @@ import { embedFilterNeedsNull, noSuchColumn, noSuchType, notEmbedded, orderNeeds
 import type { Condition, Field, Filter, OrderTerm } from "../request.ts";
 import { similarTo } from "./similar.ts";
 
-/** A column, or a function of a row under its name. `name` is what errors call the rows. */
+/** A column or a computed field. `name` names the rows in error messages. */
 export function planField({ table, columns }: RowSource, name: string, { name: field, path }: Field): FieldPlan {
   const column = columns?.get(field);
   if (column) return { origin: { kind: "column", column }, path };
@@ -28,11 +28,11 @@ export function castOf({ types }: Catalog, name: string): string {
   return type + trimmed.slice(end);
 }
 
-/** What conditions may speak of: the columns of the rows, and the relations that are embedded in them. */
+/** What conditions may refer to: the columns of the rows, and their embedded relations. */
 type Scope = {
   readonly catalog: Catalog;
   readonly source: RowSource;
-  /** What errors call the rows. */
+  /** The name of the rows in error messages. */
   readonly name: string;
   readonly embeds: readonly EmbedPlan[];
 };
@@ -59,10 +59,10 @@ function planExistence({ operator, keyword, isNegated }: Filter, embed: EmbedPla
   return { kind: "exists", embed, isNegated: (keyword === "null") !== isNegated };
 }
 
-/** The rows that are ordered. */
+/** The rows to order. */
 type Ordered = {
   readonly source: RowSource;
-  /** What errors call them. */
+  /** Their name in error messages. */
   readonly name: string;
   readonly outputs: readonly Output[];
   readonly embeds: readonly EmbedPlan[];
@@ -74,9 +74,9 @@ export const planOrder = (term: OrderTerm, rows: Ordered): OrderPlan => ({
   nulls: term.nulls,
 });
 
-/** A column or computed field, or else what the select list calls so: `select=status,n:count()&order=n.desc`. */
+/** A column or computed field, otherwise an entry of the select list: `select=status,n:count()&order=n.desc`. */
 function planOwn({ field }: OrderTerm, { source, name, outputs }: Ordered): OrderKey {
-  const isOutput = field.path.length === 0 && !hasField(source, field.name) && outputs.some(isCalled(field.name));
+  const isOutput = field.path.length === 0 && !hasField(source, field.name) && outputs.some(hasName(field.name));
   if (isOutput) return { kind: "output", name: field.name };
   return { kind: "field", field: planField(source, name, field) };
 }
@@ -88,12 +88,12 @@ function planRelated(relation: string, { field }: OrderTerm, { name, embeds }: O
   return { kind: "related", embed, field: planField(embed.rows.source, embed.target.name, field) };
 }
 
-/** Objects and arrays of relations have no order; what is spread has that of its columns. */
-const isCalled =
+/** Embedded objects and arrays cannot be ordered by; the columns of a spread relation can. */
+const hasName =
   (name: string) =>
   (output: Output): boolean => {
     if (output.kind === "all") return false;
     if (output.kind !== "embed") return output.alias === name;
     const { isSpread, relationship, rows } = output.embed;
-    return isSpread && relationship.isToOne && rows.outputs.some(isCalled(name));
+    return isSpread && relationship.isToOne && rows.outputs.some(hasName(name));
   };

@@ -9,17 +9,17 @@ const EXPLAIN_OPTIONS: ReadonlySet<string> = new Set(["analyze", "verbose", "set
 
 export type FormatOptions = {
   readonly catalog: Catalog;
-  /** Whether plans of queries may be seen. */
+  /** Whether query plans may be returned. */
   readonly allowsPlans: boolean;
-  /** What a function gives; null for tables. */
+  /** The result of a function; null for tables. */
   readonly result: FunctionResult | null;
-  /** Whose rows are answered; null for those of no table. */
+  /** The table of the returned rows; null for other rows. */
   readonly table: TableName | null;
-  /** Whether they are answered as they are, with all their columns and no others. */
+  /** Whether the rows have exactly the columns of the table. */
   readonly isWhole: boolean;
 };
 
-/** The first media type of Accept that can be had. */
+/** The first media type of Accept that is available. */
 export function planFormat(accept: readonly MediaType[], options: FormatOptions): Format {
   for (const wanted of accept) {
     const format = formatOf(wanted, options);
@@ -32,13 +32,13 @@ function formatOf(wanted: MediaType, options: FormatOptions): Format | null {
   if (wanted.type === `${PGRST}plan+json` || wanted.type === `${PGRST}plan+text` || wanted.type === `${PGRST}plan`)
     return options.allowsPlans ? explained(wanted, options) : null;
   const { result } = options;
-  // Without a body there is nothing that could be of another type.
+  // There is no body, so any type is acceptable.
   if (result?.kind === "void") return format("scalar", "application/json");
   const raw = result?.kind === "scalar" && !result.isSet ? rawFormat(wanted.type, result) : null;
   return raw ?? handledFormat(wanted.type, options) ?? tableFormat(wanted, options);
 }
 
-/** What the database has an aggregate for, our own types but those of PostgREST included. One for the table goes first. */
+/** The aggregate of the database for a media type, except PostgREST's own types. One for the table takes precedence. */
 function handledFormat(wanted: string, { catalog, result, table, isWhole }: FormatOptions): Format | null {
   if (wanted.startsWith(PGRST) || result?.kind === "scalar" || result?.kind === "record") return null;
   const isOfTable = ({ table: own }: MediaHandler) =>
@@ -89,7 +89,7 @@ const format = (kind: Format["kind"], type: string, stripsNulls = false): Format
   explain: null,
 });
 
-/** What types give their value as it is, and not as JSON. */
+/** Types whose value may be returned unchanged instead of as JSON. */
 const RAW_TYPES: Readonly<Record<string, string>> = {
   bytea: "application/octet-stream",
   text: "text/plain",
@@ -100,8 +100,8 @@ const ANYTHING = "*/*";
 const OCTETS = "application/octet-stream";
 
 /**
- * A function's single value as it is: a domain that is named like a media type says what it holds; text, xml and bytea
- * are given raw where that is asked for by name. Who takes anything gets JSON, unless the domain is named so.
+ * A function's single value, unchanged: for a domain that is named like a media type, and for text, xml and bytea if the
+ * client names their media type. A client that accepts anything gets JSON, unless the domain is named that way.
  */
 function rawFormat(wanted: string, { shape }: Extract<FunctionResult, { kind: "scalar" }>): Format | null {
   const domain = mediaTypeOf(shape.domain);
@@ -113,7 +113,7 @@ function rawFormat(wanted: string, { shape }: Extract<FunctionResult, { kind: "s
 /** `image/png` → `image/*` */
 const rangeOf = (type: string) => `${type.slice(0, type.indexOf("/"))}/*`;
 
-/** Types of which it is known that they are text. */
+/** Types that are known to be text. */
 const TEXTS: ReadonlySet<string> = new Set(["text/plain", "text/xml", "text/csv", "application/json"]);
 
 const raw = (type: string): Format => ({
@@ -131,7 +131,7 @@ function mediaTypeOf(domain: string | null): string | null {
   return name ?? null;
 }
 
-/** The plan of the query that would answer with the media type in `for`; null when there is no such answer. */
+/** The query plan of a response with the media type in `for`; null when that type is not available. */
 function explained({ type, parameters }: MediaType, options: FormatOptions): Format | null {
   const wanted = parseContentType(parameters.get("for") ?? "application/json");
   const answered = wanted && formatOf(wanted, { ...options, allowsPlans: false });

@@ -2,15 +2,15 @@ import { type Catalog, type Relationship, type Table, tableOf } from "../../../d
 import { ambiguousRelationship, noRelationship } from "../problem.ts";
 import { similarTo } from "./similar.ts";
 
-/** What `select` says of a relation: `authors!author_id(…)`. */
+/** How `select` names a relation: `authors!author_id(…)`. */
 export type Wanted = {
-  /** A related table or view, a foreign key's name or column, or a function that gives related rows. */
+  /** A related table or view, a foreign key's name or column, or a function that returns related rows. */
   readonly name: string;
-  /** Tells several ways apart: a foreign key, its column, a junction. */
+  /** Distinguishes several relationships: a foreign key, its column, a junction. */
   readonly hint: string | null;
 };
 
-/** The one way from a table to a relation. A function hides keys that lead to what has its name. */
+/** The only matching relationship. A function hides foreign keys to a relation with its name. */
 export function findRelationship(catalog: Catalog, source: Table, { name, hint }: Wanted): Relationship {
   const computed = source.relationships.find(
     (each) => each.kind === "computed" && each.function.name === name && (hint === null || hint === name),
@@ -29,8 +29,8 @@ export function findRelationship(catalog: Catalog, source: Table, { name, hint }
 }
 
 /**
- * A key from a table to itself is two ways: by the table's name come the rows that refer to this one, by the key or its
- * column the one that this row refers to. A junction between rows of one table needs a hint.
+ * A foreign key from a table to itself is two relationships: the table's name means the rows that refer to this row, the
+ * name of the key or of its column means the row that this row refers to. A junction from a table to itself needs a hint.
  */
 function isTarget(each: Relationship, source: Table, name: string, hint: string | null = null): boolean {
   if (each.kind === "computed" || each.target.name !== name) return false;
@@ -52,11 +52,11 @@ function isHint(each: Exclude<Relationship, { kind: "computed" }>, hint: string)
   return each.constraint === hint || hasColumn(each, hint, 0) || hasColumn(each, hint, 1);
 }
 
-/** Whether the key is this one column, here (0) or at the target (1). */
+/** Whether the key is this single column, of the source (0) or of the target (1). */
 const hasColumn = ({ columns }: Extract<Relationship, { columns: unknown }>, name: string, side: 0 | 1) =>
   columns.length === 1 && columns[0]![side] === name;
 
-/** Views show the keys of their tables: the key itself is the one between tables. */
+/** Views inherit the keys of their tables; a key's name means the relationship between the tables. */
 const leadsToView = (catalog: Catalog, { target }: Relationship) =>
   tableOf(catalog, target)?.kind.endsWith("view") ?? false;
 
@@ -85,7 +85,7 @@ function ambiguous(source: Table, name: string, found: readonly Relationship[]) 
   return ambiguousRelationship(source.name, name, details, hint);
 }
 
-/** A junction's name will do, unless it leads to the same table twice. */
+/** The name of a junction is enough, unless it refers to the same table twice. */
 function hintFor(each: Relationship, all: readonly Relationship[]): string {
   if (each.kind === "computed") return each.function.name;
   if (each.kind !== "many-to-many") return each.constraint;

@@ -9,17 +9,17 @@ import { RowPlanner, sourceOf } from "./rows.ts";
 import { similarTo } from "./similar.ts";
 
 export type PlanOptions = {
-  /** Rows that a list may have at most; null without a limit. */
+  /** The maximum number of rows in a list; null without a limit. */
   readonly maxRows: number | null;
   readonly allowsAggregates: boolean;
   readonly allowsPlans: boolean;
-  /** Refuse PATCH and DELETE without a filter. */
+  /** Whether PATCH and DELETE without a filter are refused. */
   readonly safeUpdate: boolean;
-  /** What a write may be answered with; null without a limit. */
+  /** The maximum response body of a write in bytes; null without a limit. */
   readonly maxBytes: number | null;
 };
 
-/** Looks up a request in the catalog. Throws TableError for names that it does not have, and for what does not go together. */
+/** Resolves the names of a request in the catalog. Throws TableError for unknown names and invalid combinations. */
 export function planRequest(given: TableRequest, catalog: Catalog, options: PlanOptions): Plan {
   const request = withRange(given);
   const schema = schemaOf(request, catalog);
@@ -70,7 +70,7 @@ function planRead(
   };
 }
 
-/** The schema that the profile names, or the default one. */
+/** The schema that the profile header names, or the default schema. */
 export function schemaOf({ schema }: TableRequest, { schemas }: Catalog): Schema {
   const found = schema === null ? schemas.values().next().value : schemas.get(schema);
   if (!found) throw noSuchSchema(schema ?? "", [...schemas.keys()]);
@@ -90,7 +90,7 @@ function countOf({ preferences }: TableRequest, { maxRows }: PlanOptions): Count
   return maxRows === null ? { kind: "exact" } : { kind: "estimated", exactUpTo: maxRows };
 }
 
-/** Rows are those that are both in the header Range and in limit and offset. */
+/** Combines the header Range with limit and offset: the rows that are in both. */
 function withRange(request: TableRequest): TableRequest {
   if (!request.range) return request;
   const own: QueryPart = request.query.parts.get("") ?? { conditions: [], order: [], limit: null, offset: 0 };
@@ -104,7 +104,7 @@ function intersection({ limit, offset }: QueryPart, { first, last }: Range): Pic
   if (ends.length === 0) return { limit: null, offset: start };
   const end = Math.min(...ends);
   if (end < start || (end === start && limit !== 0))
-    throw invalidRange("There are no rows both in the Range header and in limit and offset.");
+    throw invalidRange("The Range header and limit and offset have no rows in common.");
   return { limit: end - start, offset: start };
 }
 

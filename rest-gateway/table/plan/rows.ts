@@ -6,7 +6,7 @@ import { castOf, hasField, planConditions, planField, planOrder } from "./fields
 import { findRelationship } from "./relationships.ts";
 
 export type RowOptions = {
-  /** No list is longer; null without a limit. */
+  /** The maximum length of each list; null without a limit. */
   readonly maxRows: number | null;
   readonly allowsAggregates: boolean;
 };
@@ -14,19 +14,19 @@ export type RowOptions = {
 type Field = Extract<SelectItem, { kind: "field" }>;
 type Embed = Extract<SelectItem, { kind: "embed" }>;
 
-/** Rows that are selected from: those that were asked for, or those of a relation. */
+/** One level of the select: the requested rows, or those of a relation. */
 type Level = {
   readonly source: RowSource;
-  /** What errors call them. */
+  /** Their name in error messages. */
   readonly name: string;
-  /** What parameters call them. */
+  /** Their paths in parameters. */
   readonly paths: readonly string[];
   readonly select: readonly SelectItem[];
-  /** Relations with an alias that parameters may call by their own name. */
+  /** Relations with an alias that parameters may still refer to by name. */
   readonly knownByName: ReadonlySet<Embed>;
 };
 
-/** Looks up `select` and what belongs to it, from the rows themselves down to the innermost embedded ones. */
+/** Resolves `select` with its conditions, order and limits, from the rows themselves to the innermost embedded rows. */
 export class RowPlanner {
   readonly #catalog: Catalog;
   readonly #select: readonly SelectItem[];
@@ -40,7 +40,7 @@ export class RowPlanner {
     this.#options = options;
   }
 
-  /** `name` is what errors call the rows. Throws when the request speaks of relations that it does not embed. */
+  /** `name` names the rows in error messages. Throws when parameters refer to relations that are not embedded. */
   plan(source: RowSource, name: string): RowsPlan {
     const rows = this.#rows(levelOf(source, name, this.#select, [""]));
     this.#parts.refuseUnused();
@@ -64,7 +64,7 @@ export class RowPlanner {
     const conditions = planConditions(part.conditions, { catalog: this.#catalog, source, name, embeds });
     return {
       source,
-      // An empty select is everything; one that only filters by relations is nothing.
+      // An empty select means all columns; one that only filters by relations selects none.
       outputs: select.length === 0 ? [{ kind: "all" }] : outputs,
       embeds,
       conditions,
@@ -94,7 +94,7 @@ export class RowPlanner {
   }
 
   #embed(item: Embed, { source, name, paths, knownByName }: Level): EmbedPlan {
-    if (!source.table) throw noRelationship(name, item.name, `'${name}' is no table or view`, null);
+    if (!source.table) throw noRelationship(name, item.name, `'${name}' is not a table or view`, null);
     const relationship = findRelationship(this.#catalog, source.table, item);
     const target = this.#targetOf(source.table, item.name, relationship.target);
     const key = item.alias ?? item.name;
@@ -117,7 +117,7 @@ export class RowPlanner {
 
   #targetOf(source: Table, name: string, target: { readonly schema: string; readonly name: string }): Table {
     const table = tableOf(this.#catalog, target);
-    if (!table) throw noRelationship(source.name, name, `'${target.name}' is in no schema that is served`, null);
+    if (!table) throw noRelationship(source.name, name, `'${target.name}' is not in an exposed schema`, null);
     return table;
   }
 }
@@ -129,8 +129,8 @@ function levelOf(source: RowSource, name: string, select: readonly SelectItem[],
 }
 
 /**
- * Parameters call a relation by its alias. Its own name is the older spelling, and is still understood of the first that
- * has it, unless another one has it as its key.
+ * Parameters refer to a relation by its alias. Its name is the older spelling, which still works for the first relation
+ * with that name, unless it is the key of another relation.
  */
 function findKnownByName(select: readonly SelectItem[]): ReadonlySet<Embed> {
   const embeds = select.filter((item) => item.kind === "embed");
@@ -139,12 +139,12 @@ function findKnownByName(select: readonly SelectItem[]): ReadonlySet<Embed> {
   return new Set([...first.values()].filter(({ name }) => !keys.has(name)));
 }
 
-/** `select=data->a->>b` is answered as `b`, `views.sum()` as `sum`. */
+/** The key of `select=data->a->>b` is `b`, that of `views.sum()` is `sum`. */
 function keyOf({ field, aggregate }: ValuePlan): string {
   if (aggregate) return aggregate.name;
   const keys = field!.path.map(({ key }) => key).filter((key) => typeof key === "string");
   const { origin } = field!;
-  // The key "" is one, but no name.
+  // The key "" is a valid step of a path, but not a name.
   return keys.findLast((key) => key !== "") ?? (origin.kind === "column" ? origin.column.name : origin.computed.name);
 }
 
@@ -156,7 +156,7 @@ const isAggregated = (output: Output): boolean => {
 export const atMost = (limit: number | null, max: number | null): number | null =>
   limit === null ? max : max === null ? limit : Math.min(limit, max);
 
-/** What the parameters say of each relation, by the paths that they call it by: `author.articles`. */
+/** The conditions, order and limits of each relation, by the paths that parameters use: `author.articles`. */
 export class Parts {
   readonly #parts: Query["parts"];
   readonly #taken = new Set<string>();
@@ -165,7 +165,7 @@ export class Parts {
     this.#parts = parts;
   }
 
-  /** What is said under all these paths. Conditions add up; of order, limit and offset the first path's own count. */
+  /** Combines the parameters of all these paths. All conditions apply; the first path with an order, limit or offset wins. */
   take(paths: readonly string[]): QueryPart {
     for (const path of paths) this.#taken.add(path);
     const found = paths.map((path) => this.#parts.get(path)).filter((part) => part !== undefined);
@@ -177,7 +177,7 @@ export class Parts {
     };
   }
 
-  /** The paths of a relation within others, as far as parameters use them. */
+  /** The paths of a nested relation that parameters use. */
   below(paths: readonly string[], name: string): string[] {
     return paths.map((path) => (path === "" ? name : `${path}.${name}`)).filter((path) => this.#isUsed(path));
   }
@@ -187,7 +187,7 @@ export class Parts {
     return false;
   }
 
-  /** Throws when parameters speak of a relation that was not taken. */
+  /** Throws when parameters refer to a relation that was not taken. */
   refuseUnused(): void {
     for (const path of this.#parts.keys()) if (!this.#taken.has(path)) throw notEmbedded(path);
   }

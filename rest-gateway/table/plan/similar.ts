@@ -1,14 +1,14 @@
 const THRESHOLD = 0.75;
 const MAX_LENGTH = 63;
 
-/** The name most like `name`, for a hint; null when none is like it. */
+/** The most similar name, for a hint; null when none is similar. */
 export function similarTo(name: string, names: Iterable<string>): string | null {
   if (name.length > MAX_LENGTH) return null;
   let best: string | null = null;
   let bestScore = THRESHOLD;
   for (const each of names) {
     const longer = Math.max(name.length, each.length);
-    // So many letters are missing at least.
+    // The difference in length is a lower bound of the distance.
     if (Math.min(name.length, each.length) / longer < bestScore) continue;
     const score = 1 - distance(name, each) / longer;
     if (score < bestScore) continue;

@@ -6,7 +6,7 @@ import { stripped, writeBody, writeCsv, writeGuardedCount, writeResult } from ".
 import { writeRows, writeWhere } from "./rows.ts";
 import type { Scope } from "./values.ts";
 
-/** A call: its name and arguments, and what stands before it in FROM. */
+/** The call of a function, and the FROM item that its arguments come from. */
 type Called = { readonly call: Sql; readonly arguments: Sql | null };
 
 export function writeCall(plan: CallPlan, postgis: string | null): Sql {
@@ -15,7 +15,7 @@ export function writeCall(plan: CallPlan, postgis: string | null): Sql {
   return plan.function.returns.kind === "void" ? writeVoid(plan, called) : writeValue(plan, called);
 }
 
-/** Rows, or values: everything that can be asked of a table can be asked of them. */
+/** Rows or a set of values, which can be filtered, ordered and paged like a table. */
 function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: string | null): Sql {
   const aliases = new Aliases();
   const scope = aliases.scope();
@@ -23,7 +23,7 @@ function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: strin
   const isSet = "isSet" in plan.function.returns && plan.function.returns.isSet;
   const counted = isCounted(plan);
   const from: From = {
-    // A function that may write must not run twice, for the page and for the total.
+    // A function that may write must not run twice: for the page and for the total.
     item: counted ? sql`called as ${scope.alias}` : item,
     scope: counted ? { ...scope, row: rowOf(rows, scope) } : scope,
     join: isSet ? null : sql`not (${scope.row} is null)`,
@@ -42,12 +42,12 @@ function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: strin
 
 const isCounted = ({ count }: CallPlan) => count !== null && count.kind !== "planned";
 
-/** Values are called in the select list, where Postgres stops at LIMIT, and which needs no columns for a `record`. */
+/** Scalar functions are called in the select list, where Postgres stops at LIMIT and a `record` needs no column list. */
 function itemOf({ function: { returns } }: CallPlan, called: Called): Sql {
   return returns.kind === "scalar" || returns.kind === "record" ? sql.subquery(selected(called)) : inFrom(called);
 }
 
-/** What comes out of a `with` has no type of its own any more. */
+/** Rows of a `with` query have lost the type of the table. */
 const rowOf = ({ source: { table } }: RowsPlan, { alias, row }: Scope): Sql =>
   table ? sql`row(${alias}.*)::${sql.identifier(table.schema, table.name)}` : row;
 
@@ -57,7 +57,7 @@ function writeSetBody(format: Format, rows: RowsPlan, postgis: string | null): S
   return stripped(format, format.isSingular ? sql`${list} -> 0` : sql`coalesce(${list}, '[]'::json)`);
 }
 
-/** HEAD has its value made too: Postgres would not run a function of which nothing is wanted. */
+/** HEAD evaluates the value too: Postgres would not run a function whose result is unused. */
 function writeValue(plan: CallPlan, called: Called): Sql {
   return writeResult(plan, {
     body: writeValueBody(plan),

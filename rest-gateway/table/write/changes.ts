@@ -17,7 +17,7 @@ import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeExists, writeRows } from "./rows.ts";
 import type { Scope } from "./values.ts";
 
-/** `with changed as (insert … returning …) select …`: one statement writes and answers. */
+/** `with changed as (insert … returning …) select …`: one statement writes and returns the result. */
 export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
   const aliases = new Aliases();
   const scope = aliases.scope();
@@ -47,7 +47,7 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
   return sql`with changed as ${sql.subquery(change)}${sql.line}${result}`;
 }
 
-/** Whether the answer may have more or fewer rows than were changed. */
+/** Whether the number of returned rows may differ from the number of changed rows. */
 const showsOtherRows = (rows: RowsPlan | null) =>
   rows !== null && (rows.isGrouped || rows.embeds.some(({ isInner }) => isInner));
 
@@ -65,7 +65,7 @@ export function writeCommand(plan: Command, scope: Scope, aliases: Aliases): Sql
   return sql`update ${target}${sql.line}set ${writeAssignments(plan, scope)}${where}`;
 }
 
-/** The values are those of the first object of the body. */
+/** Takes the values from the first object in the body. */
 function writeAssignments({ body, table, assignments }: UpdateCommand, scope: Scope): Sql {
   const others = assignments.map(({ column, value }) => sql`${sql.identifier(column.name)} = ${value(scope)}`);
   if (body.columns.length === 0) return sql.join(others, ", ");
@@ -93,7 +93,7 @@ function writeInsert({ table, body, conflict, key, conditions }: InsertCommand, 
     columns.map((column) => writeBodyValue(column, body, table)),
     ", ",
   );
-  // The row of a PUT must be the one that the URL names; any other leaves nothing to insert.
+  // PUT: if the body's key is not the URL's key, nothing is inserted.
   const same = (key ?? []).map((each) => sql`${writeBodyValue(each.column, body, table)} = ${writeKeyValue(each)}`);
   const all = [...same, ...conditions];
   const where = all.length > 0 ? sql`${sql.line}where ${sql.join(all, " and ")}` : sql.empty;
@@ -117,12 +117,12 @@ function writeConflict(conflict: Conflict | null, columns: readonly Column[]): S
   return sql`${sql.line}on conflict ${target} do update${sql.line}set ${sql.join(assignments, ", ")}${sql.line}where ${COUNT_UPDATE}`;
 }
 
-/** Always true: counts the row on the way. */
+/** Always true. Counts the updated rows as a side effect. */
 const COUNT_UPDATE = sql.trusted(
   `set_config('${UPDATED_SETTING}', (coalesce(nullif(current_setting('${UPDATED_SETTING}', true), ''), '0')::int + 1)::text, true) <> ''`,
 );
 
-/** The key's values as texts that filters take, for the header Location: of one row, since it can't lead to several. */
+/** The values of the key as text for filters, for the header Location. Null unless there is exactly one row. */
 function writeKey(key: readonly Column[]): Sql {
   const texts = key.map(({ name, casts }) => {
     const value = sql`r.${sql.identifier(name)}`;
@@ -131,7 +131,7 @@ function writeKey(key: readonly Column[]): Sql {
   return sql`case when count(*) = 1 then pg_catalog.json_agg(json_build_array(${sql.join(texts, ", ")})) -> 0 end`;
 }
 
-/** Only what the answer is made of: the caller needs the right to read it. */
+/** Only the columns that the response needs, because the caller needs the privilege to read each of them. */
 function writeReturned(plan: ChangePlan, { alias }: Scope): Sql {
   const key = plan.kind === "insert" ? plan.locationKey.map(({ name }) => name) : [];
   const needed = plan.representation ? columnsOf(plan.representation) : [];
@@ -144,7 +144,7 @@ function writeReturned(plan: ChangePlan, { alias }: Scope): Sql {
   );
 }
 
-/** The columns that rows are made of: their own, those that lead to relations, those that they are ordered by. */
+/** The columns that the rows depend on: selected columns, join columns of relations, order columns. */
 function columnsOf(rows: RowsPlan): readonly string[] | "all" {
   const { outputs, embeds, order } = rows;
   const fields = [
@@ -170,8 +170,8 @@ function keysOf(relationship: RowsPlan["embeds"][number]["relationship"]): strin
 export const BODY = sql.parameter({ kind: "body" });
 
 /**
- * The objects of the body as rows `b` with the columns of the table, for FROM. Where what they leave out is to have its
- * default, each object stands beside its row, as `e.o`.
+ * The objects of the body as rows `b` with the columns of the table, for FROM. If missing keys stand for defaults, `e.o` is
+ * the object of each row.
  */
 export function writeBodyRows({ columns, isArray, fillsDefaults }: BodyColumns): Sql {
   const definitions = columns.map(
@@ -183,7 +183,7 @@ export function writeBodyRows({ columns, isArray, fillsDefaults }: BodyColumns):
   return sql`${objects} as e(o), lateral jsonb_to_record(e.o) as ${rows}`;
 }
 
-/** What a column is given out of a row of the body. */
+/** The value of a column, from a row of the body. */
 export function writeBodyValue(column: Column, { fillsDefaults }: BodyColumns, table: Table): Sql {
   const { name, type, casts } = column;
   const value = sql`b.${sql.identifier(name)}`;
@@ -193,7 +193,7 @@ export function writeBodyValue(column: Column, { fillsDefaults }: BodyColumns, t
   return sql`case when e.o ? ${sql.constant(name)} then ${given} else cast(${absent} as ${sql.trusted(type)}) end`;
 }
 
-/** Null for columns that have none, and for those that can't be given a value: Postgres says why. */
+/** Null for columns without a default, and for columns that cannot be set: Postgres raises the error. */
 function writeDefault({ name, generated, defaultExpression }: Column, table: Table): Sql | null {
   if (defaultExpression !== null) return sql.trusted(defaultExpression);
   if (generated !== "by default") return null;

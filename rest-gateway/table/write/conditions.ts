@@ -5,7 +5,7 @@ import { type Scope, writeField } from "./values.ts";
 
 type Compare = Extract<ConditionPlan, { kind: "compare" }>;
 
-/** Operators of a URL and the SQL they stand for. */
+/** The operators of a URL and their SQL. */
 const OPERATORS: Readonly<Record<Exclude<Operator, "is" | "in" | TextSearch>, Sql>> = {
   eq: sql`=`,
   neq: sql`<>`,
@@ -45,10 +45,10 @@ const KEYWORDS: Readonly<Record<IsKeyword, Sql>> = {
   unknown: sql`is unknown`,
 };
 
-/** How an embedded relation's existence is written: by whoever knows how relations are joined. */
+/** Writes the test whether an embedded relation has rows. Passed in, because `rows.ts` knows how relations are joined. */
 export type WriteExists = (condition: Extract<ConditionPlan, { kind: "exists" }>) => Sql;
 
-/** Conditions that must all hold; null for none. */
+/** Conditions joined by AND; null for none. */
 export function writeConditions(conditions: readonly ConditionPlan[], scope: Scope, exists: WriteExists): Sql | null {
   if (conditions.length === 0) return null;
   return sql.join(
@@ -86,7 +86,7 @@ function writeComparison(condition: Compare, scope: Scope): Sql {
   return sql`${left} ${OPERATORS[operator]} ${quantifier === "any" ? sql`any` : sql`all`} (${value})`;
 }
 
-/** The value goes in without a type: Postgres gives it the column's. */
+/** The parameter has no cast, so that Postgres infers the column's type. */
 function writeOperand({ field, value, operator, quantifier }: Compare): Sql {
   const operand = sql.parameter({ kind: "value", index: value });
   const { origin, path } = field;

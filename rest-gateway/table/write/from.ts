@@ -3,10 +3,10 @@ import { type Sql, sql } from "../../sql.ts";
 import type { EmbedPlan } from "../plan.ts";
 import type { Scope } from "./values.ts";
 
-/** Rows to select from: what stands after FROM, and what must hold of it besides the request's own conditions. */
+/** Rows to select from: the item after FROM, and the join condition. */
 export type From = { readonly item: Sql; readonly scope: Scope; readonly join: Sql | null };
 
-/** Gives every table of a statement a name of its own: t, t1, t2 … */
+/** Unique aliases for the tables of a statement: t, t1, t2 … */
 export class Aliases {
   #next = 0;
   scope(): Scope {
@@ -19,7 +19,7 @@ export class Aliases {
 export const tableAs = ({ schema, name }: TableName, { alias }: Scope): Sql =>
   sql`${sql.identifier(schema, name)} as ${alias}`;
 
-/** The rows of a relation that belong to one row of `outer`. */
+/** The rows of a relation that belong to a row of `outer`. */
 export function fromRelation({ relationship, target }: EmbedPlan, outer: Scope, aliases: Aliases): From {
   const scope = aliases.scope();
   if (relationship.kind === "computed") {

@@ -7,7 +7,7 @@ import { Aliases, type From, tableAs } from "./from.ts";
 import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeLimit, writeRows, writeWhere } from "./rows.ts";
 
-/** `postgis` is the schema of PostGIS, or null. */
+/** `postgis` is the schema of PostGIS; null when it is not installed. */
 export function writeQuery(plan: Plan, postgis: string | null): Query {
   const estimate = plan.kind === "read" ? writeEstimate(plan) : null;
   return { main: finish(explained(plan, writePlan(plan, postgis))), estimate: estimate && finish(estimate) };
@@ -46,14 +46,14 @@ export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly
   });
 }
 
-/** What is explained where a planned number of rows will do; null where it will not. */
+/** The EXPLAIN whose plan gives the estimated number of rows; null when none is needed. */
 export function writeEstimate(plan: ReadPlan): Sql | null {
   if (plan.count === null || plan.count.kind === "exact") return null;
   const aliases = new Aliases();
   return sql`explain (format json)${sql.line}${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;
 }
 
-/** The number of all rows, by a query beside that of the page. */
+/** The total number of rows, which a separate subquery counts. */
 export function writeTotal(
   count: Count | null,
   rows: RowsPlan,
@@ -62,7 +62,7 @@ export function writeTotal(
   if (count === null || count.kind === "planned") return null;
   const { from, aliases } = start();
   const all = writeAllRows(rows, from, aliases);
-  // One more than what is counted exactly: then the planned number is taken.
+  // One row beyond the exact limit shows that the planner's estimate is needed.
   const limited = count.kind === "estimated" ? sql`${all}${writeLimit(count.exactUpTo + 1, 0)}` : all;
   const counted = sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(limited)} as c`);
   return count.kind === "exact" ? unlessOnPage(rows, counted) : counted;

@@ -10,18 +10,18 @@ export type ResultParts = {
   readonly body: Sql;
   /** Rows in the body. */
   readonly rows: Sql;
-  /** Rows in all, and of a change those that it changed; null when nobody asked, or when the body has all of them. */
+  /** The total number of rows, or of changed rows; null when it is not requested, or equal to `rows`. */
   readonly total: Sql | null;
-  /** JSON array of the texts of the key, for the header Location. */
+  /** The values of the key as a JSON array of text, for the header Location. */
   readonly location?: Sql;
   readonly countsUpdates?: boolean;
-  /** Further columns behind these, which only the resources have. */
+  /** Additional columns, which only the resources use. */
   readonly more?: readonly Sql[];
-  /** Where the rows come from, with FROM. */
+  /** The FROM clause. */
   readonly from: Sql;
 };
 
-/** The select list that every statement ends in. */
+/** The outer select of every statement. */
 export function writeResult({ maxBytes }: Pick<Plan, "maxBytes">, parts: ResultParts): Sql {
   const { body, rows, total, location, countsUpdates, more = [], from } = parts;
   const guarded = maxBytes === null ? rows : writeGuardedSize(body, maxBytes, rows);
@@ -35,8 +35,8 @@ export function writeResult({ maxBytes }: Pick<Plan, "maxBytes">, parts: ResultP
 const setting = (name: string) => sql.trusted(`nullif(current_setting('${name}', true), '')`);
 
 /**
- * The number of rows in the body; when it must not be, an error that undoes what the statement wrote. `affected` are
- * those that were changed, where the body may have others; null where it has them.
+ * The number of rows in the body. A number that the request does not allow raises an error, which rolls the change back.
+ * `affected` is the number of changed rows, if it may differ from the rows in the body; otherwise null.
  */
 export function writeGuardedCount(plan: Plan, affected: Sql | null = null): Sql {
   const { format, maxAffected, kind } = plan;
@@ -52,7 +52,7 @@ export function writeGuardedCount(plan: Plan, affected: Sql | null = null): Sql 
   return bad.length === 0 ? sql`count(*)::text` : sql`case${sql.join(bad, "")} else count(*)::text end`;
 }
 
-/** Afterwards the client could only be told that a change was made, and not which. */
+/** Checked inside the statement: after the commit, the service could no longer send the result of the change. */
 function writeGuardedSize(body: Sql, max: number, rows: Sql): Sql {
   const size = sql`pg_catalog.pg_column_size(${body})`;
   return sql`case when ${size} > ${sql.integer(max)} then ${refusal("bytes", size)} else ${rows} end`;
@@ -61,7 +61,7 @@ function writeGuardedSize(body: Sql, max: number, rows: Sql): Sql {
 const refusal = (what: keyof typeof REFUSED, count: Sql) =>
   sql`(${sql.trusted(`'${REFUSED[what]}'`)} || ${count})::int::text`;
 
-/** The body, aggregated from rows that are called `r`: `r.*`, since one of their columns may have that name too. */
+/** Aggregates the rows `r` into the body. Written `r.*`, because a column may also be named `r`. */
 export function writeBody(format: Format, rows: RowsPlan, postgis: string | null): Sql {
   switch (format.kind) {
     case "object":
@@ -88,8 +88,8 @@ function writeHandled({ function: name, table, isBinary }: MediaHandler): Sql {
 export const stripped = ({ stripsNulls }: Format, json: Sql) => (stripsNulls ? sql`json_strip_nulls(${json})` : json);
 
 /**
- * A line of names and a line for each row. Source: RFC 4180; null is nothing, the empty text is quoted. Postgres writes a
- * row the same way, in brackets and with backslashes doubled.
+ * CSV with a header. Source: RFC 4180; null is empty, an empty string is quoted. The text of a row in Postgres has the same
+ * format, with brackets around it and doubled backslashes.
  */
 export function writeCsv(names: readonly string[]): Sql {
   const header = sql`${sql.constant(names.map(quoteCsv).join(","))}::text`;

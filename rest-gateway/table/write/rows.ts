@@ -14,12 +14,12 @@ type Shown = {
   readonly isJson: boolean;
 };
 
-/** A select list, and the joins that it needs. */
+/** A select list and the joins that it needs. */
 type Selected = { readonly shown: readonly Shown[]; readonly joins: readonly Sql[] };
 
 /**
- * `select … from … where … group by … order by … limit …`. Embedded rows are subqueries of the select list: Postgres runs
- * them after LIMIT, for the rows that are answered alone.
+ * `select … from … where … group by … order by … limit …`. Embedded rows are subqueries in the select list, which Postgres
+ * runs after LIMIT, only for the rows that are returned.
  */
 export function writeRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
   const { shown, joins } = writeSelected(rows, from, aliases, rows.isGrouped);
@@ -57,7 +57,7 @@ const named = (value: Sql, name: string | null): Sql =>
 
 const writePlain = ({ value }: Shown): Sql => value ?? sql`1`;
 
-/** Of a group: an aggregate, or what the group has in common. json has no equality, jsonb has one. */
+/** An aggregate, or a value to group by: jsonb, because json has no equality operator. */
 function writeGrouped(shown: Shown): Sql {
   if (shown.aggregate) return writeAggregate(shown.value, shown.aggregate);
   return shown.isJson ? sql`pg_catalog.to_jsonb(${writePlain(shown)})` : writePlain(shown);
@@ -74,18 +74,18 @@ export function writeWhere(rows: RowsPlan, from: From, aliases: Aliases): Sql {
 export function writeExists(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
   const from = fromRelation(embed, outer, aliases);
   const { limit, offset } = embed.rows;
-  // Any other limit leaves one, if there is one.
+  // Any limit above 0 leaves a row, if there is one.
   const limited = writeLimit(limit === 0 ? 0 : null, offset);
   return sql`exists ${sql.subquery(sql`select${sql.line}from ${from.item}${writeWhere(embed.rows, from, aliases)}${limited}`)}`;
 }
 
 export function writeLimit(limit: number | null, offset: number): Sql {
-  // Literals: with a parameter Postgres would plan anew at each execution.
+  // Literals, because Postgres would plan a statement with a parameter again at each execution.
   const limited = limit === null ? sql.empty : sql`${sql.line}limit ${sql.integer(limit)}`;
   return offset === 0 ? limited : sql`${limited}${sql.line}offset ${sql.integer(offset)}`;
 }
 
-/** The names of what the rows show, in order. */
+/** The names of the output columns, in order. */
 export const namesOf = (rows: RowsPlan): string[] =>
   rows.outputs.flatMap((output) => namesOfOutput(output, rows.source));
 
@@ -95,7 +95,7 @@ function namesOfOutput(output: Output, { columns }: RowSource): string[] {
   return output.embed.isSpread ? namesOf(output.embed.rows) : [output.embed.name];
 }
 
-/** `isListed`: every column by itself, and no `t.*`. */
+/** With `isListed`, every column is listed, instead of `t.*`. */
 function writeSelected(rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): Selected {
   const all = rows.outputs.map((output) => writeOutput(output, rows, from, aliases, isListed));
   return { shown: all.flatMap(({ shown }) => shown), joins: all.flatMap(({ joins }) => joins) };
@@ -127,7 +127,7 @@ function isJson({ field, cast }: ValuePlan): boolean {
   return shape.name === "json" && !shape.isArray && field.path.at(-1)?.arrow !== "->>";
 }
 
-/** `t.*`, unless one of the columns is shown in another form. */
+/** `t.*`, unless a column has a cast to JSON. */
 function writeAll({ columns }: RowSource, scope: Scope, isListed: boolean): Shown[] {
   const all = [...columns!.values()];
   if (!isListed && !all.some(({ casts }) => casts?.toJson))
@@ -147,17 +147,17 @@ function writeEmbed(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
   return sql.subquery(sql`select ${value}${sql.line}from ${sql.subquery(rows)} as e`);
 }
 
-/** To-one relations need no limit, where a key of a table says that there is one row at most. */
+/** To-one relations need no limit if a key of a table guarantees at most one row. */
 function limited({ rows, relationship, target }: EmbedPlan): RowsPlan {
   if (!relationship.isToOne || rows.limit === 0) return rows;
-  // A key that a view inherits says nothing of how often its rows appear there.
+  // The key of a table does not guarantee that a view has each row only once.
   const isSure = relationship.kind !== "computed" && (target.kind === "table" || target.kind === "partitioned table");
   return { ...rows, limit: isSure ? null : 1 };
 }
 
 /**
- * The columns of the relation among those of the rows: one value each, or one array each where there are many rows. What
- * is aggregated in them is aggregated over the rows that they are spread in.
+ * Adds the columns of a relation to those of the rows: as a value each, or as an array each for a to-many relation.
+ * Aggregates in them range over the outer rows.
  */
 function writeSpread(embed: EmbedPlan, outer: Scope, aliases: Aliases): Selected {
   const { alias } = aliases.scope();
@@ -167,7 +167,7 @@ function writeSpread(embed: EmbedPlan, outer: Scope, aliases: Aliases): Selected
 
   const list = shown.map((each) => named(writePlain(each), each.name));
   const rows = writeSelect(list, joins, limited(embed), from, aliases);
-  // By place: two of them may have one name.
+  // By position, because two columns may have the same name.
   const places = shown.map((_, i) => sql.identifier(`s${i + 1}`));
   const { isToOne } = embed.relationship;
   const source = isToOne ? rows : writeArrays(places, rows);

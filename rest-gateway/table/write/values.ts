@@ -5,7 +5,7 @@ import type { JsonStep } from "../request.ts";
 /** Rows under a name in SQL. */
 export type Scope = {
   readonly alias: Sql;
-  /** A whole row, as functions take it: `t.*`, since one of its columns may have the name `t` too. */
+  /** A whole row as a function argument: `t.*`, because a column may also be named `t`. */
   readonly row: Sql;
 };
 
@@ -19,7 +19,7 @@ export function writeField({ origin, path }: FieldPlan, { alias, row }: Scope): 
   return withPath(sql`${alias}.${sql.identifier(column.name)}`, column.shape.name, path);
 }
 
-/** Composites and arrays have paths too: as JSON. */
+/** Composite types and arrays are converted to JSON, so that they have paths too. */
 function withPath(value: Sql, type: string, path: readonly JsonStep[]): Sql {
   if (path.length === 0) return value;
   const json = type === "json" || type === "jsonb" ? value : sql`pg_catalog.to_jsonb(${value})`;
@@ -30,11 +30,11 @@ function withPath(value: Sql, type: string, path: readonly JsonStep[]): Sql {
   return sql`(${json}${sql.join(steps, "")})`;
 }
 
-/** What an output shows, before its aggregate: the JSON form of a domain that has one, a cast. Null for `count()` of rows. */
+/** The value of an output before its aggregate: the domain's cast to JSON, the cast of the request. Null for `count()`. */
 export const writeValue = ({ field, cast }: ValuePlan, scope: Scope): Sql | null =>
   field && castTo(shown(field, scope), cast);
 
-/** `null` counts rows. The name is looked for in the search path: types of extensions, such as citext, have their own `max`. */
+/** `null` counts rows. The name is not qualified, because extension types such as citext have their own `max`. */
 export const writeAggregate = (value: Sql | null, { name, cast }: NonNullable<ValuePlan["aggregate"]>): Sql =>
   castTo(sql`${sql.trusted(name)}(${value ?? sql`*`})`, cast);
 

@@ -67,9 +67,9 @@ describe("a filter", () => {
     ["articles?created_after=2020-01-01&createdAfter=2021-01-01", "must not be given twice"],
     ["articles?status=DRAFT&status=PUBLISHED", "status must not be given twice"],
     ["comments?article=x", "article must be a whole number"],
-    ["articles?title=x", 'there is no parameter "title" here'],
-    ["comments?status=DRAFT", 'there is no parameter "status" here'],
-    ["articles/1?status=DRAFT", 'there is no parameter "status" here'],
+    ["articles?title=x", 'unknown parameter "title"'],
+    ["comments?status=DRAFT", 'unknown parameter "status"'],
+    ["articles/1?status=DRAFT", 'unknown parameter "status"'],
   ])("that can't be is told: %s", async (path, message) => {
     for (const prefix of ["/", "/api/v2/"]) {
       const { status, json } = await api(prefix + path);
@@ -80,7 +80,7 @@ describe("a filter", () => {
 
   test("with a slip says which there are", async () => {
     expect((await failure("/comments?autor=1"))[2]).toBe(
-      'there is no parameter "autor" here: use fields, sort, order, keyword, skip, limit, page, size, article, author, version, api_key',
+      'unknown parameter "autor": use fields, sort, order, keyword, skip, limit, page, size, article, author, version, api_key',
     );
   });
 });

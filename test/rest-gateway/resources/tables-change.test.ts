@@ -70,7 +70,7 @@ test("a table that is gone is an address that leads nowhere, until it is there a
   await sql("alter table comments rename to remarks");
   await expect
     .poll(() => failure("/comments/1"), SOON)
-    .toEqual([404, "RESOURCE_NOT_FOUND", "there is nothing at this address"]);
+    .toEqual([404, "RESOURCE_NOT_FOUND", "there is no resource at this path"]);
   expect(await status("/articles/1/comments")).toBe(404);
   expect(await status("/api/v2/articles/1")).toBe(200);
   await sql("alter table remarks rename to comments");

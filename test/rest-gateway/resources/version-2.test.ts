@@ -141,13 +141,13 @@ describe("a list", () => {
   });
 
   test.each([
-    ["skip=0", 'there is no parameter "skip" here'],
-    ["size=10", 'there is no parameter "size" here'],
+    ["skip=0", 'unknown parameter "skip"'],
+    ["size=10", 'unknown parameter "size"'],
     ["page=0", "page must be 1 or more"],
-    ["page=-1", "page must be a whole number, not negative"],
-    ["page=one", "page must be a whole number, not negative"],
+    ["page=-1", "page must be an integer of 0 or more"],
+    ["page=one", "page must be an integer of 0 or more"],
     ["limit=0", "limit must be 1 or more"],
-    ["limit=1.5", "limit must be a whole number, not negative"],
+    ["limit=1.5", "limit must be an integer of 0 or more"],
   ])("does not know ?%s", async (search, message) => {
     const [status, code, told] = await failure(`/api/v2/users?${search}`);
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);

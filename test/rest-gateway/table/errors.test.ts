@@ -246,7 +246,7 @@ describe("errors of PostgreSQL", () => {
         code: "PGRSTX00",
         message: "internal error",
         details: null,
-        hint: `The log knows more under the request id fault-${sqlstate}.`,
+        hint: `The service log has the details under request id fault-${sqlstate}.`,
       },
     ]);
     const [line] = logged.filter(({ requestId, err }) => err && requestId === headers["x-request-id"]);

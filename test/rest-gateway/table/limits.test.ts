@@ -208,7 +208,7 @@ describe("DB_MAX_RESULT_BYTES", () => {
     const before = await texts();
     expect(await narrow.rest(path, sent)).toMatchObject({
       status: 400,
-      json: { code: "54000", message: "the answer is larger than 1000 bytes: nothing was written" },
+      json: { code: "54000", message: "the response would be larger than 1000 bytes, so nothing was written" },
     });
     expect(await texts()).toEqual(before);
   });

@@ -132,9 +132,9 @@ test.each([
   ["\n\n", "Empty or invalid csv", "the header is missing"],
   ["a,a\n1,2", "Empty or invalid csv", "the header names a column twice"],
   ['a\n"b\nc', "Empty or invalid csv", "a quote in line 2 is not closed"],
-  ['a\n\n"b"c\n', "Empty or invalid csv", "something follows a quoted field in line 3"],
-  ["a,b\n1,2\n3\n", "All lines must have same number of fields", "line 3 has 1 of them, the header has 2"],
-  ['a,b\n"1\n\n",2\n3,4,5\n', "All lines must have same number of fields", "line 5 has 3 of them, the header has 2"],
+  ['a\n\n"b"c\n', "Empty or invalid csv", "unexpected text after a quoted field in line 3"],
+  ["a,b\n1,2\n3\n", "All lines must have same number of fields", "line 3 has 1 fields, the header has 2"],
+  ['a,b\n"1\n\n",2\n3,4,5\n', "All lines must have same number of fields", "line 5 has 3 fields, the header has 2"],
 ])("%j is refused as CSV", (text, message, details) => {
   expect(problemOf(() => bodyOf("t", text, CSV))).toMatchObject({ status: 400, code: "PGRST102", message, details });
 });
