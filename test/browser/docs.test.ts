@@ -114,8 +114,6 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     // The page shows the message without Scalar.
     await other.route(/scalar/, (route) => route.abort());
     await other.goto(`${off.url}/docs`);
-    await expect
-      .poll(() => other.locator("#reference").innerText(), POLL)
-      .toBe("The OpenAPI description is disabled");
+    await expect.poll(() => other.locator("#reference").innerText(), POLL).toBe("The OpenAPI description is disabled");
   });
 });

@@ -120,7 +120,7 @@ test.each([
 ])("two versions that disagree are 400: %s with %s", async (path, headers) => {
   const { status, json } = await api(path, { headers });
   expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
-  expect(json.error.message).toMatch(/^the request names different versions, [12] and [12]: name one$/);
+  expect(json.error.message).toMatch(/^the request names different versions, [12] and [12]: name only one$/);
   expect(json.supportedVersions).toEqual([1, 2]);
 });
 

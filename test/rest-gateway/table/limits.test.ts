@@ -153,7 +153,7 @@ describe("what is just within a limit is served, and what is just beyond is refu
       json: {
         error: {
           code: "VALIDATION_ERROR",
-          message: "the address and the headers of a request have 16384 bytes at most: send long lists in a body",
+          message: "the URL and the headers must not be larger than 16384 bytes: send long lists in a body",
         },
       },
     });
