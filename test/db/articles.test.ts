@@ -21,7 +21,7 @@ async function adasDraft(db: TestTransaction) {
   return { ada: ada!, draft: await db.article({ author: ada!, title: "Draft title", tags: ["one"] }) };
 }
 
-test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("everyone reads articles, status %s", (status) =>
+test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("every caller reads articles with the status %s", (status) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const article = await db.article({ author: ada!, status });
@@ -31,7 +31,7 @@ test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("everyone reads articles, status %
 );
 
 test.each(["title = 'Another title'", "content = 'Another text.'", "tags = '{two}'", "status = 'ARCHIVED'"])(
-  "an article is changed by its author, by admins and the service: %s",
+  "its author, admins and the service may update an article: set %s",
   (change) =>
     inTransaction(async (db) => {
       const { ada, draft } = await adasDraft(db);
@@ -40,14 +40,14 @@ test.each(["title = 'Another title'", "content = 'Another text.'", "tags = '{two
     }),
 );
 
-test("an article is deleted by its author, by admins and the service", () =>
+test("its author, admins and the service may delete an article", () =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     const found = await outcomes(await db.everyone(ada), "delete from articles where id = $1", draft.id);
     expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1 });
   }));
 
-test("whoever is signed in writes articles, as himself", () =>
+test("a signed-in caller creates articles as themselves", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const text =
@@ -64,7 +64,7 @@ test.each([
   ["author_id", "1"],
   ["created_at", "'2001-01-01'"],
   ["updated_at", "'2001-01-01'"],
-])("whoever writes an article can not say its %s, only the service can", (column, value) =>
+])("only the service chooses the %s of a new article", (column, value) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const rest = column === "author_id" ? "" : ", author_id";
@@ -79,7 +79,7 @@ test.each([
   ["author_id", "1"],
   ["created_at", "'2001-01-01'"],
   ["updated_at", "'2001-01-01'"],
-])("nobody but the service changes an article's %s", (column, value) =>
+])("only the service updates the %s of an article", (column, value) =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     expect(
@@ -88,7 +88,7 @@ test.each([
   }),
 );
 
-test("a change without a condition reaches the caller's own articles only", () =>
+test("an update without a condition affects only the caller's articles", () =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     expect(await db.as(ada).rows("update articles set tags = '{}' returning id")).toEqual([{ id: draft.id }]);
@@ -96,7 +96,7 @@ test("a change without a condition reaches the caller's own articles only", () =
     expect(await db.as(null).rows("delete from articles returning id")).toEqual([]);
   }));
 
-test("an author does not reach over somebody else's article by an upsert", () =>
+test("an upsert does not overwrite an article of another author", () =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     const [bob] = await db.users("Bob");
@@ -106,7 +106,7 @@ test("an author does not reach over somebody else's article by an upsert", () =>
     expect(await db.as(bob!).outcome(text, draft.id)).toBe("42501");
   }));
 
-test("nobody empties the table", () =>
+test("no role of the API may truncate the table", () =>
   inTransaction(async (db) => {
     const { ada } = await adasDraft(db);
     const { service: _, ...callers } = await db.everyone(ada);
@@ -125,7 +125,7 @@ test.each([
   ["tags", ["a", "b".repeat(51)], "articles_tags_length"],
   ["tags", ["a", ""], "articles_tags_length"],
   ["tags", ["a", null], "articles_tags_length"],
-])("the table keeps the rules by itself: %s %j", (column, value, constraint) =>
+])("the table refuses the %s %j", (column, value, constraint) =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     const change = db
@@ -136,7 +136,7 @@ test.each([
   }),
 );
 
-test("updated_at is null until the first change, and no change is none", () =>
+test("updated_at is null until the first update that changes a value", () =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     expect(draft.updated_at).toBeNull();
@@ -145,7 +145,7 @@ test("updated_at is null until the first change, and no change is none", () =>
     expect((await updateArticle(db.as(ada), draft.id, { title: "Final title" })).updated_at).toEqual(now);
   }));
 
-test("create_article writes an article whose author is the caller", () =>
+test("create_article creates an article with the caller as its author", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const input = { title: "A title", content: "A text.", tags: ["a", "b"], status: "PUBLISHED" };
@@ -157,14 +157,14 @@ test("create_article writes an article whose author is the caller", () =>
     });
   }));
 
-test("create_article without tags and status writes a draft without tags", () =>
+test("create_article without tags and status creates a draft without tags", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const { article } = await createArticle(db.as(ada!), { title: "A title", content: "A text." });
     expect(article).toMatchObject({ status: "DRAFT", tags: [] });
   }));
 
-test("create_article takes neither id nor author nor times from the input", () =>
+test("create_article ignores the id, author and times of the input", () =>
   inTransaction(async (db) => {
     const [ada, bob] = await db.users("Ada", "Bob");
     const forged = { id: 7000, author_id: bob!.id, created_at: "2001-01-01", updated_at: "2001-01-01" };
@@ -174,7 +174,7 @@ test("create_article takes neither id nor author nor times from the input", () =
     expect(article.created_at).not.toMatch(/^2001/);
   }));
 
-test("create_article without a signed-in user writes nothing and says so in the result", () =>
+test("create_article fails with login required for an anonymous caller", () =>
   inTransaction(async (db) => {
     const { count } = await db.owner.row("select count(*) from articles");
     for (const caller of [db.anon, db.service, db.as(null)])
@@ -204,8 +204,8 @@ test.each([
   ["a tag of 51 characters", { tags: ["a", "😀".repeat(51)] }, [TAGS]],
   ["an empty tag", { tags: [""] }, [TAGS]],
   ["a tag that is null", { tags: ["a", null] }, [TAGS]],
-  ["all that can be wrong", { title: "Four", content: "", tags: [""] }, [TITLE, CONTENT, TAGS]],
-])("create_article with %s", (_what, input, errors) =>
+  ["all errors at once", { title: "Four", content: "", tags: [""] }, [TITLE, CONTENT, TAGS]],
+])("create_article checks its input: %s", (_what, input, errors) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const result = await createArticle(db.as(ada!), { title: "A title", content: "A text.", tags: [], ...input });
@@ -219,7 +219,7 @@ test.each([
   }),
 );
 
-test("create_article by a user who is gone is refused", () =>
+test("create_article is refused to a user who has been deleted", () =>
   inTransaction(async (db) => {
     const [gone] = await db.users("Gone");
     await db.owner.rows("delete from users where id = $1", gone!.id);
@@ -229,7 +229,7 @@ test("create_article by a user who is gone is refused", () =>
     });
   }));
 
-test("update_article changes the fields that are given and keeps the others", () =>
+test("update_article updates the given fields and keeps the others", () =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     const { id, author_id, content } = draft;
@@ -256,7 +256,7 @@ test.each([
   [{ title: "Four" }, "articles_title_length"],
   [{ content: "" }, "articles_content_length"],
   [{ tags: [""] }, "articles_tags_length"],
-])("update_article to %j is refused", (input, constraint) =>
+])("update_article refuses %j", (input, constraint) =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     await expect(updateArticle(db.as(ada), draft.id, input)).rejects.toMatchObject({ code: "23514", constraint });
@@ -267,7 +267,7 @@ test.each([
   ["update", (caller: TestCaller, id: number) => updateArticle(caller, id, { title: "Another" })],
   ["publish", (caller: TestCaller, id: number) => caller.call("publish_article", id)],
   ["delete", (caller: TestCaller, id: number) => caller.call("delete_article", id)],
-])("%s_article is for the author, admins and the service", (action, act) =>
+])("the author, admins and the service may call %s_article", (action, act) =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     const { anon, stranger } = await db.everyone(ada);
@@ -287,7 +287,7 @@ test.each([
 test.each([
   ["update_article", (caller: TestCaller, id: number) => updateArticle(caller, id, { title: "Another" })],
   ["publish_article", (caller: TestCaller, id: number) => caller.call("publish_article", id)],
-])("%s is refused with P0002 when there is no such article", (_name, act) =>
+])("%s raises P0002 when there is no such article", (_name, act) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     for (const caller of [db.as(ada!), db.as(ada!, "admin"), db.service])
@@ -296,7 +296,7 @@ test.each([
   }),
 );
 
-test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("publish_article publishes an article of status %s", (status) =>
+test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("publish_article publishes an article with the status %s", (status) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const article = await db.article({ author: ada!, status });
@@ -307,7 +307,7 @@ test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("publish_article publishes an arti
   }),
 );
 
-test("delete_article is true when the article is gone, with its comments and translations, and false when there is none", () =>
+test("delete_article deletes an article with its comments and translations, and returns whether it existed", () =>
   inTransaction(async (db) => {
     const { ada, draft } = await adasDraft(db);
     const [bob] = await db.users("Bob");

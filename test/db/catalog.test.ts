@@ -23,7 +23,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["open"],
   ],
   [
-    "every view asks with the rights of the caller",
+    "every view reads with the privileges of the caller",
     `select c.oid::regclass as name from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
      where n.nspname in ${OURS} and c.relkind in ('v', 'm') and not exists (
        select from pg_options_to_table(c.reloptions) where option_name = 'security_invoker' and option_value::boolean)`,
@@ -43,7 +43,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["auth_api.one()", "auth_api.two()"],
   ],
   [
-    "auth_owner is nobody special",
+    "auth_owner has no special privileges",
     `select rolname as name from pg_roles where rolname = 'auth_owner'
      and (rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication or rolcanlogin
        or exists (select from pg_auth_members where member = pg_roles.oid))`,
@@ -51,7 +51,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["auth_owner"],
   ],
   [
-    "no role of the API is a superuser, may log in, make roles or databases, or skip policies, but the service skips them",
+    "no role of the API is a superuser, may log in or create roles or databases; only the service bypasses policies",
     `select rolname as name from pg_roles where rolname in ${API_ROLES}
      and (rolsuper or rolcanlogin or rolcreaterole or rolcreatedb or rolreplication
        or rolbypassrls <> (rolname = 'service_role'))`,
@@ -59,7 +59,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["anon"],
   ],
   [
-    "no role of the API is a member of another, but admin of authenticated",
+    "no role of the API is a member of another, except admin of authenticated",
     `select m.member::regrole as name from pg_auth_members as m join pg_roles as r on r.oid = m.member
      where r.rolname in ${API_ROLES} and (r.rolname, m.roleid::regrole::text) <> ('admin', 'authenticated')`,
     "grant service_role to authenticated; grant pg_read_all_data to admin",
@@ -85,7 +85,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["internal", "users"],
   ],
   [
-    "no role of the API looks into auth_private or auth_api",
+    "no role of the API may use auth_private or auth_api",
     `select role || ' in ' || schema as name
      from unnest(array['anon', 'authenticated', 'admin', 'users_editor', 'service_role']) as role,
        unnest(array['auth_private', 'auth_api']) as schema
@@ -94,7 +94,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["admin in auth_api", "authenticated in auth_api"],
   ],
   [
-    "an editor of users is granted nothing but users, and is what no other role may become",
+    "an editor of users has privileges only on users, and no other role may become one",
     `select c.oid::regclass::text as name from pg_class as c, aclexplode(c.relacl) as granted
      where granted.grantee = 'users_editor'::regrole and c.oid <> 'public.users'::regclass
      union all
@@ -107,7 +107,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["anon", "articles", "auth.uid()"],
   ],
   [
-    "no role of the API is granted anything in auth_private, nor on seeds",
+    "no role of the API has privileges in auth_private or on seeds",
     `select c.oid::regclass as name from pg_class as c, aclexplode(c.relacl) as granted
      where c.relnamespace in ('auth_private'::regnamespace, 'internal'::regnamespace)
        and granted.grantee::regrole::text not in ('auth_owner', 'postgres')`,
@@ -115,7 +115,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["auth_private.accounts"],
   ],
   [
-    "no role of the API makes anything in a schema",
+    "no role of the API may create objects in a schema",
     `select role || ' in ' || nspname as name
      from unnest(array['anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner']) as role, pg_namespace
      where nspname in ('public', 'auth', 'internal', 'extensions') and has_schema_privilege(role, oid, 'create')`,
@@ -130,7 +130,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ],
   ],
   [
-    "only the service empties tables, and nobody of the API makes triggers or references",
+    "only the service may truncate tables, and no role of the API may create triggers or references",
     `select role || ' ' || c.oid::regclass as name
      from unnest(array['anon', 'authenticated', 'admin', 'users_editor']) as role, pg_class as c
      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
@@ -148,7 +148,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["admin comments", "authenticated comments"],
   ],
   [
-    "every schema of ours has a comment",
+    "every schema of the project has a comment",
     `select nspname as name from pg_namespace
      where nspname in ${OURS} and obj_description(oid, 'pg_namespace') is null`,
     "comment on schema auth is null",
@@ -186,7 +186,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["mood", "pair", "percent"],
   ],
   [
-    "every check, every foreign key and every unique index of public but primary keys has a comment: the client's message",
+    "every check, foreign key and unique index of public, except primary keys, has a comment: the client's message",
     `select conname as name from pg_constraint
      where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'x', 'u') and conrelid <> 0
        and obj_description(oid, 'pg_constraint') is null
@@ -198,7 +198,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["users_name_key", "users_not_me"],
   ],
   [
-    "every foreign key says what happens on delete",
+    "every foreign key declares its action on delete",
     `select conname as name from pg_constraint
      where connamespace::regnamespace::text in ${OURS} and contype = 'f' and confdeltype = 'a'`,
     "alter table users add column boss_id bigint references users; create index on users (boss_id)",
@@ -216,7 +216,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["users_boss_id_fkey"],
   ],
   [
-    "every policy names its roles, but those for reading",
+    "every policy except those for reading names its roles",
     `select polname as name from pg_policy where polroles = '{0}' and polcmd <> 'r'`,
     "create policy anything on users using (true)",
     ["anything"],
@@ -229,9 +229,9 @@ describe.each(RULES)("%s", (_rule, exceptions, breach, found) => {
     return rows.map(({ name }) => name);
   };
 
-  test("holds", async () => expect(await names()).toEqual([]));
+  test("is true", async () => expect(await names()).toEqual([]));
 
-  test("is broken by what breaks it", async () => {
+  test("is not true after a change that violates it", async () => {
     await database.owner.query("begin");
     try {
       await database.owner.query(breach);
@@ -274,7 +274,7 @@ describe("the login roles", () => {
     }
   }
 
-  test("are no superusers, make no roles and no databases, skip no policies, inherit nothing", async () => {
+  test("are not superusers, may not create roles or databases, do not bypass policies and inherit nothing", async () => {
     const { rows } = await database.owner.query(
       `select rolname, rolsuper or rolcreaterole or rolcreatedb or rolreplication or rolbypassrls or rolinherit as special
        from pg_roles where rolname like $1 order by 1`,
@@ -316,19 +316,22 @@ describe("the login roles", () => {
     expect(await attempt(kind, `select set_config('role', '${role}', true)`)).toBe(expected);
   });
 
-  test.each(["data", "service", "auth"] as const)("%s becomes no other login", async (kind) => {
+  test.each(["data", "service", "auth"] as const)("%s may not become another login", async (kind) => {
     for (const other of ["data", "service", "auth"].filter((each) => each !== kind)) {
       expect(await attempt(kind, `set local role ${database.name}_${other}`)).toBe("42501");
       expect(await attempt(kind, `set session authorization ${database.name}_${other}`)).toBe("42501");
     }
   });
 
-  test.each(["anon", "authenticated", "admin"])("data, once it is %s, does not become the service", async (role) => {
-    const become = "select set_config('role', 'service_role', true)";
-    expect(await attempt("data", `set local role ${role}`, become)).toBe("42501");
-    expect(await attempt("data", `select set_config('role', '${role}', true)`, become)).toBe("42501");
-    expect(await attempt("data", `set local role ${role}`, "set local role service_role")).toBe("42501");
-  });
+  test.each(["anon", "authenticated", "admin"])(
+    "data may not become the service after it has become %s",
+    async (role) => {
+      const become = "select set_config('role', 'service_role', true)";
+      expect(await attempt("data", `set local role ${role}`, become)).toBe("42501");
+      expect(await attempt("data", `select set_config('role', '${role}', true)`, become)).toBe("42501");
+      expect(await attempt("data", `set local role ${role}`, "set local role service_role")).toBe("42501");
+    },
+  );
 
   test.each([
     ["data", "select from users"],
@@ -349,13 +352,13 @@ describe("the login roles", () => {
     expect(await attempt(kind, statement)).toMatch(/^(42501|42P01|42883)$/);
   });
 
-  test("auth executes what is in auth_api", async () => {
+  test("auth may execute the functions of auth_api", async () => {
     const { rows } = await open.auth!.query("select auth_api.find_account('ada') ->> 'name' as name");
     expect(rows).toEqual([{ name: "Ada Lovelace" }]);
     expect(await attempt("auth", "select auth_api.start_tokens(1, 0, sha256('token'), now())")).toBe("done");
   });
 
-  test("only data becomes users_editor, only where everyone may change users, and no more once that is over", async () => {
+  test("only data may become users_editor, only with USERS_WRITE=open, and no longer after a change to owner", async () => {
     const secret = "a secret for the tests of roles";
     const become = (kind: keyof Logins) => attempt(kind, "select set_config('role', 'users_editor', true)");
     await provisionLogins(database.url, database.url, secret, "open");
@@ -365,7 +368,7 @@ describe("the login roles", () => {
     expect(await become("data")).toBe("42501");
   });
 
-  test("what another owner has granted is taken back too", async () => {
+  test("a grant by another owner is revoked too", async () => {
     const [login, other] = [`${database.name}_data`, `${database.name}_other`];
     await database.owner.query(`create role ${other}; grant users_editor to ${other} with admin option`);
     await database.owner.query(`set role ${other}; grant users_editor to ${login}; reset role`);
@@ -378,7 +381,7 @@ describe("the login roles", () => {
     }
   });
 
-  test("provisioning again gives the same passwords, and a new secret new ones", async () => {
+  test("provisioning again sets the same passwords, and a new secret sets new ones", async () => {
     expect(await provisionLogins(database.url, database.url, "a secret for the tests of roles")).toEqual(logins);
     const changed = await provisionLogins(database.url, database.url, "another secret for the tests of roles");
     await expect(new pg.Client(logins.data).connect()).rejects.toMatchObject({ code: "28P01" });

@@ -47,14 +47,14 @@ test("a new article is announced with its keys", async () => {
   ]);
 });
 
-test("a changed article is announced, one that is written but the same is not", async () => {
+test("an updated article is announced, unless no value has changed", async () => {
   expect(await heard("update articles set title = 'Another title' where id = 1")).toEqual([
     change("UPDATE", "articles", ARTICLE_1),
   ]);
   expect(await heard("update articles set title = title where id = 1", "select publish_article(1)")).toEqual([]);
 });
 
-test("a new comment, its change and its end are announced with the article's key", async () => {
+test("a comment's insert, update and delete are announced with the article's key", async () => {
   const [inserted, updated, deleted] = await heard(
     "insert into comments (article_id, author_id, content) values (1, 3, 'A comment.')",
     "update comments set content = 'Changed.' where content = 'A comment.'",
@@ -76,7 +76,7 @@ test("each row of one statement is announced", async () => {
   expect(messages).toContainEqual(change("UPDATE", "articles", { id: "2", author_id: "2" }));
 });
 
-test("a deleted article is announced, and so are the comments that go with it", async () => {
+test("a deleted article is announced with its deleted comments", async () => {
   const text = `
     with article as (insert into articles (author_id, title, content) values (1, 'To be deleted', '-') returning id)
     insert into comments (article_id, author_id, content) select id, 2, '-' from article`;
@@ -91,11 +91,11 @@ test("a deleted article is announced, and so are the comments that go with it", 
   ]);
 });
 
-test("what is rolled back is not announced", async () => {
+test("a change that is rolled back is not announced", async () => {
   expect(await heard("begin", "update articles set title = 'Rolled back' where id = 1", "rollback")).toEqual([]);
 });
 
-test("a change is announced at commit, whoever makes it", async () => {
+test("a change of any role is announced at commit", async () => {
   const messages = await heard(
     "begin",
     "set local role authenticated",
@@ -106,7 +106,7 @@ test("a change is announced at commit, whoever makes it", async () => {
   expect(messages).toEqual([change("UPDATE", "articles", ARTICLE_1)]);
 });
 
-test("an article of 1 MiB is announced too: its text is not in the message", async () => {
+test("an article of 1 MiB is announced: the message does not contain its text", async () => {
   const messages = await heard("update articles set content = repeat('x', 1048576) where id = 1");
   expect(messages).toEqual([change("UPDATE", "articles", ARTICLE_1)]);
 });
@@ -137,7 +137,7 @@ test("a change of the schema that is rolled back is not announced", async () => 
   expect(await heard("begin", "create table never (id int)", "rollback")).toEqual([]);
 });
 
-test("temporary tables are nobody's business", async () => {
+test("temporary tables are not announced", async () => {
   const messages = await heard(
     "create temporary table scratch (id bigint generated always as identity primary key, text text unique)",
     "create index on scratch (text)",
@@ -157,7 +157,7 @@ test("temporary tables are nobody's business", async () => {
   expect(messages).toEqual([]);
 });
 
-test("a table made by a role that is no superuser is announced", async () => {
+test("a table created by a role that is not a superuser is announced", async () => {
   const messages = await heard(
     "begin",
     "create role dba nologin",

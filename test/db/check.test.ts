@@ -43,7 +43,7 @@ test("db/schema and db/migrations create the same database", async () => {
   }
 });
 
-test("data and login roles are no difference", async () => {
+test("data and login roles do not count as differences", async () => {
   const change = `
     insert into users (name, email) values ('Dora', 'dora@test.example');
     create role some_login login;
@@ -115,7 +115,7 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
     ],
   ],
   [
-    "row-level security, forced",
+    "forced row-level security",
     "alter table article_translations force row level security",
     [
       "- relation public.article_translations: table, owner postgres, row-level security, replica identity d, acl anon=r/postgres authenticated=rd/postgres postgres=arwdDxtm/postgres service_role=arwdDxtm/postgres",
@@ -240,17 +240,17 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
   ],
 ];
 
-describe("a difference", () => {
+describe("a difference in", () => {
   let found: string[];
   beforeAll(async () => {
     found = await differencesAfter(CHANGES.map(([, change]) => change).join(";"));
   });
 
-  test.each(CHANGES)("in %s is found", (_what, _change, expected) => {
+  test.each(CHANGES)("%s is found", (_what, _change, expected) => {
     expect(expected.filter((line) => !found.includes(line))).toEqual([]);
   });
 
-  test("is found nowhere else", () => {
+  test("other objects is not reported", () => {
     expect(found.toSorted()).toEqual(CHANGES.flatMap(([, , expected]) => expected).toSorted());
   });
 });

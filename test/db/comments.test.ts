@@ -10,14 +10,14 @@ async function adasComment(db: TestTransaction) {
   return { ada: ada!, bob: bob!, article, comment: await db.comment({ article, author: ada! }) };
 }
 
-test("everyone reads comments", () =>
+test("every caller reads comments", () =>
   inTransaction(async (db) => {
     const { ada, comment } = await adasComment(db);
     const found = await outcomes(await db.everyone(ada), "select * from comments where id = $1", comment.id);
     expect(found).toEqual({ anon: 1, stranger: 1, self: 1, admin: 1, service: 1 });
   }));
 
-test("a comment is changed by its author, by admins and the service; not by the article's author", () =>
+test("its author, admins and the service may update a comment, the article's author may not", () =>
   inTransaction(async (db) => {
     const { ada, bob, comment } = await adasComment(db);
     const callers = { ...(await db.everyone(ada)), articleAuthor: db.as(bob) };
@@ -25,7 +25,7 @@ test("a comment is changed by its author, by admins and the service; not by the 
     expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1, articleAuthor: 0 });
   }));
 
-test("a comment is deleted by its author, by admins and the service; not by the article's author", () =>
+test("its author, admins and the service may delete a comment, the article's author may not", () =>
   inTransaction(async (db) => {
     const { ada, bob, comment } = await adasComment(db);
     const callers = { ...(await db.everyone(ada)), articleAuthor: db.as(bob) };
@@ -33,7 +33,7 @@ test("a comment is deleted by its author, by admins and the service; not by the 
     expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1, articleAuthor: 0 });
   }));
 
-test("whoever is signed in comments on any article, as himself; admins too", () =>
+test("a signed-in caller, even an admin, comments on any article as themselves", () =>
   inTransaction(async (db) => {
     const { ada, article } = await adasComment(db);
     const text = "insert into comments (article_id, content) values ($1, 'Well said.') returning author_id";
@@ -47,7 +47,7 @@ test.each([
   ["id", "7000"],
   ["author_id", "1"],
   ["created_at", "'2001-01-01'"],
-])("whoever comments can not say the comment's %s, only the service can", (column, value) =>
+])("only the service chooses the %s of a new comment", (column, value) =>
   inTransaction(async (db) => {
     const { ada, article } = await adasComment(db);
     const rest = column === "author_id" ? "" : ", author_id";
@@ -62,7 +62,7 @@ test.each([
   ["author_id", "1"],
   ["article_id", "1"],
   ["created_at", "'2001-01-01'"],
-])("nobody but the service changes a comment's %s", (column, value) =>
+])("only the service updates the %s of a comment", (column, value) =>
   inTransaction(async (db) => {
     const { ada, comment } = await adasComment(db);
     const text = `update comments set ${column} = ${value} where id = $1`;
@@ -71,7 +71,7 @@ test.each([
   }),
 );
 
-test("a change without a condition reaches the caller's own comments only", () =>
+test("an update without a condition affects only the caller's comments", () =>
   inTransaction(async (db) => {
     const { ada, comment } = await adasComment(db);
     expect(await db.as(ada).rows("update comments set content = 'x' returning id")).toEqual([{ id: comment.id }]);
@@ -79,7 +79,7 @@ test("a change without a condition reaches the caller's own comments only", () =
     expect(await db.as(null).rows("delete from comments returning id")).toEqual([]);
   }));
 
-test("nobody empties the table", () =>
+test("no role of the API may truncate the table", () =>
   inTransaction(async (db) => {
     const { ada } = await adasComment(db);
     const { service: _, ...callers } = await db.everyone(ada);
@@ -87,7 +87,7 @@ test("nobody empties the table", () =>
     expect(found).toEqual({ anon: "42501", stranger: "42501", self: "42501", admin: "42501" });
   }));
 
-test("create_comment adds a comment whose author is the caller", () =>
+test("create_comment adds a comment with the caller as its author", () =>
   inTransaction(async (db) => {
     const { ada, article } = await adasComment(db);
     const comment = await db.as(ada).call("create_comment", article.id, "Well said.");
@@ -97,7 +97,7 @@ test("create_comment adds a comment whose author is the caller", () =>
     });
   }));
 
-test.each([7000, null])("create_comment on article %j is refused with P0002", (id) =>
+test.each([7000, null])("create_comment on article %j raises P0002", (id) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     await expect(db.as(ada!).call("create_comment", id, "Well said.")).rejects.toMatchObject({
@@ -108,7 +108,7 @@ test.each([7000, null])("create_comment on article %j is refused with P0002", (i
   }),
 );
 
-test("create_comment is refused to callers who are nobody", () =>
+test("create_comment is refused to anonymous callers", () =>
   inTransaction(async (db) => {
     const { article } = await adasComment(db);
     for (const caller of [db.anon, db.as(null)])
@@ -116,7 +116,7 @@ test("create_comment is refused to callers who are nobody", () =>
     await expect(db.service.call("create_comment", article.id, "Well said.")).rejects.toMatchObject({ code: "23502" });
   }));
 
-test("create_comment by a user who is gone does not blame the article", () =>
+test("create_comment by a deleted user does not report a missing article", () =>
   inTransaction(async (db) => {
     const { article } = await adasComment(db);
     const [gone] = await db.users("Gone");
@@ -134,7 +134,7 @@ test.each([
   ["x", true],
   ["ä".repeat(524_288), true],
   [`${"ä".repeat(524_288)}.`, false],
-])("a comment of %j is allowed: %j", (content, allowed) =>
+])("whether a comment of %j is allowed is %j", (content, allowed) =>
   inTransaction(async (db) => {
     const { ada, article } = await adasComment(db);
     const comment = db.as(ada).call("create_comment", article.id, content);

@@ -105,7 +105,7 @@ test("a transaction is one write, one Sync and one ReadyForQuery, however many s
   expect(db.transactions.syncs).toBe(4);
 });
 
-test("an error costs no further Sync, but in a snapshot", async () => {
+test("an error takes no further Sync, except in a snapshot", async () => {
   const proxy = await new TestProxy().start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   await expect(db.run(anon, ["select 1 / 0", "select 1"])).rejects.toMatchObject({ code: "22012" });
@@ -115,7 +115,7 @@ test("an error costs no further Sync, but in a snapshot", async () => {
   expect(proxy.client.types.replace(/[^SQ]/g, "")).toBe("SSSQ");
 });
 
-test("a server process that is terminated fails its transaction only", async () => {
+test("a terminated server process fails only its own transaction", async () => {
   const db = database().open();
   const run = expect(db.run(anon, ["insert into notes values ('lost')", "select pg_sleep(10)"])).rejects.toMatchObject({
     code: "57P01",
@@ -127,7 +127,7 @@ test("a server process that is terminated fails its transaction only", async () 
   expect(await db.row(anon, "select count(*) from notes")).toEqual(["0"]);
 });
 
-test("a server process that is terminated while its connection is idle is replaced", async () => {
+test("a server process that is terminated while idle is replaced", async () => {
   const db = database().open();
   await db.run(anon, ["select 1"]);
   const pids = await db.pids();
@@ -137,7 +137,7 @@ test("a server process that is terminated while its connection is idle is replac
   expect(await db.pids()).not.toEqual(pids);
 });
 
-test.each(["reset", "end"] as const)("a connection that is lost by a TCP %s: the outcome is unknown", async (how) => {
+test.each(["reset", "end"] as const)("the outcome is unknown when a TCP %s breaks the connection", async (how) => {
   const proxy = await new TestProxy().start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   const run = expect(db.run(anon, ["select pg_sleep(10)"])).rejects.toMatchObject(OUTCOME_UNKNOWN);
@@ -147,7 +147,7 @@ test.each(["reset", "end"] as const)("a connection that is lost by a TCP %s: the
   expect(await db.row(anon, "select 1")).toEqual(["1"]);
 });
 
-test("a connection that is lost in a snapshot, likewise", async () => {
+test("the outcome is unknown when the connection is lost in a snapshot", async () => {
   const proxy = await new TestProxy().start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   const run = db.run(anon, ["select pg_sleep(10)", "select 1"], { snapshot: true });
@@ -158,7 +158,7 @@ test("a connection that is lost in a snapshot, likewise", async () => {
   expect(await db.row(anon, "select 1")).toEqual(["1"]);
 });
 
-test("a connection that is lost while nobody uses it is replaced", async () => {
+test("a connection that is lost while idle is replaced", async () => {
   const proxy = await new TestProxy().start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   await db.run(anon, ["select 1"]);
@@ -173,13 +173,13 @@ test.each([
   ["a database that is not there", (url: URL) => Object.assign(url, { pathname: "/nowhere" })],
   // Without TLS on the server: the answer is one byte, not a message of the protocol.
   ["TLS that the server does not speak", (url: URL) => Object.assign(url, { search: "?sslmode=verify-full" })],
-])("with %s the database is not available", async (_what, change) => {
+])("the database is not available with %s", async (_what, change) => {
   const { href } = change(new URL(database().logins.data));
   const db = database().open({ pool: { connectionString: href, connectionTimeoutMillis: 2000 } });
   await expect(db.run(anon, ["select 1"])).rejects.toMatchObject(UNAVAILABLE);
 });
 
-test("TLS that the server does not speak is noticed, not waited for", async () => {
+test("TLS with a server that does not support it fails at once", async () => {
   const connectionString = `${database().logins.data}?sslmode=verify-full`;
   const db = database().open({ pool: { connectionString, connectionTimeoutMillis: 2000 } });
   await expect(db.run(anon, ["select 1"])).rejects.toMatchObject({
@@ -187,21 +187,20 @@ test("TLS that the server does not speak is noticed, not waited for", async () =
   });
 });
 
-test("an abort cancels over a Unix socket too", async () => {
+test("an abort cancels the statement over a Unix socket", async () => {
   const folder = await mkdtemp(join(tmpdir(), "content-socket-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const proxy = await new TestProxy().start(folder);
-  const db = database().open({ pool: { connectionString: proxy.url }, statementTimeout: 2000 });
+  const db = database().open({ pool: { connectionString: proxy.url }, statementTimeout: 0 });
   const controller = new AbortController();
-  const run = expect(db.run(anon, ["select pg_sleep(10)"], { signal: controller.signal })).rejects.toThrow("aborted");
+  // Only a cancellation ends this before the test times out.
+  const run = expect(db.run(anon, ["select pg_sleep(600)"], { signal: controller.signal })).rejects.toThrow("aborted");
   await db.sleeping();
-  const start = performance.now();
   controller.abort();
   await run;
-  expect(performance.now() - start).toBeLessThan(1000);
 });
 
-test("when no connection gets free in time that is said", async () => {
+test("a transaction that gets no connection in time fails with 504", async () => {
   const db = database().open({ pool: { connectionTimeoutMillis: 50 } });
   const first = db.run(anon, ["select pg_sleep(0.3)"]);
   await db.sleeping();
@@ -212,7 +211,7 @@ test("when no connection gets free in time that is said", async () => {
   expect(await db.row(anon, "select 1")).toEqual(["1"]);
 });
 
-test("a burst of transactions waits for the connections there are", async () => {
+test("a burst of transactions waits for the connections of the pool", async () => {
   const db = database().open({ pool: { max: 2 } });
   const rows = await Promise.all(Array.from({ length: 50 }, (_, i) => db.row(anon, "select $1::int", String(i))));
   expect(rows).toEqual(Array.from({ length: 50 }, (_, i) => [String(i)]));
@@ -226,7 +225,7 @@ const TOO_LARGE = {
 test.each([
   ["one value", "select repeat('x', 200000)"],
   ["many rows", "select repeat('x', 100) from generate_series(1, 2000)"],
-])("an answer over maxResultBytes in %s is refused, and the next transaction runs", async (_, text) => {
+])("a result over maxResultBytes in %s is refused, and the next transaction succeeds", async (_, text) => {
   const db = database().open({ maxResultBytes: 100_000 });
   await expect(db.run(anon, [text])).rejects.toMatchObject(TOO_LARGE);
   expect(await db.row(anon, "select 1")).toEqual(["1"]);
@@ -241,7 +240,7 @@ test("takesAll lifts the limit for one transaction", async () => {
   await expect(db.run(anon, ["select repeat('x', 200000)"])).rejects.toMatchObject(TOO_LARGE);
 });
 
-test("a server that lets nobody in is not available, however many ask at once", async () => {
+test("a server that rejects connections is not available, for any number of concurrent transactions", async () => {
   const pool = { connectionString: "postgres://nobody@127.0.0.1:1/none", max: 2, connectionTimeoutMillis: 5000 };
   const closed = new Transactions({ pool, statementTimeout: 0, maxPrepared: 0, onConnectionError: () => {} });
   const asked = await Promise.allSettled(Array.from({ length: 10 }, () => closed.run(anon, [])));

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-test("a secret is made once, in a folder that need not exist, for its owner's eyes only", async () => {
+test("a secret is created once, with its folder, and only its owner can read it", async () => {
   const file = join(folder, "data", "secret");
   const secret = await keepSecret(file);
   expect(secret).toMatch(/^[\w-]{43}$/);
@@ -19,19 +19,19 @@ test("a secret is made once, in a folder that need not exist, for its owner's ey
   expect(await readdir(join(folder, "data"))).toEqual(["secret"]);
 });
 
-test("of many starts at once all have the same secret", async () => {
+test("concurrent starts have the same secret", async () => {
   const file = join(folder, "secret");
   const secrets = await Promise.all(Array.from({ length: 20 }, () => keepSecret(file)));
   expect(new Set(secrets)).toEqual(new Set([await readFile(file, "utf8")]));
   expect(await readdir(folder)).toEqual(["secret"]);
 });
 
-test("a secret of one's own is kept, without the line end of its editor", async () => {
+test("an existing secret is kept, without the line break at its end", async () => {
   await writeFile(join(folder, "secret"), `${"x".repeat(32)}\n`);
   expect(await keepSecret(join(folder, "secret"))).toBe("x".repeat(32));
 });
 
-test.each(["", "too short", " ".repeat(64)])("a file that holds less than a secret is refused: %j", async (text) => {
+test.each(["", "too short", " ".repeat(64)])("a file with the secret %j is refused as too short", async (text) => {
   const file = join(folder, "secret");
   await writeFile(file, text);
   await expect(keepSecret(file)).rejects.toThrow(

@@ -4,14 +4,14 @@ import { Debounced } from "../../db/changes/debounced.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** When the task is run, in milliseconds from now on. */
-function runsOf(task: (run: number) => void): { readonly debounced: Debounced; readonly runs: number[] } {
+/** The times of the runs, in milliseconds from now. */
+function runsOf(action: (run: number) => void): { readonly debounced: Debounced; readonly runs: number[] } {
   const start = Date.now();
   const runs: number[] = [];
   const debounced = new Debounced(
     async () => {
       runs.push(Date.now() - start);
-      task(runs.length);
+      action(runs.length);
     },
     () => {},
   );
@@ -19,7 +19,7 @@ function runsOf(task: (run: number) => void): { readonly debounced: Debounced; r
   return { debounced, runs };
 }
 
-test("a burst of changes is one run, 100 ms after the last of them", async () => {
+test("a burst of changes causes one run, 100 ms after the last of them", async () => {
   const { debounced, runs } = runsOf(() => {});
   for (let i = 0; i < 3; i++) {
     debounced.soon();
@@ -29,7 +29,7 @@ test("a burst of changes is one run, 100 ms after the last of them", async () =>
   expect(runs).toEqual([200]);
 });
 
-test("changes without a pause are not waited for any longer than 500 ms", async () => {
+test("changes without a pause cause a run after 500 ms", async () => {
   const { debounced, runs } = runsOf(() => {});
   for (let i = 0; i < 16; i++) {
     debounced.soon();
@@ -38,7 +38,7 @@ test("changes without a pause are not waited for any longer than 500 ms", async 
   expect(runs).toEqual([500]);
 });
 
-test("a run that fails is done again after a second, then after twice as long each time, until it succeeds", async () => {
+test("a failed run is repeated after a second, and then after twice as long each time, until it succeeds", async () => {
   const { debounced, runs } = runsOf((run) => {
     if (run < 4) throw new Error("not yet");
   });
@@ -47,7 +47,7 @@ test("a run that fails is done again after a second, then after twice as long ea
   expect(runs).toEqual([100, 1200, 3300, 7400]);
 });
 
-test("no wait after a failure is longer than a minute, and after a success it begins with a second again", async () => {
+test("the wait after a failure is at most a minute, and after a success it starts with a second again", async () => {
   let isBroken = true;
   const { debounced, runs } = runsOf(() => {
     if (isBroken) throw new Error("not yet");
@@ -64,7 +64,7 @@ test("no wait after a failure is longer than a minute, and after a success it be
   expect(runs[1]! - runs[0]!).toBe(1100);
 });
 
-test("who has closed it waits for the run that goes on, and nothing is done after", async () => {
+test("close waits for the present run, and no run follows", async () => {
   const { debounced, runs } = runsOf(() => {
     throw new Error("not yet");
   });

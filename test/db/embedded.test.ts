@@ -99,7 +99,7 @@ describe("the first start", () => {
     return () => cluster.stop();
   });
 
-  test("makes the cluster and serves queries, with logical decoding", async () => {
+  test("creates the cluster and serves queries, with logical decoding", async () => {
     const settings = "listen_addresses|unix_socket_directories|jit|TimeZone|wal_level|fsync|server_encoding";
     const rows = await query(
       cluster.url("postgres"),
@@ -122,16 +122,16 @@ describe("the first start", () => {
     await query(cluster.url("postgres"), "create table kept as select 42 as answer");
   });
 
-  test("removes what an initdb that was killed left", () =>
+  test("removes the files of an initdb that was killed", () =>
     expect(readdirSync(folder).sort()).toEqual(["postgres", "postgres.lock"]));
 
-  test("asks for the password, which appears in no argument", async () => {
+  test("requires the password, which no process argument contains", async () => {
     const wrong = `postgres://postgres:wrong@127.0.0.1:${cluster.port}/postgres`;
     await expect(query(wrong, "select 1")).rejects.toMatchObject({ code: "28P01" });
     expect(argumentsOf(cluster.pid)).not.toContain(PASSWORD);
   });
 
-  test("ends with stop, which leaves no postgres process and no lock, open connections or not, and may be called twice", async () => {
+  test("ends with stop, which leaves no process and no lock even with open connections, and may be called twice", async () => {
     const client = new pg.Client(cluster.url("postgres"));
     client.on("error", () => {});
     await client.connect();
@@ -155,19 +155,19 @@ describe("a later start", () => {
     return () => cluster.stop();
   });
 
-  test("keeps the data, and is durable unless told otherwise", async () => {
+  test("keeps the data, and is durable by default", async () => {
     expect(await query(cluster.url("postgres"), "select answer from kept")).toEqual([{ answer: 42 }]);
     expect(await query(cluster.url("postgres"), "show fsync")).toEqual([{ fsync: "on" }]);
   });
 
-  test("ignores a lock that is empty", () => {
+  test("ignores an empty lock", () => {
     expect(readFileSync(`${dataDir}.lock`, "utf8")).toMatch(new RegExp(`^${process.pid} `));
   });
 
-  test("passes on the log of the server", () =>
+  test("forwards the log of the server", () =>
     expect(log.join("\n")).toContain("database system is ready to accept connections"));
 
-  test("resolves ended when somebody else ends the server", async () => {
+  test("resolves ended when another process ends the server", async () => {
     process.kill(cluster.pid, "SIGINT");
     await cluster.ended;
   });
@@ -189,29 +189,29 @@ describe("a start after a crash", () => {
     };
   });
 
-  test("ignores a lock of a process whose pid another one has now", () => {
+  test("ignores the lock of a process whose pid has been reused", () => {
     expect(readFileSync(`${dataDir}.lock`, "utf8")).toMatch(new RegExp(`^${process.pid} (?!1$)`));
   });
 
-  test("ignores a postmaster.pid that names an unrelated process, and does that process no harm", () => {
+  test("ignores a postmaster.pid that names an unrelated process, and does not end that process", () => {
     expect(isListed(unrelated)).toBe(true);
   });
 });
 
-test("of two starts at once on a dead service's data, one wins", async () => {
+test("one of two concurrent starts on a dead service's data succeeds", async () => {
   await writeFile(`${dataDir}.lock`, `${deadPid()} 1`);
   const outcomes = await Promise.allSettled([start(), start()]);
   expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
 });
 
-test("a service that exits without stop takes the server with it", async () => {
+test("a service that exits without stop ends the server", async () => {
   const service = await startService();
   service.child.kill("SIGTERM");
   await expect.poll(() => isListed(service.pid), { timeout: 5000 }).toBe(false);
   expect(readdirSync(folder)).toEqual(["postgres"]);
 });
 
-test("a server that ends at once is reported in its own words, and may be started again", async () => {
+test("a server that ends at once is reported with its log, and can be started again", async () => {
   const control = join(dataDir, "global", "pg_control");
   await rename(control, `${control}.away`);
   await expect(start()).rejects.toThrow(/ended before it was ready:.*could not find the database system/s);
@@ -219,7 +219,7 @@ test("a server that ends at once is reported in its own words, and may be starte
   await rename(`${control}.away`, control);
 });
 
-test("a directory that holds something else is refused", async () => {
+test("a directory with other files is refused", async () => {
   const other = join(await otherFolder(), "postgres");
   await mkdir(other);
   await writeFile(join(other, "diary.txt"), "");
@@ -229,8 +229,8 @@ test("a directory that holds something else is refused", async () => {
   expect(readdirSync(join(other, ".."))).toEqual(["postgres"]);
 });
 
-describe.skipIf(!isRoot)("as root", () => {
-  test("a place the system user cannot reach is named, with what to do", async () => {
+describe.skipIf(!isRoot)("when started by root", () => {
+  test("a folder that the system user cannot access is reported, with advice", async () => {
     const closed = await otherFolder();
     await chmod(closed, 0o700);
     await expect(start({ dataDir: join(closed, "postgres") })).rejects.toThrow(
@@ -238,13 +238,13 @@ describe.skipIf(!isRoot)("as root", () => {
     );
   });
 
-  test("a cluster that root copied is given to the system user", async () => {
+  test("a cluster that root has copied becomes the property of the system user", async () => {
     execFileSync("chown", ["-R", "0:0", dataDir]);
     const cluster = await start();
     expect(await query(cluster.url("postgres"), "select 1 as one")).toEqual([{ one: 1 }]);
   });
 
-  test("another user's cluster is served as that user", async () => {
+  test("the cluster of another user is served as that user", async () => {
     execFileSync("chown", ["-R", "54321:54321", dataDir]);
     const cluster = await start();
     expect(statSync(`/proc/${cluster.pid}`)).toMatchObject({ uid: 54321, gid: 54321 });

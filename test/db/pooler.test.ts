@@ -96,7 +96,7 @@ test.skipIf(!installed)(
   },
 );
 
-test.skipIf(!installed)("behind a pooler a failed request leaves nothing for the next one", async () => {
+test.skipIf(!installed)("behind a pooler a failed request has no effect on the next one", async () => {
   const failed = await service.gql(
     '{ search(keyword: "x") { summary(length: -1) } articles { totalCount } users { avatar(size: -1) } }',
   );

@@ -39,7 +39,7 @@ async function createDatabase(name: string): Promise<TestDatabase> {
 }
 
 // The first test, for roles belong to the whole cluster: there is no anon yet.
-test("MIGRATE=off serves a foreign database with odd names and no role anon, as far as it is granted", {
+test("MIGRATE=off serves the granted part of a foreign database with odd names and no role anon", {
   timeout: 60_000,
 }, async () => {
   const database = await createDatabase("the shop's data");
@@ -141,7 +141,7 @@ test("MIGRATE=off serves a foreign database with odd names and no role anon, as 
     .toEqual({ lateComers: { totalCount: 0 } });
 });
 
-test("an owner who is no superuser will do, prepared as docs/configuration.md says; a second start changes nothing", {
+test("an owner prepared as in docs/configuration.md need not be a superuser; a second start changes nothing", {
   timeout: 60_000,
 }, async () => {
   const [, preparation] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
@@ -186,7 +186,7 @@ test("an owner who is no superuser will do, prepared as docs/configuration.md sa
   expect((await fetch(`${second.url}/users/1`)).status).toBe(200);
 });
 
-test("the whole service works on Debian's PostgreSQL 15", { timeout: 60_000 }, async (context) => {
+test("the service works on Debian's PostgreSQL 15", { timeout: 60_000 }, async (context) => {
   context.skip(!installed, MISSING);
   const database = await createDatabase("content");
   const service = await startTestService({ SEED: "demo" }, database);

@@ -24,7 +24,7 @@ async function prepared(db: TestTransactions, pattern = ""): Promise<(string | n
   return (await db.run(anon, [[text, pattern]]))[0]!;
 }
 
-test("a prepared statement gives each caller and role their own rows", async () => {
+test("a prepared statement returns the rows of each caller and role", async () => {
   const db = database().open();
   const text = "select text from secrets order by text";
   const rows: Record<string, string[][]> = {
@@ -39,14 +39,14 @@ test("a prepared statement gives each caller and role their own rows", async () 
   expect(await prepared(db, "from secrets")).toHaveLength(2);
 });
 
-test("a statement is prepared once a role", async () => {
+test("a statement is prepared once per role", async () => {
   const db = database().open();
   for (const caller of [ada, anon, bob, anon]) await db.run(caller, ["select 'some statement'"]);
   const names = (await prepared(db, "^select 'some statement'$")).map(([name]) => name);
   expect(new Set(names).size).toBe(2);
 });
 
-test("plans are kept: from the sixth run on they are generic, also when roles take turns", async () => {
+test("plans are generic from the sixth execution on, even when roles alternate", async () => {
   const db = database().open();
   const text = "select text from secrets where planned() and owner_id = $1";
   const plannings = async () => Number((await database().values("select last_value from plannings"))[0]);
@@ -62,7 +62,7 @@ test("plans are kept: from the sixth run on they are generic, also when roles ta
   expect((await plannings()) - before).toBe(0);
 });
 
-test("one name for two roles would be planned at each change: what the test before would see", async () => {
+test("a name that two roles share would be replanned at each change of role", async () => {
   const { owner, values } = database();
   await owner.query("begin");
   await owner.query("set local plan_cache_mode = force_generic_plan");
@@ -77,7 +77,7 @@ test("one name for two roles would be planned at each change: what the test befo
   expect(after - before).toBeGreaterThanOrEqual(4);
 });
 
-test("a type that changes under a prepared statement is noticed, and the statement is run again", async () => {
+test("a statement is repeated when a type in its result has changed", async () => {
   const db = database().open();
   const text = "select value from changing";
   for (const snapshot of [false, true]) {
@@ -91,7 +91,7 @@ test("a type that changes under a prepared statement is noticed, and the stateme
   }
 });
 
-test("a column that comes to `select *` is noticed too", async () => {
+test("a statement is repeated when `select *` gets a new column", async () => {
   const db = database().open();
   expect(await db.row(anon, "select * from changing")).toEqual(["1", "42"]);
   await database().owner.query("alter table changing add column more text default 'more'");
@@ -99,7 +99,7 @@ test("a column that comes to `select *` is noticed too", async () => {
   await database().owner.query("alter table changing drop column more");
 });
 
-test("a write before the stale statement is done once", async () => {
+test("a write before the repeated statement takes effect once", async () => {
   const db = database().open();
   const statements = ["insert into changing values (2, 1)", "select max(id) from changing"];
   await db.run(anon, ["select max(id) from changing"]);
@@ -108,7 +108,7 @@ test("a write before the stale statement is done once", async () => {
   expect(await database().values("delete from changing where id = 2 returning value")).toEqual([1]);
 });
 
-test.each([false, true])("statements that somebody deallocated are prepared again (snapshot: %j)", async (snapshot) => {
+test.each([false, true])("deallocated statements are prepared again (snapshot: %j)", async (snapshot) => {
   const db = database().open();
   const statements = ["select 1", "select 2"];
   await db.run(anon, statements, { snapshot });
@@ -120,7 +120,7 @@ test.each([false, true])("statements that somebody deallocated are prepared agai
   expect(db.transactions.syncs - before).toBe(3);
 });
 
-test("a connection keeps at most `maxPrepared` statements, the ones last used", async () => {
+test("a connection keeps at most `maxPrepared` statements, the most recently used", async () => {
   const db = database().open({ maxPrepared: 10 });
   for (let i = 0; i < 40; i++) expect(await db.row(anon, `select ${i} as n`)).toEqual([String(i)]);
   expect(await prepared(db)).toHaveLength(10);
@@ -129,7 +129,7 @@ test("a connection keeps at most `maxPrepared` statements, the ones last used", 
   for (let i = 0; i < 40; i += 3) expect(await db.row(anon, `select ${i} as n`)).toEqual([String(i)]);
 });
 
-test("fewer than one transaction needs is enough", async () => {
+test("maxPrepared may be lower than the number of statements in a transaction", async () => {
   const db = database().open({ maxPrepared: 1 });
   for (let i = 0; i < 3; i++)
     expect(await db.run(anon, ["select 1", "select 2", "select 1", "select 3"], { snapshot: i === 1 })).toEqual([
@@ -140,7 +140,7 @@ test("fewer than one transaction needs is enough", async () => {
     ]);
 });
 
-test("errors do not make the connection lose count of what it keeps", async () => {
+test("after errors a connection still keeps at most `maxPrepared` statements", async () => {
   const db = database().open({ maxPrepared: 5 });
   // Each error keeps Postgres from reading what follows it: what should be closed there stays, under its name.
   const failing = [
@@ -158,7 +158,7 @@ test("errors do not make the connection lose count of what it keeps", async () =
   expect((await prepared(db)).length).toBeLessThanOrEqual(5);
 });
 
-test("a statement that failed once can be run again", async () => {
+test("a statement that has failed can be executed again", async () => {
   const db = database().open();
   const text = "select 1 / $1::int";
   for (let i = 0; i < 3; i++) {
@@ -171,7 +171,7 @@ test("a statement that failed once can be run again", async () => {
   await database().owner.query("alter table changing drop column more");
 });
 
-test("maxPrepared 0 prepares nothing, for poolers that can not keep it", async () => {
+test("maxPrepared 0 prepares nothing, for poolers without prepared statements", async () => {
   const db = database().open({ maxPrepared: 0 });
   for (const snapshot of [false, true])
     expect(await db.run(ada, ["select 1", ["select $1::text", "x"]], { snapshot })).toEqual([[["1"]], [["x"]]]);
@@ -179,7 +179,7 @@ test("maxPrepared 0 prepares nothing, for poolers that can not keep it", async (
   expect(await prepared(db)).toEqual([]);
 });
 
-test("a statement of over 10,000 characters is run, and not kept", async () => {
+test("a statement of over 10,000 characters is executed without being kept", async () => {
   const db = database().open();
   const long = `select ${Array.from({ length: 2000 }, (_, n) => n).join(" + ")}`;
   for (let i = 0; i < 3; i++) expect(await db.row(anon, `${long} + ${i}`)).toEqual([String(1_999_000 + i)]);

@@ -15,8 +15,8 @@ test.each([
   ["in the title", "gine", { title: "Steam engines" }],
   ["in the content", "gine", { content: "Of engines." }],
   ["in a tag", "gine", { tags: ["steam", "engines"] }],
-  ["whatever its case", "GINE", { title: "steam ENGINES" }],
-  ["whatever its case, beyond ASCII", "ÜBUNG", { content: "eine übung" }],
+  ["regardless of case", "GINE", { title: "steam ENGINES" }],
+  ["regardless of case, beyond ASCII", "ÜBUNG", { content: "eine übung" }],
   ["of one letter", "x", { content: "x-axis" }],
   ["with spaces", "m e", { title: "Steam engines" }],
   ["of symbols", "€ & 😀", { content: "5 € & 😀!" }],
@@ -36,13 +36,13 @@ test.each([
   ["\\%", "Escaped \\% sign", "Escaped % sign"],
   [".*", "Regexp .*", "Regexp xy"],
   ["it's", "So it's it", "So its it"],
-])("search takes %j literally", (keyword, title, other) =>
+])("search treats %j literally", (keyword, title, other) =>
   inTransaction(async (db) => {
     expect(await search(db, keyword, [{ title }, { title: other }])).toEqual([title]);
   }),
 );
 
-test("search does not match over the end of a field", () =>
+test("search does not find a match that spans two fields", () =>
   inTransaction(async (db) => {
     const article = { title: "First title", content: "Second content", tags: ["third", "fourth"] };
     expect(await search(db, "title\nSecond", [article])).toEqual([]);
@@ -50,13 +50,13 @@ test("search does not match over the end of a field", () =>
       expect(await db.anon.callAll("search", keyword)).toEqual([]);
   }));
 
-test("search for nothing at all finds every article, and for null none", () =>
+test("search for an empty keyword finds every article, and for null none", () =>
   inTransaction(async (db) => {
     expect(await search(db, "", [{ title: "Something" }])).toEqual(["Something"]);
     expect(await db.anon.callAll("search", null)).toEqual([]);
   }));
 
-test("search puts the best match first: the title itself, in the title, a tag itself, elsewhere; then the newest", () =>
+test("search sorts by match (the whole title, part of the title, a whole tag, elsewhere) and then by age", () =>
   inTransaction(async (db) => {
     const articles = [
       { title: "Nothing here", content: "About an engine" },
@@ -95,7 +95,7 @@ test.each([
   ["😀😀😀 😀😀😀", 7, "😀😀😀 😀😀😀"],
   ["x".repeat(201), undefined, `${"x".repeat(199)}…`],
   ["   indented", 3, "…"],
-])("summary of %j with length %j is %j", (content, length, expected) =>
+])("the summary of %j with length %j is %j", (content, length, expected) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const article = await db.article({ author: ada!, content });
@@ -105,7 +105,7 @@ test.each([
   }),
 );
 
-test.each([0, -1, 10_001])("summary is refused with length %j", (length) =>
+test.each([0, -1, 10_001])("a summary of length %j is refused", (length) =>
   inTransaction(async (db) => {
     await expect(db.anon.rows("select articles_summary(a, $1) from articles as a", length)).rejects.toMatchObject({
       code: "22023",
@@ -119,7 +119,7 @@ const relatedTitles = async (caller: TestCaller, id: number, limit = "") => {
   return (await caller.rows(text, id)).map(({ title }) => title);
 };
 
-test("related articles share tags, the most first, then the newest; never the article itself", () =>
+test("related articles are sorted by shared tags and then by age, without the article itself", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const article = await db.article({ author: ada!, tags: ["a-1", "b-1", "c-1"] });
@@ -144,7 +144,7 @@ test("related articles share tags, the most first, then the newest; never the ar
     expect(await relatedTitles(db.anon, article.id, ", 0")).toEqual([]);
   }));
 
-test("related articles are 5 at most, unless another limit is given", () =>
+test("related articles are at most 5 unless a limit is given", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const articles = [];

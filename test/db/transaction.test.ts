@@ -35,7 +35,7 @@ const NAMES = [
 ];
 const SETTINGS = `select current_user, ${NAMES.map((name) => `current_setting('${name}', true)`)}`;
 
-test("the settings act on the statements and are gone with the transaction", async () => {
+test("session settings apply to the statements and end with the transaction", async () => {
   const db = database().open({ statementTimeout: 1234 });
   const identity: Identity = {
     caller: { role: "authenticated", claims: { sub: "1", name: "Ada ✓" }, expiresAt: null, refused: null },
@@ -50,13 +50,13 @@ test("the settings act on the statements and are gone with the transaction", asy
   expect(after).toEqual([[login, "", "", "", "", "", "0"]]);
 });
 
-test("the role is the caller's, whatever role his claims name", async () => {
+test("the role is the caller's, regardless of the role in the claims", async () => {
   const db = database().open();
   const forged: Identity = { ...anon, caller: { ...anon.caller, claims: { role: "admin" } } };
   expect(await db.row(forged, "select current_user, auth.claims() ->> 'role'")).toEqual(["anon", "anon"]);
 });
 
-test("texts of any length and script come through, in statements and in values", async () => {
+test("statements and values may contain text of any length and script", async () => {
   const db = database().open();
   for (const length of [0, 1, 1000, 1024, 1025, 16_384, 70_000]) {
     const text = "aé✓😀"
@@ -69,7 +69,7 @@ test("texts of any length and script come through, in statements and in values",
   }
 });
 
-test("a batch that can't be written leaves nothing for the next, which is somebody else's", async () => {
+test("a batch that cannot be written has no effect on the next one", async () => {
   const db = database().open();
   let reads = 0;
   const values = {
@@ -89,7 +89,7 @@ test("a batch that can't be written leaves nothing for the next, which is somebo
   expect([reads, tries]).toEqual([2, 0]);
 });
 
-test("principals that take turns on one connection see themselves only", async () => {
+test("callers that alternate on one connection see only their own identity", async () => {
   const db = database().open();
   const seen = [];
   for (const identity of [ada, anon, bob, admin, anon, ada])
@@ -105,7 +105,7 @@ test("principals that take turns on one connection see themselves only", async (
   expect(await db.pids()).toHaveLength(1);
 });
 
-test("principals that run at once on several connections see themselves only", async () => {
+test("concurrent callers on several connections see only their own identity", async () => {
   const db = database().open({ pool: { max: 4 } });
   const runs = Array.from({ length: 60 }, async (_, id) => {
     const identity = identityOf(id % 3 === 0 ? "anon" : "authenticated", id);
@@ -114,7 +114,7 @@ test("principals that run at once on several connections see themselves only", a
   await Promise.all(runs);
 });
 
-test("a setting that an earlier transaction made reads as '' on a used connection: nullif makes it null", async () => {
+test("a setting of an earlier transaction reads as '' on a reused connection, and nullif makes it null", async () => {
   const db = database().open();
   const read = "select current_setting('request.extra', true), nullif(current_setting('request.extra', true), '')";
   expect(await db.row(anon, read)).toEqual([null, null]);
@@ -133,7 +133,7 @@ test("an error in the second statement rolls the first one back", async () => {
 test.each([
   ["an unknown role", "nobody_x", "22023"],
   ["a role that the login may not become", "service_role", "42501"],
-])("with %s nothing is run", async (_what, role, code) => {
+])("with %s nothing is executed", async (_what, role, code) => {
   const db = database().open();
   const tries = await triesDuring(async () => {
     await expect(db.run(identityOf(role), [TRY, "insert into notes values ('x')"])).rejects.toMatchObject({ code });
@@ -143,7 +143,7 @@ test.each([
   expect(await db.row(anon, "select current_user")).toEqual(["anon"]);
 });
 
-test("a caller who may not is refused, and the next one is served", async () => {
+test("a caller without permission is refused, and the next one is served", async () => {
   const db = database().open();
   await expect(db.run(anon, ["delete from users"])).rejects.toMatchObject({ code: "42501", table: undefined });
   expect(await db.row(ada, "select name from me()")).toEqual(["Ada Lovelace"]);
@@ -164,14 +164,14 @@ test.each([false, true])(
   },
 );
 
-test("what is answered is committed", async () => {
+test("a transaction is committed before its results are returned", async () => {
   const db = database().open();
   const [rows] = await db.run(anon, ["insert into notes values ('committed') returning text"]);
   expect(rows).toEqual([["committed"]]);
   expect(await database().values("delete from notes returning text")).toEqual(["committed"]);
 });
 
-test("results come in the order of the statements, with the rows that each one says it touched", async () => {
+test("results are in the order of the statements, with the row count of each", async () => {
   const { transactions } = database().open();
   const texts = [
     "insert into notes values ('a'), ('b')",
@@ -194,7 +194,7 @@ test("results come in the order of the statements, with the rows that each one s
   expect(await transactions.run(anon, [])).toEqual([]);
 });
 
-test("a statement that takes too long is ended with 57014, and the connection goes on", async () => {
+test("a statement that takes too long fails with 57014, and the connection remains usable", async () => {
   const db = database().open({ statementTimeout: 50 });
   const [pid] = await db.row(anon, "select pg_backend_pid()");
   await expect(db.run(anon, ["select pg_sleep(5)"])).rejects.toMatchObject({
@@ -204,19 +204,18 @@ test("a statement that takes too long is ended with 57014, and the connection go
   expect(await db.row(anon, "select pg_backend_pid()")).toEqual([pid]);
 });
 
-test("an abort cancels the running statement at once, and the connection goes on", async () => {
-  const db = database().open();
+test("an abort cancels the running statement, and the connection remains usable", async () => {
+  const db = database().open({ statementTimeout: 0 });
   const [pid] = await db.row(anon, "select pg_backend_pid()");
   const controller = new AbortController();
-  const run = db.run(anon, ["insert into notes values ('aborted')", "select pg_sleep(10)"], {
+  // Only a cancellation ends this before the test times out.
+  const run = db.run(anon, ["insert into notes values ('aborted')", "select pg_sleep(600)"], {
     signal: controller.signal,
   });
   const outcome = expect(run).rejects.toThrow("the client has left");
   await db.sleeping();
-  const start = performance.now();
   controller.abort(new Error("the client has left"));
   await outcome;
-  expect(performance.now() - start).toBeLessThan(1000);
   expect(await db.row(anon, "select pg_backend_pid()")).toEqual([pid]);
   expect(await database().values("select text from notes")).toEqual([]);
 });
@@ -233,7 +232,7 @@ test("an abort in a snapshot leaves the connection idle", async () => {
   await expect.poll(() => db.states()).toEqual(["idle"]);
 });
 
-test("what is aborted while it waits, or before, never reaches the database", async () => {
+test("a transaction that is aborted while it waits, or before, is not sent", async () => {
   const db = database().open();
   const reason = new Error("the client has left");
   const tries = await triesDuring(async () => {
@@ -248,7 +247,7 @@ test("what is aborted while it waits, or before, never reaches the database", as
   expect(db.transactions.syncs).toBe(1);
 });
 
-test("an abort after the answer does nothing, and its signal keeps no listeners", async () => {
+test("an abort after the result has no effect, and the signal has no listeners left", async () => {
   const db = database().open();
   const controller = new AbortController();
   for (let i = 0; i < 20; i++) await db.run(anon, ["select 1"], { signal: controller.signal });
@@ -256,7 +255,7 @@ test("an abort after the answer does nothing, and its signal keeps no listeners"
   expect(await db.row(anon, "select pg_sleep(0.02), 1")).toEqual(["", "1"]);
 });
 
-test("a cancellation never hits the next statement on that connection", async () => {
+test("a cancellation never affects the next statement on the connection", async () => {
   const db = database().open();
   let aborted = 0;
   for (let i = 0; i < 40; i++) {
@@ -272,7 +271,7 @@ test("a cancellation never hits the next statement on that connection", async ()
 });
 
 test.each([false, true])(
-  "statements see one database each, in a snapshot the same one: snapshot %j",
+  "statements see a snapshot each, or share one with the option snapshot: %j",
   async (snapshot) => {
     const db = database().open();
     const count = "select count(*) from notes";
@@ -301,7 +300,7 @@ test("an error in a snapshot rolls back and leaves the connection usable", async
   expect(await database().values("select text from notes")).toEqual([]);
 });
 
-test("a snapshot is committed, and waits for the database once", async () => {
+test("a snapshot is committed in one round trip", async () => {
   const db = database().open();
   await db.run(anon, ["insert into notes values ('kept')", "select 1"], { snapshot: true });
   expect(await database().values("delete from notes returning text")).toEqual(["kept"]);
@@ -328,7 +327,7 @@ test.each(["a\0b", "\ud83d", "\ude00\ud83d", `${"x".repeat(100)}\udfff`])(
   },
 );
 
-test("claims hold any text: JSON escapes it", async () => {
+test("claims may contain any text: JSON escapes it", async () => {
   const db = database().open();
   const identity = { ...anon, caller: { ...anon.caller, claims: { name: "half \ud83d of 😀" } } };
   expect(await db.row(identity, "select current_setting('request.jwt.claims')")).toEqual([
@@ -336,7 +335,7 @@ test("claims hold any text: JSON escapes it", async () => {
   ]);
 });
 
-test("large multibyte values, null and empty text arrive as they were sent", async () => {
+test("large multibyte values, null and empty text are returned as sent", async () => {
   const db = database().open();
   const large = "ü€😀".repeat(300_000);
   expect(Buffer.byteLength(large)).toBe(2_700_000);
@@ -347,14 +346,14 @@ test("large multibyte values, null and empty text arrive as they were sent", asy
   expect([empty, nothing]).toEqual(["", null]);
 });
 
-test("many rows arrive, in order", async () => {
+test("many rows are returned in order", async () => {
   const db = database().open();
   const [rows] = await db.run(anon, ["select i, repeat('x', i % 50) from generate_series(1, 50000) as i"]);
   expect(rows).toHaveLength(50_000);
   expect(rows!.every(([i, text], at) => Number(i) === at + 1 && text!.length === (at + 1) % 50)).toBe(true);
 });
 
-test("json is the same bytes in the binary format", async () => {
+test("json has the same bytes in the binary format", async () => {
   const { transactions } = database().open();
   const text = `select '{"b" :  1.10, "a":"ü 😀",\n "a": null}'::json, '[]'::json, null::json, 'text ü'::text`;
   const [binary] = await transactions.run(anon, [{ text, values: [], binary: true }]);
@@ -368,14 +367,14 @@ test.each([
   ["before others", ["copy notes from stdin", "select 1"], {}],
   ["after others", ["select 1", "copy notes from stdin"], {}],
   ["in a snapshot", ["select 1", "copy notes from stdin"], { snapshot: true }],
-])("COPY FROM STDIN is refused without hanging, %s", async (_where, statements, options) => {
+])("COPY FROM STDIN is refused at once, %s", async (_where, statements, options) => {
   const db = database().open();
   await expect(db.run(anon, statements, options)).rejects.toThrow();
   expect(await Promise.all([1, 2, 3].map((n) => db.row(anon, `select ${n}`)))).toEqual([["1"], ["2"], ["3"]]);
   expect(await database().values("select text from notes")).toEqual([]);
 });
 
-test("COPY TO STDOUT gives no rows, and does not hang", async () => {
+test("COPY TO STDOUT returns no rows", async () => {
   const db = database().open();
   expect(await db.run(anon, ["copy (select 1) to stdout", "select 2"])).toEqual([[], [["2"]]]);
 });

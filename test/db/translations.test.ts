@@ -11,7 +11,7 @@ async function adasTranslation(db: TestTransaction) {
   return { ada: ada!, article };
 }
 
-test("everyone reads translations", () =>
+test("every caller reads translations", () =>
   inTransaction(async (db) => {
     const { ada, article } = await adasTranslation(db);
     const text = "select title from article_translations where article_id = $1";
@@ -19,7 +19,7 @@ test("everyone reads translations", () =>
     expect(found).toEqual({ anon: 1, stranger: 1, self: 1, admin: 1, service: 1 });
   }));
 
-test("translations are added by the article's author, by admins and the service", () =>
+test("the article's author, admins and the service may add translations", () =>
   inTransaction(async (db) => {
     const { ada, article } = await adasTranslation(db);
     const text = "insert into article_translations (article_id, language, title) values ($1, 'fr', 'Un titre')";
@@ -27,7 +27,7 @@ test("translations are added by the article's author, by admins and the service"
     expect(found).toEqual({ anon: "42501", stranger: "42501", self: 1, admin: 1, service: 1 });
   }));
 
-test("translations are changed by the article's author, by admins and the service", () =>
+test("the article's author, admins and the service may update translations", () =>
   inTransaction(async (db) => {
     const { ada, article } = await adasTranslation(db);
     const text = "update article_translations set title = 'Anderer Titel' where article_id = $1";
@@ -35,7 +35,7 @@ test("translations are changed by the article's author, by admins and the servic
     expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1 });
   }));
 
-test("translations are deleted by the article's author, by admins and the service", () =>
+test("the article's author, admins and the service may delete translations", () =>
   inTransaction(async (db) => {
     const { ada, article } = await adasTranslation(db);
     const text = "delete from article_translations where article_id = $1";
@@ -43,7 +43,7 @@ test("translations are deleted by the article's author, by admins and the servic
     expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1 });
   }));
 
-test.each(["article_id = 1", "language = 'fr'"])("a translation stays where it is: %s", (change) =>
+test.each(["article_id = 1", "language = 'fr'"])("the key of a translation cannot be updated: set %s", (change) =>
   inTransaction(async (db) => {
     const { ada, article } = await adasTranslation(db);
     const text = `update article_translations set ${change} where article_id = $1`;
@@ -52,7 +52,7 @@ test.each(["article_id = 1", "language = 'fr'"])("a translation stays where it i
   }),
 );
 
-test("nobody empties the table", () =>
+test("no role of the API may truncate the table", () =>
   inTransaction(async (db) => {
     const { ada } = await adasTranslation(db);
     const { service: _, ...callers } = await db.everyone(ada);
@@ -72,7 +72,7 @@ test.each([
   ["", "Ein Titel", "article_translations_language_format"],
   ["de", "😀".repeat(4), "article_translations_title_length"],
   ["de", "😀".repeat(5), null],
-])("a translation to %j with the title %j: the constraint it breaks is %s", (language, title, constraint) =>
+])("a translation to %j with the title %j violates the constraint %s", (language, title, constraint) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const article = await db.article({ author: ada! });
@@ -83,7 +83,7 @@ test.each([
   }),
 );
 
-test("an article has one title in a language", () =>
+test("an article has one title per language", () =>
   inTransaction(async (db) => {
     const { ada, article } = await adasTranslation(db);
     const text = "insert into article_translations (article_id, language, title) values ($1, 'de', 'Noch einer')";

@@ -9,7 +9,7 @@ const CONTEXT = { constraintMessages: new Map(), anonymous: false, expired: fals
 const createUser = (caller: TestCaller, input: object) =>
   caller.row("select * from create_user(jsonb_populate_record(null::users, $1))", input);
 
-test("everyone reads all users, e-mail included", () =>
+test("every caller reads all users with their e-mail", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const found = await outcomes(await db.everyone(ada!), "select name, email from users where id = $1", ada!.id);
@@ -21,7 +21,7 @@ test.each([
   "email = 'countess@test.example'",
   "age = 37",
   "avatar_url = 'https://a.example/a.png'",
-])("a user is changed by himself, by admins and the service: %s", (change) =>
+])("the user, admins and the service may update a user: set %s", (change) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const found = await outcomes(await db.everyone(ada!), `update users set ${change} where id = $1`, ada!.id);
@@ -29,14 +29,14 @@ test.each([
   }),
 );
 
-test("a user is deleted by himself, by admins and the service", () =>
+test("the user, admins and the service may delete a user", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const found = await outcomes(await db.everyone(ada!), "delete from users where id = $1", ada!.id);
     expect(found).toEqual({ anon: "42501", stranger: 0, self: 1, admin: 1, service: 1 });
   }));
 
-test("a change without a condition reaches the caller's own row only", () =>
+test("an update without a condition affects only the caller's row", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     expect(await db.as(ada!).rows("update users set age = 37 returning id")).toEqual([{ id: ada!.id }]);
@@ -52,7 +52,7 @@ test.each([null, { id: "" }, { id: "1 or true" }, { id: -1 }, { id: "9".repeat(1
     }),
 );
 
-test("everybody may sign up", () =>
+test("every caller may sign up", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const text = "insert into users (name, email, age) values ('Dora', 'dora@test.example', 20)";
@@ -65,7 +65,7 @@ test.each([
   ["created_at", "'2001-01-01'"],
   ["updated_at", "'2001-01-01'"],
   ["avatar_url", "'https://a.example/a.png'"],
-])("whoever signs up can not say his %s, only the service can", (column, value) =>
+])("only the service chooses the %s of a new user", (column, value) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const values = `overriding system value values ('Dora', 'dora@test.example', ${value})`;
@@ -75,7 +75,7 @@ test.each([
   }),
 );
 
-test.each(["created_at", "updated_at"])("nobody but the service changes a user's %s", (column) =>
+test.each(["created_at", "updated_at"])("only the service updates the %s of a user", (column) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const text = `update users set ${column} = '2001-01-01' where id = $1`;
@@ -84,7 +84,7 @@ test.each(["created_at", "updated_at"])("nobody but the service changes a user's
   }),
 );
 
-test("an id is assigned and never changes: saying another one is a mistake of the client", () =>
+test("an id is assigned and never changes: an update of it fails", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const assigned = { anon: "428C9", stranger: "428C9", self: "428C9", admin: "428C9", service: "428C9" };
@@ -96,7 +96,7 @@ test("an id is assigned and never changes: saying another one is a mistake of th
     expect(problemOf(error, CONTEXT)).toMatchObject({ status: 400, code: "VALIDATION_ERROR" });
   }));
 
-test("nobody empties the table, nor locks it", () =>
+test("no role of the API may truncate or lock the table", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const { service: _, ...callers } = await db.everyone(ada!);
@@ -106,7 +106,7 @@ test("nobody empties the table, nor locks it", () =>
     expect(anon).toBe("42501");
   }));
 
-test.each(["age = age + 1", "age = age"])("updated_at is that of the last update, created_at stays: %s", (change) =>
+test.each(["age = age + 1", "age = age"])("an update sets updated_at and keeps created_at: set %s", (change) =>
   inTransaction(async (db) => {
     const ada = await db.owner.row("select * from users where email = 'ada@example.com'");
     const written = await db.as(ada).row(`update users set ${change} where id = $1 returning *, now()`, ada.id);
@@ -127,7 +127,7 @@ test.each([
   }),
 );
 
-test("what an editor changes has the updated_at of that moment, and is bound by the constraints", () =>
+test("an update by an editor sets updated_at and is subject to the constraints", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     const written = await db.editor.row("update users set age = 1 where id = $1 returning *, now()", ada!.id);
@@ -136,7 +136,7 @@ test("what an editor changes has the updated_at of that moment, and is bound by 
     expect(await db.editor.outcome("update users set age = -1 where id = $1", ada!.id)).toBe("23514");
   }));
 
-test("a user who is deleted by an editor takes his account along, and stays while there are articles of his", () =>
+test("a user whom an editor deletes loses their account, and cannot be deleted while they have articles", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     const account = "insert into auth_private.accounts (user_id, password_hash) values ($1, '$argon2id$')";
@@ -169,7 +169,7 @@ test.each([
   "select me()",
   "select create_user(row(null, 'Dora', 'dora@test.example', null, null, null, null)::users)",
   "select delete_article(1)",
-])("an editor of users does nothing else: %s", (text) =>
+])("an editor of users has no other privileges: %s", (text) =>
   inTransaction(async (db) => {
     expect(await db.editor.outcome(text)).toBe("42501");
   }),
@@ -184,7 +184,7 @@ const found = async (caller: TestCaller, keyword: string | null) =>
 test.each([
   ["in the name", "lovel"],
   ["in the e-mail", "ada@exam"],
-  ["whatever its case", "LOVELACE"],
+  ["regardless of case", "LOVELACE"],
 ])("a keyword finds a user %s", (_where, keyword) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
@@ -197,7 +197,7 @@ test.each(["Lovelace\nada", "Lovelaceada", "%ada%", "a_a", "ada\\", null])("the 
   inTransaction(async (db) => expect(await found(db.anon, keyword)).toEqual([])),
 );
 
-test("a keyword is looked for in the trigram index, also by a plan that is kept", () =>
+test("a keyword search uses the trigram index, even with a generic plan", () =>
   inTransaction(async (db) => {
     await db.owner.rows(
       `insert into users (name, email) select md5(i::text), 'user' || i || '@test.example' from generate_series(1, 20000) as i`,
@@ -217,7 +217,7 @@ test.each(["name", "created_at"])("users sorted by %s are read from an index", (
   }),
 );
 
-test("create_user signs somebody up, and keeps what the caller may not say out", () =>
+test("create_user creates a user and ignores fields that the caller may not choose", () =>
   inTransaction(async (db) => {
     const input = { id: 7, name: "Dora", email: "dora@test.example", age: 20, created_at: "2001-01-01" };
     const dora = await createUser(db.anon, { ...input, updated_at: "2001-01-01", avatar_url: "https://a.example/a" });
@@ -227,7 +227,7 @@ test("create_user signs somebody up, and keeps what the caller may not say out",
     expect([dora.created_at, dora.updated_at]).toEqual([now, now]);
   }));
 
-test("create_user is refused when the e-mail is registered, whatever its case", () =>
+test("create_user is refused when the e-mail is registered, regardless of case", () =>
   inTransaction(async (db) => {
     await createUser(db.anon, { name: "Dora", email: "Dora@Test.example" });
     for (const email of ["Dora@Test.example", "dora@test.example", "DORA@TEST.EXAMPLE"])
@@ -239,7 +239,7 @@ test("create_user is refused when the e-mail is registered, whatever its case", 
       });
   }));
 
-test("an e-mail keeps the case it was given in, and may change its own", () =>
+test("an e-mail keeps its case, and its user may change the case", () =>
   inTransaction(async (db) => {
     const dora = await createUser(db.anon, { name: "Dora", email: "Dora@Test.example" });
     expect(dora.email).toBe("Dora@Test.example");
@@ -291,7 +291,7 @@ test.each([
   ["email", "a@127.0.0.1", "users_email_format"],
   ["email", "a@b.c\u00a0", "users_email_format"],
   ["email", "\u200ba@b.c", "users_email_format"],
-])("create_user with the %s %j: the constraint it breaks is %s", (column, value, constraint) =>
+])("create_user with the %s %j violates the constraint %s", (column, value, constraint) =>
   inTransaction(async (db) => {
     const input = { name: "Dora", email: "dora@test.example", age: 20, [column]: value };
     if (constraint === null) expect(await createUser(db.anon, input)).toMatchObject({ [column]: value });
@@ -313,7 +313,7 @@ test("me is the signed-in caller", () =>
     expect(await db.as(admin!, "admin").call("me")).toMatchObject({ id: admin!.id });
   }));
 
-test("me is refused with 28000 when nobody is signed in, or somebody who is gone", () =>
+test("me raises 28000 for anonymous callers and deleted users", () =>
   inTransaction(async (db) => {
     const [gone] = await db.users("Gone");
     await db.owner.rows("delete from users where id = $1", gone!.id);
@@ -332,7 +332,7 @@ test.each([
   ["https://a.example/a.png", 2048, "https://a.example/a.png?size=2048"],
   ["http://a.example/?user=1", 40, "http://a.example/?user=1&size=40"],
   [null, 40, null],
-])("avatar of %j at size %j is %j", (address, size, expected) =>
+])("the avatar of %j at size %j is %j", (address, size, expected) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     await db.as(ada!).rows("update users set avatar_url = $1 where id = $2", address, ada!.id);
@@ -342,7 +342,7 @@ test.each([
   }),
 );
 
-test.each([0, -1, 2049])("avatar is refused at size %j", (size) =>
+test.each([0, -1, 2049])("an avatar of size %j is refused", (size) =>
   inTransaction(async (db) => {
     const text = "select users_avatar(u, $1) from users as u limit 1";
     const error = { code: "22023", message: "size must be from 1 to 2048" };
@@ -351,7 +351,7 @@ test.each([0, -1, 2049])("avatar is refused at size %j", (size) =>
 );
 
 test.each(["javascript:alert(1)", "//a.example/a.png", "https://", "https://a b", "https://a.example/\n", ""])(
-  "avatar_url %j is refused",
+  "the avatar_url %j is refused",
   (address) =>
     inTransaction(async (db) => {
       const [ada] = await db.users("Ada");
@@ -360,7 +360,7 @@ test.each(["javascript:alert(1)", "//a.example/a.png", "https://", "https://a b"
     }),
 );
 
-test.each(["articles", "comments"])("a user with %s can not be deleted", (kind) =>
+test.each(["articles", "comments"])("a user with %s cannot be deleted", (kind) =>
   inTransaction(async (db) => {
     const [ada, bob] = await db.users("Ada", "Bob");
     const article = await db.article({ author: kind === "articles" ? ada! : bob! });
@@ -376,7 +376,7 @@ test.each(["articles", "comments"])("a user with %s can not be deleted", (kind) 
   }),
 );
 
-test("a user who is deleted takes his account and its tokens along", () =>
+test("deleting a user deletes their account and its tokens", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     await db.owner.rows(

@@ -58,13 +58,13 @@ test.each([
   ["shop.things.things_lower_email", ["email"], null],
   ["shop.things.things_mixed", ["price", "discount", "name", "email"], null],
   ["shop.things.things_row", [], null],
-])("%s looks at %j; its check is %j", (name, columns, check) => {
+])("%s uses the columns %j, and its check is %j", (name, columns, check) => {
   const found = constraint(name)!;
   expect([...found.columns].sort()).toEqual([...columns].sort());
   expect(found.check).toBe(check);
 });
 
-test("columns of a key stand in its order, those of expressions behind them", () => {
+test("the columns of a key are in its order, followed by those of expressions", () => {
   expect(constraint("shop.things.things_email_price")!.columns).toEqual(["email", "price"]);
   expect(constraint("shop.things.things_mixed")!.columns).toEqual(["price", "discount", "email", "name"]);
 });
@@ -81,7 +81,7 @@ test.each([
   expect(shop().catalog.constraintMessages.get(name) ?? null).toBe(message);
 });
 
-test("a table behind a served view has its constraints here too, with their checks", () => {
+test("the constraints and checks of a table behind a served view are read", () => {
   expect(constraint("hidden.stock.stock_amount")).toEqual({
     message: "nothing is left",
     columns: ["amount"],
@@ -90,11 +90,11 @@ test("a table behind a served view has its constraints here too, with their chec
   expect(shop().catalog.constraintMessages.get("hidden.stock.stock_amount")).toBe("nothing is left");
 });
 
-test("of any other table the check is not told", () => {
+test("the checks of other tables are not read", () => {
   expect(constraint("hidden.counted.counted_id")).toEqual({ message: null, columns: ["id"], check: null });
 });
 
-test("whoever alters such a table keeps nobody waiting", async () => {
+test("a lock on such a table does not delay the read", async () => {
   const { database, read } = shop();
   await database.owner.query("begin; lock table hidden.counted in access exclusive mode");
   try {
@@ -104,12 +104,12 @@ test("whoever alters such a table keeps nobody waiting", async () => {
   }
 });
 
-test("columns that refuse null, plain indexes, domains and the system's own tables are not among them", () => {
+test("constraints do not include NOT NULL, plain indexes, domains and system tables", () => {
   const names = [...shop().catalog.constraints.keys()];
   expect(names.filter((name) => /not_null|things_plain|percent|^pg_|^information_schema/.test(name))).toEqual([]);
 });
 
-test("the e-mail of a user is what must be unique", () => {
+test("the unique index of users uses the column email", () => {
   expect(constraint("public.users.users_email_key")).toMatchObject({
     message: "email already registered",
     columns: ["email"],
@@ -120,7 +120,7 @@ test("the e-mail of a user is what must be unique", () => {
   });
 });
 
-test("constraints are frozen, and the same again when nothing has changed", async () => {
+test("constraints are frozen, and equal in two reads of an unchanged database", async () => {
   for (const found of shop().catalog.constraints.values())
     expect([Object.isFrozen(found), Object.isFrozen(found.columns)]).toEqual([true, true]);
   expect((await shop().read()).constraints).toEqual(shop().catalog.constraints);

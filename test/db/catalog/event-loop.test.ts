@@ -7,7 +7,7 @@ function work(milliseconds: number): void {
   while (performance.now() < end);
 }
 
-test("what is mapped keeps its order, and others get their turn meanwhile", async () => {
+test("mapYielding keeps the order of the items and lets other work run meanwhile", async () => {
   let turns = 0;
   let isDone = false;
   const takeTurn = () => {

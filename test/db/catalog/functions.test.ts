@@ -106,11 +106,11 @@ test.each([
   ["unknown_rows", "setof record"],
 ])("%s() returns %s", (name, result) => expect(resultOf(only(name).returns)).toBe(result));
 
-test("rows of a table of the system have its columns", () => {
+test("a function that returns rows of a system table has its columns", () => {
   expect(resultOf(only("system_rows").returns)).toMatch(/^setof \(oid oid, relname name, /);
 });
 
-test("arguments tell what must be given", () => {
+test("an argument is required unless it has a default", () => {
   expect(only("arguments").arguments.map(({ name, type, isRequired }) => [name, type, isRequired])).toEqual([
     ["required", "integer", true],
     ["tags", "office.tags", true],
@@ -121,12 +121,12 @@ test("arguments tell what must be given", () => {
   expect(only("arguments").arguments[1]!.shape).toMatchObject({ name: "text", isArray: true, domain: "office.tags" });
 });
 
-test("arguments that go out are not asked for, those that go in and out are", () => {
+test("OUT arguments are not arguments of a call, INOUT arguments are", () => {
   expect(only("out_arguments").arguments.map(({ name }) => name)).toEqual(["i", "io"]);
   expect(only("as_table").arguments).toEqual([]);
 });
 
-test("an argument may have no name, and the last may take any number of values", () => {
+test("an argument may be unnamed, and the last may be variadic", () => {
   expect(only("unnamed").arguments).toMatchObject([{ name: "", type: "json" }]);
   expect(only("some").arguments).toMatchObject([
     { name: "prefix", isVariadic: false },
@@ -134,11 +134,11 @@ test("an argument may have no name, and the last may take any number of values",
   ]);
 });
 
-test("overloads stand under one name", () => {
+test("overloads share one name", () => {
   expect(overloads("overloaded").map((one) => one.arguments.map(({ name }) => name))).toEqual([[], ["a"], ["b"]]);
 });
 
-test("volatility, comment and the settings of the transaction are told; other settings Postgres sees to itself", () => {
+test("a function has its volatility, its comment and those settings that the transaction applies", () => {
   expect(only("scalar").volatility).toBe("immutable");
   expect(only("scalars").volatility).toBe("stable");
   expect(only("set_up")).toMatchObject({
@@ -163,4 +163,4 @@ test.each([
   "window",
   "procedure",
   "helper",
-])("%s can't be called", (name) => expect(overloads(name)).toEqual([]));
+])("%s cannot be called", (name) => expect(overloads(name)).toEqual([]));

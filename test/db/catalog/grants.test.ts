@@ -49,7 +49,7 @@ afterAll(() => made().database.owner.query(`drop schema shop cascade; drop role 
 const role = (name: string) => roleIn(made().database, name);
 const shop = () => made().catalog.schemas.get("shop")!;
 
-test("a role has its own rights, those it inherits, and those of everybody", () => {
+test("a role has its own privileges, inherited ones and those of public", () => {
   expect(made().catalog.roles.get(role("boss"))!.inherits).toEqual(new Set([role("boss"), role("clerk"), "public"]));
   expect(made().catalog.roles.get(role("heir"))!.inherits).toEqual(new Set([role("heir"), "public"]));
   expect(made().catalog.roles.get("postgres")).toMatchObject({ isSuperuser: true });
@@ -57,14 +57,14 @@ test("a role has its own rights, those it inherits, and those of everybody", () 
   expect(made().catalog.roles.get(role("nobody"))).toMatchObject({ isSuperuser: false, settings: [] });
 });
 
-test("a role has its settings, first those in this database", () => {
+test("the settings of a role in this database override its general settings", () => {
   expect(made().catalog.roles.get(role("clerk"))!.settings).toEqual([
     ["statement_timeout", "5s"],
     ["work_mem", "8MB"],
   ]);
 });
 
-test("grants are told by grantee, those of tables and of columns", () => {
+test("tables and columns have their grants by grantee", () => {
   const { tables } = shop();
   expect(tables.get("granted")!.grants.get(role("clerk"))).toEqual(new Set(["select", "delete"]));
   expect(tables.get("open")!.grants.get("public")).toEqual(new Set(["select"]));
@@ -74,7 +74,7 @@ test("grants are told by grantee, those of tables and of columns", () => {
   expect(columns.get("b")!.grants).toEqual(new Map([[role("clerk"), new Set(["update"])]]));
 });
 
-test.each(TABLES)("who may use %s is what Postgres says", async (name) => {
+test.each(TABLES)("mayUseTable agrees with Postgres for %s", async (name) => {
   const table = shop().tables.get(name)!;
   for (const asking of [...ROLES.map(role), "postgres"]) {
     for (const privilege of PRIVILEGES) {
@@ -90,7 +90,7 @@ test.each(TABLES)("who may use %s is what Postgres says", async (name) => {
   }
 });
 
-test("a column may be used by a grant on it, or on the table", () => {
+test("a grant on a column or on its table permits the use of the column", () => {
   const may = (table: string, column: string, asking: string, privilege: TablePrivilege) => {
     const found = shop().tables.get(table)!;
     return mayUseColumn(made().catalog, role(asking), found, found.columns.get(column)!, privilege);
@@ -105,7 +105,7 @@ test("a column may be used by a grant on it, or on the table", () => {
   expect(may("closed", "b", "reader", "update")).toBe(false);
 });
 
-test("who may execute a function is what Postgres says", async () => {
+test("mayExecute agrees with Postgres", async () => {
   for (const name of ["for_all", "for_clerks", "for_nobody", "untouched"]) {
     const [fn] = shop().functions.get(name)!;
     for (const asking of [...ROLES.map(role), "postgres"]) {
@@ -116,7 +116,7 @@ test("who may execute a function is what Postgres says", async () => {
   }
 });
 
-test("a role that does not exist may do what everybody may", () => {
+test("an unknown role has the privileges of public", () => {
   expect(mayUseTable(made().catalog, "ghost", shop().tables.get("open")!, "select")).toBe(true);
   expect(mayUseTable(made().catalog, "ghost", shop().tables.get("granted")!, "select")).toBe(false);
   expect(mayExecute(made().catalog, "ghost", shop().functions.get("for_all")![0]!)).toBe(true);

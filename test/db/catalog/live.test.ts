@@ -53,7 +53,7 @@ async function listen(): Promise<void> {
   onTestFinished(() => feed.close());
 }
 
-test("a table is there as soon as its DDL has committed", async () => {
+test("a table appears after its DDL has committed", async () => {
   await listen();
   const changed: Catalog[] = [];
   live.onChange((catalog) => changed.push(catalog));
@@ -73,7 +73,7 @@ test("a table is there as soon as its DDL has committed", async () => {
   await expect.poll(tableNames, SOON).not.toContain("later");
 });
 
-test("where no event trigger tells of it, notify pgrst does", async () => {
+test("notify pgrst causes a read when there is no event trigger", async () => {
   await untold();
   await listen();
   await dba("create table public.later (id int)");
@@ -82,7 +82,7 @@ test("where no event trigger tells of it, notify pgrst does", async () => {
 });
 
 // Again: roles belong to the whole server, and another file may just have made one.
-test("a database that is as it was keeps its catalog", { retry: 5 }, async () => {
+test("an unchanged database keeps its catalog object", { retry: 5 }, async () => {
   const before = live.current;
   live.soon();
   expect(await live.caughtUp()).toBe(false);
@@ -93,7 +93,7 @@ test("a database that is as it was keeps its catalog", { retry: 5 }, async () =>
   expect(readings).toBe(1);
 });
 
-test("who finds something missing reads again, all together once", async () => {
+test("requests that find something missing share one read", async () => {
   await untold();
   await dba("create table public.later (id int)");
   later(3000);
@@ -102,7 +102,7 @@ test("who finds something missing reads again, all together once", async () => {
   expect(readings).toBe(2);
 });
 
-test("who finds something missing waits for what has been told already", async () => {
+test("a request that finds something missing waits for a pending read", async () => {
   await untold();
   await dba("create table public.later (id int)");
   live.soon();
@@ -110,7 +110,7 @@ test("who finds something missing waits for what has been told already", async (
   expect(tableNames()).toContain("later");
 });
 
-test("a change that is told during a reading is read too", async () => {
+test("a change during a read causes another read", async () => {
   await untold();
   await dba("create table public.later (id int)");
   later(3000);
@@ -122,14 +122,14 @@ test("a change that is told during a reading is read too", async () => {
   expect(tableNames()).toContain("latest");
 });
 
-test("what is missing is not looked for again and again", async () => {
+test("a fresh catalog is not read again for a missing object", async () => {
   await untold();
   await dba("create table public.later (id int)");
   expect(await live.caughtUp()).toBe(false);
   expect(tableNames()).not.toContain("later");
 });
 
-test("a reading that fails keeps the catalog, and is tried again", async () => {
+test("a failed read keeps the catalog and is repeated", async () => {
   const before = live.current;
   const login = database.owner.escapeIdentifier(`${database.name}_catalog`);
   await untold();
@@ -147,7 +147,7 @@ test("a reading that fails keeps the catalog, and is tried again", async () => {
   await expect.poll(tableNames, SOON).toContain("later");
 });
 
-test("without a first catalog there is no start", async () => {
+test("start rejects when the first read fails", async () => {
   const url = new URL(database.url);
   url.pathname = "/missing";
   const pool = new pg.Pool({ connectionString: url.href });
@@ -157,7 +157,7 @@ test("without a first catalog there is no start", async () => {
   expect(() => nowhere.current).toThrow("the catalog has not been read yet");
 });
 
-test("once closed it reads no more, and nobody waits for it", async () => {
+test("a closed catalog does not read, and caughtUp does not wait", async () => {
   live.soon();
   const waiting = live.caughtUp();
   await live.close();

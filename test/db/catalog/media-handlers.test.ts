@@ -25,7 +25,7 @@ const page = useCatalog(
   { schemas: ["page"] },
 );
 
-test("aggregates of a served schema are handlers when they give a domain named like a media type of rows that are served", () => {
+test("an aggregate of served rows that returns a domain named like a media type is a media handler", () => {
   const html = { mediaType: "text/html", function: '"page"."html"', isBinary: false };
   expect(page().catalog.mediaHandlers).toEqual([
     { mediaType: "*/*", function: '"page"."Odd Name"', table: null, isBinary: true },

@@ -10,16 +10,16 @@ test.each([
   ["{QUERY :name \\ :a\\ 2\\{\\(\\) :a 1}", { name: "\\ :a\\ 2\\{\\(\\)", a: "1" }],
   ['{QUERY :names ("a\\ \\)" "b\\\\") :a 1}', { names: '("a\\ \\)" "b\\\\")', a: "1" }],
   ["{QUERY}", {}],
-])("the fields of %s", (node, fields) => expect(Object.fromEntries(fieldsOf(node))).toEqual(fields));
+])("fieldsOf(%j) is %j", (node, fields) => expect(Object.fromEntries(fieldsOf(node))).toEqual(fields));
 
 test.each([
   ["({A} {B :c ({D})})", ["{A}", "{B :c ({D})}"]],
   ["({A :name \\}\\)} {B})", ["{A :name \\}\\)}", "{B}"]],
   ["<>", []],
   ["()", []],
-])("the items of %s", (list, items) => expect(itemsOf(list)).toEqual(items));
+])("itemsOf(%j) is %j", (list, items) => expect(itemsOf(list)).toEqual(items));
 
-test.each(["({A :b ({C", "{A :b (", "\\", ""])("%j, which is cut off, is read to its end", (text) => {
+test.each(["({A :b ({C", "{A :b (", "\\", ""])("the truncated tree %j is read to its end", (text) => {
   expect(itemsOf(text).length).toBeLessThanOrEqual(1);
   expect(fieldsOf(text).size).toBeLessThanOrEqual(1);
 });

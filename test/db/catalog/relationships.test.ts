@@ -104,11 +104,11 @@ test("a foreign key with a primary key or unique constraint over its columns, in
   ]);
 });
 
-test("a unique index that is no constraint leaves it many-to-one, as PostgREST has it", () => {
+test("a unique index without a constraint leaves it many-to-one, as in PostgREST", () => {
   expect(relationships("shop.badges")).toEqual(["badges.owner_id = users.id many-to-one badges_owner_id_fkey"]);
 });
 
-test("a composite key pairs its columns as it was written", () => {
+test("a composite key pairs its columns as declared", () => {
   expect(relationships("more.places")).toEqual([
     "places.x = labels.a and places.y = labels.b one-to-one to its owner labels_a_b_fkey",
     "places.x = shelves.x and places.y = shelves.y one-to-many shelves_x_y_fkey",
@@ -131,7 +131,7 @@ test("a junction has both foreign keys within its primary key", () => {
   ]);
 });
 
-test("partitions do not double what their parent has", () => {
+test("partitions do not repeat the relationships of their parent", () => {
   expect(relationships("more.stores")).toEqual(["stores.id = sales.store_id one-to-many sales_store_id_fkey"]);
   expect(relationships("more.sales")).toEqual([
     "sales.store_id = stores.id many-to-one sales_store_id_fkey",
@@ -140,17 +140,17 @@ test("partitions do not double what their parent has", () => {
   expect(relationships("more.sales_2025")).toEqual([]);
 });
 
-test("a foreign key over periods is none: its columns overlap, and are not equal", () => {
+test("a foreign key over periods is not a relationship: its columns overlap instead of being equal", () => {
   expect(relationships("more.stays")).toEqual([]);
   expect(relationships("more.rooms")).toEqual([]);
 });
 
-test("what is not served is no target and no junction", () => {
+test("a table that is not served is neither a target nor a junction", () => {
   expect(relationships("shop.entries")).toEqual([]);
   expect(JSON.stringify(shop().table("shop.films").relationships)).not.toContain("hidden");
 });
 
-test("a function of one row that gives rows of a served table is a computed relationship", () => {
+test("a function of one row that returns rows of a served table is a computed relationship", () => {
   const computed = shop()
     .table("shop.films")
     .relationships.filter(({ kind }) => kind === "computed");
@@ -176,7 +176,7 @@ test("a function of one row that gives rows of a served table is a computed rela
   ]);
 });
 
-test("a function of one row that gives a value is a computed field; the table's own schema wins", () => {
+test("a function of one row that returns a value is a computed field, first from the table's schema", () => {
   const fields = [...shop().table("shop.films").computedFields.values()];
   expect(fields.map((field) => [field.name, field.function, field.type, field.comment])).toEqual([
     ["rating", '"shop"."rating"', "integer", null],

@@ -63,7 +63,7 @@ const shop = useCatalog(
   { schemas: ["shop", "Back Office", "missing", "pg_catalog", "shop"], extraSearchPath: ["public"] },
 );
 
-test("the served schemas are those of the setting that exist, in its order, with what has rows in them", () => {
+test("the existing schemas of the setting are served in its order, with their tables and views", () => {
   const { schemas } = shop().catalog;
   expect([...schemas.keys()]).toEqual(["shop", "Back Office"]);
   expect(schemas.get("shop")!.comment).toBe("Where things are sold.");
@@ -78,7 +78,7 @@ test("the served schemas are those of the setting that exist, in its order, with
   expect(shop().table("shop.products")).toMatchObject({ comment: "What is for sale.", owner: "postgres" });
 });
 
-test("types are SQL text that needs no search path", () => {
+test("types are SQL text that does not depend on the search path", () => {
   const columns = [...shop().table("shop.products").columns.values()];
   expect(Object.fromEntries(columns.map(({ name, type }) => [name, type]))).toEqual({
     id: "bigint",
@@ -100,7 +100,7 @@ test("types are SQL text that needs no search path", () => {
   });
 });
 
-test("shapes tell what a type is made of", () => {
+test("a shape describes the structure of a type", () => {
   const { columns } = shop().table("shop.products");
   const base = { schema: "pg_catalog", category: "base", isArray: false, domain: null, labels: [] };
   expect(columns.get("id")!.shape).toEqual({ ...base, name: "int8" });
@@ -118,7 +118,7 @@ test("shapes tell what a type is made of", () => {
   });
 });
 
-test("columns tell which values they want, and have by themselves", () => {
+test("columns have their nullability, default and generation", () => {
   const columns = [...shop().table("shop.products").columns.values()];
   const told = columns.map(({ name, isNullable, hasDefault, defaultExpression, generated }) => {
     return [name, isNullable, hasDefault, defaultExpression, generated];
@@ -143,7 +143,7 @@ test("columns tell which values they want, and have by themselves", () => {
   ]);
 });
 
-test("the length is that of the type, or of what its domain is made from", () => {
+test("the maximum length is that of the type or of the base type of its domain", () => {
   const columns = [...shop().table("shop.products").columns.values()];
   const limited = columns.filter(({ maxLength }) => maxLength !== null);
   expect(limited.map(({ name, maxLength }) => [name, maxLength])).toEqual([
@@ -154,12 +154,12 @@ test("the length is that of the type, or of what its domain is made from", () =>
   ]);
 });
 
-test("columns carry their comments", () => {
+test("columns have their comments", () => {
   const { columns } = shop().table("shop.products");
   expect([...columns.values()].map(({ comment }) => comment).filter(Boolean)).toEqual(["For the staff."]);
 });
 
-test("unique keys are those a row can be named by, the primary key first", () => {
+test("unique keys identify a row, the primary key first", () => {
   const { primaryKey, uniqueKeys } = shop().table("shop.keys");
   expect(primaryKey).toEqual(["b", "a"]);
   expect(uniqueKeys).toEqual([["b", "a"], ["c", "d"], ["e"]]);
@@ -167,7 +167,7 @@ test("unique keys are those a row can be named by, the primary key first", () =>
   expect(shop().table("shop.totals").primaryKey).toEqual([]);
 });
 
-test("tables can be written, foreign tables as far as their server says, materialized views not", () => {
+test("tables are writable, foreign tables if their server permits it, materialized views are not", () => {
   const writes = (name: string) => {
     const { isInsertable, isUpdatable, isDeletable } = shop().table(`shop.${name}`);
     return [isInsertable, isUpdatable, isDeletable];
@@ -178,14 +178,14 @@ test("tables can be written, foreign tables as far as their server says, materia
   expect(writes("totals")).toEqual([false, false, false]);
 });
 
-test("names may hold any character", () => {
+test("names may contain any character", () => {
   const { columns, primaryKey } = shop().table(`Back Office.it's "odd". {(table)}`);
   expect([...columns.keys()]).toEqual(['a "b".c', "select", "ключ", LONG, "\\"]);
   expect(primaryKey).toEqual(['a "b".c']);
   expect(shop().table("Back Office.no columns").columns.size).toBe(0);
 });
 
-test("enums and composite types stand under their schema", () => {
+test("a schema has its enums and composite types", () => {
   const { enums, composites } = shop().catalog.schemas.get("shop")!;
   expect(enums).toEqual(new Map([["size", ["small", "large"]]]));
   expect([...composites.keys()]).toEqual(["point"]);
@@ -195,11 +195,11 @@ test("enums and composite types stand under their schema", () => {
   ]);
 });
 
-test("domains that refuse null are told, over others too", () => {
+test("notNullDomains includes domains over domains that are not null", () => {
   expect(shop().catalog.notNullDomains).toEqual(new Set(["shop.sku", "shop.short_sku"]));
 });
 
-test("nothing of the catalog can be changed", () => {
+test("the catalog is immutable", () => {
   const { catalog, table } = shop();
   expect(() => Object.assign(catalog, { version: 2 })).toThrow(TypeError);
   expect(() => Object.assign(table("shop.keys"), { name: "locks" })).toThrow(TypeError);

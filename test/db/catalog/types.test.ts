@@ -48,7 +48,7 @@ test.each([
   ["span", "extras.span"],
   ["Odd Type", 'paints."Odd Type"'],
   ["color", "paints.color"],
-])("a cast to %s is one to %s", (name, text) => expect(paints().catalog.types.get(name)).toBe(text));
+])("a cast to %s means %s", (name, text) => expect(paints().catalog.types.get(name)).toBe(text));
 
 test.each([
   "anyelement",
@@ -61,15 +61,15 @@ test.each([
   "pg_class",
   "secret",
   "nothing",
-])("there is no cast to %s", (name) => expect(paints().catalog.types.has(name)).toBe(false));
+])("a cast to %s is not available", (name) => expect(paints().catalog.types.has(name)).toBe(false));
 
-test("every type that may be named can be cast to", async () => {
+test("every available type can be cast to", async () => {
   const { catalog, database } = paints();
   const casts = [...new Set(catalog.types.values())].map((text) => `null::${text}`);
   await database.owner.query(`select ${casts.join(", ")}`);
 });
 
-test("a domain has the functions of its implicit casts, in tables and views", () => {
+test("a column of a domain has the functions of its implicit casts, in tables and views", () => {
   const casts = {
     toJson: '"paints"."json"',
     fromText: '"extras"."odd color"',

@@ -79,7 +79,7 @@ test("a view has the foreign keys of its table, to the views of the other table"
   ]);
 });
 
-test("a served table refers to the views of what it refers to, and these back to it", () => {
+test("a served table has relationships with the views of the tables that it refers to", () => {
   expect(ownKeys("readers")).toContain("readers.favourite_id = books.id many-to-one readers_favourite_id_fkey");
   expect(relationships("books")).toContain("books.id = readers.favourite_id one-to-many readers_favourite_id_fkey");
 });
@@ -93,11 +93,11 @@ test.each([
   ["with_subselect", "with_subselect.author_id"],
   ["grouped", "grouped.author_id"],
   ["odd {view} (1) \\", "odd {view} (1) \\.a } b { c ( d ) <> e\\"],
-])("foreign keys get through %s", (name, column) => {
+])("foreign keys are visible through %s", (name, column) => {
   expect(ownKeys(name)[0]).toBe(`${column} = authors.author's (id) many-to-one books_author_id_fkey`);
 });
 
-test("a key that a view shows twice leads there twice", () => {
+test("a key that a view shows twice causes two relationships", () => {
   expect(ownKeys("twice").filter((text) => text.includes("authors."))).toEqual([
     "twice.first_author = authors.author's (id) many-to-one books_author_id_fkey",
     "twice.second_author = authors.author's (id) many-to-one books_author_id_fkey",
@@ -132,7 +132,7 @@ test.each([
   ["over_repeated", []],
 ])("the primary key of %s is %j", (name, key) => expect(primaryKey(name)).toEqual(key));
 
-test("a view over one table has its unique keys, a join none but the primary key", () => {
+test("a view over one table has the table's unique keys, a join only the primary key", () => {
   expect(library().table("api.books").uniqueKeys).toEqual([["id"], ["isbn"]]);
   expect(library().table("api.inner_joined").uniqueKeys).toEqual([["id", "author"]]);
   expect(library().table("api.half_editions").uniqueKeys).toEqual([]);
@@ -148,9 +148,9 @@ test.each([
   ["rolled_up", []],
   ["with_cte", []],
   ["of_union", []],
-])("in %s %j can't be null", (name, columns) => expect(notNull(name)).toEqual(columns));
+])("the not null columns of %s are %j", (name, columns) => expect(notNull(name)).toEqual(columns));
 
-test("a view over one table has its defaults, and may have its own; what it computes takes no value unless by a trigger", () => {
+test("a view over one table has the table's defaults or its own; computed columns are writable only by a trigger", () => {
   const told = (name: string) =>
     [...library().table(`api.${name}`).columns.values()].map((column) => [
       column.name,
@@ -171,7 +171,7 @@ test("a view over one table has its defaults, and may have its own; what it comp
   expect(told("inner_joined")).toEqual(["id", "title", "name", "author"].map((name) => [name, false, null, null]));
 });
 
-test("a view can be written where Postgres can tell the table, or a trigger does", () => {
+test("a view is writable when Postgres can determine the table, or by a trigger", () => {
   const writes = (name: string) => {
     const { isInsertable, isUpdatable, isDeletable } = library().table(`api.${name}`);
     return [isInsertable, isUpdatable, isDeletable];
