@@ -1,4 +1,5 @@
--- Demo data, put in once (SEED=demo). Every account has the password Correct-Horse-7! and the e-mail <name>@example.com.
+-- Demo data, inserted once (SEED=demo).
+-- Every account has the password Correct-Horse-7! and the e-mail <name>@example.com.
 do $$
 declare
   password constant text := '$argon2id$v=19$m=19456,t=2,p=1$Hn2Kkgoh1wCB1BxgFs6QRg$809Ron1c97l7cfN9iCxtVb2RdIjtgScVsQPf6E2jmtE';
@@ -34,9 +35,12 @@ begin
      'PUBLISHED', '{networks,history}', now() - interval '2 days')
   returning id into second_article;
   insert into public.articles (author_id, title, content, status, tags, created_at) values
-    (ada, 'Computing Bernoulli numbers', 'A table of the operations, one line for each step.', 'DRAFT', '{engines,numbers}',
-     now() - interval '1 day'),
-    (bob, 'A protocol we gave up', 'It worked, but nobody could explain it.', 'ARCHIVED', '{networks}', now() - interval '10 days');
+    (ada, 'Computing Bernoulli numbers',
+     'A table of the operations, one line for each step.',
+     'DRAFT', '{engines,numbers}', now() - interval '1 day'),
+    (bob, 'A protocol we gave up',
+     'It worked, but nobody could explain it.',
+     'ARCHIVED', '{networks}', now() - interval '10 days');
 
   insert into public.article_translations (article_id, language, title) values
     (first_article, 'de', 'Anmerkungen zur Analytischen Maschine'),

@@ -52,7 +52,7 @@ test("a signed-in caller creates articles as themselves", () =>
     const [ada] = await db.users("Ada");
     const text =
       "insert into articles (title, content) values ('A title', 'A text.') returning author_id, status, tags";
-    // The service is nobody: it has to say who the author is.
+    // The service has no user id, so it must name the author.
     const found = await outcomes(await db.everyone(ada!), text);
     expect(found).toEqual({ anon: "42501", stranger: 1, self: 1, admin: 1, service: "23502" });
     expect(await db.as(ada!).row(text)).toEqual({ author_id: ada!.id, status: "DRAFT", tags: [] });

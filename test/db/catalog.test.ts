@@ -13,7 +13,7 @@ beforeAll(async () => {
 const OURS = "('public', 'auth', 'internal', 'auth_api', 'auth_private')";
 const API_ROLES = "('anon', 'authenticated', 'admin', 'users_editor', 'service_role')";
 
-/** What the whole database must keep to: a query for what does not, and a breach that it finds. */
+/** Rules for the whole database: a query for exceptions, a change that violates the rule, and the exceptions it causes. */
 const RULES: readonly (readonly [rule: string, exceptions: string, breach: string, found: string[]])[] = [
   [
     "every table has row-level security",

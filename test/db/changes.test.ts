@@ -16,7 +16,7 @@ beforeAll(async () => {
   };
 });
 
-/** What the listeners hear while the owner runs the statements, each committed by itself: `["changes", …payload]`. */
+/** The notifications that the statements cause, each committed separately: `["changes", …payload]`. */
 async function heard(...statements: string[]): Promise<[channel: string, payload: any][]> {
   const messages: [string, any][] = [];
   const end = new Promise<void>((resolve) => {
@@ -25,7 +25,7 @@ async function heard(...statements: string[]): Promise<[channel: string, payload
       else messages.push([channel, payload.startsWith("{") ? JSON.parse(payload) : payload]);
     });
   });
-  // Postgres delivers in the order of the commits: after this one nothing is on its way.
+  // Postgres delivers in commit order: after this notification, all earlier ones have arrived.
   for (const statement of [...statements, "notify the_end"]) await database.owner.query(statement);
   await end;
   listener.removeAllListeners("notification");
@@ -80,7 +80,7 @@ test("a deleted article is announced with its deleted comments", async () => {
   const text = `
     with article as (insert into articles (author_id, title, content) values (1, 'To be deleted', '-') returning id)
     insert into comments (article_id, author_id, content) select id, 2, '-' from article`;
-  // The foreign key is checked at the end of the statement: both rows are there by then.
+  // The foreign key is checked at the end of the statement, when both rows exist.
   const inserted = await heard(text);
   expect(inserted.map(([, { table }]) => table).sort()).toEqual(["articles", "comments"]);
   const { id } = inserted.find(([, { table }]) => table === "articles")![1].keys;

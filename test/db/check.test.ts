@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 let database: TestDatabase;
 let migrated: string[];
 
-/** Roles belong to the whole server: other files' tests make theirs, named after their databases, at the same time. */
+/** Without the roles of other test files, which belong to the whole server and are named after their databases. */
 const described = async (client: pg.Client) =>
   (await describeDatabase(client)).filter((line) => !/\btest_[0-9a-f]{10}_/.test(line));
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
   return () => database.drop();
 });
 
-/** What a change of the schema, which is undone, does to the description. */
+/** The differences that a change of the schema causes; the change is rolled back. */
 async function differencesAfter(change: string): Promise<string[]> {
   await database.owner.query("begin");
   try {
@@ -52,7 +52,7 @@ test("data and login roles do not count as differences", async () => {
   expect(await differencesAfter(change)).toEqual([]);
 });
 
-/** No two of them change the same object. */
+/** Each changes another object. */
 const CHANGES: readonly (readonly [what: string, change: string, expected: readonly string[]])[] = [
   [
     "a column",

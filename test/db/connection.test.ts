@@ -12,7 +12,7 @@ const database = useTransactionsDatabase("create table notes (text text); grant 
 const UNAVAILABLE = { problem: { status: 503, message: "the database is not available; try again" } };
 const OUTCOME_UNKNOWN = { problem: { status: 503, message: expect.stringContaining("check before you try again") } };
 
-/** The types of the messages in a stream of the protocol, `PBES`; those of the client begin with one without a type. */
+/** The types of the messages in a protocol stream: `PBES`. The client's first message has no type. */
 class MessageTypes {
   types = "";
   #bytes = Buffer.alloc(0);
@@ -36,7 +36,7 @@ class MessageTypes {
   }
 }
 
-/** Stands between the gateway and the database: counts what passes, and breaks connections. */
+/** A proxy between the gateway and the database that counts messages and breaks connections. */
 class TestProxy {
   readonly client = new MessageTypes(true);
   readonly server = new MessageTypes(false);
@@ -64,12 +64,12 @@ class TestProxy {
     return this;
   }
 
-  /** Ends all connections as a crash does: RST, which the client sees as ECONNRESET. */
+  /** Ends all connections like a crash: with RST, which the client sees as ECONNRESET. */
   reset(): void {
     for (const socket of this.#sockets.splice(0)) socket.resetAndDestroy();
   }
 
-  /** Ends all connections as a proxy does that is shut down: FIN. */
+  /** Ends all connections like a proxy that shuts down: with FIN. */
   end(): void {
     for (const socket of this.#sockets.splice(0)) socket.end();
   }
@@ -98,7 +98,7 @@ test("a transaction is one write, one Sync and one ReadyForQuery, however many s
   await db.run(anon, ["select 1", "insert into notes values ('x')", "select 2", "delete from notes"]);
   await db.run(anon, ["select 1", "select 2"], { snapshot: true });
   const sent = proxy.client.types.slice(before.client);
-  // Known statements are bound and executed only; new ones are parsed first.
+  // Known statements are only bound and executed; new ones are parsed first.
   expect(sent).toBe(`${"BE".repeat(3)}S${"BE".repeat(3)}${"PBE".repeat(3)}S${"PBE"}${"BE".repeat(4)}${"PBE"}S`);
   expect(proxy.server.types.slice(before.server).replace(/[^Z]/g, "")).toBe("ZZZ");
   expect(proxy.writes - before.writes).toBe(3);
@@ -171,7 +171,7 @@ test.each([
   ["a wrong password", (url: URL) => Object.assign(url, { password: "wrong" })],
   ["a server that is down", (url: URL) => Object.assign(url, { port: "1" })],
   ["a database that is not there", (url: URL) => Object.assign(url, { pathname: "/nowhere" })],
-  // Without TLS on the server: the answer is one byte, not a message of the protocol.
+  // Without TLS the server responds with one byte, which is not a protocol message.
   ["TLS that the server does not speak", (url: URL) => Object.assign(url, { search: "?sslmode=verify-full" })],
 ])("the database is not available with %s", async (_what, change) => {
   const { href } = change(new URL(database().logins.data));
@@ -229,7 +229,7 @@ test.each([
   const db = database().open({ maxResultBytes: 100_000 });
   await expect(db.run(anon, [text])).rejects.toMatchObject(TOO_LARGE);
   expect(await db.row(anon, "select 1")).toEqual(["1"]);
-  // The limit is for each transaction: what came before does not count.
+  // The limit applies per transaction.
   for (let i = 0; i < 5; i++) expect((await db.row(anon, "select repeat('x', 90000)"))[0]).toHaveLength(90_000);
 });
 

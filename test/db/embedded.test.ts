@@ -14,7 +14,7 @@ const PASSWORD = "it's a % secret";
 const isRoot = process.getuid?.() === 0;
 
 let folder: string;
-/** Kept from test to test, as an operator's data are. */
+/** Kept between tests, like an operator's data. */
 let dataDir: string;
 
 beforeAll(async () => {
@@ -25,12 +25,12 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function makeFolder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "content-service-cluster-"));
-  // mkdtemp makes it 0700, and the system user the server runs as has to get in.
+  // mkdtemp creates it with 0700, but the server's system user must be able to enter it.
   await chmod(path, 0o711);
   return path;
 }
 
-/** Not on the data of the other tests. */
+/** A data directory separate from that of the other tests. */
 async function otherFolder(): Promise<string> {
   const path = await makeFolder();
   onTestFinished(() => rm(path, { recursive: true, force: true }));
@@ -70,7 +70,7 @@ function processesOf(postmaster: number): number[] {
   return [postmaster, ...children.trim().split(/\s+/).map(Number)];
 }
 
-/** Runs a service of its own process, which starts a cluster, prints the server's pid and stays. */
+/** Runs a separate service process, which starts a cluster, prints the server's pid and keeps running. */
 async function startService() {
   const script = `
     const { startCluster } = await import(${JSON.stringify(EMBEDDED)});
@@ -149,7 +149,7 @@ describe("a later start", () => {
   let cluster: Cluster;
   const log: string[] = [];
   beforeAll(async () => {
-    // Left by nobody.
+    // An empty lock, without an owner.
     await writeFile(`${dataDir}.lock`, "");
     cluster = await startShared({ durable: undefined, onLog: (line) => log.push(line) });
     return () => cluster.stop();
@@ -177,7 +177,7 @@ describe("a start after a crash", () => {
   let unrelated: number;
   beforeAll(async () => {
     const owner = isRoot ? { uid: statSync(dataDir).uid } : {};
-    // As the server's own user: a process of somebody else PostgreSQL would ignore by itself.
+    // As the server's user: PostgreSQL itself ignores the processes of other users.
     const sleep = spawn("sleep", ["60"], owner);
     unrelated = sleep.pid!;
     await writeFile(join(dataDir, "postmaster.pid"), `${unrelated}\n${dataDir}\n1\n5432\n`);

@@ -64,7 +64,7 @@ afterAll(async () => {
   if (folder) await rm(folder, { recursive: true, force: true });
 });
 
-/** PgBouncer does not run as root either. */
+/** PgBouncer does not run as root. */
 async function startPooler(port: number): Promise<ChildProcess> {
   const user = userInfo().uid === 0 ? await findServerUser(folder) : undefined;
   await chmod(folder, 0o711);
@@ -81,7 +81,7 @@ const accepts = (port: number) =>
   });
 
 test.skipIf(!installed)(
-  "behind a pooler in transaction mode, with more callers than server connections, each is itself",
+  "behind a pooler in transaction mode, with more callers than server connections, each has its own identity",
   async () => {
     const callers = ["ada", "bob", "admin"] as const;
     const names = { ada: "Ada Lovelace", bob: "Bob Kahn", admin: "Administrator" };

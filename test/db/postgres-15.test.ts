@@ -14,12 +14,12 @@ if (!installed) console.warn(`skipped: PostgreSQL 15, because ${MISSING}`);
 
 let cluster: ScratchCluster;
 beforeAll(async () => {
-  // A foreign database is served by any version.
+  // Any version can serve a foreign database.
   cluster = await startScratchCluster(installed ? DEBIAN_15 : undefined);
 });
 afterAll(() => cluster?.remove());
 
-/** A new database on the cluster of this file, on which nothing has been migrated. */
+/** A new database on the cluster of this file, without migrations. */
 async function createDatabase(name: string): Promise<TestDatabase> {
   const root = new pg.Client({ connectionString: cluster.url("postgres") });
   await root.connect();
@@ -38,7 +38,7 @@ async function createDatabase(name: string): Promise<TestDatabase> {
   };
 }
 
-// The first test, for roles belong to the whole cluster: there is no anon yet.
+// The first test, because roles belong to the whole cluster: anon does not exist yet.
 test("MIGRATE=off serves the granted part of a foreign database with odd names and no role anon", {
   timeout: 60_000,
 }, async () => {
@@ -56,7 +56,7 @@ test("MIGRATE=off serves the granted part of a foreign database with odd names a
     create table public."select" (id uuid primary key, "group" text);
     create table public."without a key" (a int, b text);
     create table "Back Office"."Staff Members" (id int primary key, name text not null);
-    create table public.untold (id int primary key);
+    create table public.ungranted (id int primary key);
     create view public."cheap items" as select id, "unit price" from public."order items" where "unit price" < 5;
 
     insert into public."order items" values (1, 9.50, 'one', 'here'), (2, 3.20, 'two', 'there');
@@ -97,7 +97,7 @@ test("MIGRATE=off serves the granted part of a foreign database with odd names a
       "backOfficeStaffMembers",
     ]),
   );
-  expect(names.filter((name: string) => /untold/i.test(name))).toEqual([]);
+  expect(names.filter((name: string) => /ungranted/i.test(name))).toEqual([]);
   expect(data.__schema.mutationType.fields.map(({ name }: any) => name)).toEqual(["createBackOfficeStaffMember"]);
 
   const items = await service.gql(
@@ -114,7 +114,7 @@ test("MIGRATE=off serves the granted part of a foreign database with odd names a
     grosse: { lange: "lang", zhi: "長い" },
   });
 
-  // The staff's table is theirs, and writing what is granted to them.
+  // The staff may write their own table and the granted columns.
   const staff = "{ backOfficeStaffMembers { edges { node { name } } } }";
   expect((await service.gql(staff)).errors).toMatchObject([{ extensions: { code: "AUTH_REQUIRED" } }]);
   const exp = Math.floor(Date.now() / 1000) + 60;
@@ -126,7 +126,7 @@ test("MIGRATE=off serves the granted part of a foreign database with odd names a
     { node: { name: "Grace" } },
     { node: { name: "Ada" } },
   ]);
-  // A token may name no role that the login isn't a member of.
+  // A token must name a role that the login is a member of.
   const forged = jwt.sign({ sub: "1", role: "postgres", type: "access", iss: "content-service", exp }, JWT_SECRET);
   expect((await service.gql(staff, { headers: { authorization: `Bearer ${forged}` } })).errors).toHaveLength(1);
 
@@ -255,7 +255,7 @@ test("the service works on Debian's PostgreSQL 15", { timeout: 60_000 }, async (
     });
   expect((await ada("{ me { bookmarks { note } } }")).data).toEqual({ me: { bookmarks: [{ note: "new" }] } });
   expect((await ada("mutation { deleteArticle(id: 5) }")).data).toEqual({ deleteArticle: true });
-  // What nobody may do, nobody does.
+  // Forbidden operations fail.
   expect((await service.gql("mutation { publishArticle(id: 1) { id } }")).errors).toMatchObject([
     { extensions: { code: "AUTH_REQUIRED" } },
   ]);

@@ -18,7 +18,7 @@ const database = useTransactionsDatabase(`
     $$ begin perform nextval('public.plannings'); return true; end $$;
   grant execute on function planned() to anon, authenticated;`);
 
-/** What the connection keeps prepared of the statements that match. */
+/** The matching statements that the connection has prepared. */
 async function prepared(db: TestTransactions, pattern = ""): Promise<(string | null)[][]> {
   const text = "select name, generic_plans, custom_plans from pg_prepared_statements where statement ~ $1";
   return (await db.run(anon, [[text, pattern]]))[0]!;
@@ -142,7 +142,7 @@ test("maxPrepared may be lower than the number of statements in a transaction", 
 
 test("after errors a connection still keeps at most `maxPrepared` statements", async () => {
   const db = database().open({ maxPrepared: 5 });
-  // Each error keeps Postgres from reading what follows it: what should be closed there stays, under its name.
+  // After an error Postgres skips the following messages, so that statements to be closed remain.
   const failing = [
     () => db.run(identityOf("nobody_x"), ["select 1 as unknown_role"]),
     () => db.run(anon, ["select 1 / 0"]),

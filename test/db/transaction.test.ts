@@ -17,7 +17,7 @@ const database = useTransactionsDatabase(`
 
 const TRY = "select nextval('tries')";
 
-/** How often TRY was run by `body`. */
+/** How often `body` executed TRY. */
 async function triesDuring(body: () => Promise<unknown>): Promise<number> {
   const count = async () => Number((await database().values("select last_value - (not is_called)::int from tries"))[0]);
   const before = await count();
@@ -41,7 +41,7 @@ test("session settings apply to the statements and end with the transaction", as
     caller: { role: "authenticated", claims: { sub: "1", name: "Ada ✓" }, expiresAt: null, refused: null },
     request: { method: "POST", path: "/rest/v1/users", headers: '{"accept":"text/plain"}', cookies: '{"a":"1"}' },
   };
-  // `commit` ends the transaction before the last statement, which finds the connection as it is left.
+  // `commit` ends the transaction before the last statement, which sees the state of the connection afterwards.
   const [during, , after] = await db.run(identity, [SETTINGS, "commit", SETTINGS]);
   const claims = '{"sub":"1","name":"Ada ✓","role":"authenticated"}';
   const headers = '{"accept":"text/plain"}';
@@ -74,7 +74,7 @@ test("a batch that cannot be written has no effect on the next one", async () =>
   let reads = 0;
   const values = {
     length: 1,
-    // Read once to be checked, and then to be written.
+    // Read once for the check and once for writing.
     [Symbol.iterator]: () => {
       if (++reads > 1) throw new Error("out of memory");
       return ["x"][Symbol.iterator]();

@@ -45,10 +45,10 @@ test("an update without a condition affects only the caller's row", () =>
 
 test.each([null, { id: "" }, { id: "1 or true" }, { id: -1 }, { id: "9".repeat(19) }])(
   "a signed-in caller whose token names no user, %j, changes nothing",
-  (nobody) =>
+  (claims) =>
     inTransaction(async (db) => {
-      expect(await db.as(nobody).outcome("update users set name = 'Me'")).toBe(0);
-      expect(await db.as(nobody).outcome("delete from users")).toBe(0);
+      expect(await db.as(claims).outcome("update users set name = 'Me'")).toBe(0);
+      expect(await db.as(claims).outcome("delete from users")).toBe(0);
     }),
 );
 
@@ -118,8 +118,11 @@ test.each(["age = age + 1", "age = age"])("an update sets updated_at and keeps c
 
 test.each([
   ["reads all users", "select name, email, created_at from users where id = $1"],
-  ["changes name, e-mail and age of everyone", "update users set name = 'A', email = 'a@b.c', age = 1 where id = $1"],
-  ["deletes everyone", "delete from users where id = $1"],
+  [
+    "updates the name, e-mail and age of any user",
+    "update users set name = 'A', email = 'a@b.c', age = 1 where id = $1",
+  ],
+  ["deletes any user", "delete from users where id = $1"],
 ])("an editor of users %s", (_what, text) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");

@@ -11,12 +11,12 @@ export type CatalogOfTest = {
   readonly catalog: Catalog;
   /** `table("shop.orders")` */
   table(name: string): Table;
-  /** As the database is now. */
+  /** Reads the present catalog. */
   read(): Promise<Catalog>;
 };
 
 /**
- * A database for the test file with these tables, and what a login that is no superuser reads of it:
+ * A database for the test file with these tables, and its catalog, read by a login that is not a superuser:
  *
  *   const shop = useCatalog("create schema shop; create table shop.orders (id int)", { schemas: ["shop"] });
  *   test("…", () => expect(shop().table("shop.orders").columns.size).toBe(1));
@@ -41,7 +41,7 @@ export function useCatalog(
   return () => made;
 }
 
-/** Reads a database as a login of its own that has no rights on anything. */
+/** Reads a database with a new login that has no privileges. */
 export async function createReader(database: Pick<TestDatabase, "name" | "url" | "owner">, scope: CatalogScope) {
   const login = database.owner.escapeIdentifier(`${database.name}_catalog`);
   await database.owner.query(`create role ${login} login password 'reader'`);
@@ -49,7 +49,7 @@ export async function createReader(database: Pick<TestDatabase, "name" | "url" |
   url.username = encodeURIComponent(`${database.name}_catalog`);
   url.password = "reader";
   const pool = new pg.Pool({ connectionString: url.href });
-  // At the end both sides hang up, in either order.
+  // At the end both sides close the connection, in either order.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   return {

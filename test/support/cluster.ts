@@ -6,7 +6,7 @@ import { migrate } from "../../db/cluster/migrate.ts";
 
 export const TEMPLATE = "content_template";
 
-/** Once for all test files: a throw-away cluster with a migrated and seeded template, which each file copies. */
+/** Creates one scratch cluster for all test files, with a migrated and seeded template that each file copies. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const cluster = await startScratchCluster();
   await makeTemplate(cluster.url("postgres"), cluster.url(TEMPLATE));

@@ -7,17 +7,17 @@ export type TestDatabase = {
   readonly name: string;
   /** The owner's connection string. */
   readonly url: string;
-  /** The owner's connection: what a DBA types into psql. */
+  /** The owner's connection, like a DBA's psql. */
   readonly owner: pg.Client;
   drop(): Promise<void>;
 };
 
-/** A database of its own for a test file: users ada (1), bob (2), admin (3) and carol (4), articles 1 to 4, comments 1 to 3. */
+/** A separate database for a test file: users ada (1), bob (2), admin (3) and carol (4), articles 1 to 4, comments 1 to 3. */
 export async function createTestDatabase(clusterUrl: string = inject("clusterUrl")): Promise<TestDatabase> {
   const root = new pg.Client({ connectionString: clusterUrl });
   await root.connect();
   const name = `test_${randomBytes(5).toString("hex")}`;
-  // One copy at a time: nobody else may be connected to the template.
+  // One copy at a time: no other connection to the template may exist.
   await root.query("select pg_advisory_lock(1)");
   await root.query(`create database ${name} template ${TEMPLATE}`);
   await root.query("select pg_advisory_unlock(1)");

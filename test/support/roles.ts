@@ -6,7 +6,7 @@ type Row = Readonly<Record<string, any>>;
 type Outcome = number | string;
 
 /**
- * A database for the test file, and what runs a test in a transaction of the owner that is rolled back.
+ * A database for the test file, and a function that runs a test in a transaction of the owner that is rolled back.
  *
  *   const inTransaction = useTransactions();
  *   test("…", () => inTransaction(async (db) => { … }));
@@ -30,7 +30,7 @@ export function useTransactions(): (body: (db: TestTransaction) => Promise<void>
 
 const INT8 = 20;
 
-/** Somebody who runs SQL in the test's transaction; what is refused leaves no trace and does not end it. */
+/** A caller that runs SQL in the test's transaction. A refused statement is rolled back and does not end it. */
 export class TestCaller {
   readonly #client: pg.Client;
   readonly #role: string;
@@ -64,7 +64,7 @@ export class TestCaller {
     return rows.map((row) => row.result);
   }
 
-  /** How many rows the statement reached, or the SQLSTATE it was refused with; undone in both cases. */
+  /** The row count of the statement, or its SQLSTATE when it is refused; rolled back in both cases. */
   async outcome(text: string, ...values: unknown[]): Promise<Outcome> {
     try {
       return (await this.#run(text, values, "rollback to savepoint call")).rowCount!;
@@ -90,11 +90,11 @@ export class TestCaller {
   }
 }
 
-/** One test's transaction: makes rows as the owner, and callers who may do less. */
+/** The transaction of one test: creates rows as the owner, and callers with fewer privileges. */
 export class TestTransaction {
   readonly owner: TestCaller;
   readonly anon: TestCaller;
-  /** Whoever comes to /users without credentials where USERS_WRITE=open. */
+  /** A caller without credentials at /users with USERS_WRITE=open. */
   readonly editor: TestCaller;
   readonly service: TestCaller;
   readonly client: pg.Client;
@@ -107,12 +107,12 @@ export class TestTransaction {
     this.service = new TestCaller(client, "service_role", { role: "service_role" });
   }
 
-  /** The user, signed in; without one, a token that names nobody. */
+  /** The signed-in user; without a user, a token without a subject. */
   as(user: Row | null, role = "authenticated"): TestCaller {
     return new TestCaller(this.client, role, user ? { role, sub: String(user.id) } : { role });
   }
 
-  /** One caller of each kind, for `outcomes`: `self` is the one that the rows in question belong to. */
+  /** One caller of each kind, for `outcomes`: `self` owns the rows in question. */
   async everyone(self: Row): Promise<Record<string, TestCaller>> {
     const [stranger, admin] = await this.users("Stranger", "Admin");
     return {
@@ -154,7 +154,7 @@ export class TestTransaction {
 }
 
 /**
- * What one statement does for each caller, each from the same state:
+ * The outcome of one statement for each caller, from the same state:
  *
  *   await outcomes(await db.everyone(ada), "delete from users where id = $1", ada.id)
  *   // { anon: "42501", stranger: 0, self: 1, admin: 1, service: 1 }

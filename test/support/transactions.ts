@@ -10,7 +10,7 @@ import { createTestDatabase, type TestDatabase } from "./database.ts";
 type Values = Statement["values"];
 type Options = Partial<Omit<TransactionOptions, "pool">> & { pool?: pg.PoolConfig };
 
-/** What callers of each kind look like to `Transactions`. */
+/** Identities of each kind for `Transactions`. */
 export function identityOf(role: string, id?: number): Identity {
   const caller = { role, claims: id === undefined ? {} : { sub: String(id) }, expiresAt: null, refused: null };
   return { caller, request: { method: "GET", path: "/", headers: "{}", cookies: "{}" } };
@@ -40,7 +40,7 @@ export class TransactionsDatabase {
     return (await this.owner.query({ text, values, rowMode: "array" })).rows.map(([value]) => value);
   }
 
-  /** One connection, unless `pool.max` says otherwise; closed with the test. */
+  /** With one connection, unless `pool.max` is set; closed at the end of the test. */
   open({ pool, ...options }: Options = {}): TestTransactions {
     const application = `test ${randomBytes(4).toString("hex")}`;
     const errors: Error[] = [];
@@ -65,10 +65,10 @@ export class TransactionsDatabase {
   }
 }
 
-/** `Transactions` in the terms of the tests: texts in, texts out. */
+/** `Transactions` with text values and text results. */
 export class TestTransactions {
   readonly transactions: Transactions;
-  /** What `onConnectionError` was told. */
+  /** The errors that `onConnectionError` has received. */
   readonly errors: readonly Error[];
   readonly #database: TransactionsDatabase;
   readonly #application: string;
@@ -80,7 +80,7 @@ export class TestTransactions {
     this.errors = errors;
   }
 
-  /** Runs the statements, each a text or `[text, …values]`; gives the rows of each. */
+  /** Runs the statements, each a text or `[text, …values]`; returns the rows of each. */
   async run(
     identity: Identity,
     statements: readonly (string | readonly [string, ...Values])[],
@@ -104,12 +104,12 @@ export class TestTransactions {
     return this.#database.values("select pid from pg_stat_activity where application_name = $1", this.#application);
   }
 
-  /** What its server processes do: `idle`, `active`, `idle in transaction (aborted)`. */
+  /** The states of its server processes: `idle`, `active`, `idle in transaction (aborted)`. */
   states(): Promise<string[]> {
     return this.#database.values("select state from pg_stat_activity where application_name = $1", this.#application);
   }
 
-  /** Resolves when the server is in the middle of a `pg_sleep`: the statement has its snapshot by then. */
+  /** Resolves when the server is executing `pg_sleep`, so that the statement has its snapshot. */
   async sleeping(): Promise<void> {
     const text = "select pid from pg_stat_activity where application_name = $1 and wait_event = 'PgSleep'";
     while ((await this.#database.values(text, this.#application)).length === 0) await setTimeout(5);
@@ -118,7 +118,7 @@ export class TestTransactions {
 
 /**
  * `const database = useTransactionsDatabase("create table …")` at the top of a test file; after beforeAll,
- * `database()` is there.
+ * `database()` returns it.
  */
 export function useTransactionsDatabase(schema = ""): () => TransactionsDatabase {
   let database: TransactionsDatabase;

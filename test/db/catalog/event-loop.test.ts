@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { mapYielding } from "../../../db/catalog/event-loop.ts";
 
-/** As long as a few thousand columns take. */
+/** Blocks the event loop, as building a few thousand columns does. */
 function work(milliseconds: number): void {
   const end = performance.now() + milliseconds;
   while (performance.now() < end);

@@ -7,7 +7,7 @@ const ROLES = ["owner", "clerk", "boss", "heir", "reader", "writer", "nobody"];
 const TABLES = ["open", "granted", "by_column", "closed"];
 const PRIVILEGES: TablePrivilege[] = ["select", "insert", "update", "delete"];
 
-/** Roles belong to the whole cluster: those of this file begin with the name of its database. */
+/** Roles belong to the whole cluster, so the roles of this file begin with the name of its database. */
 const roleIn = (database: { readonly name: string }, name: string) => `${database.name}_${name}`;
 
 const made = useCatalog(

@@ -13,7 +13,7 @@ let database: TestDatabase;
 let reader: Awaited<ReturnType<typeof createReader>>;
 let live: LiveCatalog;
 let failures: Error[];
-let readings: number;
+let reads: number;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -27,8 +27,8 @@ beforeAll(async () => {
 beforeEach(async () => {
   await dba("drop table if exists public.later, public.latest; alter event trigger announce_schema_change enable");
   failures = [];
-  readings = 0;
-  const log = { onRead: () => readings++, onFailed: (error: Error) => failures.push(error) };
+  reads = 0;
+  const log = { onRead: () => reads++, onFailed: (error: Error) => failures.push(error) };
   live = new LiveCatalog({ ...SCOPE, pool: reader.pool, log });
   await live.start();
 });
@@ -38,14 +38,14 @@ afterEach(async () => {
   await live.close();
 });
 
-/** What a DBA types into psql. */
+/** Runs SQL as a DBA in psql. */
 const dba = (sql: string) => database.owner.query(sql);
-const untold = () => dba("alter event trigger announce_schema_change disable");
+const withoutEventTrigger = () => dba("alter event trigger announce_schema_change disable");
 const tableNames = () => [...live.current.schemas.get("public")!.tables.keys()];
-/** As if so much time had passed since the last reading. */
+/** Advances the clock. */
 const later = (milliseconds: number) => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + milliseconds });
 
-/** Lets the catalog hear of changes, as the service does. */
+/** Notifies the catalog of changes, as the service does. */
 async function listen(): Promise<void> {
   const feed = new NotificationFeed({ connectionString: database.url, onError: () => {} });
   feed.onSchemaChange(() => live.soon());
@@ -74,14 +74,14 @@ test("a table appears after its DDL has committed", async () => {
 });
 
 test("notify pgrst causes a read when there is no event trigger", async () => {
-  await untold();
+  await withoutEventTrigger();
   await listen();
   await dba("create table public.later (id int)");
   await dba("notify pgrst, 'reload schema'");
   await expect.poll(tableNames, SOON).toContain("later");
 });
 
-// Again: roles belong to the whole server, and another file may just have made one.
+// Retried: roles belong to the whole server, and another file may have created one meanwhile.
 test("an unchanged database keeps its catalog object", { retry: 5 }, async () => {
   const before = live.current;
   live.soon();
@@ -90,20 +90,20 @@ test("an unchanged database keeps its catalog object", { retry: 5 }, async () =>
   later(3000);
   expect(await live.caughtUp()).toBe(false);
   expect(live.current).toBe(before);
-  expect(readings).toBe(1);
+  expect(reads).toBe(1);
 });
 
 test("requests that find something missing share one read", async () => {
-  await untold();
+  await withoutEventTrigger();
   await dba("create table public.later (id int)");
   later(3000);
   expect(await Promise.all([live.caughtUp(), live.caughtUp(), live.caughtUp()])).toEqual([true, true, true]);
   expect(tableNames()).toContain("later");
-  expect(readings).toBe(2);
+  expect(reads).toBe(2);
 });
 
 test("a request that finds something missing waits for a pending read", async () => {
-  await untold();
+  await withoutEventTrigger();
   await dba("create table public.later (id int)");
   live.soon();
   expect(await live.caughtUp()).toBe(true);
@@ -111,7 +111,7 @@ test("a request that finds something missing waits for a pending read", async ()
 });
 
 test("a change during a read causes another read", async () => {
-  await untold();
+  await withoutEventTrigger();
   await dba("create table public.later (id int)");
   later(3000);
   const first = live.caughtUp();
@@ -123,7 +123,7 @@ test("a change during a read causes another read", async () => {
 });
 
 test("a fresh catalog is not read again for a missing object", async () => {
-  await untold();
+  await withoutEventTrigger();
   await dba("create table public.later (id int)");
   expect(await live.caughtUp()).toBe(false);
   expect(tableNames()).not.toContain("later");
@@ -132,7 +132,7 @@ test("a fresh catalog is not read again for a missing object", async () => {
 test("a failed read keeps the catalog and is repeated", async () => {
   const before = live.current;
   const login = database.owner.escapeIdentifier(`${database.name}_catalog`);
-  await untold();
+  await withoutEventTrigger();
   await dba(`create table public.later (id int); alter role ${login} nologin`);
   await dba(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${database.name}_catalog'`);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });

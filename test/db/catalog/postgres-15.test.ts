@@ -50,7 +50,7 @@ afterAll(() => cluster?.remove());
 
 const SCOPE = { schemas: ["shop"], extraSearchPath: [] };
 
-/** What is read of this database once it has the tables. */
+/** The catalog of the database after the tables have been created. */
 async function read(url: string): Promise<Catalog> {
   const owner = new pg.Client({ connectionString: url });
   await owner.connect();

@@ -120,10 +120,10 @@ test("a shape describes the structure of a type", () => {
 
 test("columns have their nullability, default and generation", () => {
   const columns = [...shop().table("shop.products").columns.values()];
-  const told = columns.map(({ name, isNullable, hasDefault, defaultExpression, generated }) => {
+  const described = columns.map(({ name, isNullable, hasDefault, defaultExpression, generated }) => {
     return [name, isNullable, hasDefault, defaultExpression, generated];
   });
-  expect(told).toEqual([
+  expect(described).toEqual([
     ["id", false, true, null, "always"],
     ["number", false, true, "nextval('shop.products_number_seq'::regclass)", "by default"],
     ["serial_number", false, true, "nextval('shop.products_serial_number_seq'::regclass)", null],

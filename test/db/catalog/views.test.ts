@@ -64,7 +64,7 @@ const library = useCatalog(
 );
 
 const relationships = (name: string) => relationshipsOf(library().table(`api.${name}`));
-/** Foreign keys that a view has itself. */
+/** The relationships of a view that owns the foreign key. */
 const ownKeys = (name: string) => relationships(name).filter((text) => /many-to-one/.test(text));
 const primaryKey = (name: string) => library().table(`api.${name}`).primaryKey;
 const notNull = (name: string) =>
@@ -151,24 +151,24 @@ test.each([
 ])("the not null columns of %s are %j", (name, columns) => expect(notNull(name)).toEqual(columns));
 
 test("a view over one table has the table's defaults or its own; computed columns are writable only by a trigger", () => {
-  const told = (name: string) =>
+  const columnsOf = (name: string) =>
     [...library().table(`api.${name}`).columns.values()].map((column) => [
       column.name,
       column.hasDefault,
       column.defaultExpression,
       column.generated,
     ]);
-  expect(told("books")).toEqual([
+  expect(columnsOf("books")).toEqual([
     ["id", true, "nextval('store.books_id_seq'::regclass)", "by default"],
     ["author_id", false, null, null],
     ["isbn", false, null, null],
     ["title", true, "'Untitled'::text", null],
     ["doubled", true, null, "always"],
   ]);
-  expect(told("own_default")[1]).toEqual(["title", true, "'A view''s'::text", null]);
-  expect(told("authors")[3]).toEqual(["shouted", true, null, "always"]);
-  expect(told("by_trigger")[1]).toEqual(["shouted", false, null, null]);
-  expect(told("inner_joined")).toEqual(["id", "title", "name", "author"].map((name) => [name, false, null, null]));
+  expect(columnsOf("own_default")[1]).toEqual(["title", true, "'A view''s'::text", null]);
+  expect(columnsOf("authors")[3]).toEqual(["shouted", true, null, "always"]);
+  expect(columnsOf("by_trigger")[1]).toEqual(["shouted", false, null, null]);
+  expect(columnsOf("inner_joined")).toEqual(["id", "title", "name", "author"].map((name) => [name, false, null, null]));
 });
 
 test("a view is writable when Postgres can determine the table, or by a trigger", () => {
