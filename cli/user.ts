@@ -130,15 +130,6 @@ function readArguments(args: string[]) {
 
 const misused = (message: string) => new CommandError(2, `${message}; see npm run -s user -- --help`);
 
-/** Messages for constraints that the operator's input can violate. */
-const RULES: Readonly<Record<string, string>> = {
-  users_email_key: "email already registered",
-  users_email_format: "email must be a valid address",
-  users_name_length: "name must have 1 to 200 characters",
-  accounts_username_key: "username already taken",
-  accounts_username_format: "username must have 1 to 100 characters, without spaces, colons and @",
-};
-
 async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
   try {
     await client.query("begin");
@@ -146,11 +137,27 @@ async function act(client: pg.Client, action: Action, args: readonly string[], o
     await client.query("commit");
     return output;
   } catch (error) {
-    const { constraint = "", code } = error as pg.DatabaseError;
+    const { code } = error as pg.DatabaseError;
     if (code === "3F000" || code === "42883" || code === "42P01")
       throw new CommandError(1, "this database is not migrated; start the service on it once with MIGRATE=on");
-    throw Object.hasOwn(RULES, constraint) ? new CommandError(1, RULES[constraint]!) : error;
+    const message = await constraintMessage(client, error as pg.DatabaseError);
+    throw message === null ? error : new CommandError(1, message);
   }
+}
+
+/** The comment of a violated constraint or unique index; null for other errors. */
+async function constraintMessage(client: pg.Client, { schema, table, constraint }: pg.DatabaseError) {
+  if (!constraint) return null;
+  await client.query("rollback");
+  const { rows } = await client.query<{ message: string | null }>(
+    `select coalesce(
+       (select obj_description(oid, 'pg_constraint') from pg_constraint
+        where conname = $3 and conrelid = to_regclass(format('%I.%I', $1::text, $2::text))),
+       obj_description(to_regclass(format('%I.%I', $1::text, $3::text)), 'pg_class')
+     ) as message`,
+    [schema, table, constraint],
+  );
+  return rows[0]!.message;
 }
 
 async function create(
