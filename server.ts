@@ -149,7 +149,7 @@ async function createApp(options: AppOptions) {
     const { catalog } = rest;
     // Loaded only if it is served, because GraphQL takes as much memory as everything else.
     const graphql =
-      config.maxTables === 0
+      config.graphqlMaxTables === 0
         ? null
         : await import("./graphql/index.ts").then(({ createGraphQL }) =>
             createGraphQL({ ...context, settings: config, catalog, log, onInternalError }),
@@ -172,7 +172,7 @@ function createContext(
   opened: OpenedDatabase,
   { config, log, secret, tokens, addressOf, clock }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
 ) {
-  const { anonymousRole } = config;
+  const anonymousRole = config.dbAnonRole;
   let isClosing = false;
   const onConnectionError = (error: Error & { client?: unknown }) => {
     // pg-pool adds the client to the error, with the secret that cancels its queries.
@@ -180,7 +180,15 @@ function createContext(
     // While the service stops, either side may close its connections first.
     log[isClosing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
   };
-  const database = new Database({ ...config, logins: opened.logins, onConnectionError });
+  const database = new Database({
+    logins: opened.logins,
+    poolSize: config.dbPool,
+    poolTimeout: config.dbPoolTimeout,
+    statementTimeout: config.dbStatementTimeout,
+    maxPrepared: config.dbPreparedStatements,
+    maxResultBytes: config.dbMaxResultBytes,
+    onConnectionError,
+  });
   const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const authOptions = { settings: config, database: database.auth, tokens, secret, changes, addressOf, clock, onError };
@@ -213,7 +221,14 @@ async function openConfigured(config: Config, log: Logger): Promise<OpenedDataba
       : (owner: pg.Client) => resealFactors(owner, factorKeys(config, secret).box, log);
   const logLine = (level: string, message: string) =>
     log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
-  return openDatabase({ ...config, secret, afterMigrations, log: logLine });
+  return openDatabase({
+    ...config,
+    anonymousRole: config.dbAnonRole,
+    schemas: config.dbSchemas,
+    secret,
+    afterMigrations,
+    log: logLine,
+  });
 }
 
 async function main(): Promise<void> {
@@ -272,7 +287,7 @@ function printBanner(config: Config, { url, tokens }: Started): void {
     ["Health", `${url}/health`],
   ];
   if (config.docs) rows.push(["Reference", `${url}/docs`]);
-  if (config.maxTables > 0) {
+  if (config.graphqlMaxTables > 0) {
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
     if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
   }

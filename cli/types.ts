@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
-import type { Config, Environment } from "../config/config.ts";
+import type { Environment } from "../config/config.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
-import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
+import { type CatalogScope, parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
@@ -22,8 +22,10 @@ export async function types(args: string[], environment?: Environment): Promise<
   const options = readOptions(args);
   if (options.help) return HELP;
   const config = readSettings(environment);
-  const schemas = options.schemas ?? config.schemas;
-  const catalog = await withOwner(config, (client) => readDatabase(client, { ...config, schemas }));
+  const schemas = options.schemas ?? config.dbSchemas;
+  const catalog = await withOwner(config, (client) =>
+    readDatabase(client, { schemas, extraSearchPath: config.dbExtraSearchPath }),
+  );
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
   if (missing.length > 0) throw new CommandError(1, `no such schema: ${missing.join(", ")}`);
   return typesOf(catalog);
@@ -41,7 +43,7 @@ function readOptions(args: string[]): { readonly help: boolean; readonly schemas
   }
 }
 
-const readDatabase = async (client: pg.Client, scope: Pick<Config, "schemas" | "extraSearchPath">): Promise<Catalog> =>
+const readDatabase = async (client: pg.Client, scope: CatalogScope): Promise<Catalog> =>
   buildCatalog(await parseCatalog(await readCatalog(client, scope)), 1);
 
 if (import.meta.main) await runCommand(types);

@@ -5,9 +5,21 @@ import { SETTINGS, type Setting } from "./settings.ts";
 
 export { ConfigError } from "./setting-types.ts";
 
-type Parsed = { readonly [K in keyof typeof SETTINGS]: (typeof SETTINGS)[K] extends Setting<infer T> ? T : never };
+/** `CamelCase<"GRAPHQL_MAX_DEPTH">` is `"graphqlMaxDepth"`. */
+type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${Lowercase<First>}${Capitalize<CamelCase<Rest>>}`
+  : Lowercase<Name>;
 
-/** All settings, with the defaults that depend on whether the database is embedded filled in. */
+type Parsed = {
+  readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>
+    ? T
+    : never;
+};
+
+/**
+ * All settings, under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on whether the
+ * database is embedded are filled in.
+ */
 export type Config = Omit<Parsed, "seed" | "graphiql" | "docs" | "usersWrite"> & {
   readonly embedded: boolean;
   readonly seed: "demo" | "none";
@@ -40,9 +52,9 @@ export function readConfig(environment: Environment = process.env): Config {
   rejectUnknown(Object.keys(environment));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
   const parsed = Object.fromEntries(
-    Object.entries<Setting<unknown>>(SETTINGS).map(([key, setting]) => {
-      const theirs = translated.filter(({ name, text }) => name === setting.name && text !== "");
-      return [key, readSetting(setting, environment[setting.name], theirs, defaults[setting.name])];
+    Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
+      const theirs = translated.filter((other) => other.name === name && other.text !== "");
+      return [camelCase(name), readSetting(name, setting, environment[name], theirs, defaults[name])];
     }),
   ) as Parsed;
   const embedded = parsed.databaseUrl === "";
@@ -59,9 +71,12 @@ export function readConfig(environment: Environment = process.env): Config {
   };
 }
 
+const camelCase = (name: string) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
 /** The value of a setting under any of its names. Throws when two names have different values. */
 function readSetting(
-  { name, type, fallback }: Setting<unknown>,
+  name: string,
+  { type, fallback }: Setting<unknown>,
   own: string | undefined,
   translated: readonly Translated[],
   postgrestDefault: string | undefined,
@@ -75,7 +90,7 @@ function readSetting(
 }
 
 function rejectUnknown(names: readonly string[]): void {
-  const known = new Set<string>(Object.values(SETTINGS).map((setting) => setting.name));
+  const known = new Set(Object.keys(SETTINGS));
   for (const name of names) {
     if (FAMILIES.test(name) && !known.has(name)) {
       throw new ConfigError(`${name} is not a setting of this service; npm start -- --help lists all settings`);
@@ -95,10 +110,10 @@ function rejectConflicts(parsed: Parsed, embedded: boolean): void {
     [embedded && !migrate, "MIGRATE=off requires DATABASE_URL"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
-    [migrate && parsed.anonymousRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
+    [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
     [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET requires MIGRATE=on"],
-    [!migrate && parsed.jwtPreviousKey !== "", "JWT_PREVIOUS_PUBLIC_KEY requires MIGRATE=on"],
+    [!migrate && parsed.jwtPreviousPublicKey !== "", "JWT_PREVIOUS_PUBLIC_KEY requires MIGRATE=on"],
     // It may be a public key, which is not secret.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
   ];
@@ -116,7 +131,7 @@ function rejectInvalidKeys(jwks: string): void {
 
 /** Every setting for documentation, in order: name, default ("" is unset) and meaning. */
 export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
-  Object.values(SETTINGS).map(({ name, fallback, about }) => ({ name, fallback, about }));
+  Object.entries(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));
 
 /** The output of `npm start -- --help`. */
 export function helpText(): string {

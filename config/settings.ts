@@ -22,426 +22,291 @@ import {
   servedSchemas,
 } from "./setting-types.ts";
 
-/** One environment variable: its name, its description, its type, and its default. */
+/** One setting. `fallback` is the default, written as in the environment; "" means unset. */
 export type Setting<T> = {
-  readonly name: string;
   readonly about: string;
   readonly fallback: string;
   readonly type: z.ZodType<T, any>;
 };
 
-const setting = <T>(name: string, type: z.ZodType<T, any>, fallback: string, about: string): Setting<T> => ({
-  name,
+const setting = <T>(type: z.ZodType<T, any>, fallback: string, about: string): Setting<T> => ({
   about,
   fallback,
   type,
 });
 
-/** Every setting, by its field in `Config`. `fallback` is the default, written as in the environment; "" means unset. */
+/** Every setting by the name of its environment variable. Its field in `Config` has the same name in camelCase. */
 export const SETTINGS = {
-  host: setting("HOST", host, "127.0.0.1", "Host name or IP address to listen on."),
-  port: setting("PORT", integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),
-  workers: setting(
-    "WORKERS",
+  HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on."),
+  PORT: setting(integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),
+  WORKERS: setting(
     integer(1, 256),
     "1",
     "Number of processes that serve requests. Each has its own pools, limits and WebSockets.",
   ),
-  baseUrl: setting(
-    "BASE_URL",
+  BASE_URL: setting(
     orUnset(httpUrl),
     "",
     "Public URL of the service, when it is behind a proxy. Derived from HOST and PORT when unset.",
   ),
-  databaseUrl: setting(
-    "DATABASE_URL",
+  DATABASE_URL: setting(
     orUnset(postgresUrl),
     "",
     "Connection URL of your own PostgreSQL server (15 or later), as the owner of the database. An embedded server is started when unset.",
   ),
-  databaseDirectUrl: setting(
-    "DATABASE_DIRECT_URL",
+  DATABASE_DIRECT_URL: setting(
     orUnset(postgresUrl),
     "",
     "Connection URL that bypasses the pooler, for LISTEN and migrations. DATABASE_URL when unset.",
   ),
-  dataDir: setting(
-    "DATA_DIR",
-    z.string().min(1),
-    ".data",
-    "Directory of the embedded database and of the generated secret.",
-  ),
-  migrate: setting(
-    "MIGRATE",
+  DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
+  MIGRATE: setting(
     onOff,
     "on",
     "Migrate DATABASE_URL and create its roles at start. off serves any database unchanged.",
   ),
-  seed: setting(
-    "SEED",
+  SEED: setting(
     orUnset(oneOf("demo", "none")),
     "",
     "Load demo data once (demo) or never (none). demo on the embedded database, otherwise none.",
   ),
-  jwtSecret: setting(
-    "JWT_SECRET",
+  JWT_SECRET: setting(
     secret,
     "",
     "Secret that signs access tokens (HS256). Generated and kept in DATA_DIR for the embedded database, required with DATABASE_URL. With MIGRATE=off it may also be a JSON Web Key or a key set.",
   ),
-  jwtPrivateKey: setting(
-    "JWT_PRIVATE_KEY",
+  JWT_PRIVATE_KEY: setting(
     rsaKey,
     "",
     "RSA private key in PEM format that signs access tokens (RS256) instead of JWT_SECRET.",
   ),
-  jwtPreviousSecret: setting(
-    "JWT_PREVIOUS_SECRET",
+  JWT_PREVIOUS_SECRET: setting(
     secret,
     "",
     "The previous JWT_SECRET. Tokens and keys signed with it stay valid until they expire.",
   ),
-  jwtPreviousKey: setting(
-    "JWT_PREVIOUS_PUBLIC_KEY",
+  JWT_PREVIOUS_PUBLIC_KEY: setting(
     rsaPublicKey,
     "",
     "The previous RSA key in PEM format, public or private. Tokens and keys signed with it stay valid until they expire.",
   ),
-  jwtAudience: setting(
-    "JWT_AUD",
-    z.string(),
-    "",
-    "Audience that tokens are issued with and must contain. Not checked when unset.",
-  ),
-  jwtRoleClaim: setting(
-    "JWT_ROLE_CLAIM",
+  JWT_AUD: setting(z.string(), "", "Audience that tokens are issued with and must contain. Not checked when unset."),
+  JWT_ROLE_CLAIM: setting(
     roleClaim,
     "role",
     "With MIGRATE=off, the claim that holds the Postgres role: role, app.role or .roles[0].",
   ),
-  schemas: setting("DB_SCHEMAS", servedSchemas, "public", "Schemas to serve, separated by commas."),
-  anonymousRole: setting(
-    "DB_ANON_ROLE",
+  DB_SCHEMAS: setting(servedSchemas, "public", "Schemas to serve, separated by commas."),
+  DB_ANON_ROLE: setting(
     anonymousRole,
     "anon",
     "Postgres role of callers who are not signed in. With MIGRATE=off, none rejects them.",
   ),
-  poolSize: setting("DB_POOL", integer(1, 1000), "10", "Database connections for requests, per process."),
-  poolTimeout: setting(
-    "DB_POOL_TIMEOUT",
-    integer(1, 600_000),
-    "10000",
-    "Milliseconds that a request waits for a free connection.",
-  ),
-  statementTimeout: setting(
-    "DB_STATEMENT_TIMEOUT",
+  DB_POOL: setting(integer(1, 1000), "10", "Database connections for requests, per process."),
+  DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
+  DB_STATEMENT_TIMEOUT: setting(
     integer(0, 3_600_000),
     "10000",
     "Milliseconds after which Postgres cancels a statement. 0 means no limit.",
   ),
-  maxPrepared: setting(
-    "DB_PREPARED_STATEMENTS",
+  DB_PREPARED_STATEMENTS: setting(
     integer(0, 10_000),
     "250",
     "Prepared statements per connection. Set 0 for a pooler that does not support them.",
   ),
-  maxResultBytes: setting(
-    "DB_MAX_RESULT_BYTES",
+  DB_MAX_RESULT_BYTES: setting(
     integer(0, 1_073_741_824),
     "16777216",
     "Maximum size in bytes of the result of one transaction. 0 means no limit.",
   ),
-  apiKeyRequired: setting(
-    "API_KEY_REQUIRED",
-    onOff,
-    "on",
-    "Require an API key on every request to the table interface.",
-  ),
-  extraSearchPath: setting(
-    "DB_EXTRA_SEARCH_PATH",
+  API_KEY_REQUIRED: setting(onOff, "on", "Require an API key on every request to the table interface."),
+  DB_EXTRA_SEARCH_PATH: setting(
     list,
     "public, extensions",
     "Further schemas in which the table interface looks up functions, types and operators.",
   ),
-  preRequest: setting(
-    "DB_PRE_REQUEST",
+  DB_PRE_REQUEST: setting(
     functionName,
     "",
     "Function that runs before the statement in every transaction of the table interface.",
   ),
-  transactionEnd: setting(
-    "DB_TX_END",
+  DB_TX_END: setting(
     oneOf("commit", "commit-allow-override", "rollback", "rollback-allow-override"),
     "commit",
     "How transactions of the table interface end, and whether Prefer: tx may override it.",
   ),
-  maxTableRows: setting(
-    "DB_MAX_ROWS",
+  DB_MAX_ROWS: setting(
     integer(0, 1_000_000_000),
     "1000",
     "Maximum rows in each list that the table interface returns. 0 means no limit.",
   ),
-  safeUpdate: setting("SAFE_UPDATE", onOff, "on", "Require a filter on PATCH and DELETE of the table interface."),
-  aggregates: setting("DB_AGGREGATES", onOff, "on", "Allow aggregates (sum, count, avg, …) in the table interface."),
-  showsPlans: setting(
-    "DB_PLAN",
-    onOff,
-    "off",
-    "Return the query plan when a client of the table interface requests it.",
-  ),
-  maxEmbedDepth: setting(
-    "REST_MAX_EMBED_DEPTH",
+  SAFE_UPDATE: setting(onOff, "on", "Require a filter on PATCH and DELETE of the table interface."),
+  DB_AGGREGATES: setting(onOff, "on", "Allow aggregates (sum, count, avg, …) in the table interface."),
+  DB_PLAN: setting(onOff, "off", "Return the query plan when a client of the table interface requests it."),
+  REST_MAX_EMBED_DEPTH: setting(
     integer(0, 100),
     "10",
     "Maximum nesting of embedded relations in a request to the table interface.",
   ),
-  maxConditionDepth: setting(
-    "REST_MAX_CONDITION_DEPTH",
+  REST_MAX_CONDITION_DEPTH: setting(
     integer(0, 1000),
     "20",
     "Maximum nesting of and(…) and or(…) in a filter of the table interface.",
   ),
-  tableBodyLimit: setting(
-    "REST_BODY_LIMIT",
+  REST_BODY_LIMIT: setting(
     integer(1, 1_073_741_824),
     "16777216",
     "Maximum size in bytes of a request body of the table interface.",
   ),
-  openApi: setting(
-    "OPENAPI",
+  OPENAPI: setting(
     oneOf("follow-privileges", "ignore-privileges", "off"),
     "follow-privileges",
     "OpenAPI description of the table interface: what the caller may use, everything, or nothing. off also turns off the description of the resources.",
   ),
-  docs: setting("DOCS", orUnset(onOff), "", "API reference at /docs. on with the embedded database, otherwise off."),
-  serverTiming: setting("SERVER_TIMING", onOff, "on", "Send the Server-Timing header from the table interface."),
-  usersWrite: setting(
-    "USERS_WRITE",
+  DOCS: setting(orUnset(onOff), "", "API reference at /docs. on with the embedded database, otherwise off."),
+  SERVER_TIMING: setting(onOff, "on", "Send the Server-Timing header from the table interface."),
+  USERS_WRITE: setting(
     orUnset(oneOf("open", "owner")),
     "",
     "Who may change and delete users at /users. open: every caller, even without credentials. owner: the user and admins. open on the embedded database, otherwise owner.",
   ),
-  usersDialect: setting(
-    "USERS_DIALECT",
+  USERS_DIALECT: setting(
     dialects,
     "",
     "Default dialects of the resources, for clients that name none in Prefer: detail, flat, envelope, partial, case, separated by commas.",
   ),
-  maxRecords: setting(
-    "API_MAX_RECORDS",
-    integer(1, 100_000),
-    "10000",
-    "Maximum records that one POST to a resource may create.",
-  ),
-  v1Status: setting(
-    "API_V1_STATUS",
+  API_MAX_RECORDS: setting(integer(1, 100_000), "10000", "Maximum records that one POST to a resource may create."),
+  API_V1_STATUS: setting(
     oneOf("supported", "deprecated", "retired"),
     "supported",
     "Lifecycle of version 1 of the resources: deprecated is announced in every response, retired rejects requests.",
   ),
-  v1Sunset: setting(
-    "API_V1_SUNSET",
+  API_V1_SUNSET: setting(
     orUnset(day),
     "",
     "Date on which version 1 ends, such as 2027-06-30. Announced while version 1 is deprecated.",
   ),
-  v1Guide: setting(
-    "API_V1_GUIDE",
+  API_V1_GUIDE: setting(
     orUnset(httpUrl),
     "",
     "URL of the migration guide to version 2. Announced while version 1 is deprecated.",
   ),
-  taskConcurrency: setting("TASK_CONCURRENCY", integer(1, 100), "2", "Tasks that each process runs at the same time."),
-  taskTimeout: setting(
-    "TASK_TIMEOUT",
+  TASK_CONCURRENCY: setting(integer(1, 100), "2", "Tasks that each process runs at the same time."),
+  TASK_TIMEOUT: setting(
     integer(0, 86_400_000),
     "600000",
     "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit.",
   ),
-  taskMaxPending: setting(
-    "TASK_MAX_PENDING",
+  TASK_MAX_PENDING: setting(
     integer(1, 1_000_000),
     "100",
     "Maximum unfinished tasks per caller. All anonymous callers count as one.",
   ),
-  taskMaxResultBytes: setting(
-    "TASK_MAX_RESULT_BYTES",
-    integer(1, 268_435_456),
-    "67108864",
-    "Maximum size in bytes of the result of a task.",
-  ),
-  taskRetention: setting(
-    "TASK_RETENTION",
-    integer(0, 315_360_000),
-    "604800",
-    "Seconds that finished tasks and their results are kept.",
-  ),
-  maxDepth: setting("GRAPHQL_MAX_DEPTH", integer(1, 1000), "15", "Maximum nesting of fields in an operation."),
-  maxComplexity: setting(
-    "GRAPHQL_MAX_COMPLEXITY",
+  TASK_MAX_RESULT_BYTES: setting(integer(1, 268_435_456), "67108864", "Maximum size in bytes of the result of a task."),
+  TASK_RETENTION: setting(integer(0, 315_360_000), "604800", "Seconds that finished tasks and their results are kept."),
+  GRAPHQL_MAX_DEPTH: setting(integer(1, 1000), "15", "Maximum nesting of fields in an operation."),
+  GRAPHQL_MAX_COMPLEXITY: setting(
     integer(1, 1_000_000),
     "1000",
     "Maximum number of fields in an operation, with fragments expanded.",
   ),
-  maxTokens: setting(
-    "GRAPHQL_MAX_TOKENS",
-    integer(10, 1_000_000),
-    "20000",
-    "Maximum number of lexical tokens in a document.",
-  ),
-  maxPageSize: setting("GRAPHQL_MAX_PAGE_SIZE", integer(1, 100_000), "1000", "Maximum value of first and limit."),
-  maxRows: setting(
-    "GRAPHQL_MAX_ROWS",
-    integer(1, 100_000_000),
-    "100000",
-    "Maximum rows in one response, including nested lists.",
-  ),
-  maxTables: setting(
-    "GRAPHQL_MAX_TABLES",
+  GRAPHQL_MAX_TOKENS: setting(integer(10, 1_000_000), "20000", "Maximum number of lexical tokens in a document."),
+  GRAPHQL_MAX_PAGE_SIZE: setting(integer(1, 100_000), "1000", "Maximum value of first and limit."),
+  GRAPHQL_MAX_ROWS: setting(integer(1, 100_000_000), "100000", "Maximum rows in one response, including nested lists."),
+  GRAPHQL_MAX_TABLES: setting(
     integer(0, 100_000),
     "300",
     "Maximum number of tables that GraphQL is built for. It is not served for more tables; 0 turns it off.",
   ),
-  timeScalar: setting("GRAPHQL_TIME_SCALAR", oneOf("Time", "DateTime"), "Time", "Name of the scalar for timestamps."),
-  internalStatus: setting(
-    "GRAPHQL_INTERNAL_STATUS",
+  GRAPHQL_TIME_SCALAR: setting(oneOf("Time", "DateTime"), "Time", "Name of the scalar for timestamps."),
+  GRAPHQL_INTERNAL_STATUS: setting(
     oneOf("200", "400").transform(Number),
     "200",
     "HTTP status of a response with an INTERNAL_ERROR.",
   ),
-  deleteAnonymous: setting(
-    "GRAPHQL_DELETE_ANONYMOUS",
+  GRAPHQL_DELETE_ANONYMOUS: setting(
     oneOf("error", "false-result"),
     "error",
     "What deleteArticle returns to anonymous callers: the error AUTH_REQUIRED, or false.",
   ),
-  graphiql: setting(
-    "GRAPHIQL",
-    orUnset(onOff),
-    "",
-    "GraphQL explorer at /graphiql. on with the embedded database, otherwise off.",
-  ),
-  bodyLimit: setting("BODY_LIMIT", integer(1, 1_073_741_824), "1048576", "Maximum size in bytes of a request body."),
-  jsonDepth: setting(
-    "JSON_MAX_DEPTH",
-    integer(1, 1000),
-    "64",
-    "Maximum nesting of brackets in JSON bodies and GraphQL documents.",
-  ),
-  loginAttempts: setting(
-    "LOGIN_ATTEMPTS",
+  GRAPHIQL: setting(orUnset(onOff), "", "GraphQL explorer at /graphiql. on with the embedded database, otherwise off."),
+  BODY_LIMIT: setting(integer(1, 1_073_741_824), "1048576", "Maximum size in bytes of a request body."),
+  JSON_MAX_DEPTH: setting(integer(1, 1000), "64", "Maximum nesting of brackets in JSON bodies and GraphQL documents."),
+  LOGIN_ATTEMPTS: setting(
     integer(1, 1000),
     "5",
     "Failed logins allowed per user and IP address within LOGIN_WINDOW. After them every login is rejected.",
   ),
-  loginAttemptsPerAddress: setting(
-    "LOGIN_ATTEMPTS_PER_ADDRESS",
+  LOGIN_ATTEMPTS_PER_ADDRESS: setting(
     integer(1, 1_000_000),
     "100",
     "Failed logins allowed per IP address within LOGIN_WINDOW, for all users together.",
   ),
-  loginWindow: setting("LOGIN_WINDOW", integer(1, 86_400), "900", "Seconds that a failed login counts."),
-  registrationsPerAddress: setting(
-    "REGISTRATIONS_PER_ADDRESS",
+  LOGIN_WINDOW: setting(integer(1, 86_400), "900", "Seconds that a failed login counts."),
+  REGISTRATIONS_PER_ADDRESS: setting(
     integer(1, 1_000_000),
     "60",
     "Accounts that may be created per IP address within LOGIN_WINDOW.",
   ),
-  auditRetention: setting(
-    "AUDIT_RETENTION",
-    integer(0, 3_153_600_000),
-    "7776000",
-    "Seconds that security events are kept.",
-  ),
-  mfaKey: setting(
-    "MFA_KEY",
+  AUDIT_RETENTION: setting(integer(0, 3_153_600_000), "7776000", "Seconds that security events are kept."),
+  MFA_KEY: setting(
     secret,
     "",
     "Key that encrypts the secrets of second factors. Derived from JWT_SECRET (or JWT_PRIVATE_KEY) when unset. Without it all second factors are lost.",
   ),
-  mfaPreviousKey: setting(
-    "MFA_PREVIOUS_KEY",
+  MFA_PREVIOUS_KEY: setting(
     secret,
     "",
     "The previous MFA_KEY. At start all secrets are re-encrypted with MFA_KEY; backup codes stay valid.",
   ),
-  mfaIssuer: setting("MFA_ISSUER", issuerName, "Content Service", "Name that authenticator apps show above the codes."),
-  mfaAttempts: setting(
-    "MFA_ATTEMPTS",
+  MFA_ISSUER: setting(issuerName, "Content Service", "Name that authenticator apps show above the codes."),
+  MFA_ATTEMPTS: setting(
     integer(1, 1000),
     "5",
     "Wrong second-factor codes allowed per user within LOGIN_WINDOW, from all IP addresses together. After them every code is rejected.",
   ),
-  maxKeys: setting("API_KEYS_MAX", integer(1, 10_000), "50", "Maximum active API keys per user."),
-  sessionMaxAge: setting(
-    "SESSION_MAX_AGE",
+  API_KEYS_MAX: setting(integer(1, 10_000), "50", "Maximum active API keys per user."),
+  SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),
     "43200",
     "Seconds after which a session ends, even if it is in use.",
   ),
-  refreshGrace: setting(
-    "JWT_REFRESH_GRACE",
+  JWT_REFRESH_GRACE: setting(
     integer(0, 600),
     "0",
     "Seconds during which a used refresh token may be used again, for clients that refresh twice at once. A later reuse ends everything issued for its sign-in.",
   ),
-  wsMaxConnections: setting("WS_MAX_CONNECTIONS", integer(1, 1_000_000), "10000", "Maximum open WebSockets."),
-  wsMaxPerAddress: setting(
-    "WS_MAX_CONNECTIONS_PER_ADDRESS",
-    integer(1, 1_000_000),
-    "100",
-    "Maximum open WebSockets per IP address.",
-  ),
-  wsMaxMessageBytes: setting(
-    "WS_MAX_MESSAGE_BYTES",
-    integer(1, 104_857_600),
-    "65536",
-    "Maximum size in bytes of a WebSocket message.",
-  ),
-  wsMessageRate: setting(
-    "WS_MESSAGE_RATE",
-    integer(1, 1_000_000),
-    "100",
-    "Maximum messages per second on a WebSocket.",
-  ),
-  wsMaxSubscriptions: setting(
-    "WS_MAX_SUBSCRIPTIONS",
-    integer(1, 100_000),
-    "100",
-    "Maximum concurrent operations on a WebSocket.",
-  ),
-  wsMaxBufferedBytes: setting(
-    "WS_MAX_BUFFERED_BYTES",
+  WS_MAX_CONNECTIONS: setting(integer(1, 1_000_000), "10000", "Maximum open WebSockets."),
+  WS_MAX_CONNECTIONS_PER_ADDRESS: setting(integer(1, 1_000_000), "100", "Maximum open WebSockets per IP address."),
+  WS_MAX_MESSAGE_BYTES: setting(integer(1, 104_857_600), "65536", "Maximum size in bytes of a WebSocket message."),
+  WS_MESSAGE_RATE: setting(integer(1, 1_000_000), "100", "Maximum messages per second on a WebSocket."),
+  WS_MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), "100", "Maximum concurrent operations on a WebSocket."),
+  WS_MAX_BUFFERED_BYTES: setting(
     integer(1, 1_073_741_824),
     "1048576",
     "Maximum bytes buffered for a slow WebSocket client before the socket is closed.",
   ),
-  rateLimit: setting(
-    "RATE_LIMIT",
+  RATE_LIMIT: setting(
     integer(0, 1_000_000),
     "600",
     "Requests per minute and process, for each user or key, and for each IP address otherwise. 0 means no limit.",
   ),
-  corsOrigins: setting(
-    "CORS_ORIGINS",
+  CORS_ORIGINS: setting(
     origins,
     "*",
     "Browser origins that may call the service, separated by commas. * allows all, without cookies.",
   ),
-  trustProxy: setting(
-    "TRUST_PROXY",
+  TRUST_PROXY: setting(
     proxies,
     "",
     "IP addresses or networks of proxies whose X-Forwarded-For is trusted, separated by commas.",
   ),
-  logLevel: setting(
-    "LOG_LEVEL",
+  LOG_LEVEL: setting(
     oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
     "info",
     "Lowest severity that is logged.",
   ),
-  drainTimeout: setting(
-    "DRAIN_TIMEOUT",
+  DRAIN_TIMEOUT: setting(
     integer(0, 600_000),
     "10000",
     "Milliseconds that running requests get to finish when the service stops.",

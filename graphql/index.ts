@@ -1,29 +1,34 @@
 import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
-import { Engine, type EngineOptions } from "./engine.ts";
+import { Engine } from "./engine.ts";
 import { graphqlInterface } from "./http.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
 import { graphqlSocket } from "./socket.ts";
 
-/** The names are those of the service's settings. */
-export type GraphQLSettings = EngineOptions["schema"] & {
-  readonly anonymousRole: string;
-  readonly embedded: boolean;
-  readonly maxDepth: number;
-  readonly maxComplexity: number;
-  readonly maxTokens: number;
-  readonly maxRows: number;
-  readonly maxTables: number;
-  readonly bodyLimit: number;
-  readonly jsonDepth: number;
-  readonly internalStatus: number;
-  readonly wsMaxSubscriptions: number;
-  readonly wsMaxBufferedBytes: number;
-};
+export type GraphQLSettings = Pick<
+  Config,
+  | "dbSchemas"
+  | "dbAnonRole"
+  | "embedded"
+  | "graphqlDeleteAnonymous"
+  | "graphqlInternalStatus"
+  | "graphqlMaxComplexity"
+  | "graphqlMaxDepth"
+  | "graphqlMaxPageSize"
+  | "graphqlMaxRows"
+  | "graphqlMaxTables"
+  | "graphqlMaxTokens"
+  | "graphqlTimeScalar"
+  | "bodyLimit"
+  | "jsonMaxDepth"
+  | "wsMaxSubscriptions"
+  | "wsMaxBufferedBytes"
+>;
 
 export type GraphQLOptions = {
   readonly database: Database;
@@ -43,21 +48,26 @@ export type GraphQLInterface = {
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
   const { settings, database, changes, catalog, log } = options;
-  const { anonymousRole, jsonDepth } = settings;
+  const { dbAnonRole: anonymousRole, jsonMaxDepth } = settings;
   const engine = new Engine({
     database,
     changes,
     anonymousRole,
-    schema: settings,
+    schema: {
+      schemas: settings.dbSchemas,
+      maxPageSize: settings.graphqlMaxPageSize,
+      timeScalar: settings.graphqlTimeScalar,
+      deleteAnonymous: settings.graphqlDeleteAnonymous,
+    },
     limits: {
-      depth: settings.maxDepth,
-      complexity: settings.maxComplexity,
-      tokens: settings.maxTokens,
-      brackets: jsonDepth,
+      depth: settings.graphqlMaxDepth,
+      complexity: settings.graphqlMaxComplexity,
+      tokens: settings.graphqlMaxTokens,
+      brackets: jsonMaxDepth,
       suggestions: settings.embedded,
     },
-    maxRows: settings.maxRows,
-    maxTables: settings.maxTables,
+    maxRows: settings.graphqlMaxRows,
+    maxTables: settings.graphqlMaxTables,
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
   });
   const reload = new SchemaReload(engine, reloadLog(log));
@@ -72,15 +82,15 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   };
   const http = graphqlInterface({
     ...shared,
-    limits: { size: settings.bodyLimit, depth: jsonDepth },
-    internalStatus: settings.internalStatus,
+    limits: { size: settings.bodyLimit, depth: jsonMaxDepth },
+    internalStatus: settings.graphqlInternalStatus,
   });
   const socket = graphqlSocket({
     ...shared,
     onIdentityChange: (listener) => changes.onIdentityChange(listener),
     maxSubscriptions: settings.wsMaxSubscriptions,
     maxBufferedBytes: settings.wsMaxBufferedBytes,
-    maxDepth: jsonDepth,
+    maxDepth: jsonMaxDepth,
   });
   return { http, socket, reload };
 }

@@ -10,7 +10,7 @@ import { RETRY_SECONDS } from "./response.ts";
 /** The names are those of the service's settings. */
 export type SocketLimits = {
   /** Open sockets in total. */ readonly wsMaxConnections: number;
-  /** Open sockets from one IP address. */ readonly wsMaxPerAddress: number;
+  /** Open sockets from one IP address. */ readonly wsMaxConnectionsPerAddress: number;
   /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
   /** Messages per second that one socket may send. */ readonly wsMessageRate: number;
 };
@@ -129,7 +129,7 @@ export class UpgradeGate {
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
     if (!offered.includes(route.protocol)) return 400;
     if (this.#websockets.clients.size >= limits.wsMaxConnections) return 503;
-    if ((this.#perAddress.get(addressOf(request)) ?? 0) >= limits.wsMaxPerAddress) return 429;
+    if ((this.#perAddress.get(addressOf(request)) ?? 0) >= limits.wsMaxConnectionsPerAddress) return 429;
     return null;
   }
 

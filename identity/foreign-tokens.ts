@@ -22,7 +22,7 @@ const MAX_ROLE_BYTES = 63;
 
 /** The verifier of the tokens that clients send: with MIGRATE=off another service issues them. */
 export function createVerifier(config: Config, tokens: Tokens): Verifier {
-  const { jwtSecret, jwtPrivateKey, jwtAudience: audience, jwtRoleClaim: roleClaim, anonymousRole } = config;
+  const { jwtSecret, jwtPrivateKey, jwtAud: audience, jwtRoleClaim: roleClaim, dbAnonRole: anonymousRole } = config;
   if (config.migrate) return tokens;
   return new ForeignTokens({ keys: foreignKeys(jwtSecret, jwtPrivateKey), audience, roleClaim, anonymousRole });
 }

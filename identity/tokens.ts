@@ -10,9 +10,9 @@ export const createTokens = (config: Config, secret: string): Tokens =>
   new Tokens({
     secret,
     privateKey: config.jwtPrivateKey,
-    previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousKey),
-    audience: config.jwtAudience,
-    anonymousRole: config.anonymousRole,
+    previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousPublicKey),
+    audience: config.jwtAud,
+    anonymousRole: config.dbAnonRole,
   });
 
 /** Claims of the service's tokens. The application defines `permissions`. */

@@ -28,33 +28,33 @@ import type { Tasks } from "./tasks/index.ts";
 /** Settings of the REST interfaces; the names are those of the service's settings. */
 export type RestSettings = {
   readonly docs: boolean;
-  readonly schemas: readonly string[];
-  readonly extraSearchPath: readonly string[];
-  readonly anonymousRole: string;
-  readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
-  readonly transactionEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
+  readonly dbSchemas: readonly string[];
+  readonly dbExtraSearchPath: readonly string[];
+  readonly dbAnonRole: string;
+  readonly dbPreRequest: { readonly schema: string | null; readonly name: string } | null;
+  readonly dbTxEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
   readonly safeUpdate: boolean;
-  readonly aggregates: boolean;
-  readonly showsPlans: boolean;
+  readonly dbAggregates: boolean;
+  readonly dbPlan: boolean;
   /** 0 is no limit. */
-  readonly maxTableRows: number;
+  readonly dbMaxRows: number;
   /** 0 is no limit. */
-  readonly maxResultBytes: number;
-  readonly maxEmbedDepth: number;
-  readonly maxConditionDepth: number;
-  readonly tableBodyLimit: number;
-  readonly jsonDepth: number;
-  readonly openApi: DocumentOptions["openApi"];
+  readonly dbMaxResultBytes: number;
+  readonly restMaxEmbedDepth: number;
+  readonly restMaxConditionDepth: number;
+  readonly restBodyLimit: number;
+  readonly jsonMaxDepth: number;
+  readonly openapi: DocumentOptions["openApi"];
   readonly serverTiming: boolean;
   readonly apiKeyRequired: boolean;
   readonly appSettings: readonly Setting[];
   readonly bodyLimit: number;
-  readonly maxRecords: number;
+  readonly apiMaxRecords: number;
   readonly usersDialect: readonly Dialect[];
   readonly usersWrite: "open" | "owner";
-  readonly v1Status: LifecycleOptions["status"];
-  readonly v1Sunset: Date | "";
-  readonly v1Guide: string;
+  readonly apiV1Status: LifecycleOptions["status"];
+  readonly apiV1Sunset: Date | "";
+  readonly apiV1Guide: string;
 };
 
 export type RestOptions = {
@@ -84,14 +84,14 @@ export type RestInterface = {
 /** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
 export async function createRest(options: RestOptions): Promise<RestInterface> {
   const { settings, database, tokens, verifier, auth, log } = options;
-  const { schemas, extraSearchPath, apiKeyRequired } = settings;
+  const { dbSchemas: schemas, dbExtraSearchPath: extraSearchPath, apiKeyRequired } = settings;
   const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log: catalogLog(log) });
   await catalog.start();
   const tables = tableInterface(options, catalog);
   const lifecycle = new Lifecycle({
-    status: settings.v1Status,
-    sunset: settings.v1Sunset || null,
-    guide: settings.v1Guide,
+    status: settings.apiV1Status,
+    sunset: settings.apiV1Sunset || null,
+    guide: settings.apiV1Guide,
   });
   // Where tokens come from somebody else, keys do too.
   const anonKey = apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null;
@@ -109,24 +109,24 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
 
 function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
   const { settings, database, tasks, baseUrl, onInternalError } = options;
-  const { anonymousRole, openApi, preRequest } = settings;
+  const { dbAnonRole: anonymousRole, openapi: openApi, dbPreRequest: preRequest } = settings;
   const shared = {
     catalog,
     anonymousRole,
     prepare: {
-      maxRows: settings.maxTableRows || null,
-      allowsAggregates: settings.aggregates,
-      allowsPlans: settings.showsPlans,
+      maxRows: settings.dbMaxRows || null,
+      allowsAggregates: settings.dbAggregates,
+      allowsPlans: settings.dbPlan,
       safeUpdate: settings.safeUpdate,
-      maxBytes: settings.maxResultBytes || null,
-      extraSearchPath: settings.extraSearchPath,
-      txEnd: settings.transactionEnd,
+      maxBytes: settings.dbMaxResultBytes || null,
+      extraSearchPath: settings.dbExtraSearchPath,
+      txEnd: settings.dbTxEnd,
       appSettings: settings.appSettings,
     },
     limits: {
-      bodyDepth: settings.jsonDepth,
-      embedDepth: settings.maxEmbedDepth,
-      conditionDepth: settings.maxConditionDepth,
+      bodyDepth: settings.jsonMaxDepth,
+      embedDepth: settings.restMaxEmbedDepth,
+      conditionDepth: settings.restMaxConditionDepth,
     },
     preRequest,
   };
@@ -135,7 +135,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     ...shared,
     database,
     tasks,
-    maxBodySize: settings.tableBodyLimit,
+    maxBodySize: settings.restBodyLimit,
     showsTiming: settings.serverTiming,
     callerRules: { needsKey: settings.apiKeyRequired },
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
@@ -159,7 +159,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
   const { settings, database, auth, tasks, baseUrl, log, onInternalError } = options;
   const onMisfit = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
-  const { anonymousRole, bodyLimit: size, jsonDepth: depth, maxRecords: records } = settings;
+  const { dbAnonRole: anonymousRole, bodyLimit: size, jsonMaxDepth: depth, apiMaxRecords: records } = settings;
   const isOpen = settings.usersWrite === "open";
   const shared = {
     resources: new CurrentResources({ descriptions: DESCRIPTIONS, catalog, isMigrated: auth !== null, onMisfit }),
@@ -177,7 +177,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     hasAccounts: auth !== null,
     hasTasks: tasks !== null,
     maxRecords: records,
-    isOff: settings.openApi === "off",
+    isOff: settings.openapi === "off",
   });
   const resources = new ResourceInterface({
     ...shared,

@@ -22,7 +22,7 @@ import { Throttle } from "./throttle.ts";
 
 /** The names are those of the service's settings. */
 export type AuthSettings = FactorSettings & {
-  readonly anonymousRole: string;
+  readonly dbAnonRole: string;
   readonly loginAttempts: number;
   readonly loginAttemptsPerAddress: number;
   /** Seconds. */
@@ -33,16 +33,16 @@ export type AuthSettings = FactorSettings & {
   /** Seconds. */
   readonly sessionMaxAge: number;
   /** Seconds. */
-  readonly refreshGrace: number;
+  readonly jwtRefreshGrace: number;
   readonly baseUrl: string;
   readonly corsOrigins: readonly string[];
   readonly mfaIssuer: string;
   readonly mfaAttempts: number;
   /** Of one user. */
-  readonly maxKeys: number;
+  readonly apiKeysMax: number;
   /** Bytes. */
   readonly bodyLimit: number;
-  readonly jsonDepth: number;
+  readonly jsonMaxDepth: number;
 };
 
 export type AuthOptions = {
@@ -96,11 +96,11 @@ export function createAuth({
   const { loginAttempts: attempts, loginAttemptsPerAddress: attemptsPerAddress, loginWindow: window } = settings;
   const {
     mfaAttempts: codeAttempts,
-    anonymousRole,
+    dbAnonRole: anonymousRole,
     registrationsPerAddress,
     auditRetention,
     bodyLimit: size,
-    jsonDepth: depth,
+    jsonMaxDepth: depth,
   } = settings;
   const store = new AuthStore(database, clock);
   const limitsOfAttempts = { attempts, attemptsPerAddress, codeAttempts, registrationsPerAddress, window };

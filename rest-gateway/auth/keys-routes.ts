@@ -26,9 +26,9 @@ export function keysRouter(auth: Auth): Router {
       "user",
       userId,
       { name, prefix, hash: hashOf(key), expiresAt },
-      settings.maxKeys,
+      settings.apiKeysMax,
     );
-    if (made === null) throw tooManyKeys(settings.maxKeys);
+    if (made === null) throw tooManyKeys(settings.apiKeysMax);
     await store.note({ event: "key_created", userId, address: addressOf(request), detail: { key: made.id } });
     const { id, ...described } = made;
     response

@@ -14,7 +14,7 @@ export async function refresh(auth: Auth, token: string, address: string): Promi
   const { store, tokens, clock, settings } = auth;
   const refreshToken = tokens.issueRefresh(verified(tokens, token));
   const expiresAt = clock() + REFRESH_SECONDS * 1000;
-  const rotation = await store.rotateToken(hashOf(token), hashOf(refreshToken), expiresAt, settings.refreshGrace);
+  const rotation = await store.rotateToken(hashOf(token), hashOf(refreshToken), expiresAt, settings.jwtRefreshGrace);
   if (rotation.outcome === "rotated") {
     return tokens.issuePair(rotation.account, { family: rotation.family, refreshToken });
   }

@@ -17,7 +17,7 @@ import { TaskWorker } from "./worker.ts";
 
 /** The names are those of the settings of the service. */
 export type TaskSettings = {
-  readonly anonymousRole: string;
+  readonly dbAnonRole: string;
   readonly taskConcurrency: number;
   /** Milliseconds. */
   readonly taskTimeout: number;
@@ -25,10 +25,10 @@ export type TaskSettings = {
   readonly taskRetention: number;
   readonly taskMaxPending: number;
   readonly taskMaxResultBytes: number;
-  readonly poolTimeout: number;
-  readonly maxPrepared: number;
+  readonly dbPoolTimeout: number;
+  readonly dbPreparedStatements: number;
   readonly drainTimeout: number;
-  readonly v1Status: LifecycleOptions["status"];
+  readonly apiV1Status: LifecycleOptions["status"];
 };
 
 export type TaskOptions = {
@@ -87,7 +87,7 @@ export function createTasks(options: TaskOptions): Tasks {
   let ended: Promise<void> | undefined;
   return {
     ...taskQueue(callerTasks, settings),
-    endpoint: new TaskEndpoint(callerTasks, settings.anonymousRole),
+    endpoint: new TaskEndpoint(callerTasks, settings.dbAnonRole),
     register: (kinds, handler) => {
       for (const kind of KINDS[kinds]) handlers.set(kind, handler);
     },
@@ -112,22 +112,22 @@ function workTransactions(
     pool: {
       connectionString: login,
       max: settings.taskConcurrency,
-      connectionTimeoutMillis: settings.poolTimeout,
+      connectionTimeoutMillis: settings.dbPoolTimeout,
       idleTimeoutMillis: 60_000,
       application_name: "content-service tasks",
     },
     statementTimeout: settings.taskTimeout,
-    maxPrepared: settings.maxPrepared,
+    maxPrepared: settings.dbPreparedStatements,
     onConnectionError,
   });
 }
 
-const taskQueue = (repository: CallerTaskRepository, { taskMaxPending, v1Status }: TaskSettings): TaskQueue => ({
+const taskQueue = (repository: CallerTaskRepository, { taskMaxPending, apiV1Status }: TaskSettings): TaskQueue => ({
   accept: async (task, prefix) => {
     const state = await repository.add(task, taskMaxPending);
     if (state === null) throw tooManyTasks(taskMaxPending);
     // If the path names no version, the links must still lead to a supported one.
-    const linkPrefix = prefix || prefixOf(v1Status);
+    const linkPrefix = prefix || prefixOf(apiV1Status);
     return answerOf(202, acceptedBody(state, linkPrefix), [
       ["Location", taskUrl(state, linkPrefix)],
       ["Preference-Applied", "respond-async"],

@@ -36,11 +36,11 @@ test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, w
     port: 3000,
     jwtSecret: "",
     apiKeyRequired: false,
-    schemas: ["public"],
-    extraSearchPath: ["public"],
-    anonymousRole: "",
-    aggregates: false,
-    maxTableRows: 0,
+    dbSchemas: ["public"],
+    dbExtraSearchPath: ["public"],
+    dbAnonRole: "",
+    dbAggregates: false,
+    dbMaxRows: 0,
     rateLimit: 0,
     safeUpdate: false,
   });
@@ -53,21 +53,21 @@ test("settings of this service override the defaults of PostgREST", () => {
 });
 
 test.each([
-  ["PGRST_DB_SCHEMAS", "api, shop", { schemas: ["api", "shop"] }],
-  ["PGRST_DB_SCHEMA", "api", { schemas: ["api"] }],
-  ["PGRST_DB_ANON_ROLE", "web_anon", { anonymousRole: "web_anon" }],
-  ["PGRST_DB_EXTRA_SEARCH_PATH", "public, util", { extraSearchPath: ["public", "util"] }],
-  ["PGRST_DB_MAX_ROWS", "500", { maxTableRows: 500 }],
-  ["PGRST_DB_TX_END", "rollback", { transactionEnd: "rollback" }],
-  ["PGRST_DB_AGGREGATES_ENABLED", "true", { aggregates: true }],
-  ["PGRST_DB_POOL", "30", { poolSize: 30 }],
-  ["PGRST_DB_POOL_ACQUISITION_TIMEOUT", "5", { poolTimeout: 5000 }],
-  ["PGRST_DB_PREPARED_STATEMENTS", "false", { maxPrepared: 0 }],
-  ["PGRST_DB_PREPARED_STATEMENTS", "true", { maxPrepared: 250 }],
-  ["PGRST_DB_PRE_REQUEST", "api.check", { preRequest: { schema: "api", name: "check" } }],
-  ["PGRST_DB_PLAN_ENABLED", "True", { showsPlans: true }],
+  ["PGRST_DB_SCHEMAS", "api, shop", { dbSchemas: ["api", "shop"] }],
+  ["PGRST_DB_SCHEMA", "api", { dbSchemas: ["api"] }],
+  ["PGRST_DB_ANON_ROLE", "web_anon", { dbAnonRole: "web_anon" }],
+  ["PGRST_DB_EXTRA_SEARCH_PATH", "public, util", { dbExtraSearchPath: ["public", "util"] }],
+  ["PGRST_DB_MAX_ROWS", "500", { dbMaxRows: 500 }],
+  ["PGRST_DB_TX_END", "rollback", { dbTxEnd: "rollback" }],
+  ["PGRST_DB_AGGREGATES_ENABLED", "true", { dbAggregates: true }],
+  ["PGRST_DB_POOL", "30", { dbPool: 30 }],
+  ["PGRST_DB_POOL_ACQUISITION_TIMEOUT", "5", { dbPoolTimeout: 5000 }],
+  ["PGRST_DB_PREPARED_STATEMENTS", "false", { dbPreparedStatements: 0 }],
+  ["PGRST_DB_PREPARED_STATEMENTS", "true", { dbPreparedStatements: 250 }],
+  ["PGRST_DB_PRE_REQUEST", "api.check", { dbPreRequest: { schema: "api", name: "check" } }],
+  ["PGRST_DB_PLAN_ENABLED", "True", { dbPlan: true }],
   ["PGRST_JWT_SECRET", SECRET, { jwtSecret: SECRET }],
-  ["PGRST_JWT_AUD", "shop", { jwtAudience: "shop" }],
+  ["PGRST_JWT_AUD", "shop", { jwtAud: "shop" }],
   ["PGRST_JWT_ROLE_CLAIM_KEY", '."https://shop.example/role"', { jwtRoleClaim: ["https://shop.example/role"] }],
   ["PGRST_SERVER_HOST", "127.0.0.1", { host: "127.0.0.1" }],
   ["PGRST_SERVER_HOST", "*", { host: "::" }],
@@ -76,7 +76,7 @@ test.each([
   ["PGRST_SERVER_CORS_ALLOWED_ORIGINS", "https://a.example", { corsOrigins: ["https://a.example"] }],
   ["PGRST_SERVER_TIMING_ENABLED", "0", { serverTiming: false }],
   ["PGRST_LOG_LEVEL", "crit", { logLevel: "fatal" }],
-  ["PGRST_OPENAPI_MODE", "disabled", { openApi: "off" }],
+  ["PGRST_OPENAPI_MODE", "disabled", { openapi: "off" }],
   ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],
   ["PGRST_ADMIN_SERVER_PORT", "3001", { ignored: ["PGRST_ADMIN_SERVER_PORT"] }],
 ])("%s=%s", (name, value, expected) => expect(readConfig({ PGRST_DB_URI, [name]: value })).toMatchObject(expected));
@@ -109,7 +109,7 @@ test("an invalid PGRST_DB_URI is rejected without repeating its password", () =>
 describe("two names of one setting", () => {
   test("may have the same value, each in its own format", () => {
     const settings = { PGRST_DB_SCHEMAS: "api,shop", DB_SCHEMAS: "api, shop", PGRST_DB_POOL_ACQUISITION_TIMEOUT: "5" };
-    expect(readConfig({ ...settings, DB_POOL_TIMEOUT: "5000" })).toMatchObject({ schemas: ["api", "shop"] });
+    expect(readConfig({ ...settings, DB_POOL_TIMEOUT: "5000" })).toMatchObject({ dbSchemas: ["api", "shop"] });
   });
 
   test.each([

@@ -12,16 +12,16 @@ import { createTestDatabase, type TestDatabase } from "../../support/database.ts
 import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
 export const SETTINGS: TaskSettings = {
-  anonymousRole: "anon",
+  dbAnonRole: "anon",
   taskConcurrency: 2,
   taskTimeout: 60_000,
   taskRetention: 3600,
   taskMaxPending: 100,
   taskMaxResultBytes: 1000,
-  poolTimeout: 10_000,
-  maxPrepared: 100,
+  dbPoolTimeout: 10_000,
+  dbPreparedStatements: 100,
   drainTimeout: 10_000,
-  v1Status: "supported",
+  apiV1Status: "supported",
 };
 
 export const POLL = { timeout: 15_000, interval: 50 };
