@@ -4,6 +4,20 @@ import { applyLoad, type LoadResult } from "./load.ts";
 import { cpuOf, forgetPeak, peakOf } from "./process-usage.ts";
 import type { RunningServer } from "./servers.ts";
 
+/** One of the benches that `npm run bench -- <name>` runs. */
+export type Bench = {
+  readonly name: string;
+  readonly about: string;
+  /** The names of its cases. */
+  readonly cases: readonly string[];
+  /** Runs it, and gives its section of results.md. What was started is stopped, however this ends. */
+  run(options: BenchOptions, command: string): Promise<string>;
+};
+
+/** The cases that were asked for. */
+export const chosenOf = <C extends Case>(all: readonly C[], { cases }: BenchOptions): C[] =>
+  all.filter(({ name }) => cases?.includes(name) ?? true);
+
 export type BenchOptions = {
   readonly rounds: number;
   readonly seconds: number;

@@ -1,10 +1,9 @@
 import { parseArgs } from "node:util";
 import { AUTH } from "./auth/bench.ts";
-import type { Bench } from "./bench.ts";
 import { GRAPHQL } from "./graphql/bench.ts";
+import { writeSection } from "./report.ts";
 import { REST } from "./rest/bench.ts";
-import type { BenchOptions } from "./rounds.ts";
-import { writeSection } from "./section.ts";
+import type { Bench, BenchOptions } from "./rounds.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { findFreePort } from "../db/cluster/embedded.ts";
 import manifest from "../package.json" with { type: "json" };
 import { SECRET } from "./credentials.ts";
+import type { ServerSettings } from "./peer-settings.ts";
 import { cpuOf, familyOf, memoryOf } from "./process-usage.ts";
 
 /** A server that can be started. */
@@ -176,3 +177,23 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
   late.abort();
 }
+
+export type PeerOptions = {
+  /** The login of its connections, unless it is that of the pools for callers. */
+  readonly login?: keyof ServerDatabase;
+};
+
+/** A server of the bench's own to compare with; `file` is its module, relative to `bench`. */
+export const peer = (name: string, about: string, file: string, { login = "dataUrl" }: PeerOptions = {}): Program => ({
+  name,
+  about,
+  base: "",
+  command: (database, port) => {
+    const settings: ServerSettings = { databaseUrl: database[login], poolSize: POOL_SIZE, secret: SECRET, port };
+    return {
+      file: process.execPath,
+      args: [fileOf(file), JSON.stringify(settings)],
+      environment: { GRAPHILE_ENV: "production", NODE_ENV: "production" },
+    };
+  },
+});

@@ -1,14 +1,33 @@
 import { assertAgreement } from "../agreement.ts";
-import { type Bench, chosenOf } from "../bench.ts";
 import type { Case } from "../case.ts";
 import { createDatabase } from "../database.ts";
+import { NUMBERS, numbersTable, type Ratio, ratioTable, WAITS, waitsTable } from "../figures.ts";
 import { memoryOf } from "../process-usage.ts";
-import { type BenchOptions, contestantOf, runRounds, type Series } from "../rounds.ts";
-import { type RunningServer, startServer } from "../servers.ts";
+import { caveats, heading, list } from "../report.ts";
+import { type Bench, type BenchOptions, chosenOf, contestantOf, runRounds, type Series } from "../rounds.ts";
+import { ourCommand, type Program, peer, type RunningServer, startServer } from "../servers.ts";
 import { countWaits, type Waits } from "../waits.ts";
-import { CASES } from "./operations.ts";
-import { PROGRAMS } from "./programs.ts";
-import { reportGraphql } from "./report.ts";
+import { CASES } from "./cases.ts";
+
+/** Ours and its peers. */
+export const PROGRAMS: readonly Program[] = [
+  {
+    name: "ours",
+    about: "server.ts as `npm start` runs it",
+    base: "",
+    command: ourCommand,
+  },
+  peer(
+    "stock",
+    "PostGraphile 5 with its own adaptor and server on Express, our contract plugins",
+    "graphql/servers/stock-postgraphile.ts",
+  ),
+  peer(
+    "hand-written",
+    "node:http, graphql-js and node-pg, one statement for each operation",
+    "graphql/servers/hand-written.ts",
+  ),
+];
 
 export type Measurements = {
   readonly cases: readonly Case[];
@@ -41,3 +60,32 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
   const memory = new Map(servers.map(({ name, pid }) => [name, memoryOf(pid)]));
   return { cases, databaseVersion: database.version, series, waits, memory };
 }
+
+/** What the run says, as Markdown that is readable as it is. */
+export function reportGraphql(measured: Measurements, options: BenchOptions, command: string): string {
+  const { cases, series, waits, memory, databaseVersion } = measured;
+  const memories = PROGRAMS.map(({ name }) => memory.get(name)!.toFixed(0));
+  return [
+    heading("GraphQL", command, databaseVersion),
+    list(PROGRAMS),
+    list(cases),
+    `${caveats(options)} Every request comes with a user's token and with variables.`,
+    "### Ours to theirs",
+    "Medians of the rounds' ratios (least–most). Requests per second: above 1 ours is faster. CPU of the server's process " +
+      "for each request: below 1 ours is lighter.",
+    ratioTable("ours", RATIOS, series),
+    "### Waits and memory",
+    `${WAITS} Memory: resident MB after the last round.`,
+    waitsTable(waits, [["memory, MB", ...memories]]),
+    "### All numbers",
+    NUMBERS,
+    numbersTable(series),
+  ].join("\n\n");
+}
+
+const RATIOS: readonly Ratio[] = [
+  ["requests/s to stock", "stock", "requestsPerSecond"],
+  ["requests/s to hand-written", "hand-written", "requestsPerSecond"],
+  ["CPU to stock", "stock", "serverCpu"],
+  ["CPU to hand-written", "hand-written", "serverCpu"],
+];

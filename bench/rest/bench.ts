@@ -1,15 +1,21 @@
 import { assertAgreement } from "../agreement.ts";
-import { type Bench, chosenOf } from "../bench.ts";
 import { type BenchDatabase, createDatabase } from "../database.ts";
-import { type BenchOptions, type Contestant, contestantOf, runRounds, type Series } from "../rounds.ts";
+import {
+  type Bench,
+  type BenchOptions,
+  type Contestant,
+  chosenOf,
+  contestantOf,
+  runRounds,
+  type Series,
+} from "../rounds.ts";
 import { type RunningServer, startServer } from "../servers.ts";
 import { countWaits, type Waits } from "../waits.ts";
 import { CASES, FUNCTIONS, type RestCase } from "./cases.ts";
 import { exportStatements } from "./exported.ts";
-import { BUSY_CONNECTIONS } from "./goals.ts";
 import { CREATE_LOGIN, findPgbench, MODES, pgbenchContestant } from "./pgbench.ts";
 import { OURS, OURS_TWICE, POSTGREST } from "./programs.ts";
-import { reportRest } from "./report.ts";
+import { BUSY_CONNECTIONS, reportRest } from "./report.ts";
 
 export type Measurements = {
   readonly cases: readonly RestCase[];

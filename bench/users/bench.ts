@@ -1,12 +1,10 @@
 import { assertAlike } from "../agreement.ts";
-import { type Bench, chosenOf } from "../bench.ts";
 import { type BenchDatabase, createDatabase } from "../database.ts";
-import { type BenchOptions, runRounds, type Series } from "../rounds.ts";
+import { type Bench, type BenchOptions, chosenOf, runRounds, type Series } from "../rounds.ts";
 import { type RunningServer, startServer } from "../servers.ts";
 import { countWaits, type Waits } from "../waits.ts";
 import { CASES, type UserCase } from "./cases.ts";
-import { guestOf, questionsOf } from "./guests.ts";
-import { ENTRIES, type Entry, PROGRAMS } from "./programs.ts";
+import { ENTRIES, type Entry, guestOf, PROGRAMS, questionsOf } from "./contestants.ts";
 import { reportUsers } from "./report.ts";
 
 export type Measurements = {

@@ -1,11 +1,22 @@
-import { NUMBERS, numbersTable, type Ratio, ratioTable, spread, valuesOf, WAITS, waitsTable } from "../figures.ts";
-import { goalsTable } from "../goals.ts";
-import { list, table } from "../markdown.ts";
+import {
+  atLeast,
+  type Goal,
+  goalsTable,
+  NUMBERS,
+  numbersTable,
+  type Ratio,
+  ratios,
+  ratioTable,
+  spread,
+  valuesOf,
+  WAITS,
+  waitsTable,
+  worstOf,
+} from "../figures.ts";
+import { caveats, heading, list, table } from "../report.ts";
 import type { BenchOptions, Series } from "../rounds.ts";
-import { caveats, heading } from "../section.ts";
 import type { Measurements } from "./bench.ts";
-import { goalsOf } from "./goals.ts";
-import { ENTRIES, EXPRESS, EXPRESS_ALONE, OURS, PROGRAMS, TABLES, UNCOUNTED } from "./programs.ts";
+import { ENTRIES, EXPRESS, EXPRESS_ALONE, OURS, PROGRAMS, TABLES, UNCOUNTED } from "./contestants.ts";
 
 /** What the run says, as Markdown that is readable as it is. */
 export function reportUsers(measured: Measurements, options: BenchOptions, command: string): string {
@@ -64,3 +75,19 @@ function repeatTable({ cases, series }: Measurements): string | null {
 
 const isPeer = (each: Series, mine: Series) =>
   each.contestant === mine.contestant && each.connections === mine.connections;
+
+/** Requests per second to those of each rival: what the conventions may cost. */
+const SPEEDS: readonly (readonly [rival: string, least: number])[] = [
+  [TABLES.name, 0.8],
+  [EXPRESS.name, 0.7],
+];
+
+export function goalsOf({ cases, series }: Measurements): Goal[] {
+  const ours = series.filter(({ contestant }) => contestant === OURS.name);
+  return SPEEDS.flatMap(([rival, least]) =>
+    cases.map(({ name }) => {
+      const own = ours.filter((mine) => mine.case === name);
+      return worstOf(own, `requests/s to ${rival}`, atLeast(least), ratios(rival, "requestsPerSecond", series));
+    }),
+  );
+}
