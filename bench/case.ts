@@ -1,12 +1,12 @@
 import type { HttpAnswer } from "./http-messages.ts";
 
-/** One HTTP request; the path follows the address of a server's interface. */
+/** An HTTP request. The path is relative to the base URL of the server. */
 export type HttpRequest = {
   readonly method: "GET" | "POST" | "PATCH";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
-  /** Sent to be in the way of the others: how long it takes itself does not count. */
+  /** Sent only to compete with the other requests: its own latency is not measured. */
   readonly isBackground?: boolean;
 };
 
@@ -15,19 +15,19 @@ export type Case = {
   readonly name: string;
   readonly about: string;
   readonly writes: boolean;
-  /** Fields of the answer that each server gives a value of its own: `["id"]`. */
+  /** Fields of the response whose values differ by server: `["id"]`. */
   readonly ownFields: readonly string[];
-  /** Texts that a good answer does not hold: `['"errors"']`. */
+  /** Texts that an expected response does not contain: `['"errors"']`. */
   readonly refused: readonly string[];
-  /** The status of a good answer, where any of 2xx will not do. */
+  /** The expected status, if it is not any 2xx. */
   readonly status?: number | undefined;
-  /** What is sent in turn, with tokens that are good for an hour. */
+  /** The requests, sent in turn, with tokens that are valid for an hour. */
   requests(): HttpRequest[];
 };
 
 export type Expected = Pick<Case, "refused" | "status">;
 
-/** Whether a case hopes for such an answer. */
+/** Whether the response is the expected one. */
 export function isGood({ status, body }: HttpAnswer, { refused, status: wanted }: Expected): boolean {
   const isWanted = wanted === undefined ? status >= 200 && status < 300 : status === wanted;
   return isWanted && !refused.some((text) => body.includes(text));

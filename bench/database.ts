@@ -15,9 +15,9 @@ export type BenchDatabase = AsyncDisposable & {
   /** The postmaster's. */
   readonly pid: number;
   readonly version: string;
-  /** Waits until nobody is at work: no statement is running, no autovacuum either. */
+  /** Waits until no statement and no autovacuum is running. */
   settle(): Promise<void>;
-  /** Takes away what was written since it was made. */
+  /** Deletes all rows written since the database was created. */
   removeWritten(): Promise<void>;
 };
 
@@ -27,8 +27,8 @@ export const COMMENTS = 300_000;
 
 const NAME = "bench";
 
-/** With what one bench needs besides, as SQL: before the tables are filled, and after. */
-export async function createDatabase(more = "", evenMore = ""): Promise<BenchDatabase> {
+/** Creates the database. The SQL that one bench needs in addition is executed before and after the tables are filled. */
+export async function createDatabase(more = "", afterFill = ""): Promise<BenchDatabase> {
   await using stack = new AsyncDisposableStack();
   const cluster = await startScratchCluster();
   stack.defer(() => cluster.remove());
@@ -41,7 +41,7 @@ export async function createDatabase(more = "", evenMore = ""): Promise<BenchDat
   await owner.connect();
   stack.defer(() => owner.end());
   await owner.query(more);
-  await fill(owner, evenMore);
+  await fill(owner, afterFill);
   const { rows } = await owner.query<{ server_version: string }>("show server_version");
   const all = stack.move();
   return {
@@ -56,7 +56,7 @@ export async function createDatabase(more = "", evenMore = ""): Promise<BenchDat
   };
 }
 
-const CONTENT = "Words that stand for the text of an article, which is longer than its title. ";
+const CONTENT = "CaseRequests that stand for the text of an article, which is longer than its title. ";
 
 /** Set by set, without triggers and without checks of foreign keys, which hold by construction. */
 const FILL = `
@@ -66,7 +66,7 @@ const FILL = `
   select n, 'User number ' || n, 'user' || n || '@example.com', 18 + n % 60, timestamptz '2020-01-01' + n * interval '1 hour'
   from generate_series(1, ${USERS}) as n;
 
-  -- Whose tokens are good; no password fits.
+  -- Their tokens are valid; no password matches.
   insert into auth_private.accounts (user_id, password_hash) select n, '$argon2id$' from generate_series(1, ${USERS}) as n;
 
   -- 7919 is prime to the number of users: each has written as many, spread over the whole time.
@@ -88,7 +88,7 @@ const FILL = `
 async function fill(owner: pg.Client, more: string): Promise<void> {
   await owner.query(FILL);
   await owner.query(more);
-  // Vacuum as well, so that counting may trust the index as on a database that has been up for a while.
+  // With vacuum, so that counts can use index-only scans as on a database in normal operation.
   await owner.query("vacuum analyze");
   await owner.query("checkpoint");
 }
@@ -102,19 +102,19 @@ async function removeWritten(owner: pg.Client): Promise<void> {
   await owner.query("vacuum public.comments, public.articles, public.users");
 }
 
-const AT_WORK = `
+const ACTIVE_BACKENDS = `
   select coalesce(string_agg(backend_type || ': ' || query, '; '), '') as what
   from pg_stat_activity
   where pid <> pg_backend_pid() and (state <> 'idle' or backend_type = 'autovacuum worker')`;
-const PATIENCE_MILLISECONDS = 60_000;
+const MAX_WAIT_MILLISECONDS = 60_000;
 
 async function settle(owner: pg.Client): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MILLISECONDS;
+  const deadline = Date.now() + MAX_WAIT_MILLISECONDS;
   for (;;) {
-    const { rows } = await owner.query<{ what: string }>(AT_WORK);
+    const { rows } = await owner.query<{ what: string }>(ACTIVE_BACKENDS);
     const { what } = rows[0]!;
     if (what === "") return;
-    if (Date.now() > deadline) throw new Error(`the database does not come to rest: ${what}`);
+    if (Date.now() > deadline) throw new Error(`the database is still busy: ${what}`);
     await setTimeout(50);
   }
 }

@@ -9,7 +9,7 @@ export function median(values: readonly number[]): number {
   return (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
 }
 
-/** The median, the least and the most: `spread([3, 1, 2], 1)` → `2.0 (1.0–3.0)`; `–` for none. */
+/** The median, minimum and maximum: `spread([3, 1, 2], 1)` → `2.0 (1.0–3.0)`; `–` without values. */
 export function spread(values: readonly number[], digits: number): string {
   if (values.length === 0) return "–";
   const text = median(values).toFixed(digits);
@@ -17,11 +17,11 @@ export function spread(values: readonly number[], digits: number): string {
   return `${text} (${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)})`;
 }
 
-/** The figure in each round; none where it is not known. */
+/** The figure of each round, without the rounds where it is unknown. */
 export const valuesOf = ({ samples }: Series, figure: Figure): number[] =>
   samples.map((sample) => sample[figure]).filter((value) => value !== null);
 
-/** Round by round, the figure of one series to that of a rival in the same case; none where there is no rival. */
+/** For each round, the ratio of a figure to that of a rival in the same case; empty without the rival. */
 export function ratiosTo(rival: string, mine: Series, all: readonly Series[], figure: Figure): number[] {
   const isPeer = (each: Series) => each.case === mine.case && each.connections === mine.connections;
   const theirs = all.find((each) => each.contestant === rival && isPeer(each));
@@ -32,7 +32,7 @@ export function ratiosTo(rival: string, mine: Series, all: readonly Series[], fi
 
 export type Ratio = readonly [head: string, rival: string, figure: Figure];
 
-/** One contestant to its rivals, case by case. */
+/** The ratios of one contestant to its rivals, by case. */
 export function ratioTable(name: string, columns: readonly Ratio[], series: readonly Series[]): string {
   const rows = series
     .filter(({ contestant }) => contestant === name)
@@ -54,10 +54,10 @@ const COLUMNS: readonly (readonly [figure: Figure, head: string, digits: number]
 ];
 
 export const NUMBERS =
-  "Medians (least–most). CPU in microseconds for each request: of the server's processes, and of Postgres for it. Memory: " +
-  "the most that was resident during the load.";
+  "Medians (minimum–maximum). CPU in microseconds per request, of the server and of Postgres. Memory: " +
+  "the peak of resident memory under load.";
 
-/** Everything that was measured. */
+/** All measurements. */
 export function numbersTable(series: readonly Series[]): string {
   const rows = series.map((each) => [
     each.case,
@@ -69,9 +69,9 @@ export function numbersTable(series: readonly Series[]): string {
 }
 
 export const WAITS =
-  "Waits: groups of messages to Postgres that end in Sync or are a simple Query, for one request; some run side by side.";
+  "Waits: number of message groups per request that end with Sync or are a simple Query; some run in parallel.";
 
-/** Waits by case and server, and what else is known of each server. */
+/** Waits by case and server, followed by further rows with a value for each server. */
 export function waitsTable(waits: readonly Waits[], more: readonly (readonly string[])[]): string {
   const servers = [...new Set(waits.map(({ server }) => server))];
   const rows = [...Map.groupBy(waits, (each) => each.case)].map(([name, own]) => [
@@ -81,16 +81,16 @@ export function waitsTable(waits: readonly Waits[], more: readonly (readonly str
   return table(["", ...servers], [...rows, ...more]);
 }
 
-/** What is wanted of a figure: the least that it should be, or the most. */
+/** The minimum or maximum that a figure should reach. */
 export type Aim = { readonly isAtLeast: boolean; readonly wanted: number; readonly digits: number };
 
 export const atLeast = (wanted: number): Aim => ({ isAtLeast: true, wanted, digits: 2 });
 export const atMost = (wanted: number, digits = 0): Aim => ({ isAtLeast: false, wanted, digits });
 
-/** `values` were measured, one in each round; none where the goal does not apply. */
+/** `values` has one value for each round; it is empty if the goal does not apply. */
 export type Goal = { readonly name: string; readonly aim: Aim; readonly values: readonly number[] };
 
-/** What is measured of one of our series, round by round. */
+/** Returns the values of one series of the service, one for each round. */
 export type Measure = (mine: Series) => number[];
 
 export const ratios =
@@ -119,7 +119,7 @@ export const goalIn = (mine: Series, name: string, aim: Aim, measure: Measure): 
   values: measure(mine),
 });
 
-/** A goal that holds everywhere, where it is missed most. */
+/** A goal for all series, applied to the series with the worst value. */
 export function worstOf(ours: readonly Series[], name: string, aim: Aim, measure: Measure): Goal {
   const sign = aim.isAtLeast ? 1 : -1;
   const [worst] = ours

@@ -1,6 +1,6 @@
 import type { HttpRequest } from "./case.ts";
 
-/** `address` is what the request's path follows: `http://127.0.0.1:3000/rest/v1`. */
+/** Writes a request as bytes. `address` is the base URL: `http://127.0.0.1:3000/rest/v1`. */
 export function bytesOf({ method, path, headers, body }: HttpRequest, address: string): Buffer {
   const { host, pathname, search } = new URL(address + path);
   const lines = [`${method} ${pathname}${search} HTTP/1.1`, `Host: ${host}`];
@@ -9,40 +9,40 @@ export function bytesOf({ method, path, headers, body }: HttpRequest, address: s
   return Buffer.from(`${lines.join("\r\n")}\r\n\r\n${body ?? ""}`);
 }
 
-/** Stands in a body for a number that no other request has: `{"email":"00000000000000000000@example.com"}`. */
+/** A placeholder in a body for a unique number: `{"email":"00000000000000000000@example.com"}`. */
 export const SERIAL = "0".repeat(20);
 
-/** The bytes of a request with a number in the place of SERIAL, if there is one. */
+/** Replaces SERIAL in the bytes of a request by a unique number. */
 export function numbered(bytes: Buffer): Buffer {
   const at = bytes.indexOf(SERIAL);
   if (at < 0) return bytes;
   const own = Buffer.from(bytes);
-  // The clock is that of all processes: nobody else has this number.
+  // All processes share this clock, so the number is unique among them.
   own.write(String(process.hrtime.bigint()).padStart(SERIAL.length, "0"), at);
   return own;
 }
 
-/** `body` is as much of it as is kept. */
+/** `body` may be cut: see AnswerReader. */
 export type HttpAnswer = { readonly status: number; readonly head: string; readonly body: string };
 
 const HEAD_END = "\r\n\r\n";
 const NOTHING = Buffer.alloc(0);
 
-/** Reads the answers of one connection, on which each request waits for the answer before it. */
+/** Reads the responses of one connection without pipelining. */
 export class AnswerReader {
   readonly #keep: number;
-  /** As much as there is of a head that is not whole yet. */
+  /** The bytes of a head that is not complete yet. */
   #begun: Buffer = NOTHING;
   #head = "";
   #status = 0;
   #body: Body | null = null;
 
-  /** `keep` is how many bytes of a body are kept: a load tool that collected megabytes would measure itself. */
+  /** `keep` is the maximum number of bytes of a body to keep: collecting megabytes would slow down the load tool. */
   constructor(keep: number) {
     this.#keep = keep;
   }
 
-  /** The answer that ends with these bytes; null while there is more to come. */
+  /** Returns the response that ends with these bytes, or null if it is not complete. */
   read(bytes: Buffer): HttpAnswer | null {
     const rest = this.#body === null ? this.#readHead(bytes) : bytes;
     if (rest === null || !this.#body!.take(rest)) return null;
@@ -51,7 +51,7 @@ export class AnswerReader {
     return answer;
   }
 
-  /** What comes behind the head; null when the head is not whole yet. */
+  /** Returns the bytes after the head, or null if the head is not complete. */
   #readHead(bytes: Buffer): Buffer | null {
     const received = this.#begun.length === 0 ? bytes : Buffer.concat([this.#begun, bytes]);
     const end = received.indexOf(HEAD_END);
@@ -71,7 +71,7 @@ function bodyAfter(head: string, status: number, keep: number): Body {
   if (/\r\ntransfer-encoding: *chunked/i.test(head)) return new ChunkedBody(keep);
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   if (length !== undefined) return new MeasuredBody(Number(length), keep);
-  throw new Error(`an answer that does not say where it ends: ${head}`);
+  throw new Error(`a response without a length: ${head}`);
 }
 
 abstract class Body {
@@ -116,9 +116,9 @@ const LINE_END = 2;
 
 /** Chunks without trailers. Source: RFC 9112, 7.1. */
 class ChunkedBody extends Body {
-  /** As much as there is of the line that says how long the next chunk is. */
+  /** The part of the line with the size of the next chunk that was received. */
   #sizeLine = "";
-  /** Bytes of the chunk and of its line end that are missing. */
+  /** Missing bytes of the chunk and its line end. */
   #missing = 0;
   #isLast = false;
 

@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import jwt from "jsonwebtoken";
 
-/** What a peer is told, as JSON in its first argument. */
+/** The settings of a peer, passed as JSON in its first argument. */
 export type ServerSettings = {
   readonly databaseUrl: string;
   readonly poolSize: number;
@@ -11,12 +11,12 @@ export type ServerSettings = {
 
 export const readSettings = (): ServerSettings => JSON.parse(process.argv[2]!);
 
-/** Who asks: the user, the Postgres role and the claims as JSON text. */
+/** The caller: the user, the Postgres role and the claims as JSON text. */
 export type TokenCaller = { readonly userId: string; readonly role: string; readonly claims: string };
 
 /**
- * Makes what turns `Bearer <access token>` into who asks, and throws when the token is not good. The secret is a key
- * object: from a string jsonwebtoken would make one each time, which takes three times as long as the check.
+ * Returns a function from `Bearer <access token>` to the caller. It throws if the token is not valid. The secret is a key
+ * object: jsonwebtoken converts a string to one for each token, which takes three times as long as the verification.
  */
 export function bearerVerifier(secret: string): (authorization: string | undefined) => TokenCaller {
   const key = createSecretKey(secret, "utf8");

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-/** What Linux counts CPU time in: USER_HZ is 100 on every platform that Node runs on. */
+/** The unit in which Linux counts CPU time: USER_HZ is 100 on every platform that Node supports. */
 const MICROSECONDS_PER_TICK = 10_000;
 
 type Stat = { readonly pid: number; readonly parent: number; readonly own: number; readonly reaped: number };
@@ -16,10 +16,10 @@ export function cpuOf(pid: number): number {
 /** Resident memory in MB, of a process and its children. */
 export const memoryOf = (pid: number): number => sumOfStatus(pid, "VmRSS");
 
-/** The most that it has been since `forgetPeak`. */
+/** The peak of resident memory in MB since `forgetPeak`. */
 export const peakOf = (pid: number): number => sumOfStatus(pid, "VmHWM");
 
-/** Source: proc_pid_clear_refs(5): 5 sets the peak to what is resident now. */
+/** Resets the peak to the present value. Source: proc_pid_clear_refs(5). */
 export function forgetPeak(pid: number): void {
   for (const member of familyOf(pid)) writeFileSync(`/proc/${member}/clear_refs`, "5");
 }

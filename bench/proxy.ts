@@ -2,19 +2,19 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import type { BenchDatabase } from "./database.ts";
 import type { ServerDatabase } from "./servers.ts";
 
-/** A proxy in front of Postgres that hears what clients say. */
+/** A proxy in front of Postgres that reads the messages of clients. */
 export type DatabaseProxy = AsyncDisposable & { readonly database: ServerDatabase };
 
-/** `startHearing` is called for each connection, and what it gives with each message of the client. */
+/** Calls `onConnection` for each connection, and the function that it returns for each message of the client. */
 export async function startProxy(
   { port, ownerUrl, dataUrl }: BenchDatabase,
-  startHearing: () => (message: Message) => void,
+  onConnection: () => (message: Message) => void,
 ): Promise<DatabaseProxy> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
     const database = connect(port, "127.0.0.1");
     join(client, database, sockets);
-    const hear = startHearing();
+    const hear = onConnection();
     const messagesIn = messageReader();
     client.on("data", (chunk) => {
       for (const message of messagesIn(chunk)) hear(message);
@@ -57,11 +57,11 @@ function withPort(url: string, port: number): string {
 export type Message = { readonly type: string; readonly content: Buffer };
 
 const LENGTH_BYTES = 4;
-/** Asks for TLS, or GSSAPI; what comes next is the first message once more. */
+/** Requests for TLS or GSSAPI encryption. The next message is again a first message, without a type. */
 const ENCRYPTION_REQUESTS = [80877103, 80877104];
 
 /**
- * Takes the messages out of what one client sends, however it is cut into chunks.
+ * Splits the bytes of one client into messages, in chunks of any size.
  * Source: PostgreSQL docs, "Message Formats": type and length, but the first message has no type.
  */
 function messageReader(): (chunk: Buffer) => Message[] {

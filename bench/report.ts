@@ -4,7 +4,7 @@ import { ARTICLES, COMMENTS, USERS } from "./database.ts";
 import type { BenchOptions } from "./rounds.ts";
 import { POOL_SIZE } from "./servers.ts";
 
-/** When, how and where it was measured. */
+/** When, how and where the numbers were measured. */
 export function heading(title: string, command: string, databaseVersion: string): string {
   const load = loadavg().map((value) => value.toFixed(1));
   const memory = Math.round(totalmem() / 1e9);
@@ -12,23 +12,23 @@ export function heading(title: string, command: string, databaseVersion: string)
     `## ${title}`,
     `${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC, \`${command}\``,
     `${availableParallelism()} × ${cpus()[0]?.model.trim()}, ${memory} GB, node ${process.version}, PostgreSQL ${databaseVersion}, ` +
-      `load average ${load.join(" ")} at the end of the run`,
+      `load average ${load.join(" ")} at the end`,
   ].join("\n\n");
 }
 
-/** What to know about every bench's numbers. */
+/** The conditions that apply to the numbers of every bench. */
 export const caveats = ({ rounds, seconds }: BenchOptions) =>
-  `Rounds: ${rounds}, ${seconds} s for each number; the contestants take turns, and one at a time is loaded while the other ` +
-  "servers are stopped (SIGSTOP). The load tool (our own, on bare sockets), the server and Postgres share these cores: " +
-  "requests per second are those of all three together, and vary with what else the machine does; CPU per request says more. " +
-  `${USERS} users, ${ARTICLES} articles, ${COMMENTS} comments; policies on; ${POOL_SIZE} connections a pool. The cluster is a ` +
-  "throw-away one (fsync, synchronous_commit and full_page_writes off): a write does not wait for a disk. Ours sends its " +
-  "security and CORS headers, gives ids to requests and hears a NOTIFY for each row that is written; the others do none of this.";
+  `Rounds: ${rounds}, ${seconds} s for each number; the contestants take turns. Only one is loaded at a time; the other ` +
+  "servers are stopped (SIGSTOP). The load tool, the server and Postgres share the cores, so requests per second depend on " +
+  "all three and on other work of the machine; CPU per request is more reliable. " +
+  `${USERS} users, ${ARTICLES} articles, ${COMMENTS} comments; row-level security is on; ${POOL_SIZE} connections per pool. The cluster is a ` +
+  "temporary one (fsync, synchronous_commit and full_page_writes off): writes do not wait for a disk. Ours also sends " +
+  "security and CORS headers, assigns request ids and receives a NOTIFY for each written row; the others do not.";
 
 const TITLE =
-  "# Results of the benches\n\nWritten by `npm run bench`; the newest run of each bench replaces its section.\n";
+  "# Benchmark results\n\nWritten by `npm run bench`. The latest result of each bench replaces its section.\n";
 
-/** Puts the section in the place of the bench's former one, or at the end. */
+/** Replaces the section of the bench in the file, or appends it. */
 export function writeSection(file: URL, bench: string, text: string): void {
   const [begin, end] = [`<!-- ${bench}: begin -->`, `<!-- ${bench}: end -->`];
   const section = `${begin}\n${text}\n${end}\n`;
@@ -45,6 +45,6 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
 }
 
-/** `**ours**: server.ts`, a line for each. */
+/** A list of names and descriptions: `**ours**: server.ts`. */
 export const list = (items: readonly { readonly name: string; readonly about: string }[]): string =>
   items.map(({ name, about }) => `- **${name}**: ${about}`).join("\n");

@@ -10,12 +10,12 @@ export type Bench = {
   readonly about: string;
   /** The names of its cases. */
   readonly cases: readonly string[];
-  /** Runs it, and gives its section of results.md. What was started is stopped, however this ends. */
+  /** Runs the bench and returns its section of results.md. Stops all that it started, also after an error. */
   run(options: BenchOptions, command: string): Promise<string>;
 };
 
-/** The cases that were asked for. */
-export const chosenOf = <C extends Case>(all: readonly C[], { cases }: BenchOptions): C[] =>
+/** The cases selected by the options. */
+export const selectCases = <C extends Case>(all: readonly C[], { cases }: BenchOptions): C[] =>
   all.filter(({ name }) => cases?.includes(name) ?? true);
 
 export type BenchOptions = {
@@ -30,13 +30,13 @@ export type BenchOptions = {
 
 export type Load = { readonly connections: number; readonly seconds: number };
 
-/** Who is measured: a server, or a tool that speaks to Postgres itself. */
+/** A server that is measured, or a tool that sends statements to Postgres itself. */
 export type Contestant = {
   readonly name: string;
   readonly server: RunningServer | null;
-  /** Whether it can do what the case asks for. */
-  takes(asked: Case): boolean;
-  apply(asked: Case, load: Load, signal: AbortSignal): Promise<LoadResult>;
+  /** Whether the contestant supports the case. */
+  takes(benchCase: Case): boolean;
+  apply(benchCase: Case, load: Load, signal: AbortSignal): Promise<LoadResult>;
 };
 
 /** One load on one contestant. CPU is in microseconds for each request, memory in MB; null where there is no server. */
@@ -55,7 +55,7 @@ export type Series = {
   readonly samples: Sample[];
 };
 
-/** A server that the load tool asks. */
+/** A server that receives load from the load tool. */
 export const contestantOf = (server: RunningServer): Contestant => ({
   name: server.name,
   server,
@@ -78,14 +78,14 @@ export async function runRounds(field: Field, options: BenchOptions): Promise<Se
   const { rounds, seconds, signal, progress } = options;
   const cells = cellsOf(field);
   for (let round = 1; round <= rounds; round++) {
-    for (const { asked, connections, contestants, series } of cells) {
-      // Another order in each round: who comes after whom must not matter.
+    for (const { benchCase, connections, contestants, series } of cells) {
+      // The order changes with each round, so that it does not influence the result.
       for (const i of rotated(contestants.length, round)) {
-        const sample = await measure(contestants[i]!, asked, { connections, seconds }, field.database, signal);
+        const sample = await measure(contestants[i]!, benchCase, { connections, seconds }, field.database, signal);
         series[i]!.samples.push(sample);
       }
       const rates = series.map((each) => `${each.contestant} ${each.samples.at(-1)!.requestsPerSecond.toFixed(0)}/s`);
-      progress(`round ${round}/${rounds}, ${asked.name} at ${connections}: ${rates.join(", ")}`);
+      progress(`round ${round}/${rounds}, ${benchCase.name} at ${connections}: ${rates.join(", ")}`);
     }
   }
   return cells.flatMap(({ series }) => series);
@@ -93,7 +93,7 @@ export async function runRounds(field: Field, options: BenchOptions): Promise<Se
 
 const WARM_UP: Load = { connections: 16, seconds: 4 };
 
-/** Loads each server with each case, so that what is compiled at run time is. */
+/** Loads each server with each case, so that its code is compiled before the first round. */
 async function warmUp({ contestants, cases, database }: Field, { signal, progress }: BenchOptions): Promise<void> {
   for (const { server } of contestants) server?.pause();
   for (const contestant of contestants.filter(({ server }) => server !== null)) {
@@ -105,25 +105,25 @@ async function warmUp({ contestants, cases, database }: Field, { signal, progres
 
 /** One case at one number of connections. */
 type Cell = {
-  readonly asked: Case;
+  readonly benchCase: Case;
   readonly connections: number;
   readonly contestants: readonly Contestant[];
-  /** One for each contestant. */
+  /** One series for each contestant. */
   readonly series: readonly Series[];
 };
 
 function cellsOf({ contestants, cases, connections }: Field): Cell[] {
-  const cellOf = (asked: Case, count: number): Cell => {
-    const present = contestants.filter((contestant) => contestant.takes(asked));
+  const cellOf = (benchCase: Case, count: number): Cell => {
+    const present = contestants.filter((contestant) => contestant.takes(benchCase));
     const series = present.map(({ name }) => ({
-      case: asked.name,
+      case: benchCase.name,
       connections: count,
       contestant: name,
       samples: [],
     }));
-    return { asked, connections: count, contestants: present, series };
+    return { benchCase, connections: count, contestants: present, series };
   };
-  return cases.flatMap((asked) => connections.map((count) => cellOf(asked, count)));
+  return cases.flatMap((benchCase) => connections.map((count) => cellOf(benchCase, count)));
 }
 
 /** `rotated(3, 1)` → `[1, 2, 0]` */
@@ -131,7 +131,7 @@ const rotated = (length: number, by: number): number[] => Array.from({ length },
 
 async function measure(
   contestant: Contestant,
-  asked: Case,
+  benchCase: Case,
   load: Load,
   database: BenchDatabase,
   signal: AbortSignal,
@@ -142,7 +142,7 @@ async function measure(
   await database.settle();
   if (server) forgetPeak(server.pid);
   const before = { server: server && cpuOf(server.pid), database: cpuOf(database.pid) };
-  const result = await contestant.apply(asked, load, signal);
+  const result = await contestant.apply(benchCase, load, signal);
   const sample: Sample = {
     ...result,
     serverCpu: server && (cpuOf(server.pid) - before.server!) / result.requests,
@@ -150,6 +150,6 @@ async function measure(
     memory: server && peakOf(server.pid),
   };
   server?.pause();
-  if (asked.writes) await database.removeWritten();
+  if (benchCase.writes) await database.removeWritten();
   return sample;
 }

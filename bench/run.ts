@@ -13,16 +13,16 @@ const helpOf = ({ name, about, cases }: Bench) =>
   `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;
 
 const HELP = `${BENCHES.map(helpOf).join("\n")}
-Prints the result and writes it to bench/results.md. Needs Linux, for CPU time and memory from /proc.
+Prints the result and writes it to bench/results.md. Requires Linux: CPU time and memory are read from /proc.
 
-  --rounds N            how often each number is measured, default 3
-  --seconds S           how long each time, default 3
-  --cases a,b           some of the cases, default all
-  --connections a,b     connections of the load, default 1,16,64
-  --help                this text
+  --rounds N            number of measurements of each number, default 3
+  --seconds S           duration of each measurement, default 3
+  --cases a,b           cases to measure, default all
+  --connections a,b     numbers of connections to measure with, default 1,16,64
+  --help                show this help
 `;
 
-/** What was typed wrong. */
+/** An error in the command line. */
 class UsageError extends Error {}
 
 async function main(): Promise<void> {
@@ -36,7 +36,7 @@ async function main(): Promise<void> {
     writeSection(RESULTS, asked.bench.name, report);
     process.stdout.write(`\n${report}\n`);
   } catch (error) {
-    if (interruption.signal.aborted) return fail("interrupted; everything is stopped", 130);
+    if (interruption.signal.aborted) return fail("interrupted; all servers are stopped", 130);
     if (error instanceof UsageError) return fail(`${error.message}; npm run bench -- --help`, 2);
     throw error;
   }
@@ -49,13 +49,13 @@ function fail(message: string, exitCode: number): void {
 
 type Asked = { readonly bench: Bench; readonly options: BenchOptions };
 
-/** Null asks for help. Throws UsageError. */
+/** Returns null for --help. Throws UsageError. */
 function readArguments(args: readonly string[], signal: AbortSignal): Asked | null {
   const { values, positionals } = parse(args);
   if (values.help) return null;
   const bench = BENCHES.find(({ name }) => name === positionals[0]);
   if (!bench || positionals.length !== 1) {
-    throw new UsageError(`name one bench: ${BENCHES.map(({ name }) => name).join(" or ")}`);
+    throw new UsageError(`name one of the benches ${BENCHES.map(({ name }) => name).join(", ")}`);
   }
   const options: BenchOptions = {
     rounds: positive("--rounds", values.rounds),
@@ -88,7 +88,7 @@ function parse(args: readonly string[]) {
 
 function positive(name: string, text: string): number {
   if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
-  throw new UsageError(`${name} takes whole numbers from 1 on, not "${text}"`);
+  throw new UsageError(`${name} must be an integer from 1 to 9999, not "${text}"`);
 }
 
 function caseOf({ name, cases }: Bench, asked: string): string {

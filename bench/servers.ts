@@ -20,7 +20,7 @@ export type Program = {
 export type Command = {
   readonly file: string;
   readonly args: readonly string[];
-  /** All that the process finds in its environment: what is set in the caller's shell must not change the result. */
+  /** The whole environment of the process: variables of the shell must not change the result. */
   readonly environment: Readonly<Record<string, string>>;
 };
 
@@ -29,17 +29,17 @@ export type ServerDatabase = { readonly ownerUrl: string; readonly dataUrl: stri
 
 export type RunningServer = AsyncDisposable & {
   readonly name: string;
-  /** What the paths of requests follow. */
+  /** The base URL of requests. */
   readonly address: string;
   readonly pid: number;
   /** MB that were resident when it was ready. */
   readonly idleMemory: number;
-  /** Stands still until `resume`: one that only listens to the database must not take from those who are measured. */
+  /** Stops the process until `resume`: a server that only follows the database must not take CPU from the one measured. */
   pause(): void;
-  /** Resolves when it has done what it missed. */
+  /** Resolves when the process has caught up with the database. */
   resume(): Promise<void>;
-  /** The last of what it has printed. */
-  lastWords(): string;
+  /** The last output of the process. */
+  recentOutput(): string;
 };
 
 /** Connections to the database that each server may have. */
@@ -74,20 +74,20 @@ const assignmentsOf = (command: string): Record<string, string> =>
 /** `node --max-semi-space-size=16 server.ts` → `["--max-semi-space-size=16"]` */
 const flagsOf = (command: string): string[] => command.match(/--[\w=-]+/g) ?? [];
 
-/** Starts a server as a process of its own; resolves when it is ready. */
+/** Starts a server as a child process. Resolves when it is ready. */
 export async function startServer(program: Program, database: ServerDatabase): Promise<RunningServer> {
   const port = await findFreePort();
   const { file, args, environment } = program.command(database, port);
   const child = spawn(file, args, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
   const stop = () => end(child);
   process.once("exit", () => signal(child, "SIGKILL"));
-  const lastWords = hearPrinted(child);
+  const recentOutput = collectOutput(child);
   try {
     await untilReady(child, `http://127.0.0.1:${port}/`);
     await resume(child);
   } catch (error) {
     await stop();
-    throw new Error(`the server "${program.name}" does not start: ${lastWords()}`, { cause: error });
+    throw new Error(`the server "${program.name}" did not start: ${recentOutput()}`, { cause: error });
   }
   return {
     name: program.name,
@@ -97,14 +97,14 @@ export async function startServer(program: Program, database: ServerDatabase): P
     pause: () => signal(child, "SIGSTOP"),
     resume: () =>
       resume(child).catch((error) => {
-        throw new Error(`the server "${program.name}" ${error.message}: ${lastWords()}`);
+        throw new Error(`the server "${program.name}" ${error.message}: ${recentOutput()}`);
       }),
-    lastWords,
+    recentOutput,
     [Symbol.asyncDispose]: stop,
   };
 }
 
-function hearPrinted(child: ChildProcess): () => string {
+function collectOutput(child: ChildProcess): () => string {
   let printed = "";
   for (const stream of [child.stdout!, child.stderr!]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
@@ -117,18 +117,18 @@ function hearPrinted(child: ChildProcess): () => string {
 const START_MILLISECONDS = 60_000;
 const NOT_READY = 503;
 
-/** Asks until the answer is another than 503, whatever it is; throws when the server ends, or takes too long. */
+/** Sends requests until the status is not 503. Throws if the server ends or takes too long. */
 async function untilReady(child: ChildProcess, url: string): Promise<void> {
   await once(child, "spawn");
   const deadline = Date.now() + START_MILLISECONDS;
   while ((await statusOf(url)) === NOT_READY) {
-    if (hasEnded(child)) throw new Error("it has ended");
-    if (Date.now() > deadline) throw new Error("it takes too long");
+    if (hasEnded(child)) throw new Error("the process ended");
+    if (Date.now() > deadline) throw new Error("it did not become ready in time");
     await setTimeout(50);
   }
 }
 
-/** One that does not listen is not ready. */
+/** A server that does not listen is not ready. */
 const statusOf = (url: string): Promise<number> =>
   fetch(url).then(
     async (response) => {
@@ -139,18 +139,18 @@ const statusOf = (url: string): Promise<number> =>
   );
 
 const REST_MILLISECONDS = 100;
-const PATIENCE_MILLISECONDS = 60_000;
+const MAX_WAIT_MILLISECONDS = 60_000;
 
-/** Lets it go on, and waits until it has done what it missed: then it takes less than a tenth of a core. */
+/** Continues the process and waits until it has caught up: it then uses less than a tenth of a core. */
 async function resume(child: ChildProcess): Promise<void> {
   signal(child, "SIGCONT");
-  const deadline = Date.now() + PATIENCE_MILLISECONDS;
+  const deadline = Date.now() + MAX_WAIT_MILLISECONDS;
   for (;;) {
     const before = cpuOf(child.pid!);
     await setTimeout(REST_MILLISECONDS);
     if (cpuOf(child.pid!) - before <= REST_MILLISECONDS * 100) return;
-    if (hasEnded(child)) throw new Error("has ended");
-    if (Date.now() > deadline) throw new Error("does not come to rest");
+    if (hasEnded(child)) throw new Error("ended");
+    if (Date.now() > deadline) throw new Error("keeps using CPU");
   }
 }
 

@@ -5,12 +5,12 @@ import { startProxy } from "./proxy.ts";
 import type { BenchOptions } from "./rounds.ts";
 import { type Program, startServer } from "./servers.ts";
 
-/** How often one request of a case waits for Postgres, when nothing is new to the server. */
+/** How often one request of a case waits for Postgres after the server has warmed up. */
 export type Waits = { readonly case: string; readonly server: string; readonly waits: number };
 
 const COUNTED_REQUESTS = 10;
 
-/** Starts each server once, behind a proxy that counts, and asks. */
+/** Starts each server behind a proxy that counts, and sends the requests of the cases. */
 export async function countWaits(
   programs: readonly Program[],
   database: BenchDatabase,
@@ -20,7 +20,7 @@ export async function countWaits(
   const waits: Waits[] = [];
   for (const program of programs) {
     signal.throwIfAborted();
-    progress(`counting the waits of ${program.name}`);
+    progress(`counting the database waits of ${program.name}`);
     waits.push(...(await countWaitsOf(program, database, cases)));
     await database.removeWritten();
   }

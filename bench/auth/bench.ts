@@ -1,5 +1,5 @@
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
-import { assertAlike } from "../agreement.ts";
+import { assertSameAnswers } from "../agreement.ts";
 import type { Case } from "../case.ts";
 import { createDatabase } from "../database.ts";
 import {
@@ -19,13 +19,23 @@ import {
   type Bench,
   type BenchOptions,
   type Contestant,
-  chosenOf,
   contestantOf,
   runRounds,
   type Series,
+  selectCases,
 } from "../rounds.ts";
 import { ourCommand, type Program, type RunningServer, startServer } from "../servers.ts";
-import { ANONYMOUS, BEARER, CASES, KEY_OF_USER, PASSWORD, requestOf, signUp, WAYS, type Way } from "./cases.ts";
+import {
+  ANONYMOUS,
+  BEARER,
+  CASES,
+  CREDENTIALS,
+  type Credential,
+  PASSWORD,
+  requestOf,
+  signUp,
+  USER_KEY,
+} from "./cases.ts";
 
 const PROGRAM: Program = {
   name: "ours",
@@ -38,36 +48,45 @@ export type Measurements = { readonly databaseVersion: string; readonly series: 
 
 export const AUTH: Bench = {
   name: "auth",
-  about: "Measures one request with each kind of credential beside the same with the anon key alone, at one process.",
+  about:
+    "Measures one request with each kind of credential beside the same request with only the anon key, in one process.",
   cases: CASES.map(({ name }) => name),
   run: async (options, command) => reportAuth(await measureAll(options), options, command),
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
-  const cases = chosenOf(CASES, options);
-  options.progress("making the database");
+  const cases = selectCases(CASES, options);
+  options.progress("creating the database");
   await using database = await createDatabase("", signUp(await hashPassword(PASSWORD)));
   await using server = await startServer(PROGRAM, database);
   for (const each of cases) {
-    await assertAlike(WAYS.map((way) => ({ server: { ...server, name: way.name }, asked: askedBy(way, each) })));
+    await assertSameAnswers(
+      CREDENTIALS.map((credential) => ({
+        server: { ...server, name: credential.name },
+        benchCase: caseWith(credential, each),
+      })),
+    );
   }
-  const contestants = WAYS.map((way) => contestantBy(way, server));
+  const contestants = CREDENTIALS.map((credential) => contestantWith(credential, server));
   const series = await runRounds({ contestants, cases, connections: options.connections, database }, options);
   return { databaseVersion: database.version, series };
 }
 
-function contestantBy(way: Way, server: RunningServer): Contestant {
+function contestantWith(credential: Credential, server: RunningServer): Contestant {
   const contestant = contestantOf(server);
   return {
     ...contestant,
-    name: way.name,
-    apply: (asked, load, signal) => contestant.apply(askedBy(way, asked), load, signal),
+    name: credential.name,
+    apply: (benchCase, load, signal) => contestant.apply(caseWith(credential, benchCase), load, signal),
   };
 }
 
-const askedBy = (way: Way, asked: Case): Case => ({ ...asked, requests: () => [requestOf(way.headers())] });
+const caseWith = (credential: Credential, benchCase: Case): Case => ({
+  ...benchCase,
+  requests: () => [requestOf(credential.headers())],
+});
 
-/** What the run says, as Markdown that is readable as it is. */
+/** Formats the measurements as Markdown. */
 export function reportAuth({ databaseVersion, series }: Measurements, options: BenchOptions, command: string): string {
   const others = series.filter(({ contestant }) => contestant !== ANONYMOUS.name);
   const rows = others.map((mine) => [
@@ -78,15 +97,15 @@ export function reportAuth({ databaseVersion, series }: Measurements, options: B
   ]);
   return [
     heading("Credentials", command, databaseVersion),
-    list(WAYS),
+    list(CREDENTIALS),
     list(CASES),
-    `${caveats(options)} All ask the same process.`,
+    `${caveats(options)} All requests go to the same process.`,
     "### Goals",
-    "A goal is reached by the median of the rounds.",
+    "A goal is reached if the median of the rounds reaches it.",
     goalsTable(goalsOf(series)),
-    `### To the ${ANONYMOUS.name} alone`,
-    "Medians of the rounds' ratios (least–most). Requests per second: above 1 is faster. CPU of the server's process for " +
-      "each request, and p99: below 1 is lighter and quicker.",
+    `### Ratios to only the ${ANONYMOUS.name}`,
+    "Medians of the ratios of the rounds (minimum–maximum). Requests per second: above 1 is faster. CPU of the server's process for " +
+      "each request, and p99: below 1 is better.",
     table(["case", "connections", "credential", ...RATIOS.map(([head]) => head)], rows),
     "### All numbers",
     NUMBERS,
@@ -100,15 +119,15 @@ const RATIOS: readonly Ratio[] = [
   ["p99", ANONYMOUS.name, "p99"],
 ];
 
-/** Requests per second to those of the anon key alone: what it may cost to know who asks. */
-const SPEEDS: readonly (readonly [way: string, least: number])[] = [
+/** Minimum ratio of requests per second to those of only the anon key: the cost that identifying the caller may have. */
+const SPEEDS: readonly (readonly [credential: string, least: number])[] = [
   [BEARER.name, 0.95],
-  [KEY_OF_USER.name, 0.9],
+  [USER_KEY.name, 0.9],
 ];
 
 export const goalsOf = (series: readonly Series[]): Goal[] =>
-  SPEEDS.map(([way, least]) => {
-    const own = series.filter(({ contestant }) => contestant === way);
+  SPEEDS.map(([credential, least]) => {
+    const own = series.filter(({ contestant }) => contestant === credential);
     const measure = ratios(ANONYMOUS.name, "requestsPerSecond", series);
-    return worstOf(own, `requests/s of ${way} to ${ANONYMOUS.name}`, atLeast(least), measure);
+    return worstOf(own, `requests/s of ${credential} to ${ANONYMOUS.name}`, atLeast(least), measure);
   });

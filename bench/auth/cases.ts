@@ -3,7 +3,7 @@ import { ANON_KEY, bearer } from "../credentials.ts";
 
 const PATH = "/users?limit=1";
 
-/** A case is the same request each time; who sends it is a matter of the contestant. */
+/** Each case is the same request; the contestants differ in the credential. */
 export const CASES: readonly Case[] = [
   {
     name: "read",
@@ -22,42 +22,46 @@ export const requestOf = (headers: HttpRequest["headers"]): HttpRequest => ({
   body: null,
 });
 
-/** A way to sign in. `key`, `session` and `password` are what the database was given. */
-export type Way = { readonly name: string; readonly about: string; headers(): HttpRequest["headers"] };
+/** A kind of credential that a request can carry. */
+export type Credential = { readonly name: string; readonly about: string; headers(): HttpRequest["headers"] };
 
-/** What somebody is signed in with; `SQL` puts it into the database. */
+/** The credentials of the user, which `signUp` writes to the database. */
 const KEY = `cs_user_${"k".repeat(43)}`;
 const SESSION = "s".repeat(43);
 export const USER = 1;
 export const PASSWORD = "Correct-Horse-7!";
 
-export const ANONYMOUS: Way = { name: "anon key", about: "the anon key alone", headers: () => ({ apikey: ANON_KEY }) };
-export const BEARER: Way = {
+export const ANONYMOUS: Credential = {
+  name: "anon key",
+  about: "only the anon key",
+  headers: () => ({ apikey: ANON_KEY }),
+};
+export const BEARER: Credential = {
   name: "Bearer",
-  about: "an access token beside it",
+  about: "an access token and the anon key",
   headers: () => ({ apikey: ANON_KEY, Authorization: bearer(USER) }),
 };
-export const KEY_OF_USER: Way = {
+export const USER_KEY: Credential = {
   name: "X-API-Key",
-  about: "an opaque key of a user, alone",
+  about: "an opaque API key of a user",
   headers: () => ({ "X-API-Key": KEY }),
 };
-export const COOKIE: Way = {
+export const COOKIE: Credential = {
   name: "session",
-  about: "the cookie of a session beside the anon key",
+  about: "the cookie of a session and the anon key",
   headers: () => ({ apikey: ANON_KEY, Cookie: `SESSION=${SESSION}` }),
 };
-export const BASIC: Way = {
+export const BASIC: Credential = {
   name: "Basic",
-  about: "e-mail and password beside the anon key",
+  about: "e-mail address and password, and the anon key",
   headers: () => ({
     apikey: ANON_KEY,
     Authorization: `Basic ${Buffer.from(`user${USER}@example.com:${PASSWORD}`).toString("base64")}`,
   }),
 };
-export const WAYS: readonly Way[] = [ANONYMOUS, BEARER, KEY_OF_USER, COOKIE, BASIC];
+export const CREDENTIALS: readonly Credential[] = [ANONYMOUS, BEARER, USER_KEY, COOKIE, BASIC];
 
-/** Runs after the users have their accounts. Without triggers: the tokens of all benches are of the first epoch. */
+/** Executed after the accounts are created. Without triggers, which would end the epoch of the tokens of the bench. */
 export const signUp = (passwordHash: string): string => `
   set session_replication_role = replica;
   update auth_private.accounts set password_hash = '${passwordHash}' where user_id = ${USER};

@@ -4,12 +4,12 @@ import { createDatabase } from "../database.ts";
 import { NUMBERS, numbersTable, type Ratio, ratioTable, WAITS, waitsTable } from "../figures.ts";
 import { memoryOf } from "../process-usage.ts";
 import { caveats, heading, list } from "../report.ts";
-import { type Bench, type BenchOptions, chosenOf, contestantOf, runRounds, type Series } from "../rounds.ts";
+import { type Bench, type BenchOptions, contestantOf, runRounds, type Series, selectCases } from "../rounds.ts";
 import { ourCommand, type Program, peer, type RunningServer, startServer } from "../servers.ts";
 import { countWaits, type Waits } from "../waits.ts";
 import { CASES } from "./cases.ts";
 
-/** Ours and its peers. */
+/** The service and its peers. */
 export const PROGRAMS: readonly Program[] = [
   {
     name: "ours",
@@ -19,7 +19,7 @@ export const PROGRAMS: readonly Program[] = [
   },
   peer(
     "stock",
-    "PostGraphile 5 with its own adaptor and server on Express, our contract plugins",
+    "PostGraphile 5 with its own adaptor and server on Express, and the plugins of the service",
     "graphql/servers/stock-postgraphile.ts",
   ),
   peer(
@@ -40,14 +40,14 @@ export type Measurements = {
 
 export const GRAPHQL: Bench = {
   name: "graphql",
-  about: "Measures our server, stock PostGraphile and a hand-written server on one throw-away database, in turn.",
+  about: "Measures the service, stock PostGraphile and a hand-written server in turn on one throw-away database.",
   cases: CASES.map(({ name }) => name),
   run: async (options, command) => reportGraphql(await measureAll(options), options, command),
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
-  const cases = chosenOf(CASES, options);
-  options.progress("making the database");
+  const cases = selectCases(CASES, options);
+  options.progress("creating the database");
   await using database = await createDatabase();
   const waits = await countWaits(PROGRAMS, database, cases, options);
 
@@ -61,7 +61,7 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
   return { cases, databaseVersion: database.version, series, waits, memory };
 }
 
-/** What the run says, as Markdown that is readable as it is. */
+/** Formats the measurements as Markdown. */
 export function reportGraphql(measured: Measurements, options: BenchOptions, command: string): string {
   const { cases, series, waits, memory, databaseVersion } = measured;
   const memories = PROGRAMS.map(({ name }) => memory.get(name)!.toFixed(0));
@@ -69,10 +69,10 @@ export function reportGraphql(measured: Measurements, options: BenchOptions, com
     heading("GraphQL", command, databaseVersion),
     list(PROGRAMS),
     list(cases),
-    `${caveats(options)} Every request comes with a user's token and with variables.`,
-    "### Ours to theirs",
-    "Medians of the rounds' ratios (least–most). Requests per second: above 1 ours is faster. CPU of the server's process " +
-      "for each request: below 1 ours is lighter.",
+    `${caveats(options)} Every request has the token of a user and variables.`,
+    "### Ratios of ours to the others",
+    "Medians of the ratios of the rounds (minimum–maximum). Requests per second: above 1, ours is faster. CPU of the server's process " +
+      "for each request: below 1, ours uses less.",
     ratioTable("ours", RATIOS, series),
     "### Waits and memory",
     `${WAITS} Memory: resident MB after the last round.`,

@@ -33,7 +33,7 @@ const OPERATIONS: readonly Operation[] = [
   },
   {
     name: "threeLevels",
-    about: "totalCount and the 10 newest articles, their authors, the authors' 5 newest articles",
+    about: "totalCount and the 10 newest articles, their authors, and the 5 newest articles of each author",
     query: `query threeLevels($first: Int!, $limit: Int!) {
       articles(first: $first) {
         totalCount
@@ -45,7 +45,7 @@ const OPERATIONS: readonly Operation[] = [
   },
   {
     name: "createArticle",
-    about: "writes an article, reads it and its author",
+    about: "creates an article and returns it with its author",
     query: `mutation createArticle($input: CreateArticleInput!) {
       createArticle(input: $input) { success article { id title author { name } } }
     }`,
@@ -53,7 +53,7 @@ const OPERATIONS: readonly Operation[] = [
     variables: (n) => ({
       input: {
         title: `Measured article ${n}`,
-        content: "What is written while the bench runs is taken away again.",
+        content: "Rows written by the bench are deleted afterwards.",
         tags: ["bench"],
       },
     }),

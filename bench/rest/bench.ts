@@ -4,10 +4,10 @@ import {
   type Bench,
   type BenchOptions,
   type Contestant,
-  chosenOf,
   contestantOf,
   runRounds,
   type Series,
+  selectCases,
 } from "../rounds.ts";
 import { type RunningServer, startServer } from "../servers.ts";
 import { countWaits, type Waits } from "../waits.ts";
@@ -21,7 +21,7 @@ export type Measurements = {
   readonly cases: readonly RestCase[];
   readonly databaseVersion: string;
   readonly series: readonly Series[];
-  /** Ours in one process and in two. */
+  /** The service in one process and in two. */
   readonly workers: readonly Series[];
   readonly waits: readonly Waits[];
   /** MB by server, when it was ready. */
@@ -33,8 +33,8 @@ export type Measurements = {
 export const REST: Bench = {
   name: "rest",
   about:
-    "Measures the table interface beside PostgREST 12.0.2, and beside pgbench with the statements that ours sends, on one throw-away\n" +
-    "  database, in turn. pgbench is that of the machine; without it, it is left out.",
+    "Measures the table interface beside PostgREST 12.0.2, and beside pgbench with the statements of the service, in turn on one\n" +
+    "  throw-away database. pgbench is measured only if it is installed.",
   cases: CASES.map(({ name }) => name),
   run: async (options, command) => reportRest(await measureAll(options), options, command),
 };
@@ -43,9 +43,9 @@ export const REST: Bench = {
 const SMALL = new Set(["row", "list", "embed", "rpc"]);
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
-  const cases = chosenOf(CASES, options);
+  const cases = selectCases(CASES, options);
   const { connections } = options;
-  options.progress("making the database");
+  options.progress("creating the database");
   await using database = await createDatabase(FUNCTIONS + CREATE_LOGIN);
   const waits = await countWaits([OURS, POSTGREST], database, cases, options);
   const tools = await pgbenchContestants(database, cases, options);
@@ -68,7 +68,7 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
   };
 }
 
-/** Last, for Postgres has no connections for everybody at once. */
+/** Measured last: Postgres has too few connections for all servers at once. */
 async function compareWorkers(
   ours: RunningServer,
   database: BenchDatabase,
@@ -91,10 +91,10 @@ async function pgbenchContestants(
   signal.throwIfAborted();
   const file = findPgbench();
   if (file === null) {
-    progress("there is no pgbench on this machine, so it is left out (Debian has it in postgresql-contrib)");
+    progress("pgbench is not installed and is not measured (Debian package postgresql-contrib)");
     return [];
   }
-  progress("writing down what ours sends to Postgres");
+  progress("recording the statements that the service sends to Postgres");
   const oneStatement = cases.filter(({ isOneStatement }) => isOneStatement);
   const exported = await exportStatements(OURS, database, oneStatement);
   return MODES.map((mode) => pgbenchContestant(file, mode, database, exported));

@@ -2,7 +2,7 @@ import type { Case, HttpRequest } from "../case.ts";
 import { ANON_KEY, bearer } from "../credentials.ts";
 import { ARTICLES, USERS } from "../database.ts";
 
-/** What the cases need besides the tables. */
+/** The functions that the cases call. */
 export const FUNCTIONS = `
   create function public.add_them(a integer, b integer) returns integer
   language sql immutable parallel safe
@@ -34,7 +34,7 @@ type Definition = {
   readonly body?: unknown;
   readonly keys?: number;
   readonly writes?: boolean;
-  /** What the n-th request is instead. */
+  /** Replaces the n-th request. */
   instead?(request: HttpRequest, n: number): HttpRequest;
 };
 
@@ -59,29 +59,29 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     name: "embed",
-    about: "the 20 newest by about half of the authors or more, each with its author and its comments",
+    about: "the 20 newest of at least half of the authors, each with its author and comments",
     method: "GET",
     path: (author) => embed(author, "created_at"),
     keys: LEAST_AUTHORS,
   },
   {
     name: "embed-unindexed",
-    about: "the same, ordered by title, which has no index",
+    about: "the same, ordered by title (no index)",
     method: "GET",
     path: (author) => embed(author, "title"),
     keys: LEAST_AUTHORS,
   },
   {
     name: "insert",
-    about: "a comment is written and returned",
+    about: "creates one comment and returns it",
     method: "POST",
     path: () => "/comments",
-    body: { article_id: 1, content: "What is written while the bench runs is taken away again." },
+    body: { article_id: 1, content: "Rows written by the bench are deleted afterwards." },
     writes: true,
   },
   {
     name: "bulk",
-    about: `${BULK_ROWS} comments are written and returned`,
+    about: `creates ${BULK_ROWS} comments and returns them`,
     method: "POST",
     path: () => "/comments",
     body: Array.from({ length: BULK_ROWS }, (_, n) => ({ article_id: 1 + n, content: `Comment ${n} of many` })),
@@ -89,7 +89,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     name: "rpc",
-    about: "a function that adds two numbers",
+    about: "calls a function that adds two numbers",
     method: "POST",
     path: () => "/rpc/add_them",
     body: { a: 1, b: 2 },
@@ -102,7 +102,7 @@ const DEFINITIONS: readonly Definition[] = [
   },
   {
     name: "row-two-roles",
-    about: "an article by its key, as anon and as authenticated in turn",
+    about: "an article by its key, alternating between the roles anon and authenticated",
     method: "GET",
     path: row,
     keys: ARTICLES,
@@ -111,7 +111,7 @@ const DEFINITIONS: readonly Definition[] = [
   {
     name: "row-beside-slow",
     about:
-      "an article by its key, while 1 % of the requests call a function that takes 100 ms; p50 and p99 are the others'",
+      "an article by its key, while 1 % of the requests call a function that takes 100 ms; p50 and p99 are those of the other requests",
     method: "GET",
     path: row,
     keys: ARTICLES,
@@ -123,7 +123,7 @@ const ANONYMOUS = { Accept: "application/json", apikey: ANON_KEY };
 const SLOW = { method: "POST", path: "/rpc/slow", body: "{}", isBackground: true } as const;
 
 const MAX_REQUESTS = 1000;
-/** Prime to all numbers of keys: none comes twice before all have come. */
+/** Coprime to all numbers of keys, so that no key repeats before all were used. */
 const STEP = 7919;
 
 export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {

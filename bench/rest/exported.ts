@@ -7,7 +7,7 @@ import type { RestCase } from "./cases.ts";
 /** A statement as the server sent it. */
 export type SentStatement = { readonly text: string; readonly values: readonly (string | null)[] };
 
-/** What a server sends to Postgres for one request: settings and statement. */
+/** The statements that a server sends to Postgres for one request: session settings and a query. */
 export type Exported = {
   readonly case: RestCase;
   readonly statements: readonly SentStatement[];
@@ -18,7 +18,7 @@ export type Exported = {
 /** Looks like no other number of a request. */
 const KEY = 4711;
 
-/** Starts the server behind a proxy that writes down what it says, and asks once for each case. */
+/** Starts the server behind a proxy that records its statements, and sends one request for each case. */
 export async function exportStatements(
   program: Program,
   database: BenchDatabase,
@@ -27,7 +27,7 @@ export async function exportStatements(
   let last: readonly SentStatement[] = [];
   await using proxy = await startProxy(database, () =>
     statementReader((statements) => {
-      // Settings and a statement: alone, a statement is the server's own.
+      // Session settings and a query. A single statement is not part of a request.
       if (statements.length > 1) last = statements;
     }),
   );
@@ -41,7 +41,7 @@ export async function exportStatements(
   return exported;
 }
 
-/** Tells of the statements before each Sync, on one connection. Source: PostgreSQL docs, "Message Formats". */
+/** Reports the statements before each Sync of one connection. Source: PostgreSQL docs, "Message Formats". */
 function statementReader(tell: (statements: readonly SentStatement[]) => void): (message: Message) => void {
   const texts = new Map<string, string>();
   let statements: SentStatement[] = [];

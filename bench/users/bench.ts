@@ -1,10 +1,10 @@
-import { assertAlike } from "../agreement.ts";
+import { assertSameAnswers } from "../agreement.ts";
 import { type BenchDatabase, createDatabase } from "../database.ts";
-import { type Bench, type BenchOptions, chosenOf, runRounds, type Series } from "../rounds.ts";
+import { type Bench, type BenchOptions, runRounds, type Series, selectCases } from "../rounds.ts";
 import { type RunningServer, startServer } from "../servers.ts";
 import { countWaits, type Waits } from "../waits.ts";
 import { CASES, type UserCase } from "./cases.ts";
-import { ENTRIES, type Entry, guestOf, PROGRAMS, questionsOf } from "./contestants.ts";
+import { ENTRIES, type Entry, PROGRAMS, serverCasesOf, userContestantOf } from "./contestants.ts";
 import { reportUsers } from "./report.ts";
 
 export type Measurements = {
@@ -19,16 +19,16 @@ export type Measurements = {
 export const USERS: Bench = {
   name: "users",
   about:
-    "Measures the user resource beside the same requests to the table interface, and beside hand-written handlers on Express,\n" +
-    "  on one throw-away database, in turn.",
+    "Measures the user resource beside the same requests to the table interface and beside hand-written handlers on Express,\n" +
+    "  in turn on one throw-away database.",
   cases: CASES.map(({ name }) => name),
   run: async (options, command) => reportUsers(await measureAll(options), options, command),
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
-  const cases = chosenOf(CASES, options);
+  const cases = selectCases(CASES, options);
   const { connections } = options;
-  options.progress("making the database");
+  options.progress("creating the database");
   await using database = await createDatabase();
   const waits = await countAllWaits(database, cases, options);
 
@@ -36,13 +36,13 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
   const servers: RunningServer[] = [];
   for (const program of PROGRAMS) servers.push(stack.use(await startServer(program, database)));
   const serverOf = ({ program }: Entry) => servers[PROGRAMS.indexOf(program)]!;
-  const guests = await Promise.all(ENTRIES.map((entry) => guestOf(entry, serverOf(entry), cases)));
+  const contestants = await Promise.all(ENTRIES.map((entry) => userContestantOf(entry, serverOf(entry), cases)));
   for (const each of cases) {
-    await assertAlike(questionsOf(guests, each));
+    await assertSameAnswers(serverCasesOf(contestants, each));
     // The tag of a counted list has the total in it.
     if (each.writes) await database.removeWritten();
   }
-  const series = await runRounds({ contestants: guests, cases, connections, database }, options);
+  const series = await runRounds({ contestants: contestants, cases, connections, database }, options);
   return {
     cases,
     databaseVersion: database.version,
@@ -52,7 +52,7 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
   };
 }
 
-/** Of the cases that are asked without a tag: with one Postgres is asked the same. */
+/** Counts only the cases without If-None-Match: with it, the statements are the same. */
 async function countAllWaits(
   database: BenchDatabase,
   cases: readonly UserCase[],
@@ -60,9 +60,9 @@ async function countAllWaits(
 ): Promise<Waits[]> {
   const plain = cases.filter(({ repeats }) => repeats === null);
   const waits: Waits[] = [];
-  for (const { name, program, words } of ENTRIES) {
+  for (const { name, program, requests } of ENTRIES) {
     if (name !== program.name) continue;
-    const all = words();
+    const all = requests();
     const own = plain.map((each) => ({ ...each, requests: () => [...all[each.name]!] }));
     waits.push(...(await countWaits([program], database, own, options)));
   }

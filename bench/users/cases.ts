@@ -3,11 +3,11 @@ import { ANON_KEY, bearer } from "../credentials.ts";
 import { USERS } from "../database.ts";
 import { SERIAL } from "../http-messages.ts";
 
-/** A case; `repeats` names the one whose answers the client already has: it sends their tags, which each server has of its own. */
+/** A case. `repeats` names the case whose responses the client has cached: the request sends their ETags, which differ by server. */
 export type UserCase = Case & { readonly repeats: string | null };
 
-/** What a server is asked in each case, by name; those that it can't be asked are left out. */
-export type Words = Readonly<Record<string, readonly HttpRequest[]>>;
+/** The requests of each case by its name, as one server understands them. Cases that it does not support are missing. */
+export type CaseRequests = Readonly<Record<string, readonly HttpRequest[]>>;
 
 const CREATED = ["id", "email", "created_at", "updated_at"];
 
@@ -18,7 +18,7 @@ const reading = (name: string, about: string): UserCase => ({
   ownFields: [],
   refused: [],
   repeats: null,
-  requests: () => resourceWords()[name]!.slice(),
+  requests: () => resourceRequests()[name]!.slice(),
 });
 const writing = (name: string, about: string, ownFields: readonly string[]): UserCase => ({
   ...reading(name, about),
@@ -32,11 +32,11 @@ const repeating = (repeats: string, about: string): UserCase => ({
 });
 
 export const CASES: readonly UserCase[] = [
-  reading("record", "a user by the key"),
-  reading("list", "the first ten users, and how many there are"),
+  reading("record", "a user by id"),
+  reading("list", "the first ten users and the total count"),
   writing("create", "a user signs up", CREATED),
-  writing("update", "a user changes the own age", ["updated_at"]),
-  repeating("record", "the same with If-None-Match, of a record that has not changed"),
+  writing("update", "a user changes their age", ["updated_at"]),
+  repeating("record", "the same with If-None-Match, for an unchanged record"),
   repeating("list", "the same with If-None-Match"),
 ];
 
@@ -47,7 +47,7 @@ const headersOf = (user: number) => ({
 });
 
 const NEW_USER = JSON.stringify({ name: "A new user", email: `user.${SERIAL}@example.com`, age: 42 });
-/** What they have anyway: `updated_at` alone changes. */
+/** The age that the user already has, so that only `updated_at` changes. */
 const ageOf = (user: number) => JSON.stringify({ age: 18 + (user % 60) });
 
 const REQUESTS = 500;
@@ -55,14 +55,14 @@ const REQUESTS = 500;
 const STEP = 7919;
 const some = <T>(make: (n: number) => T): T[] => Array.from({ length: REQUESTS }, (_, n) => make(n));
 
-/** Who is read. The first half of the users stays as it is, and so do the tags of their answers. */
+/** The id of a user to read. The first half of the users is never written, so their ETags stay the same. */
 const reader = (n: number) => 1 + ((n * STEP) % (USERS / 2));
 const writer = (n: number) => USERS / 2 + reader(n);
 
 const read = (path: string): HttpRequest => ({ method: "GET", path, headers: headersOf(1), body: null });
 
 /** `/users`, which our peers serve under the same addresses. */
-export const resourceWords = (): Words => ({
+export const resourceRequests = (): CaseRequests => ({
   record: some((n) => read(`/users/${reader(n)}`)),
   list: [read("/users")],
   create: [{ method: "POST", path: "/users", headers: headersOf(1), body: NEW_USER }],
@@ -78,8 +78,8 @@ const returning = { Prefer: "return=representation" };
 const rows = (more: string) => `/users?${COLUMNS}&${more}`;
 
 /** The same of the table. */
-export function tableWords(): Words {
-  const { record, create, update, list } = resourceWords();
+export function tableRequests(): CaseRequests {
+  const { record, create, update, list } = resourceRequests();
   const changed = ({ headers, ...request }: HttpRequest, path: string, more: HttpRequest["headers"]): HttpRequest => ({
     ...request,
     path,
@@ -94,6 +94,6 @@ export function tableWords(): Words {
 }
 
 /** The list alone, without the total. */
-export const uncountedWords = (): Words => ({
-  list: tableWords().list!.map(({ headers: { Prefer: _, ...headers }, ...request }) => ({ ...request, headers })),
+export const uncountedRequests = (): CaseRequests => ({
+  list: tableRequests().list!.map(({ headers: { Prefer: _, ...headers }, ...request }) => ({ ...request, headers })),
 });

@@ -1,8 +1,8 @@
-import { type Question, send } from "../agreement.ts";
+import { type ServerCase, send } from "../agreement.ts";
 import type { Case, HttpRequest } from "../case.ts";
 import { type Contestant, contestantOf } from "../rounds.ts";
 import { ourCommand, type Program, peer, type RunningServer } from "../servers.ts";
-import { resourceWords, tableWords, type UserCase, uncountedWords, type Words } from "./cases.ts";
+import { type CaseRequests, resourceRequests, tableRequests, type UserCase, uncountedRequests } from "./cases.ts";
 
 const SETTINGS = { GRAPHQL_MAX_TABLES: "0" };
 
@@ -16,65 +16,65 @@ export const OURS: Program = {
 export const TABLES: Program = {
   ...OURS,
   name: "tables",
-  about: "/rest/v1/users of another such process, with `Prefer: count=exact` for the list",
+  about: "/rest/v1/users of a second process of the service, with `Prefer: count=exact` for the list",
   base: "/rest/v1",
 };
 
 export const EXPRESS = peer(
   "Express",
-  "Express 5, jsonwebtoken, zod and node-pg, written by hand; row-level security, with a transaction of four round trips",
+  "Express 5, jsonwebtoken, zod and node-pg, written by hand; row-level security in a transaction of four round trips",
   "users/servers/express.ts",
 );
 
 export const EXPRESS_ALONE = peer(
   "Express, no RLS",
-  "the same as the tables' owner, without a transaction: who may write is decided in the handler",
+  "the same as the owner of the tables, without a transaction: the handler checks the permission",
   "users/servers/express-without-rls.ts",
   { login: "ownerUrl" },
 );
 
 export const PROGRAMS: readonly Program[] = [OURS, TABLES, EXPRESS, EXPRESS_ALONE];
 
-/** Who takes part: a server, and how it is asked. */
+/** A contestant of this bench: a server, and how its requests are written. */
 export type Entry = {
   readonly name: string;
   readonly about: string;
   readonly program: Program;
-  words(): Words;
+  requests(): CaseRequests;
 };
 
-const entry = (program: Program, words: () => Words, own: Partial<Entry> = {}): Entry => ({
+const entry = (program: Program, requests: () => CaseRequests, own: Partial<Entry> = {}): Entry => ({
   name: program.name,
   about: program.about,
   program,
-  words,
+  requests,
   ...own,
 });
 
-/** Asked of the process of TABLES. */
-export const UNCOUNTED = entry(TABLES, uncountedWords, {
+/** Uses the process of TABLES. */
+export const UNCOUNTED = entry(TABLES, uncountedRequests, {
   name: "tables, uncounted",
   about: "the list without its total, from the same process",
 });
 
 export const ENTRIES: readonly Entry[] = [
-  entry(OURS, resourceWords),
-  entry(TABLES, tableWords),
+  entry(OURS, resourceRequests),
+  entry(TABLES, tableRequests),
   UNCOUNTED,
-  entry(EXPRESS, resourceWords),
-  entry(EXPRESS_ALONE, resourceWords),
+  entry(EXPRESS, resourceRequests),
+  entry(EXPRESS_ALONE, resourceRequests),
 ];
 
-/** A contestant and the cases as its server is asked them. */
-export type Guest = Contestant & { readonly server: RunningServer; readonly own: ReadonlyMap<string, Case> };
+/** A contestant with the cases as its server understands them. */
+export type UserContestant = Contestant & { readonly server: RunningServer; readonly own: ReadonlyMap<string, Case> };
 
-/** Asks the server for the tags that the cases send back. Several guests may share one server. */
-export async function guestOf(
-  { name, words }: Entry,
+/** Reads the ETags that the cases send back from the server. Several contestants may share one server. */
+export async function userContestantOf(
+  { name, requests }: Entry,
   server: RunningServer,
   cases: readonly UserCase[],
-): Promise<Guest> {
-  const all = words();
+): Promise<UserContestant> {
+  const all = requests();
   const own = new Map<string, Case>();
   for (const each of cases) {
     const requests = await requestsOf(each, all, server);
@@ -86,17 +86,17 @@ export async function guestOf(
     name,
     server,
     own,
-    takes: (asked) => own.has(asked.name),
-    apply: (asked, load, signal) => contestant.apply(own.get(asked.name)!, load, signal),
+    takes: (benchCase) => own.has(benchCase.name),
+    apply: (benchCase, load, signal) => contestant.apply(own.get(benchCase.name)!, load, signal),
   };
 }
 
-/** Null where the server can't be asked. */
-async function requestsOf({ name, repeats }: UserCase, words: Words, server: RunningServer) {
-  const asked = words[repeats ?? name];
-  if (asked === undefined || repeats === null) return asked?.slice() ?? null;
+/** Returns null if the server does not support the case. */
+async function requestsOf({ name, repeats }: UserCase, all: CaseRequests, server: RunningServer) {
+  const requests = all[repeats ?? name];
+  if (requests === undefined || repeats === null) return requests?.slice() ?? null;
   const conditional: HttpRequest[] = [];
-  for (const request of asked) {
+  for (const request of requests) {
     const headers = { ...request.headers, "If-None-Match": await tagOf(request, server) };
     conditional.push({ ...request, headers });
   }
@@ -110,9 +110,9 @@ async function tagOf(request: HttpRequest, server: RunningServer): Promise<strin
   throw new Error(`an answer of "${server.name}" without a tag: ${head}\n${body}`);
 }
 
-/** The case in the words of each guest that takes it. */
-export const questionsOf = (guests: readonly Guest[], { name }: UserCase): Question[] =>
-  guests.flatMap(({ server, own }) => {
-    const asked = own.get(name);
-    return asked ? [{ server, asked }] : [];
+/** The case as each contestant that supports it understands it. */
+export const serverCasesOf = (contestants: readonly UserContestant[], { name }: UserCase): ServerCase[] =>
+  contestants.flatMap(({ server, own }) => {
+    const benchCase = own.get(name);
+    return benchCase ? [{ server, benchCase }] : [];
   });

@@ -18,7 +18,7 @@ import type { BenchOptions, Series } from "../rounds.ts";
 import type { Measurements } from "./bench.ts";
 import { ENTRIES, EXPRESS, EXPRESS_ALONE, OURS, PROGRAMS, TABLES, UNCOUNTED } from "./contestants.ts";
 
-/** What the run says, as Markdown that is readable as it is. */
+/** Formats the measurements as Markdown. */
 export function reportUsers(measured: Measurements, options: BenchOptions, command: string): string {
   const { cases, series, waits, idleMemory, databaseVersion } = measured;
   const repeats = repeatTable(measured);
@@ -28,15 +28,15 @@ export function reportUsers(measured: Measurements, options: BenchOptions, comma
     list(cases),
     `${caveats(options)} ${OWN_CAVEATS}`,
     "### Goals",
-    "A goal is reached by the median of the rounds.",
+    "A goal is reached if the median of the rounds reaches it.",
     goalsTable(goalsOf(measured)),
-    "### Ours to theirs",
-    "Medians of the rounds' ratios (least–most). Requests per second: above 1 ours is faster. p99 and CPU of the server's " +
-      "process for each request: below 1 ours is quicker and lighter.",
+    "### Ratios of ours to the others",
+    "Medians of the ratios of the rounds (minimum–maximum). Requests per second: above 1, ours is faster. p99 and CPU of the server's " +
+      "process for each request: below 1, ours is better.",
     ratioTable(OURS.name, RATIOS, series),
-    ...(repeats === null ? [] : ["### Answers of 304 to those of 200", "Requests per second.", repeats]),
+    ...(repeats === null ? [] : ["### Ratios of 304 responses to 200 responses", "Requests per second.", repeats]),
     "### Waits and idle memory",
-    `${WAITS} Memory: resident MB when the server was ready.`,
+    `${WAITS} Memory: resident MB after the start.`,
     waitsTable(waits, [["idle memory, MB", ...PROGRAMS.map(({ name }) => idleMemory.get(name)!.toFixed(0))]]),
     "### All numbers",
     NUMBERS,
@@ -45,8 +45,8 @@ export function reportUsers(measured: Measurements, options: BenchOptions, comma
 }
 
 const OWN_CAVEATS =
-  "Every request comes with the anon key and a user's token; before the first round the answers were equal JSON, but for ids " +
-  "and times of what is written. Ours remembers the tokens that it has checked; Express checks each, as jsonwebtoken does.";
+  "Every request has the anon key and the token of a user. Before the first round the responses were compared: equal JSON, " +
+  "except for ids and times of written rows. Ours caches verified tokens; Express verifies each one with jsonwebtoken.";
 
 const RATIOS: readonly Ratio[] = [
   ["requests/s to tables", TABLES.name, "requestsPerSecond"],
@@ -59,7 +59,7 @@ const RATIOS: readonly Ratio[] = [
   ["p99 to Express", EXPRESS.name, "p99"],
 ];
 
-/** Contestant by contestant, what an answer without content gains; null where one of the two was not measured. */
+/** The gain of a 304 response for each contestant; null if one of the two cases was not measured. */
 function repeatTable({ cases, series }: Measurements): string | null {
   const rows = cases.flatMap(({ name, repeats }) =>
     series.flatMap((mine) => {
@@ -76,7 +76,7 @@ function repeatTable({ cases, series }: Measurements): string | null {
 const isPeer = (each: Series, mine: Series) =>
   each.contestant === mine.contestant && each.connections === mine.connections;
 
-/** Requests per second to those of each rival: what the conventions may cost. */
+/** Minimum ratio of requests per second to each rival: the cost that the conventions may have. */
 const SPEEDS: readonly (readonly [rival: string, least: number])[] = [
   [TABLES.name, 0.8],
   [EXPRESS.name, 0.7],

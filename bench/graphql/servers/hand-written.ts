@@ -60,7 +60,7 @@ export const STATEMENTS = {
   },
 };
 
-// What one would write without a framework: graphql-js, a statement for each need, a transaction around it.
+// A server written without a framework: graphql-js, one statement for each need, in a transaction.
 const { databaseUrl, poolSize, secret, port } = readSettings();
 const verify = bearerVerifier(secret);
 const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });

@@ -2,7 +2,7 @@ import pg from "pg";
 import { readSettings } from "../../peer-settings.ts";
 import { Refusal, usersApp } from "./users-app.ts";
 
-// Without row-level security one statement is one round trip, and every handler must think of who may.
+// Without row-level security a statement takes one round trip, and each handler must check the permission.
 const { databaseUrl, poolSize, secret, port } = readSettings();
 const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
 

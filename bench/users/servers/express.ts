@@ -2,7 +2,7 @@ import pg from "pg";
 import { readSettings } from "../../peer-settings.ts";
 import { type Run, usersApp } from "./users-app.ts";
 
-// Row-level security as one uses it by hand: a transaction that begins with who asks.
+// Row-level security used by hand: a transaction that starts by setting the caller.
 const { databaseUrl, poolSize, secret, port } = readSettings();
 const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
 
@@ -27,5 +27,5 @@ const run: Run = async ({ role, claims }, statement) => {
   }
 };
 
-// The policies say who may write: a row that they hide is not found.
+// The policies decide who may write: a row that they hide is not found.
 usersApp(secret, run, () => {}).listen(port, "127.0.0.1");

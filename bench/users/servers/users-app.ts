@@ -6,7 +6,7 @@ import { bearerVerifier, type TokenCaller } from "../../peer-settings.ts";
 /** Runs a prepared statement for a caller. */
 export type Run = (caller: TokenCaller, statement: pg.QueryConfig) => Promise<pg.QueryResult>;
 
-/** Throws Refusal where the database does not say who may write. */
+/** Throws Refusal if the caller may not write, where no policy of the database checks it. */
 export type Allow = (caller: TokenCaller, userId: string) => void;
 
 export class Refusal extends Error {
