@@ -19,7 +19,7 @@ afterAll(async () => {
 });
 
 test.skipIf(!installed)(
-  "/graphiql shows a query and its answer, and asks no other host",
+  "/graphiql shows a query and its result and sends no request to another host",
   { timeout: 60_000 },
   async () => {
     const page = await browser.newPage({ viewport: { width: 1400, height: 600 }, reducedMotion: "reduce" });

@@ -14,14 +14,14 @@ const installed = hasBrowser("sessions");
 let service: TestService;
 let evil: Server;
 let browser: Browser;
-/** One for all tests, since each would open a window: they begin without cookies. */
+/** One browser for all tests. Each test starts without cookies. */
 let context: BrowserContext;
-/** A page of the service itself. Browsers take `Secure` cookies from localhost without TLS. */
+/** A same-origin page. Browsers accept `Secure` cookies from localhost without TLS. */
 let page: Page;
 let base: string;
-/** Another site, not only another origin: 127.0.0.1 is no localhost. */
+/** A cross-site page: 127.0.0.1 and localhost are different sites. */
 let evilUrl: string;
-/** Another origin of the same site, as a neighbouring subdomain would be: browsers send it the cookie. */
+/** A same-site page of another origin, like a sibling subdomain. Browsers send the cookie with its requests. */
 let neighbourUrl: string;
 
 beforeAll(async () => {
@@ -50,7 +50,7 @@ afterEach(async () => {
   for (const other of context?.pages() ?? []) if (other !== page) await other.close();
 });
 
-/** What a script of the page is answered; "blocked" when the browser does not let it read. */
+/** The response that a script of the page receives; "blocked" if the browser does not let it read the response. */
 const ask = (from: Page, request: string, body?: unknown, headers: Record<string, string> = {}) =>
   from.evaluate(
     async ([method, url, text, sent]) => {
@@ -79,7 +79,7 @@ const asked = async (...given: Parameters<typeof ask>) => (await ask(...given)) 
 const ageOfAda = async () => (await service.database.owner.query("select age from users where id = 1")).rows[0].age;
 const sessions = async () => (await service.database.owner.query("select from auth_private.sessions")).rowCount;
 
-/** A form that the page fills in and sends by itself, as those do that forge requests. */
+/** Submits a form from the page, as a forged request would. */
 async function submit(from: Page, action: string, fields: Readonly<Record<string, string>>): Promise<number> {
   const answered = from.waitForResponse((response) => response.url().startsWith(action));
   const inputs = Object.entries(fields).map(([name, value]) => `<input name="${name}" value="${value}">`);
@@ -91,7 +91,7 @@ async function submit(from: Page, action: string, fields: Readonly<Record<string
 }
 
 describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
-  test("a page of ours signs in, is known, acts with the token, and signs out", async () => {
+  test("a same-origin page signs in, is recognised, writes with the token and signs out", async () => {
     expect(await asked(page, "POST /api/auth/login", LOGIN)).toMatchObject({ status: 200, json: { username: "ada" } });
     const [cookie] = await context.cookies(base);
     expect(cookie).toMatchObject({
@@ -119,7 +119,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect((await asked(page, "GET /api/auth/me")).status).toBe(401);
   });
 
-  test("the session lives on when the page is loaded again, or opened in another tab", async () => {
+  test("the session continues after a reload and in another tab", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     await page.reload();
     expect((await asked(page, "GET /api/auth/me")).status).toBe(200);
@@ -128,26 +128,26 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect((await asked(other, "GET /api/auth/me")).status).toBe(200);
   });
 
-  test("a second browser of the user ends the session of the first, whose cookie is taken away", async () => {
+  test("a login in a second browser ends the session of the first and removes its cookie", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     const second = await (await browser.newContext()).newPage();
     await second.goto(`${base}/live`);
     await ask(second, "POST /api/auth/login", LOGIN);
     await expect.poll(async () => (await asked(page, "GET /api/auth/me")).status, { timeout: 5000 }).toBe(401);
     expect(await context.cookies(base)).toEqual([]);
-    // With nothing left that is bad, the page is anybody again.
+    // Without the cookie, the page is anonymous and not refused.
     expect((await asked(page, "GET /users/1")).status).toBe(200);
     await second.context().close();
   });
 
-  test("a page of another site neither reads nor acts", async () => {
+  test("a cross-site page can neither read nor write", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     const { csrfToken } = (await asked(page, "GET /csrf-token")).json;
     const age = await ageOfAda();
     const foreign = await context.newPage();
     await foreign.goto(evilUrl);
 
-    // The cookie stays at home, and with it who asks.
+    // The browser does not send the cookie, so the caller is anonymous.
     for (const path of ["/api/auth/me", "/csrf-token", "/users/1", "/graphql?query={me{id}}"])
       expect([path, await ask(foreign, `GET ${base}${path}`)]).toEqual([path, "blocked"]);
     const token = { "x-csrf-token": csrfToken };
@@ -162,7 +162,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect(await ageOfAda()).toBe(age);
   });
 
-  test("a form of another site signs nobody out, nor in as somebody else", async () => {
+  test("a cross-site form can neither sign the user out nor sign them in as another user", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     const count = await sessions();
     const foreign = await context.newPage();
@@ -178,7 +178,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect((await asked(page, "GET /api/auth/me")).json.username).toBe("ada");
   });
 
-  test("a neighbour, to whom the cookie is sent, neither reads nor acts", async () => {
+  test("a same-site page of another origin, which sends the cookie, can neither read nor write", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     const age = await ageOfAda();
     const neighbour = await context.newPage();
@@ -197,7 +197,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect(await ageOfAda()).toBe(age);
   });
 
-  test("a neighbour that CORS_ORIGINS names signs in, and acts with the token", async () => {
+  test("a same-site page whose origin is in CORS_ORIGINS signs in and writes with the token", async () => {
     const friendly = await startTestService({ CORS_ORIGINS: new URL(neighbourUrl).origin, GRAPHQL_MAX_TABLES: "0" });
     try {
       const api = friendly.url.replace("127.0.0.1", "localhost");
@@ -214,7 +214,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     }
   });
 
-  test("a link of another site opens our page as anybody: the cookie is for our own pages", async () => {
+  test("a cross-site link opens the page as an anonymous caller, because the cookie is only sent by same-site pages", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     const foreign = await context.newPage();
     await foreign.goto(evilUrl);
@@ -223,7 +223,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect((await answered).status()).toBe(401);
   });
 
-  test("a wrong password is an answer to the page: the browser asks nobody by itself", async () => {
+  test("a wrong password is reported to the page and does not open a password dialog of the browser", async () => {
     const wrong = { ...LOGIN, password: "wrong" };
     expect((await asked(page, "POST /api/auth/login", wrong)).status).toBe(401);
   });

@@ -14,17 +14,23 @@ const ME = "{ me { id } }";
 const authorized = (authorization: string) => ({ headers: { authorization } });
 const bearer = (accessToken: string) => authorized(`Bearer ${accessToken}`);
 
-describe("rule 1: the caller sends Authorization: Bearer <ACCESS_TOKEN>", () => {
-  test.each(["Bearer", "bearer", "BEARER", "Bearer  "])("%s", async (scheme) => {
-    expect(await data(ME, authorized(`${scheme} ${token("ada")}`))).toEqual({ me: { id: "1" } });
-  });
+describe("rule 1, the Authorization header", () => {
+  test.each(["Bearer", "bearer", "BEARER", "Bearer  "])(
+    "%s <ACCESS_TOKEN> authenticates the caller",
+    async (scheme) => {
+      expect(await data(ME, authorized(`${scheme} ${token("ada")}`))).toEqual({ me: { id: "1" } });
+    },
+  );
 
-  test.each(["Basic YWRhOng=", "Bearer", "Bearer ", "Token x", "ada"])("%s is nobody", async (authorization) => {
-    expect(await gql(ME, authorized(authorization))).toMatchObject({
-      status: 200,
-      errors: [{ extensions: { code: "AUTH_REQUIRED" } }],
-    });
-  });
+  test.each(["Basic YWRhOng=", "Bearer", "Bearer ", "Token x", "ada"])(
+    "%s leaves the caller anonymous",
+    async (authorization) => {
+      expect(await gql(ME, authorized(authorization))).toMatchObject({
+        status: 200,
+        errors: [{ extensions: { code: "AUTH_REQUIRED" } }],
+      });
+    },
+  );
 });
 
 test("rule 2: a valid token identifies the current user for the whole operation", async () => {
@@ -60,8 +66,8 @@ const signedAs = (alg: string) => {
   return `${head}.${createHmac("sha256", JWT_SECRET).update(head).digest("base64url")}`;
 };
 
-describe("rule 3: a missing or invalid token does not reject the request; each field decides", () => {
-  test("the token that these tests sign is good where nothing is wrong with it", async () => {
+describe("rule 3, a missing or invalid token does not reject the request", () => {
+  test("the unmodified test token is accepted", async () => {
     expect(await data(ME, bearer(sign()))).toEqual({ me: { id: "1" } });
   });
 
@@ -91,7 +97,7 @@ describe("rule 3: a missing or invalid token does not reject the request; each f
     ["sub is no number", () => sign({}, { subject: "ada" })],
     ["a string for claims", () => jwt.sign("ada", JWT_SECRET)],
     ["20 kB, if the server takes such headers", () => "x".repeat(10_000)],
-  ])("%s: runs as nobody", async (_, make) => {
+  ])("%s runs the operation as an anonymous caller", async (_, make) => {
     expect(await gql(ME, bearer(make()))).toMatchObject({
       status: 200,
       data: null,
@@ -100,7 +106,7 @@ describe("rule 3: a missing or invalid token does not reject the request; each f
     expect(await data("{ user(id: 1) { id } }", bearer(make()))).toEqual({ user: { id: "1" } });
   });
 
-  test("expired: AUTH_EXPIRED where a login is needed, and data where it is not", async () => {
+  test("an expired token gives AUTH_EXPIRED for fields that need a login and data for the others", async () => {
     const expired = bearer(sign({}, { expiresIn: -10 }));
     expect(await gql(ME, expired)).toMatchObject({
       status: 200,
@@ -112,13 +118,13 @@ describe("rule 3: a missing or invalid token does not reject the request; each f
     expect(await data("{ user(id: 1) { id } }", expired)).toEqual({ user: { id: "1" } });
   });
 
-  test("expired and forged is not more than forged", async () => {
+  test("a token that is expired and forged is treated as forged", async () => {
     const token = sign({}, { expiresIn: -10 }, "another secret, that is just as long as the first");
     expect(await errors(ME, bearer(token))).toEqual(["AUTH_REQUIRED: login required"]);
   });
 
   test.each(["admin", "postgres", "auth_owner", "no_such_role"])(
-    "a token with the role %s, which is not that of the account, is nobody's",
+    "a token with the role %s, which differs from the role of the account, leaves the caller anonymous",
     async (role) => {
       expect(await errors(ME, bearer(sign({ role })))).toEqual(["AUTH_REQUIRED: login required"]);
       expect(await data("{ user(id: 1) { id } }", bearer(sign({ role })))).toEqual({ user: { id: "1" } });
@@ -134,20 +140,20 @@ const NEED_LOGIN = [
   ["createComment", 'mutation { createComment(articleId: 1, content: "Hm.") { id } }'],
 ] as const;
 
-describe("rule 4: operations that need an authenticated user", () => {
-  test.each(NEED_LOGIN)("%s", async (_, query) => {
+describe("rule 4, operations that need an authenticated user", () => {
+  test.each(NEED_LOGIN)("%s gives AUTH_REQUIRED to an anonymous caller", async (_, query) => {
     const before = await content();
     expect(await errors(query)).toEqual(["AUTH_REQUIRED: login required"]);
     expect(await content()).toBe(before);
   });
 
-  test("createArticle, which says so in its result", async () => {
+  test("createArticle reports the missing login in its result", async () => {
     const query = 'mutation { createArticle(input: { title: "Title", content: "Some content." }) { success message } }';
     expect(await data(query)).toEqual({ createArticle: { success: false, message: "login required" } });
   });
 });
 
-describe("rule 5: only an article's author may update, publish or delete it; an admin may do all", () => {
+describe("rule 5, only the author or an admin may update, publish or delete an article", () => {
   test.each([
     ["updateArticle", 'mutation ($id: ID!) { updateArticle(id: $id, input: { title: "Title" }) { author { id } } }'],
     ["publishArticle", "mutation ($id: ID!) { publishArticle(id: $id) { author { id } } }"],
@@ -157,14 +163,14 @@ describe("rule 5: only an article's author may update, publish or delete it; an 
     expect(await errors(query, { variables: { id }, as: "bob" })).toEqual([
       expect.stringMatching(/^PERMISSION_DENIED: only the author may /),
     ]);
-    // The author stays who it was, whoever changes the article.
+    // The author stays the same when another caller changes the article.
     const done = name === "deleteArticle" ? true : { author: { id: "1" } };
     expect(await data(query, { variables: { id }, as: "admin" })).toEqual({ [name]: done });
     const other = await article({ author: 1 });
     expect(await data(query, { variables: { id: other }, as: "ada" })).toEqual({ [name]: done });
   });
 
-  test("a service key may do all too, and is nobody in particular", async () => {
+  test("a service key may do the same and is not a user", async () => {
     const key = bearer(service().service.tokens.issueKey("service_role"));
     const id = await article({ author: 1 });
     const update = `mutation { updateArticle(id: ${id}, input: { title: "By the service" }) { title author { id } } }`;
@@ -173,22 +179,22 @@ describe("rule 5: only an article's author may update, publish or delete it; an 
     expect(await errors(ME, key)).toEqual(["AUTH_REQUIRED: login required"]);
   });
 
-  test("an anon key is what it is without a key", async () => {
+  test("an anon key gives the same rights as no key", async () => {
     const key = bearer(service().service.tokens.issueKey("anon"));
     expect(await data("{ user(id: 1) { id } }", key)).toEqual({ user: { id: "1" } });
     expect(await errors("mutation { publishArticle(id: 1) { id } }", key)).toEqual(["AUTH_REQUIRED: login required"]);
   });
 });
 
-test("rule 6: user, users, article, articles, search and createUser need no authentication", async () => {
+test("rule 6, user, users, article, articles, search and createUser need no authentication", async () => {
   const query =
     '{ user(id: 1) { id } users(limit: 1) { id } article(id: 1) { id } articles { totalCount } search(keyword: "engine") { id } }';
   expect(await errors(query)).toEqual([]);
   expect(await errors('mutation { createUser(input: { name: "New", email: "new@example.com" }) { id } }')).toEqual([]);
 });
 
-describe("JWT_PRIVATE_KEY signs with RS256", () => {
-  test("and its public half is at /.well-known/jwks.json, where everybody can verify tokens", async () => {
+describe("JWT_PRIVATE_KEY", () => {
+  test("signs tokens with RS256 that anyone can verify with /.well-known/jwks.json", async () => {
     const { json, headers } = await rsa.send("/.well-known/jwks.json");
     expect(headers.get("content-type")).toMatch(/^application\/json/);
     expect(json.keys).toEqual([
@@ -208,7 +214,7 @@ describe("JWT_PRIVATE_KEY signs with RS256", () => {
     expect(await rsa.data(ME, bearer(accessToken))).toEqual({ me: { id: "1" } });
   });
 
-  test("the public key is no secret to sign with: HS256 is refused", async () => {
+  test("refuses a token that is signed with the public key as an HS256 secret", async () => {
     const { json } = await rsa.send("/.well-known/jwks.json");
     const publicPem = createPublicKey({ key: json.keys[0], format: "jwk" })
       .export({ type: "spki", format: "pem" })
@@ -219,7 +225,7 @@ describe("JWT_PRIVATE_KEY signs with RS256", () => {
     expect(await rsa.errors(ME, bearer(sign()))).toEqual(["AUTH_REQUIRED: login required"]);
   });
 
-  test("a secret has no public keys", async () => {
+  test("without it, /.well-known/jwks.json has no keys", async () => {
     expect((await send("/.well-known/jwks.json")).json).toEqual({ keys: [] });
   });
 });

@@ -19,15 +19,16 @@ const refused = (status: number, message: string | RegExp) => ({
   },
 });
 
-/** Runs it and gives what it gave; takes less than two seconds. */
-async function quickly<T>(run: () => Promise<T>): Promise<T> {
-  const start = performance.now();
-  const result = await run();
-  expect(performance.now() - start).toBeLessThan(2000);
+/** Sends a request that must not reach the database. */
+async function withoutDatabase<T>(sendRequest: () => Promise<T>): Promise<T> {
+  const { databaseWaits } = client.service().service;
+  const before = databaseWaits();
+  const result = await sendRequest();
+  expect(databaseWaits()).toBe(before);
   return result;
 }
 
-describe("JSON", () => {
+describe("a request body", () => {
   test.each([
     "",
     " ",
@@ -41,7 +42,7 @@ describe("JSON", () => {
     "NaN",
     '{"query": "\n"}',
     '{"query": "\\x"}',
-  ])("malformed: %j", async (body) =>
+  ])("with the malformed JSON %j is refused", async (body) =>
     expect(await post(body)).toMatchObject(refused(400, /^the body is not valid JSON: /)),
   );
 
@@ -51,7 +52,7 @@ describe("JSON", () => {
     ["an overlong slash", [0xc0, 0xaf]],
     ["half of a surrogate pair", [0xed, 0xa0, 0x80]],
     ["UTF-16", [0xff, 0xfe, 0x7b, 0x00]],
-  ])("invalid UTF-8: %s", async (_, bytes) => {
+  ])("that is invalid UTF-8 (%s) is refused", async (_, bytes) => {
     const body = Buffer.concat([
       Buffer.from('{"query": "{ __typename }", "x": "'),
       Buffer.from(bytes),
@@ -72,7 +73,7 @@ describe("JSON", () => {
   test.each([
     ["with Content-Length", (text: string) => text],
     ["in chunks", chunked],
-  ])("1 MiB is taken, a byte more is not, %s", async (_, write) => {
+  ])("of 1 MiB is accepted and one more byte is refused, %s", async (_, write) => {
     expect(padded(MIB)).toHaveLength(MIB);
     expect(await post(write(padded(MIB)))).toMatchObject({ status: 200, json: { data: { __typename: "Query" } } });
     expect(await post(write(padded(MIB + 1)))).toMatchObject(
@@ -80,24 +81,24 @@ describe("JSON", () => {
     );
   });
 
-  test.each([64, 65, 5_000, 500_000])("%i levels of brackets", async (levels) => {
+  test.each([64, 65, 5_000, 500_000])("with %i levels of brackets is accepted up to 64 levels", async (levels) => {
     const nested = (open: string, close: string) =>
       `{"query": "{ __typename }", "variables": {"a": ${open.repeat(levels - 2)}${close.repeat(levels - 2)}}}`;
-    const answer = await quickly(() => post(nested("[", "]")));
+    const answer = await withoutDatabase(() => post(nested("[", "]")));
     if (levels === 64) expect(answer.status).toBe(200);
     else expect(answer).toMatchObject(refused(400, "the body has brackets in more than 64 levels"));
     expect((await post(`${"[".repeat(levels)}`)).status).toBe(400);
     expect((await post(nested('{"a":', "}"))).status).toBeGreaterThanOrEqual(400);
   });
 
-  test("brackets in strings are none", async () => {
+  test("may have any number of brackets in strings", async () => {
     expect(
       (await post(JSON.stringify({ query: "{ __typename }", variables: { a: '[{"\\'.repeat(1000) } }))).status,
     ).toBe(200);
   });
 });
 
-describe("documents", () => {
+describe("a document", () => {
   test.each([
     ["lists", (n: number) => `{ user(id: ${"[".repeat(n)}1${"]".repeat(n)}) { id } }`],
     ["lists without end", (n: number) => `{ user(id: ${"[".repeat(n)}`],
@@ -106,15 +107,15 @@ describe("documents", () => {
     ["selection sets without end", (n: number) => "{a".repeat(n)],
     ["inline fragments", (n: number) => `{ ${"... {".repeat(n)} id ${"}".repeat(n)} }`],
     ["types of variables", (n: number) => `query ($a: ${"[".repeat(n)}Int${"]".repeat(n)}) { __typename }`],
-  ])("5,000 and 40,000 levels of %s", async (_, write) => {
+  ])("with 5,000 or 40,000 levels of %s is refused", async (_, write) => {
     for (const levels of [5_000, 40_000]) {
-      expect(await quickly(() => errors(write(levels)))).toEqual([
+      expect(await withoutDatabase(() => errors(write(levels)))).toEqual([
         "VALIDATION_ERROR: the document nests brackets more than 64 levels deep",
       ]);
     }
   });
 
-  test("1,001 aliases", async () => {
+  test("with 1,001 aliases is refused", async () => {
     const query = `{ ${Array.from({ length: 1001 }, (_, i) => `a${i}: __typename`).join(" ")} }`;
     expect(await errors(query)).toEqual(["VALIDATION_ERROR: the operation has complexity 1001; the maximum is 1000"]);
   });
@@ -126,8 +127,8 @@ describe("documents", () => {
     [22, "the operation has complexity 4194304; the maximum is 1000"],
     [100, expect.stringMatching(/complexity .*; the maximum is 1000/)],
     [1000, "the document nests selection sets more than 200 levels deep"],
-  ])("a bomb of fragments, 2 to the power of %i fields", async (levels, message) => {
-    const answer = await quickly(() => gql(bomb(levels)));
+  ])("whose nested fragments expand to 2 to the power of %i fields is refused", async (levels, message) => {
+    const answer = await withoutDatabase(() => gql(bomb(levels)));
     expect(answer.errors).toEqual([{ message, extensions: { code: "VALIDATION_ERROR" } }]);
   });
 
@@ -138,8 +139,8 @@ describe("documents", () => {
     [
       `{ ...F0 } ${Array.from({ length: 130 }, (_, i) => `fragment F${i} on Query { ${Array.from({ length: 60 }, (_, j) => `...F${(i + j + 1) % 130}`).join(" ")} }`).join(" ")}`,
     ],
-  ])("fragments in a circle: %.80s", async (query) => {
-    const answer = await quickly(() => gql(query));
+  ])("with a cycle of fragments is refused: %.80s", async (query) => {
+    const answer = await withoutDatabase(() => gql(query));
     expect(answer.status).toBe(200);
     expect(told(answer)[0]).toMatch(
       /^VALIDATION_ERROR: (Cannot spread fragment "\w+" within itself|the document nests)/,
@@ -152,53 +153,53 @@ describe("documents", () => {
       `{ ...F0 } ${Array.from({ length: 2400 }, (_, i) => `fragment F${i} on Query { ...F${i + 1} }`).join(" ")} fragment F2400 on Query { __typename }`,
     ],
     [
-      "2,400 fragments in a chain that nobody uses",
+      "2,400 unused fragments in a chain",
       `{ __typename } ${Array.from({ length: 2400 }, (_, i) => `fragment F${i} on Query { ...F${i + 1} }`).join(" ")} fragment F2400 on Query { __typename }`,
     ],
     [
-      "a fragment of 19,000 equal fields that nobody uses",
+      "an unused fragment of 19,000 equal fields",
       `{ __typename } fragment F on Query { ${"__typename ".repeat(19_000)} }`,
     ],
     ["19,000 equal fields of introspection", `{ __schema { ${"__typename ".repeat(19_000)} } }`],
     [
-      "900 times all types",
+      "900 aliases of all types",
       `{ __schema { ${Array.from({ length: 900 }, (_, i) => `a${i}: types { fields { type { fields { name } } } }`).join(" ")} } }`,
     ],
     [
-      "introspection in a circle",
+      "recursive introspection",
       "{ __schema { types { fields { type { fields { type { fields { type { fields { type { name } } } } } } } } } } }",
     ],
-    ["800 kB of quotes, escaped, without end", `{ user(id: "${'\\"'.repeat(130_000)}`],
-    ["quotes of blocks without end", `{ user(id: """${'\\"""'.repeat(60_000)}`],
-    ["500 kB of one string", `{ user(id: "${"x".repeat(500_000)}`],
-    ["500 kB of one block", `{ user(id: """${"x\n".repeat(250_000)}`],
+    ["an unclosed string of 260 kB of escaped quotes", `{ user(id: "${'\\"'.repeat(130_000)}`],
+    ["an unclosed block string of escaped quotes", `{ user(id: """${'\\"""'.repeat(60_000)}`],
+    ["one string of 500 kB", `{ user(id: "${"x".repeat(500_000)}`],
+    ["one block string of 500 kB", `{ user(id: """${"x\n".repeat(250_000)}`],
     ["500 kB of a comment", `# ${"[".repeat(500_000)}`],
     ["500 kB of commas", `{ __typename ${",".repeat(500_000)} nowhere }`],
     ["20,000 directives", `{ __typename ${"@skip(if: false) ".repeat(3000)} }`],
     ["20,000 operations", "query A { __typename } ".repeat(4000)],
     ["20,000 variables", `query (${Array.from({ length: 4000 }, (_, i) => `$a${i}: Int`).join(" ")}) { __typename }`],
-    ["a schema", "type Query { a: Int }"],
+    ["a type definition", "type Query { a: Int }"],
     ["an extension", "{ __typename } extend type Query { a: Int }"],
-    ["a byte order mark and nothing", "\ufeff"],
+    ["only a byte order mark", "\ufeff"],
     ["NUL", "{ __typename \0 }"],
-  ])("%s", async (_, query) => {
-    const answer = await quickly(() => gql(query));
+  ])("with %s is refused", async (_, query) => {
+    const answer = await withoutDatabase(() => gql(query));
     expect(answer.status).toBe(200);
     expect(answer).not.toHaveProperty("data");
     expect(answer.errors![0]!.extensions).toEqual({ code: "VALIDATION_ERROR" });
   });
 
-  test("100 kB of operation name, asked for and written", async () => {
+  test("may have an operation name of 100 kB, which errors shorten", async () => {
     const name = "x".repeat(100_000);
-    expect(await quickly(() => data(`query ${name} { __typename }`, { operationName: name }))).toEqual({
+    expect(await withoutDatabase(() => data(`query ${name} { __typename }`, { operationName: name }))).toEqual({
       __typename: "Query",
     });
-    const answer = await quickly(() => gql("{ __typename }", { operationName: name }));
+    const answer = await withoutDatabase(() => gql("{ __typename }", { operationName: name }));
     expect(answer.errors![0]!.extensions.code).toBe("VALIDATION_ERROR");
     expect(JSON.stringify(answer.errors).length).toBeLessThan(1000);
   });
 
-  test("half of a surrogate pair as an escape is an error of syntax", async () => {
+  test("with half of a surrogate pair as an escape is a syntax error", async () => {
     for (const sequence of ["\\ud800", "\\udc00", "\\u{d800}", "\\u{110000}"]) {
       expect(await errors(`{ search(keyword: "${sequence}") { id } }`)).toEqual([
         expect.stringMatching(/^VALIDATION_ERROR: Syntax Error: Invalid Unicode escape sequence/),
@@ -206,7 +207,7 @@ describe("documents", () => {
     }
   });
 
-  test("aliases like those of JavaScript's objects", async () => {
+  test("may have aliases that are names of JavaScript object properties", async () => {
     const answer = await post({ query: "{ __proto__: user(id: 1) { constructor: id __proto__: name } }" });
     expect(answer.text).toBe('{"data":{"__proto__":{"constructor":"1","__proto__":"Ada Lovelace"}}}');
   });

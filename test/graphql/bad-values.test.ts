@@ -9,7 +9,7 @@ const CREATE_USER = "mutation ($input: CreateUserInput!) { createUser(input: $in
 const CREATE_ARTICLE =
   "mutation ($input: CreateArticleInput!) { createArticle(input: $input) { success errors { field } } }";
 
-describe("ids that can not be one are no such row", () => {
+describe("an id that is not valid finds no row", () => {
   const IDS = [
     "abc",
     "-1",
@@ -29,7 +29,7 @@ describe("ids that can not be one are no such row", () => {
     "x".repeat(10_000),
   ];
 
-  test.each(IDS)("%.30j", async (id) => {
+  test.each(IDS)("in a variable: %.30j", async (id) => {
     expect(
       await data("query ($id: ID!) { user(id: $id) { id } article(id: $id) { id } comment(id: $id) { id } }", {
         variables: { id },
@@ -54,22 +54,22 @@ describe("ids that can not be one are no such row", () => {
     ]);
   });
 
-  test.each([["-1"], ["99999999999999999999"], ['"abc"'], ['""']])("written in the document: %s", async (id) => {
+  test.each([["-1"], ["99999999999999999999"], ['"abc"'], ['""']])("in the document: %s", async (id) => {
     expect(await data(`{ user(id: ${id}) { id } }`)).toEqual({ user: null });
   });
 
-  test.each([[1.5], [true], [["1"]], [{ id: "1" }], [null]])("%j is no ID at all", async (id) => {
+  test.each([[1.5], [true], [["1"]], [{ id: "1" }], [null]])("but %j, which is not an ID, is refused", async (id) => {
     expect(await errors("query ($id: ID!) { user(id: $id) { id } }", { variables: { id } })).toEqual([
       expect.stringMatching(/^VALIDATION_ERROR: Variable "\$id"/),
     ]);
   });
 });
 
-describe("text", () => {
+describe("a text", () => {
   const UNSTORABLE = "VALIDATION_ERROR: text must not contain a NUL character or an unpaired surrogate";
   const BAD = ["a\0b", "\0", "\ud800", "\udc00\ud800", "x\ud83d"];
 
-  test.each(BAD)("NUL and half of a surrogate pair are refused: %j", async (bad) => {
+  test.each(BAD)("with NUL or half of a surrogate pair is refused: %j", async (bad) => {
     expect(await errors(CREATE_USER, { variables: { input: { name: bad, email: "x@y.example" } } })).toEqual([
       UNSTORABLE,
     ]);
@@ -105,7 +105,7 @@ describe("text", () => {
     });
   });
 
-  test("in one field it does not keep the others from answering", async () => {
+  test("that is not valid in one field leaves the other fields unaffected", async () => {
     const query = "query ($k: String!) { a: article(id: 1) { id } b: article(id: 2) { title(language: $k) } }";
     expect(await gql(query, { variables: { k: "\0" } })).toMatchObject({
       data: { a: { id: "1" }, b: null },
@@ -113,11 +113,11 @@ describe("text", () => {
     });
   });
 
-  test("NUL as an escape in the document", async () => {
+  test("with NUL as an escape in the document is refused", async () => {
     expect(await errors('{ search(keyword: "\\u0000") { id } }')).toEqual([UNSTORABLE]);
   });
 
-  test("a title of 4 astral characters is too short, of 5 it is not", async () => {
+  test("is measured in characters: a title of 4 astral characters is too short, one of 5 is not", async () => {
     const create = async (title: string) =>
       (await data(CREATE_ARTICLE, { variables: { input: { title, content: "Text." } }, as: "ada" })).createArticle;
     expect(await create("😀😀😀😀")).toEqual({ success: false, errors: [{ field: "title" }] });
@@ -126,7 +126,7 @@ describe("text", () => {
   });
 });
 
-describe("values", () => {
+describe("a value", () => {
   const USER = { name: "X", email: "x@y.example" };
 
   test.each([
@@ -169,7 +169,7 @@ describe("values", () => {
     [null],
     ["X"],
     [undefined],
-  ])("createUser(input: %j) does not fit its type", async (input) => {
+  ])("of the wrong type is refused: createUser(input: %j)", async (input) => {
     const answer = await gql(CREATE_USER, { variables: { input } });
     expect(answer.status).toBe(200);
     expect(answer).not.toHaveProperty("data");
@@ -177,12 +177,12 @@ describe("values", () => {
   });
 
   test.each(["1e400", "-1e400", "1e308", "123456789012345678901234567890", "0.1e-400"])(
-    "the number %s in variables",
+    "that is the number %s in variables is refused or stored exactly",
     async (number) => {
       const ask = (type: string, field: string) =>
         post(`{"query": "query ($n: ${type}) { ${field} }", "variables": {"n": ${number}}}`);
       const limit = await ask("Int", "users(limit: $n) { id }");
-      // 0.1e-400 reads as 0 in JSON.
+      // JSON.parse reads 0.1e-400 as 0.
       if (number === "0.1e-400") expect(limit.json).toEqual({ data: { users: [] } });
       else
         expect(limit).toMatchObject({ status: 200, json: { errors: [{ extensions: { code: "VALIDATION_ERROR" } }] } });
@@ -193,12 +193,12 @@ describe("values", () => {
     },
   );
 
-  test("an empty input changes nothing", async () => {
+  test("is unchanged by an update with an empty input", async () => {
     const before = await sql("select updated_at from articles where id = 1");
     expect(await data("mutation { updateArticle(id: 1, input: {}) { id } }", { as: "ada" })).toEqual({
       updateArticle: { id: "1" },
     });
-    // Tables without a function of their own say that there is nothing to do.
+    // The generated mutations of a table refuse an empty input.
     const nothing = "VALIDATION_ERROR: Attempted to update a record, but no new values were specified.";
     expect(await errors("mutation { updateUser(id: 1, input: {}) { name } }", { as: "ada" })).toEqual([nothing]);
     expect(await errors("mutation { updateComment(id: 3, input: {}) { id } }", { as: "ada" })).toEqual([nothing]);
@@ -212,7 +212,7 @@ describe("values", () => {
     expect(await sql("select updated_at from articles where id = 1")).toEqual(before);
   });
 
-  test("__proto__ and constructor in variables are names like others", async () => {
+  test("named __proto__ or constructor in variables is treated like any other", async () => {
     const ask = (variables: string) =>
       post(
         `{"query": "query ($id: ID!, $input: ArticleFilterInput) { user(id: $id) { id } articles(filter: $input) { totalCount } }", "variables": ${variables}}`,
@@ -227,7 +227,7 @@ describe("values", () => {
     expect(({} as Record<string, unknown>).id).toBeUndefined();
   });
 
-  test("a field of the filter that is not there in a prototype either", async () => {
+  test("named like a property of the prototype is not a field of the filter", async () => {
     expect(await errors('{ articles(filter: { toString: "x" }) { totalCount } }')).toEqual([
       expect.stringMatching(/^VALIDATION_ERROR/),
     ]);

@@ -41,7 +41,7 @@ const valueText = ({ type, defaultValue }: Value) =>
 
 const isRequired = ({ type, defaultValue }: Value) => type.kind === "NON_NULL" && defaultValue === null;
 
-describe("the schema that is served is the contract's", () => {
+describe("the schema has the contract's", () => {
   test.each(SCALARS)("scalar %s", (name) => expect(named(types, name)?.kind).toBe("SCALAR"));
 
   test.each(ENUMS)("enum %s has the values %j and no other", (name, values) => {
@@ -65,7 +65,7 @@ describe("the schema that is served is the contract's", () => {
   });
 });
 
-describe("nothing is required beyond the contract", () => {
+describe("the schema requires no arguments or fields beyond the contract", () => {
   test.each(FIELDS)("%s.%s", (type, field) => {
     const documented = ARGUMENTS.filter((row) => row[0] === type && row[1] === field).map((row) => row[2] as string);
     const required = named(named(types, type)?.fields, field)!.args.filter(isRequired);
@@ -79,8 +79,8 @@ describe("nothing is required beyond the contract", () => {
   });
 });
 
-describe("GRAPHQL_TIME_SCALAR=DateTime: the scalar is named so, the meaning is the same", () => {
-  test("everywhere", async () => {
+describe("with GRAPHQL_TIME_SCALAR=DateTime", () => {
+  test("the scalar is named DateTime everywhere", async () => {
     const others = await introspect(renamed);
     expect(named(others, "Time")).toBeUndefined();
     expect(named(others, "DateTime")?.kind).toBe("SCALAR");
@@ -89,7 +89,7 @@ describe("GRAPHQL_TIME_SCALAR=DateTime: the scalar is named so, the meaning is t
     expect(typeText(named(named(others, "ArticleFilterInput")!.inputFields, "createdAfter")!.type)).toBe("DateTime");
   });
 
-  test("and the values are those of Time", async () => {
+  test("the values are those of Time", async () => {
     await renamed.sql("update articles set created_at = '2026-11-20 08:30:00.1234+00' where id = 1");
     const query = `query ($after: DateTime) {
       articles(filter: { createdAfter: $after, createdBefore: "2026-11-20T08:30:01Z" }) { edges { node { id createdAt } } }

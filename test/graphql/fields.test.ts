@@ -19,7 +19,7 @@ describe("User.avatar(size: Int = 80): String", () => {
     ["https://example.com/bob.png", null, "https://example.com/bob.png?size=80"],
     ["https://example.com/bob.png", 1, "https://example.com/bob.png?size=1"],
     ["https://example.com/bob.png?v=2", 2048, "https://example.com/bob.png?v=2&size=2048"],
-  ])("%s, size %j → %s", async (address, size, expected) => {
+  ])("of the picture %s with size %j is %s", async (address, size, expected) => {
     await useAddress(address);
     expect(await avatars(size)).toEqual({
       avatar: address + (address.includes("?") ? "&size=80" : "?size=80"),
@@ -27,7 +27,7 @@ describe("User.avatar(size: Int = 80): String", () => {
     });
   });
 
-  test.each([0, -1, 2049])("size %i is refused", async (size) => {
+  test.each([0, -1, 2049])("with size %i is refused", async (size) => {
     await useAddress("https://example.com/bob.png");
     expect(await errors(AVATAR, { variables: { size } })).toEqual(["VALIDATION_ERROR: size must be from 1 to 2048"]);
   });
@@ -48,7 +48,9 @@ describe("Article.summary(length: Int = 200): String!", () => {
     ["One two three four", 2, "O…"],
     ["Unbreakable", 5, "Unbr…"],
     ["😀😀😀 😀😀😀", 5, "😀😀😀…"],
-  ])("%j, length %i → %j", async (content, length, expected) => expect(await summary(content, length)).toBe(expected));
+  ])("of the content %j with length %i is %j", async (content, length, expected) =>
+    expect(await summary(content, length)).toBe(expected),
+  );
 
   test("has at most 200 characters of whole words when length is omitted, or null", async () => {
     const content = "Word ".repeat(100).trim();
@@ -62,7 +64,7 @@ describe("Article.summary(length: Int = 200): String!", () => {
     });
   });
 
-  test.each([0, -1, 10_001])("length %i is refused", async (length) => {
+  test.each([0, -1, 10_001])("with length %i is refused", async (length) => {
     expect(await errors(`{ article(id: 1) { summary(length: ${length}) } }`)).toEqual([
       "VALIDATION_ERROR: length must be from 1 to 10000",
     ]);
@@ -70,7 +72,7 @@ describe("Article.summary(length: Int = 200): String!", () => {
 });
 
 describe("Article.comments(limit: Int = 10): [Comment!]!", () => {
-  test("newest first, 10 when limit is omitted, with author and article", async () => {
+  test("returns the newest first, 10 when limit is omitted, with author and article", async () => {
     const id = await article();
     const insert =
       "insert into comments (article_id, author_id, content, created_at) values ($1, 2, $2, $3) returning id";
@@ -89,7 +91,7 @@ describe("Article.comments(limit: Int = 10): [Comment!]!", () => {
     expect(all).toHaveLength(12);
   });
 
-  test("createComment(articleId: ID!, content: String!): Comment! adds one, by the caller", async () => {
+  test("has a new comment of the caller after createComment(articleId: ID!, content: String!): Comment!", async () => {
     const id = await article();
     const query = `mutation ($id: ID!) { createComment(articleId: $id, content: "Well said.") { content createdAt author { id } article { id comments { content } } } }`;
     expect(await data(query, { variables: { id }, as: "bob" })).toEqual({
@@ -102,12 +104,15 @@ describe("Article.comments(limit: Int = 10): [Comment!]!", () => {
     });
   });
 
-  test.each(["999999", "abc", ""])("createComment on article %j: RESOURCE_NOT_FOUND", async (id) => {
-    const query = 'mutation ($id: ID!) { createComment(articleId: $id, content: "Hm.") { id } }';
-    expect(await errors(query, { variables: { id }, as: "bob" })).toEqual(["RESOURCE_NOT_FOUND: no such article"]);
-  });
+  test.each(["999999", "abc", ""])(
+    "is unchanged after createComment on the unknown article %j, which is RESOURCE_NOT_FOUND",
+    async (id) => {
+      const query = 'mutation ($id: ID!) { createComment(articleId: $id, content: "Hm.") { id } }';
+      expect(await errors(query, { variables: { id }, as: "bob" })).toEqual(["RESOURCE_NOT_FOUND: no such article"]);
+    },
+  );
 
-  test("createComment without content is refused", async () => {
+  test("is unchanged after createComment without content, which is refused", async () => {
     expect(await errors('mutation { createComment(articleId: 1, content: "") { id } }', { as: "bob" })).toEqual([
       "VALIDATION_ERROR: content must not be empty, nor longer than 1 MiB",
     ]);
@@ -115,7 +120,7 @@ describe("Article.comments(limit: Int = 10): [Comment!]!", () => {
 });
 
 describe("Article.relatedArticles(limit: Int = 5): [Article!]!", () => {
-  test("share tags with the article, most first, 5 when limit is omitted; never the article itself", async () => {
+  test("returns articles with common tags, those with the most first, 5 when limit is omitted, never the article itself", async () => {
     const id = await article({ tags: ["r1", "r2", "r3"] });
     const one = await article({ tags: ["r1"], createdAt: "2026-01-01T00:00:00Z" });
     const two = await article({ tags: ["r1", "r3", "other"], createdAt: "2026-01-02T00:00:00Z" });
@@ -137,7 +142,7 @@ describe("Article.relatedArticles(limit: Int = 5): [Article!]!", () => {
     expect((await related()).relatedArticles).toEqual(all.slice(0, 5));
   });
 
-  test("none without tags", async () => {
+  test("is empty for an article without tags", async () => {
     const id = await article({ tags: [] });
     expect(
       await data("query ($id: ID!) { article(id: $id) { relatedArticles { id } } }", { variables: { id } }),
@@ -165,13 +170,13 @@ describe("Article.title(language: String): String!", () => {
     ["fr", ORIGINAL],
     [null, ORIGINAL],
     [undefined, ORIGINAL],
-  ])("by a variable: %j", async (language, expected) => {
+  ])("accepts the language in a variable: %j", async (language, expected) => {
     const query = "query ($language: String) { article(id: 1) { title(language: $language) original: title } }";
     const variables = language === undefined ? {} : { language };
     expect(await data(query, { variables })).toEqual({ article: { title: expected, original: ORIGINAL } });
   });
 
-  test("several languages side by side, in lists and pages too", async () => {
+  test("returns several languages in one query, also in lists and pages", async () => {
     const titles = '{ de: title(language: "de") fr: title(language: "fr") title }';
     const query = `{ user(id: 2) { articles { ...T } } articles(first: 1, filter: { keyword: "analytical" }) { edges { node { ...T } } } search(keyword: "analytical") { ...T } } fragment T on Article ${titles}`;
     const { user, articles, search } = await data(query);
@@ -186,8 +191,8 @@ describe("Article.title(language: String): String!", () => {
   });
 });
 
-describe("order and format", () => {
-  test("User.articles and articles are newest first", async () => {
+describe("the order and format of", () => {
+  test("User.articles and articles is newest first", async () => {
     const old = await article({ author: 4, createdAt: "2010-01-01T00:00:00Z" });
     const older = await article({ author: 4, createdAt: "2009-01-01T00:00:00Z" });
     const oldest = await article({ author: 4, createdAt: "2009-01-01T00:00:00Z", tags: ["same time, lower id"] });
@@ -199,7 +204,7 @@ describe("order and format", () => {
     expect(articles.edges.map(({ node }: { node: { id: string } }) => node.id)).toEqual(order);
   });
 
-  test("users by id", async () => {
+  test("users is by id", async () => {
     const { users } = await data("{ users { id } }");
     expect(users).toEqual([{ id: "1" }, { id: "2" }, { id: "3" }, { id: "4" }]);
   });
@@ -217,7 +222,7 @@ describe("order and format", () => {
     });
   });
 
-  test("Time does not depend on the time zone of the database", async () => {
+  test("Time is independent of the time zone of the database", async () => {
     const [database] = await sql("select quote_ident(current_database()) as name");
     await sql(`alter database ${database!.name} set timezone to 'Asia/Tokyo'`);
     await sql(

@@ -73,25 +73,25 @@ describe("articles(filter: ArticleFilterInput)", () => {
     [{ ...only, status: "DRAFT", authorId: "3", keyword: "alpha", createdBefore: "2021-01-01T00:00Z" }, [0]],
     [{ ...only, status: "DRAFT", authorId: "4" }, []],
     [{ ...only, status: null, authorId: null, keyword: null, createdAfter: null, createdBefore: null }, [2, 1, 0]],
-  ])("%j", async (filter, expected) => {
+  ])("with the filter %j returns the matching articles", async (filter, expected) => {
     await make();
     expect(await found(filter)).toEqual(expected.map((i) => made[i]));
   });
 
-  test("and status must both hold", async () => {
+  test("combines filter and status with AND", async () => {
     await make();
     expect(await found({ ...only, status: "DRAFT" }, "DRAFT")).toEqual([made[0]]);
     expect(await found({ ...only, status: "DRAFT" }, "PUBLISHED")).toEqual([]);
     expect(await found(only, "ARCHIVED")).toEqual([made[2]]);
   });
 
-  test("null and {} leave everything", async () => {
+  test("with null or {} returns all articles", async () => {
     const [row] = await sql("select count(*)::int from articles");
     expect(await found(null)).toHaveLength(row!.count);
     expect(await found({})).toHaveLength(row!.count);
   });
 
-  test("as a literal, with variables inside", async () => {
+  test("accepts a literal with variables inside", async () => {
     await make();
     const query =
       'query ($tag: String) { articles(filter: { tag: $tag, status: PUBLISHED, createdAfter: "2019-12-31T00:00:00Z" }) { edges { node { id } } } }';
@@ -111,7 +111,7 @@ describe("articles(filter: ArticleFilterInput)", () => {
     [{ tag: ["f"] }],
     ["f"],
     [[]],
-  ])("%j is VALIDATION_ERROR", async (filter) => {
+  ])("refuses %j with VALIDATION_ERROR", async (filter) => {
     expect(await errors(FILTER, { variables: { filter } })).toEqual([expect.stringMatching(/^VALIDATION_ERROR: /)]);
   });
 });
@@ -153,16 +153,16 @@ describe("search(keyword: String!): [Article!]!", () => {
     expect(found).not.toContain(no);
   });
 
-  test("does not find what reaches over the end of a field", async () => {
+  test("does not match text across two fields", async () => {
     const id = await article({ title: "Ends with foo", content: "bar begins" });
     expect(await search("foo\nbar")).not.toContain(id);
     expect(await search("foo")).toContain(id);
   });
 
-  test("with the empty keyword gives all, at most 1000", async () => {
+  test("with an empty keyword returns all articles, at most 1000", async () => {
     const [row] = await sql("select count(*)::int from articles");
     expect(await search("")).toHaveLength(row!.count);
   });
 
-  test("no match is an empty list", async () => expect(await search("no article has this")).toEqual([]));
+  test("without a match returns an empty list", async () => expect(await search("no article has this")).toEqual([]));
 });

@@ -12,7 +12,7 @@ const DATA = { data: { user: { id: "1" } } };
 const get = (parameters: Record<string, string>, headers: Record<string, string> = {}) =>
   send(`/graphql?${new URLSearchParams(parameters)}`, { headers });
 
-describe("media types", () => {
+describe("the media type in", () => {
   test.each([
     [undefined, JSON_TYPE],
     ["*/*", JSON_TYPE],
@@ -32,8 +32,8 @@ describe("media types", () => {
     ["application/graphql-response+json;q=0.5, */*", JSON_TYPE],
     ["application/graphql-response+json, */*;q=0.1", RESPONSE_TYPE],
     ["text/html, application/json;q=0.9, */*;q=0.8", JSON_TYPE],
-  ])("Accept: %s → %s", async (accept, expected) => {
-    // fetch sends */* by itself where nothing is said.
+  ])("Accept: %s gives %s", async (accept, expected) => {
+    // Without an Accept header, fetch sends */*.
     const { headers, json } = await post({ query: QUERY }, accept === undefined ? {} : { accept });
     expect(headers.get("content-type")).toBe(expected);
     expect(headers.get("vary")).toMatch(/\bAccept\b/);
@@ -85,7 +85,7 @@ describe("media types", () => {
     ["application/json;charset=UTF-8"],
     ['application/json; charset="utf-8"'],
     ["Application/JSON"],
-  ])("Content-Type: %s is taken", async (type) => {
+  ])("Content-Type: %s is accepted", async (type) => {
     expect((await post({ query: QUERY }, { "content-type": type })).json).toEqual(DATA);
   });
 
@@ -98,7 +98,7 @@ describe("media types", () => {
     ["application/json; charset=utf-16"],
     ["application/json; charset=iso-8859-1"],
     [""],
-  ])("Content-Type: %s is refused, 415", async (type) => {
+  ])("Content-Type: %s is refused with 415", async (type) => {
     const before = await content();
     const body = { query: 'mutation { createUser(input: { name: "X", email: "x@y.example" }) { id } }' };
     const answer = await post(body, { "content-type": type });
@@ -106,7 +106,7 @@ describe("media types", () => {
     expect(await content()).toBe(before);
   });
 
-  test.each(["gzip", "deflate", "br", "x"])("Content-Encoding: %s is refused, 415", async (encoding) => {
+  test.each(["gzip", "deflate", "br", "x"])("Content-Encoding: %s is refused with 415", async (encoding) => {
     expect(await post({ query: QUERY }, { "content-encoding": encoding })).toMatchObject({
       status: 415,
       json: { errors: [{ message: "the body must be sent without Content-Encoding" }] },
@@ -114,12 +114,12 @@ describe("media types", () => {
   });
 });
 
-describe("GET", () => {
-  test("is for queries", async () => {
+describe("a GET request", () => {
+  test("executes a query", async () => {
     expect(await get({ query: QUERY })).toMatchObject({ status: 200, json: DATA });
   });
 
-  test("takes variables and operationName", async () => {
+  test("accepts variables and operationName", async () => {
     const query = "query A ($id: ID!) { user(id: $id) { id } } query B { users(limit: 1) { id } }";
     expect((await get({ query, variables: '{"id": 1}', operationName: "A" })).json).toEqual(DATA);
     expect((await get({ query, operationName: "B" })).json).toEqual({ data: { users: [{ id: "1" }] } });
@@ -132,15 +132,18 @@ describe("GET", () => {
     [{ query: "" }, "query must be a GraphQL document"],
     [{ query: QUERY, variables: "[]" }, "variables must be an object"],
     [{ query: QUERY, variables: "7" }, "variables must be an object"],
-  ])("%j: 400", async (parameters, message) => {
+  ])("with %j is 400", async (parameters, message) => {
     expect(await get(parameters)).toMatchObject({ status: 400, json: { errors: [{ message }] } });
   });
 
-  test.each(["{", "{id: 1}", "", `${"[".repeat(200)}${"]".repeat(200)}`])("variables %.20s: 400", async (variables) => {
-    expect((await get({ query: QUERY, variables })).status).toBe(400);
-  });
+  test.each(["{", "{id: 1}", "", `${"[".repeat(200)}${"]".repeat(200)}`])(
+    "with the variables %.20s is 400",
+    async (variables) => {
+      expect((await get({ query: QUERY, variables })).status).toBe(400);
+    },
+  );
 
-  test("of a mutation: 405, Allow: POST, and nothing is written", async () => {
+  test("with a mutation is 405 with Allow: POST, and nothing is written", async () => {
     const before = await content();
     const query = 'mutation { createUser(input: { name: "X", email: "x@y.example" }) { id } }';
     const answer = await get({ query });
@@ -154,17 +157,17 @@ describe("GET", () => {
     expect(await content()).toBe(before);
   });
 
-  test("of a subscription: 400", async () => {
+  test("with a subscription is 400", async () => {
     expect((await get({ query: "subscription { onArticleCreated { id } }" })).status).toBe(400);
   });
 
-  test.each(["PUT", "PATCH", "DELETE", "HEAD"])("%s: 405, Allow: GET, POST", async (method) => {
+  test.each(["PUT", "PATCH", "DELETE", "HEAD"])("that uses %s instead is 405 with Allow: GET, POST", async (method) => {
     const { status, headers } = await send("/graphql", { method });
     expect([status, headers.get("allow")]).toEqual([405, "GET, POST"]);
   });
 });
 
-describe("what is no part of a request", () => {
+describe("another member of the body", () => {
   test.each([
     [{ query: QUERY, documentId: "abc", extensions: { persistedQuery: { version: 1, sha256Hash: "abc" } } }],
     [{ query: QUERY, variables: null, operationName: null, other: [1, 2] }],
@@ -177,7 +180,7 @@ describe("what is no part of a request", () => {
     [{ documentId: "abc" }],
     [{ extensions: { persistedQuery: { version: 1, sha256Hash: "abc" } } }],
     [{ id: "abc" }],
-  ])("does not stand for a query: %j", async (body) => {
+  ])("does not replace the query: %j", async (body) => {
     expect(await post(body)).toMatchObject({
       status: 400,
       json: { errors: [{ message: "query must be a GraphQL document" }] },
@@ -185,7 +188,7 @@ describe("what is no part of a request", () => {
   });
 });
 
-describe("headers", () => {
+describe("the header", () => {
   test.each(["abc", "my-request.7:x_Y", "x".repeat(128)])("X-Request-Id %s is echoed", async (id) => {
     expect((await post({ query: QUERY }, { "x-request-id": id })).headers.get("x-request-id")).toBe(id);
   });
@@ -195,7 +198,7 @@ describe("headers", () => {
     expect(headers.get("x-request-id")).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   });
 
-  test("security headers are there, on answers and on errors", async () => {
+  test("set includes the security headers on responses and errors", async () => {
     for (const { headers } of [await post({ query: QUERY }), await post("{"), await send("/nowhere")]) {
       expect(headers.get("x-content-type-options")).toBe("nosniff");
       expect(headers.get("x-frame-options")).toBe("SAMEORIGIN");
@@ -206,7 +209,7 @@ describe("headers", () => {
     }
   });
 
-  test("answers are not for caches", async () => {
+  test("Cache-Control forbids caching", async () => {
     expect((await get({ query: QUERY })).headers.get("cache-control")).toBe("no-store");
   });
 });
@@ -217,7 +220,7 @@ describe("CORS", () => {
     "access-control-request-headers": "authorization,content-type",
   };
 
-  test("a preflight from any origin is granted, without cookies", async () => {
+  test("allows a preflight from any origin, without cookies", async () => {
     const { status, headers } = await send("/graphql", {
       method: "OPTIONS",
       headers: { origin: "https://page.example", ...preflight },
@@ -229,7 +232,7 @@ describe("CORS", () => {
     expect(headers.has("access-control-allow-credentials")).toBe(false);
   });
 
-  test("an answer may be read, with the request's id", async () => {
+  test("exposes the response and the request id", async () => {
     const { headers } = await post({ query: QUERY }, { origin: "https://page.example" });
     expect(headers.get("access-control-allow-origin")).toBe("*");
     expect(headers.get("access-control-expose-headers")).toMatch(/X-Request-Id/);
@@ -240,7 +243,7 @@ describe("CORS", () => {
     ["https://admin.example", "https://admin.example"],
     ["https://page.example", null],
     ["null", null],
-  ])("CORS_ORIGINS names who may: %s → %s", async (origin, allowed) => {
+  ])("with CORS_ORIGINS, origin %s is allowed: %s", async (origin, allowed) => {
     for (const method of ["OPTIONS", "POST"]) {
       const { headers } = await named.send("/graphql", {
         method,
@@ -248,13 +251,13 @@ describe("CORS", () => {
         ...(method === "POST" && { body: JSON.stringify({ query: QUERY }) }),
       });
       expect(headers.get("access-control-allow-origin")).toBe(allowed);
-      // What depends on the origin says so.
+      // Responses that depend on the origin have Vary: Origin.
       expect(headers.get("vary")).toMatch(/\bOrigin\b/);
     }
   });
 });
 
-describe("other addresses", () => {
+describe("other paths", () => {
   test.each(["/", "/nowhere", "/graphqlx", "/healthz", "/nowhere/1/../2", "/%00", "/%zz"])(
     "%s: 404, JSON",
     async (path) => {
@@ -268,19 +271,19 @@ describe("other addresses", () => {
     },
   );
 
-  test("/health and /live", async () => {
+  test("/health and /live respond 200", async () => {
     const health = await send("/health");
     expect([health.status, health.json.status]).toEqual([200, "ok"]);
     expect(health.headers.get("cache-control")).toBe("no-store");
     expect(await send("/live")).toMatchObject({ status: 200, json: { status: "ok" } });
   });
 
-  test("there is no explorer with DATABASE_URL", async () => {
+  test("/graphiql is not served with DATABASE_URL", async () => {
     expect((await send("/graphiql")).status).toBe(404);
   });
 });
 
-describe("the names of the schema are not guessed aloud with DATABASE_URL", () => {
+describe("with DATABASE_URL, errors do not suggest names of the schema", () => {
   test.each([
     ["{ user(id: 1) { nam } }"],
     ["{ usr(id: 1) { name } }"],
@@ -300,7 +303,7 @@ describe("the names of the schema are not guessed aloud with DATABASE_URL", () =
     ["query ($v: ArticleStatus) { articles(status: $v) { totalCount } }", "draft"],
     ["mutation ($v: CreateUserInput!) { createUser(input: $v) { id } }", { nam: "X" }],
     ["query ($v: ArticleFilterInput) { articles(filter: $v) { totalCount } }", { stats: "DRAFT" }],
-  ])("by variables: %s with %j", async (query, v) => {
+  ])("for variables: %s with %j", async (query, v) => {
     expect(told(await gql(query, { variables: { v } })).join()).not.toMatch(/did you mean/i);
   });
 });

@@ -4,7 +4,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ DB_MAX_RESULT_BYTES: "1000000", GRAPHQL_MAX_ROWS: "5000" });
-  // Ten articles for the one author that the nested lists come back to.
+  // Ten articles of the one author that every nested list selects.
   await service.database.owner.query(`
     insert into articles (author_id, title, content, tags)
     select 1, 'Title number ' || n, repeat('x', 1000), '{}' from generate_series(1, 10) as n`);
@@ -14,7 +14,7 @@ afterAll(() => service.stop());
 const nested = (levels: number): string =>
   levels === 0 ? "content" : `content author { articles { ${nested(levels - 1)} } }`;
 
-test("lists in lists, ten times as much on each level, end at the limit of the answer", async () => {
+test("nested lists that grow tenfold with each level are refused at the maximum response size", async () => {
   const small = await service.gql(`{ user(id: 1) { articles { ${nested(1)} } } }`);
   expect(small.errors).toBeUndefined();
   const { data, errors } = await service.gql(`{ user(id: 1) { articles { ${nested(3)} } } }`);
@@ -27,7 +27,7 @@ test("lists in lists, ten times as much on each level, end at the limit of the a
 
 const ids = (levels: number): string => (levels === 0 ? "id" : `articles { author { ${ids(levels - 1)} } }`);
 
-test("lists in lists of little data end at the limit of rows", async () => {
+test("nested lists of small rows are refused at the maximum number of rows", async () => {
   const small = await service.gql(`{ user(id: 1) { ${ids(3)} } }`);
   expect(small.errors).toBeUndefined();
   expect(small.data.user.articles).toHaveLength(10);
@@ -39,7 +39,7 @@ test("lists in lists of little data end at the limit of rows", async () => {
   expect((await service.gql("{ articles { totalCount } }")).data.articles.totalCount).toBe(14);
 });
 
-test("what a write answers is no reason to refuse it: it has been made", async () => {
+test("the response of a write is not limited, because the write has been committed", async () => {
   const mutation =
     "mutation ($input: CreateArticleInput!) { createArticle(input: $input) { success article { title } } }";
   const input = { title: "A long article", content: "x".repeat(1_000_000) };

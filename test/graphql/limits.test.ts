@@ -11,13 +11,13 @@ const small = useService({
   JSON_MAX_DEPTH: "12",
 });
 
-/** `user`, then `articles` and `author` in turn, then `id`: so many levels of fields. */
+/** A query with this depth: `user`, then `articles` and `author` in turn, then `id`. */
 function levels(depth: number): string {
   const inner = Array.from({ length: depth - 2 }, (_, i) => (i % 2 === 0 ? "articles(limit: 1)" : "author"));
   return `{ user(id: 1) { ${inner.map((field) => `${field} {`).join(" ")} id ${"}".repeat(depth - 2)} } }`;
 }
 
-/** One `users` and aliases of `id` in it: so many fields. */
+/** A query with this number of fields: `users` with aliases of `id`. */
 const fields = (count: number) => `{ users { ${aliases("id", count - 1)} } }`;
 const aliases = (field: string, count: number) => Array.from({ length: count }, (_, i) => `a${i}: ${field}`).join(" ");
 
@@ -29,19 +29,19 @@ const tooComplex = (count: number, max = 1000) => [
 ];
 
 describe("maximum query depth 15", () => {
-  test.each([2, 3, 14, 15])("%i levels of fields pass", async (depth) => {
+  test.each([2, 3, 14, 15])("accepts %i levels of fields", async (depth) => {
     expect(await errors(levels(depth))).toEqual([]);
   });
 
-  test.each([16, 17, 60])("%i are refused, before anything is executed", async (depth) => {
+  test.each([16, 17, 60])("refuses %i levels before anything is executed", async (depth) => {
     const answer = await gql(levels(depth));
     expect(answer.status).toBe(200);
     expect(answer).not.toHaveProperty("data");
     expect(await errors(levels(depth))).toEqual(tooDeep(depth));
   });
 
-  test("fragments are no levels of their own, and hide none", async () => {
-    // In an odd number of levels the innermost fields are an article's, in an even number a user's.
+  test("counts the fields in fragments but not the fragments", async () => {
+    // With an odd depth the innermost fields belong to an article, with an even depth to a user.
     const inside = (depth: number, selections: string) => levels(depth).replace(" id ", ` ${selections} `);
     const spread = (depth: number) =>
       `${inside(depth, "...F")} fragment F on Article { author { ...G } } fragment G on User { id }`;
@@ -52,7 +52,7 @@ describe("maximum query depth 15", () => {
     }
   });
 
-  test("a mutation is refused before it is made, and so is a document with another operation that is too deep", async () => {
+  test("applies to mutations before they are executed, and to every operation of the document", async () => {
     const id = await article({ author: 1 });
     const deep = levels(15).replace("{ user(id: 1) {", "{ author {");
     const query = `mutation { publishArticle(id: ${id}) ${deep} }`;
@@ -65,37 +65,37 @@ describe("maximum query depth 15", () => {
 });
 
 describe("maximum query complexity 1000", () => {
-  test.each([2, 999, 1000])("%i fields pass", async (count) => {
+  test.each([2, 999, 1000])("accepts %i fields", async (count) => {
     expect(await errors(fields(count))).toEqual([]);
   });
 
-  test.each([1001, 5000])("%i are refused", async (count) => {
+  test.each([1001, 5000])("refuses %i fields", async (count) => {
     expect(await errors(fields(count))).toEqual(tooComplex(count));
   });
 
-  test("aliases at the top count, and __typename does", async () => {
+  test("counts root aliases and __typename", async () => {
     expect(await errors(`{ ${aliases("__typename", 1000)} }`)).toEqual([]);
     expect(await errors(`{ ${aliases("__typename", 1001)} }`)).toEqual(tooComplex(1001));
   });
 
-  test("500 articles by alias are 1000 fields, and are answered", async () => {
+  test("accepts 500 aliased articles, which are 1000 fields", async () => {
     const answer = await data(`{ ${aliases("article(id: 1) { title }", 500)} }`);
     expect(answer.a499).toEqual({ title: "Notes on the Analytical Engine" });
   });
 
-  test("a fragment counts as often as it is used", async () => {
+  test("counts a fragment each time it is used", async () => {
     const spread = (times: number) =>
       `{ ${aliases("user(id: 1) { ...F }", times)} } fragment F on User { ${aliases("id", 99)} }`;
     expect(await errors(spread(10))).toEqual([]);
     expect(await errors(spread(11))).toEqual(tooComplex(1100));
   });
 
-  test("fields that are skipped count", async () => {
+  test("counts skipped fields", async () => {
     expect(await errors(`{ users { ${aliases("id @skip(if: true)", 1000)} id } }`)).toEqual(tooComplex(1002));
   });
 });
 
-describe("pure introspection is exempt", () => {
+describe("an introspection query", () => {
   test.each([
     {},
     {
@@ -105,19 +105,19 @@ describe("pure introspection is exempt", () => {
       inputValueDeprecation: true,
       oneOf: true,
     },
-  ])("the full introspection query of graphql-js passes, with options %j", async (options) => {
+  ])("of graphql-js is exempt from the depth limit, with options %j", async (options) => {
     expect((await data(getIntrospectionQuery(options))).__schema.queryType.name).toBe("Query");
     expect((await small.data(getIntrospectionQuery(options))).__schema.queryType.name).toBe("Query");
   });
 
-  test("by any alias, and for one type", async () => {
+  test("is exempt with any alias and for one type", async () => {
     const { s, t } = await small.data(
       '{ s: __schema { queryType { name } } t: __type(name: "User") { kind name fields { name type { ofType { name } } } } }',
     );
     expect([s.queryType.name, t.name]).toEqual(["Query", "User"]);
   });
 
-  test("beside other fields it is not", async () => {
+  test("is not exempt beside other fields", async () => {
     const query = "{ __schema { types { fields { type { name } } } } users { id } }";
     expect(await errors(query)).toEqual([]);
     expect(await small.errors(query)).toEqual([
@@ -125,13 +125,13 @@ describe("pure introspection is exempt", () => {
     ]);
   });
 
-  test("but not for a document that makes the service repeat itself", async () => {
+  test("is refused if it repeats the schema many times", async () => {
     const query = `{ __schema { ${aliases("types { name }", 600)} } }`;
     expect(await errors(query)).toEqual(tooComplex(1201));
   });
 });
 
-describe("first, limit and offset", () => {
+describe("a paging argument", () => {
   const REFUSED = (name: string, max: number) => [`VALIDATION_ERROR: ${name} must be from 0 to ${max}`];
 
   test.each([
@@ -142,7 +142,7 @@ describe("first, limit and offset", () => {
     ["article(id: 1) { comments(limit: $n) { id } }", "limit", 1000],
     ["article(id: 1) { relatedArticles(limit: $n) { id } }", "limit", 1000],
     ["comments(first: $n) { totalCount }", "first", 1000],
-  ])("%s: 0 to %3$i", async (field, name, max) => {
+  ])("%s accepts 0 to %3$i", async (field, name, max) => {
     const ask = (n: number | null) => errors(`query ($n: Int) { ${field} }`, { variables: { n } });
     for (const n of [0, 1, max, null]) expect(await ask(n)).toEqual([]);
     for (const n of [-1, max + 1, 2_147_483_647, -2_147_483_648]) expect(await ask(n)).toEqual(REFUSED(name, max));
@@ -152,7 +152,7 @@ describe("first, limit and offset", () => {
     expect(await literal(-1)).toEqual(REFUSED(name, max));
   });
 
-  test("0 is nothing", async () => {
+  test("of 0 returns an empty page", async () => {
     expect(
       await data(
         "{ users(limit: 0) { id } articles(first: 0) { edges { cursor } totalCount } user(id: 1) { articles(limit: 0) { id } } }",
@@ -169,29 +169,29 @@ describe("first, limit and offset", () => {
     [1000, []],
     [2_147_483_647, []],
     [-1, ["VALIDATION_ERROR: offset must not be negative"]],
-  ])("offset %i", async (n, expected) => {
+  ])("offset %i skips rows or is refused", async (n, expected) => {
     expect(await errors("query ($n: Int) { users(offset: $n) { id } }", { variables: { n } })).toEqual(expected);
   });
 
-  test("GRAPHQL_MAX_PAGE_SIZE sets the limit", async () => {
+  test("has the maximum GRAPHQL_MAX_PAGE_SIZE", async () => {
     expect(await small.errors("{ users(limit: 20) { id } articles(first: 20) { totalCount } }")).toEqual([]);
     expect(await small.errors("{ users(limit: 21) { id } }")).toEqual(REFUSED("limit", 20));
     expect(await small.errors("{ articles(first: 21) { totalCount } }")).toEqual(REFUSED("first", 20));
   });
 });
 
-describe("the settings take effect", () => {
-  test("GRAPHQL_MAX_DEPTH", async () => {
+describe("the setting", () => {
+  test("GRAPHQL_MAX_DEPTH limits the depth", async () => {
     expect(await small.errors(levels(3))).toEqual([]);
     expect(await small.errors(levels(4))).toEqual(tooDeep(4, 3));
   });
 
-  test("GRAPHQL_MAX_COMPLEXITY", async () => {
+  test("GRAPHQL_MAX_COMPLEXITY limits the fields", async () => {
     expect(await small.errors(fields(5))).toEqual([]);
     expect(await small.errors(fields(6))).toEqual(tooComplex(6, 5));
   });
 
-  test("GRAPHQL_MAX_TOKENS: words and signs of a document", async () => {
+  test("GRAPHQL_MAX_TOKENS limits the tokens of a document", async () => {
     const tooLong = (max: number) => [
       `VALIDATION_ERROR: Syntax Error: Document contains more that ${max} tokens. Parsing aborted.`,
     ];
@@ -200,7 +200,7 @@ describe("the settings take effect", () => {
     expect(await errors(`{ ${"a ".repeat(19_998)}}`)).toEqual(tooComplex(19_998));
   });
 
-  test("JSON_MAX_DEPTH: levels of brackets, of the body and of the document", async () => {
+  test("JSON_MAX_DEPTH limits the levels of brackets of the body and of the document", async () => {
     const list = (depth: number) => `{ user(id: ${"[".repeat(depth - 2)}1${"]".repeat(depth - 2)}) { id } }`;
     expect(await small.errors(list(12))).toEqual([expect.stringMatching(/^VALIDATION_ERROR: ID cannot represent/)]);
     expect(await small.errors(list(13))).toEqual([
@@ -214,7 +214,7 @@ describe("the settings take effect", () => {
     });
   });
 
-  test("brackets in strings and comments do not count", async () => {
+  test("JSON_MAX_DEPTH does not count brackets in strings and comments", async () => {
     const brackets = "{[(".repeat(100);
     expect(await data(`{ # ${brackets}\n search(keyword: "${brackets}\\"${brackets}") { id } }`)).toEqual({
       search: [],

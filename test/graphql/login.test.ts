@@ -14,7 +14,7 @@ const login = (body: unknown) =>
   });
 const problem = ({ json }: { json: any }) => ({ code: json.error.code, message: json.error.message });
 
-describe("authentication rule 7: POST /auth/login obtains a token", () => {
+describe("authentication rule 7, POST /auth/login", () => {
   test.each([
     ["ada", "1"],
     ["ADA", "1"],
@@ -38,7 +38,7 @@ describe("authentication rule 7: POST /auth/login obtains a token", () => {
     expect(await errors("{ me { id } }", bearer(json.refreshToken))).toEqual(["AUTH_REQUIRED: login required"]);
   });
 
-  test("a wrong password and an unknown user are answered alike, 401", async () => {
+  test("gives the same 401 for a wrong password and an unknown user", async () => {
     const wrong = await login({ username: "ada", password: "Wrong-Horse-7!!" });
     const unknown = await login({ username: "nobody", password: PASSWORD });
     expect([wrong.status, unknown.status]).toEqual([401, 401]);
@@ -47,7 +47,7 @@ describe("authentication rule 7: POST /auth/login obtains a token", () => {
     expect(wrong.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("carol is disabled: 403, and only who knows the password is told so", async () => {
+  test("gives 403 for a disabled account, and only with the correct password", async () => {
     const right = await login({ username: "carol", password: PASSWORD });
     expect([right.status, problem(right)]).toEqual([
       403,
@@ -70,7 +70,7 @@ describe("authentication rule 7: POST /auth/login obtains a token", () => {
     [[], "the body must be a JSON object"],
     ["null", "the body must be a JSON object"],
     ['"ada"', "the body must be a JSON object"],
-  ])("fields missing or not text, 400: %.60j", async (body, message) => {
+  ])("gives 400 for fields that are missing or not text: %.60j", async (body, message) => {
     const answer = await login(body);
     const { code, message: told } = problem(answer);
     expect([answer.status, told]).toEqual([400, expect.stringMatching(message)]);
@@ -78,12 +78,12 @@ describe("authentication rule 7: POST /auth/login obtains a token", () => {
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 
-  test.each(["{", "", '{"username": "ada", }', "username=ada"])("no JSON, 400: %s", async (body) => {
+  test.each(["{", "", '{"username": "ada", }', "username=ada"])("gives 400 for malformed JSON: %s", async (body) => {
     const answer = await send("/auth/login", { method: "POST", headers: { "content-type": "application/json" }, body });
     expect([answer.status, problem(answer).code]).toEqual([400, "INVALID_JSON"]);
   });
 
-  test("text that Postgres can't store is refused, 400", async () => {
+  test("gives 400 for text that Postgres cannot store", async () => {
     for (const username of ["ada\0", "\ud800"]) {
       expect(await login({ username, password: PASSWORD })).toMatchObject({
         status: 400,
@@ -92,7 +92,7 @@ describe("authentication rule 7: POST /auth/login obtains a token", () => {
     }
   });
 
-  test.each(["GET", "PUT", "DELETE"])("%s: 405, Allow: POST, OPTIONS", async (method) => {
+  test.each(["GET", "PUT", "DELETE"])("gives 405 with Allow: POST, OPTIONS for %s", async (method) => {
     const answer = await send("/auth/login", { method });
     expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
   });

@@ -5,9 +5,6 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-/** What is promised within a second; the machine of the tests is busy. */
-const SOON = { timeout: 5000, interval: 20 };
-
 const NOT_SERVED = "the changed schema can not be served: the old one stays";
 const NOT_BUILT = "the schema can not be built: GraphQL is not served until it is mended";
 const LEFT_OUT = "a part of the schema is left out because of its name";
@@ -23,14 +20,14 @@ const USER = 'create table "user" (id int primary key); grant select on "user" t
 const NO_TAG =
   "create table tagged (id int primary key); comment on table tagged is '@behavior nonsense +++ foo'; grant select on tagged to anon;";
 
-/** What the log and /health say of the first three. */
+/** The omissions that the log and /health report for the first three. */
 const NO_EDGES = "A type named ArticleEdge already exists";
 const NO_AUTHOR =
   "two entities have tried to define the same key 'author'. The second entity was: Adding field to GraphQL type 'Article' for singular relation 'usersByMyAuthorId'";
 const NO_COLUMN =
   "two entities have tried to define the same key 'aB'. The first entity was: Adding 'a_b' attribute field to GraphQL type 'Odd' (representing PgCodec 'odd') The second entity was: Adding 'aB' attribute field to GraphQL type 'Odd' (representing PgCodec 'odd')";
 
-/** The groups of tests begin and end with the tables of the contract. */
+/** Each group of tests starts and ends with the tables of the contract. */
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -40,7 +37,7 @@ afterAll(() => database.drop());
 const dba = async (sql: string) => void (await database.owner.query(sql));
 const addTable = (name: string) => dba(`create table ${name} (id int primary key); grant select on ${name} to anon`);
 
-/** A service for a group of tests, on the database that had this done to it before. */
+/** Starts a service for a group of tests after executing this SQL. */
 function useServiceAfter(sql: string) {
   const logged: Record<string, any>[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => logged.push(JSON.parse(line)) });
@@ -68,7 +65,7 @@ function useServiceAfter(sql: string) {
   };
 }
 
-/** Of what it leaves out PostGraphile itself would tell the console. */
+/** PostGraphile by itself would print the omissions to the console. */
 function expectNothingPrinted(): void {
   beforeAll(() => void vi.spyOn(console, "warn"));
   afterEach(() => expect(console.warn).not.toHaveBeenCalled());
@@ -77,39 +74,39 @@ function expectNothingPrinted(): void {
 
 const CURRENT = { status: 200, schema: "current", omissions: [] };
 
-describe("names that clash when the service starts", () => {
+describe("with conflicting names at the start", () => {
   expectNothingPrinted();
   const { gql, logs, health, fieldsOf } = useServiceAfter(ARTICLE_EDGES + FUNCTION + ODD);
   const omissions = [NO_EDGES, NO_COLUMN, NO_AUTHOR];
   const omitted = expect.arrayContaining(omissions.map((omission) => expect.objectContaining({ level: 40, omission })));
 
-  test("the rest is served; the log, once, and /health say what is left out", async () => {
+  test("the rest is served, and the log (once) and /health report the omissions", async () => {
     expect((await gql("{ users { name } }")).errors).toBeUndefined();
     expect(await health()).toEqual({ ...CURRENT, omissions: omissions.toSorted() });
     expect(logs(LEFT_OUT)).toEqual(omitted);
     expect(logs(LEFT_OUT)).toHaveLength(3);
   });
 
-  test("what was left out already is no reason to refuse what comes later", async () => {
+  test("existing omissions do not block later changes", async () => {
     await addTable("later");
-    await expect.poll(() => fieldsOf("Later"), SOON).toEqual(["id"]);
+    await expect.poll(() => fieldsOf("Later"), POLL).toEqual(["id"]);
     expect(logs(LEFT_OUT)).toHaveLength(3);
   });
 
-  test("all is served once they are mended", async () => {
+  test("the omitted parts are served after the conflicts are resolved", async () => {
     await dba("drop table article_edges, odd; drop function articles_author");
-    await expect.poll(health, SOON).toEqual(CURRENT);
+    await expect.poll(health, POLL).toEqual(CURRENT);
     expect(await fieldsOf("Query")).toContain("articles");
     expect(await fieldsOf("Article")).toContain("author");
   });
 });
 
-describe("names that clash while the service runs", () => {
+describe("with conflicting names while the service runs", () => {
   expectNothingPrinted();
   const { gql, logs, health, fieldsOf } = useServiceAfter("select");
   const QUERY = "{ articles(first: 1) { edges { node { author { name } } } } }";
 
-  test("what they would take away stays with the old schema, the log and /health say why, and the new one is served once they are mended", async () => {
+  test("the previous schema stays if fields would be lost, the log and /health give the reason, and the new schema follows after the conflicts are resolved", async () => {
     await dba(ARTICLE_EDGES + FUNCTION);
     await addTable("meanwhile");
     await expect.poll(async () => (await health()).schema, POLL).toContain(NO_EDGES);
@@ -121,17 +118,17 @@ describe("names that clash while the service runs", () => {
     expect(await fieldsOf("Meanwhile")).toEqual([]);
 
     await dba("drop table article_edges; drop function articles_author");
-    await expect.poll(() => fieldsOf("Meanwhile"), SOON).toEqual(["id"]);
+    await expect.poll(() => fieldsOf("Meanwhile"), POLL).toEqual(["id"]);
     expect(await health()).toEqual(CURRENT);
     expect((await gql(QUERY)).errors).toBeUndefined();
     expect(logs(LEFT_OUT)).toEqual([]);
   });
 
-  test("what is new and can't be named is left out, and keeps nothing else from being served", async () => {
+  test("a new object whose name conflicts is omitted and does not block the rest", async () => {
     await dba(ODD);
     onTestFinished(() => dba("drop table odd"));
     await addTable("besides");
-    await expect.poll(() => fieldsOf("Beside"), SOON).toEqual(["id"]);
+    await expect.poll(() => fieldsOf("Beside"), POLL).toEqual(["id"]);
     expect(await health()).toEqual({ ...CURRENT, omissions: [NO_COLUMN] });
     expect(logs(LEFT_OUT)).toEqual([expect.objectContaining({ level: 40, omission: NO_COLUMN })]);
   });
@@ -140,7 +137,7 @@ describe("names that clash while the service runs", () => {
     ["@name links", "links", "@fieldName writer", "writer"],
     ["@behavior -*", "articles", "@behavior -typeField", "author"],
   ])(
-    "%s on a table, which leaves Query.%s, and %s on a function, which leaves Article.%s, mend them",
+    "%s on a table, which keeps Query.%s, and %s on a function, which keeps Article.%s, resolve the conflicts",
     async (...given) => {
       const [ofTable, field, ofFunction, fieldOfArticle] = given;
       await dba(ARTICLE_EDGES + FUNCTION);
@@ -149,7 +146,7 @@ describe("names that clash while the service runs", () => {
       await dba(
         `comment on table article_edges is '${ofTable}'; comment on function articles_author is '${ofFunction}'`,
       );
-      await expect.poll(health, SOON).toEqual(CURRENT);
+      await expect.poll(health, POLL).toEqual(CURRENT);
       expect(await fieldsOf("Query")).toContain(field);
       expect(await fieldsOf("Article")).toContain(fieldOfArticle);
       expect((await gql(QUERY)).errors).toBeUndefined();
@@ -157,14 +154,14 @@ describe("names that clash while the service runs", () => {
   );
 });
 
-describe("a schema that can't be built when the service starts", () => {
+describe("with a schema that cannot be built at the start", () => {
   const { service, gql, logs, health } = useServiceAfter(NO_TAG + THINGS + USER + ARTICLE_EDGES);
   const refusal = {
     message: "the GraphQL schema cannot be built: the log and /health give the reason",
     extensions: { code: "INTERNAL_ERROR" },
   };
 
-  test("the service runs, GraphQL alone answers 503", async () => {
+  test("the service runs and only GraphQL responds 503", async () => {
     const { status, headers, ...body } = await gql("{ users { name } }");
     expect({ status, body, retryAfter: headers.get("retry-after") }).toEqual({
       status: 503,
@@ -180,21 +177,21 @@ describe("a schema that can't be built when the service starts", () => {
     expect((await fetch(`${service().url}/graphiql`)).status).toBe(200);
   });
 
-  test("the log and /health say why; once all is mended that keeps it from being built it is served, with what it lacks", async () => {
+  test("the log and /health give the reason, and the schema is served after each cause is removed", async () => {
     const client = connect(service(), { as: "ada" });
     expect(await client.run("{ users { name } }")).toEqual({ errors: [refusal] });
-    for (const [reason, mended] of [
+    for (const [reason, fix] of [
       ["Invalid value for behavior", "drop table tagged"],
       ["two entities have tried to define the same key 'things'", "drop table thing"],
       ["two entities have tried to define the same key 'users'", 'drop table "user"'],
     ] as const) {
-      await expect.poll(health, SOON).toEqual({ ...CURRENT, schema: expect.stringContaining(reason) });
+      await expect.poll(health, POLL).toEqual({ ...CURRENT, schema: expect.stringContaining(reason) });
       expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: expect.stringContaining(reason) } });
       expect((await gql("{ users { name } }")).status).toBe(503);
-      await dba(mended);
+      await dba(fix);
     }
-    await expect.poll(async () => (await gql("{ users { name } }")).status, SOON).toBe(200);
-    // The socket from before goes on.
+    await expect.poll(async () => (await gql("{ users { name } }")).status, POLL).toBe(200);
+    // The socket that was opened before still works.
     expect((await client.run("{ me { name } }")).data).toEqual({ me: { name: "Ada Lovelace" } });
     expect(await health()).toEqual({ ...CURRENT, omissions: [NO_EDGES] });
     expect(logs(LEFT_OUT)).toEqual([expect.objectContaining({ level: 40, omission: NO_EDGES })]);
@@ -202,7 +199,7 @@ describe("a schema that can't be built when the service starts", () => {
   });
 });
 
-test("where the database does not answer, the start fails as before", async () => {
+test("the start fails if the database does not respond", async () => {
   const lost = () => Promise.reject(new Error("the connection was lost"));
   const log = { onRebuilt: vi.fn(), onFailed: vi.fn(), onOmission: vi.fn() };
   const reload = new SchemaReload({ omissions: [], rebuild: lost, pingDatabase: lost } as never, log);

@@ -3,7 +3,7 @@ import { useService } from "../support/http-client.ts";
 
 const { article, data, errors, gql, service, sql } = useService();
 
-/** 25 articles of bob, ARCHIVED; every five of them were written in the same moment. In the order they are served. */
+/** 25 ARCHIVED articles of bob in the order of the connection. Each five have the same creation time. */
 let newestFirst: string[];
 beforeAll(async () => {
   await sql("delete from articles");
@@ -47,8 +47,8 @@ async function walk(variables: object, between: (page: Page) => Promise<unknown>
   return pages;
 }
 
-describe("pages", () => {
-  test("have 10 articles when first is omitted, or null", async () => {
+describe("a page", () => {
+  test("has 10 articles when first is omitted or null", async () => {
     expect(ids(await page())).toEqual(newestFirst.slice(0, 10));
     expect(ids(await page({ first: null, after: null }))).toEqual(newestFirst.slice(0, 10));
     const { articles } = await data("{ articles { edges { node { id } } } }");
@@ -65,7 +65,7 @@ describe("pages", () => {
     },
   );
 
-  test("pageInfo says what comes before and after, and where", async () => {
+  test("has a pageInfo with the neighbouring pages and the cursors", async () => {
     const [one, two, three] = (await walk({ first: 10 })) as [Page, Page, Page];
     expect(one.pageInfo).toEqual({
       hasNextPage: true,
@@ -87,7 +87,7 @@ describe("pages", () => {
     });
   });
 
-  test("after the last article there is an empty page", async () => {
+  test("after the last article is empty", async () => {
     const [all] = await walk({ first: 25 });
     expect(await page({ after: all!.pageInfo.endCursor })).toEqual({
       edges: [],
@@ -96,7 +96,7 @@ describe("pages", () => {
     });
   });
 
-  test("a collection that is empty has an empty page", async () => {
+  test("of an empty collection is empty", async () => {
     expect(await page({ status: "PUBLISHED" })).toEqual({
       edges: [],
       totalCount: 0,
@@ -104,14 +104,14 @@ describe("pages", () => {
     });
   });
 
-  test("every cursor is a place: the page after it begins with the next article", async () => {
+  test("after any cursor begins with the next article", async () => {
     const { edges } = await page({ first: 25 });
     for (const [i, { cursor }] of edges.entries()) {
       expect(ids(await page({ first: 2, after: cursor }))).toEqual(newestFirst.slice(i + 1, i + 3));
     }
   });
 
-  test("a cursor is the same whoever asks, and whatever else is asked for", async () => {
+  test("has the same cursors for every caller and every selection", async () => {
     const { edges } = await page({ first: 3 });
     const other = await data(
       `{ articles(first: 3, status: ARCHIVED) { edges { cursor node { title author { name } } } } }`,
@@ -124,7 +124,7 @@ describe("pages", () => {
 });
 
 describe("totalCount", () => {
-  test("counts what status and filter leave, whatever the page", async () => {
+  test("counts the articles that match status and filter, on any page", async () => {
     const [ada1, ada2] = [
       await article({ author: 1, tags: ["rare"] }),
       await article({ author: 1, status: "PUBLISHED", tags: ["rare"] }),
@@ -140,13 +140,13 @@ describe("totalCount", () => {
     await sql("delete from articles where id in ($1, $2)", ada1, ada2);
   });
 
-  test("alone needs no page", async () => {
+  test("can be selected without a page", async () => {
     expect(await data("{ articles(status: ARCHIVED) { totalCount } }")).toEqual({ articles: { totalCount: 25 } });
   });
 });
 
-describe("cursors stay where they are", () => {
-  test("while articles are inserted before and behind them", async () => {
+describe("a cursor keeps its position", () => {
+  test("while articles are inserted before and after it", async () => {
     const written: string[] = [];
     const pages = await walk({ first: 6 }, async () => {
       written.push(await article({ author: 2, status: "ARCHIVED", createdAt: "2026-06-01T00:00:00Z" }));
@@ -156,7 +156,7 @@ describe("cursors stay where they are", () => {
     await sql("delete from articles where id = any ($1::bigint[])", written);
   });
 
-  test("while articles that were read are deleted, the one at the cursor too", async () => {
+  test("while articles are deleted, including the one at the cursor", async () => {
     const seen: string[] = [];
     await sql("create table saved as select * from articles");
     const pages = await walk({ first: 6 }, async (read) => {
@@ -169,7 +169,7 @@ describe("cursors stay where they are", () => {
     expect(ids(await page({ first: 25 }))).toEqual(newestFirst);
   });
 
-  test("to the microsecond", async () => {
+  test("among articles that differ by a microsecond", async () => {
     const times = ["00.000001", "00.000002", "00.000003"].map((seconds) => `2026-07-01T08:30:${seconds}Z`);
     const written = [];
     for (const createdAt of times) written.push(await article({ author: 2, status: "PUBLISHED", createdAt }));
@@ -181,7 +181,7 @@ describe("cursors stay where they are", () => {
 
 const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64");
 
-describe("a cursor that the service has not made is VALIDATION_ERROR", () => {
+describe("a cursor that the service did not issue is VALIDATION_ERROR", () => {
   test.each([
     ["the empty string", ""],
     ["garbage", "garbage"],
@@ -217,7 +217,7 @@ describe("a cursor that the service has not made is VALIDATION_ERROR", () => {
     expect(answer.errors).toHaveLength(1);
   });
 
-  test("one with the right shape and wrong values", async () => {
+  test("with the right shape and wrong values", async () => {
     const { edges } = await page({ first: 1 });
     const [shape, time, id] = JSON.parse(Buffer.from(edges[0]!.cursor, "base64").toString());
     expect([shape, time, id]).toEqual([expect.any(String), expect.stringMatching(/^2026-01-05/), newestFirst[0]]);
@@ -245,7 +245,7 @@ describe("a cursor that the service has not made is VALIDATION_ERROR", () => {
     expect((await sql("select count(*)::int from articles"))[0]).toEqual({ count: 25 });
   });
 
-  test("one of another collection", async () => {
+  test("from another collection", async () => {
     await sql("insert into comments (article_id, author_id, content) values ($1, 1, 'A comment.')", newestFirst[0]);
     const { comments } = await data("{ comments { edges { cursor } } }");
     expect(await errors(ARTICLES, { variables: { after: comments.edges[0].cursor } })).toEqual([
@@ -259,7 +259,7 @@ describe("a cursor that the service has not made is VALIDATION_ERROR", () => {
     ).toEqual([expect.stringMatching(/^VALIDATION_ERROR/)]);
   });
 
-  test("also where only the count is asked for, which no cursor changes", async () => {
+  test("also if only totalCount is selected", async () => {
     const query = "query ($after: String) { articles(after: $after) { totalCount } }";
     const { edges } = await page({ first: 1 });
     expect(await data(query, { variables: { after: edges[0]!.cursor } })).toEqual({ articles: { totalCount: 25 } });
@@ -267,13 +267,13 @@ describe("a cursor that the service has not made is VALIDATION_ERROR", () => {
 });
 
 describe("a page and its totalCount", () => {
-  test("are one wait for the database", async () => {
+  test("are one round trip to the database", async () => {
     const before = service().service.databaseWaits();
     await page({ first: 5 });
     expect(service().service.databaseWaits() - before).toBe(1);
   });
 
-  test("are one snapshot: they agree although articles come and go all the time", async () => {
+  test("see one snapshot and agree while articles are inserted and deleted", async () => {
     let running = true;
     const churn = (async () => {
       while (running) {

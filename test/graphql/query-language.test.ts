@@ -3,7 +3,7 @@ import { told, useService } from "../support/http-client.ts";
 
 const { article, content, data, errors, gql, service, sql } = useService();
 
-describe("operation keywords", () => {
+describe("the operation keyword", () => {
   test.each(["query { user(id: 1) { id } }", "query User { user(id: 1) { id } }", "{ user(id: 1) { id } }"])(
     "%s",
     async (query) => {
@@ -11,26 +11,26 @@ describe("operation keywords", () => {
     },
   );
 
-  test.each(["mutation", "mutation Add"])("%s { … }", async (keyword) => {
+  test.each(["mutation", "mutation Add"])("%s { … } is accepted", async (keyword) => {
     const query = `${keyword} { createComment(articleId: 1, content: "Hm.") { content } }`;
     expect(await data(query, { as: "ada" })).toEqual({ createComment: { content: "Hm." } });
   });
 
-  test("subscription { … } is known, and served over WebSocket", async () => {
+  test("subscription is available only over WebSocket", async () => {
     expect(await gql("subscription News { onArticleCreated { id } }")).toMatchObject({
       status: 400,
       errors: [{ message: "subscriptions are available only over WebSocket, at the same path" }],
     });
   });
 
-  test("a bare selection set is a query, beside which there is no other operation", async () => {
+  test("may be omitted for a query that is the only operation", async () => {
     expect(await errors("{ users { id } } query Other { users { id } }")).toEqual([
       "VALIDATION_ERROR: This anonymous operation must be the only defined operation.",
     ]);
   });
 });
 
-describe("variables", () => {
+describe("a variable", () => {
   const PAGE = "query ($limit: Int = 2, $offset: Int = 1) { users(limit: $limit, offset: $offset) { id } }";
 
   test.each([
@@ -38,10 +38,10 @@ describe("variables", () => {
     [{}, ["2", "3"]],
     [{ limit: 1 }, ["2"]],
     [{ limit: 1, offset: 0 }, ["1"]],
-    // null is a value: the default of the variable does not apply, that of the page size does.
+    // null is a value, so the default of the page size applies and not that of the variable.
     [{ limit: null, offset: 0 }, ["1", "2", "3", "4"]],
     [{ limit: 1, offset: 0, unknown: true }, ["1"]],
-  ])("with defaults: %j", async (variables, ids) => {
+  ])("has its default unless it is sent: %j", async (variables, ids) => {
     const { users } = await data(PAGE, variables && { variables });
     expect(users.map((user: { id: string }) => user.id)).toEqual(ids);
   });
@@ -51,7 +51,7 @@ describe("variables", () => {
     [{ id: 1 }, "1"],
     [{}, "2"],
     [undefined, "2"],
-  ])("with a default, where null may not stand: %j", async (variables, id) => {
+  ])("with a default is accepted where null is not allowed: %j", async (variables, id) => {
     const query = "query ($id: ID = 2) { user(id: $id) { id } }";
     expect(await data(query, variables && { variables })).toEqual({ user: { id } });
   });
@@ -75,7 +75,7 @@ describe("variables", () => {
       'mutation ($v: String = "Y") { createArticle(input: { title: "Title", content: "Text.", tags: [$v] }) { success } }',
       'Variable "$v" must not be null: it is used where String! is expected.',
     ],
-  ])("null where null may not stand is an error, whatever the default: %s", async (query, message) => {
+  ])("that is null where null is not allowed is refused despite a default: %s", async (query, message) => {
     const before = await content();
     const answer = await gql(query, { variables: { v: null }, as: "ada" });
     expect(told(answer)).toEqual([`VALIDATION_ERROR: ${message}`]);
@@ -106,14 +106,14 @@ describe("variables", () => {
       { n: 3_000_000_000 },
       'Variable "$n" got invalid value 3000000000; Int cannot represent non 32-bit signed integer value: 3000000000',
     ],
-  ])("that do not fit are refused: %s with %j", async (query, variables, message) => {
+  ])("of the wrong type is refused: %s with %j", async (query, variables, message) => {
     expect(await gql(query, { variables })).toMatchObject({
       status: 200,
       errors: [{ message, extensions: { code: "VALIDATION_ERROR" } }],
     });
   });
 
-  test("inside of input objects and lists", async () => {
+  test("may be used inside input objects and lists", async () => {
     const query = `mutation ($title: String!, $tag: String!) {
       createArticle(input: { title: $title, content: "Some content.", tags: ["fixed", $tag] }) { article { title tags } }
     }`;
@@ -122,8 +122,8 @@ describe("variables", () => {
   });
 });
 
-describe("fragments", () => {
-  test("may use the variables of the operation", async () => {
+describe("a fragment", () => {
+  test("may use variables of the operation", async () => {
     const query = `
       query ($limit: Int = 1) { user(id: 2) { ...Writer } }
       fragment Writer on User { name articles(limit: $limit) { ...Heading } }
@@ -135,12 +135,12 @@ describe("fragments", () => {
     expect(user.articles).toHaveLength(2);
   });
 
-  test("inline, on a type or without one", async () => {
+  test("may be inline, with or without a type", async () => {
     const query = "{ user(id: 1) { ... on User { id } ... { name } ... @include(if: false) { email } } }";
     expect(await data(query)).toEqual({ user: { id: "1", name: "Ada Lovelace" } });
   });
 
-  test("on Query and Mutation", async () => {
+  test("may be on Query and Mutation", async () => {
     expect(await data("{ ...Q } fragment Q on Query { user(id: 2) { id } }")).toEqual({ user: { id: "2" } });
     const query = `mutation { ...M } fragment M on Mutation { createComment(articleId: 1, content: "Hm.") { id } }`;
     expect(await data(query, { as: "ada" })).toEqual({ createComment: { id: expect.any(String) } });
@@ -153,12 +153,12 @@ describe("fragments", () => {
       'Fragment "A" cannot be spread here as objects of type "User" can never be of type "Article".',
     ],
     ["{ __typename } fragment A on Article { id }", 'Fragment "A" is never used.'],
-  ])("%s is refused", async (query, message) => {
+  ])("with %s is refused", async (query, message) => {
     expect(await errors(query)).toEqual([`VALIDATION_ERROR: ${message}`]);
   });
 });
 
-describe("directives", () => {
+describe("a directive", () => {
   test.each([
     ["@include(if: true)", true],
     ["@include(if: false)", false],
@@ -170,7 +170,7 @@ describe("directives", () => {
     ["@include(if: $no)", false],
     ["@skip(if: $yes)", false],
     ["@skip(if: $no)", true],
-  ])("%s on a field", async (directive, shown) => {
+  ])("%s on a field includes or skips it", async (directive, shown) => {
     const query = `query ($yes: Boolean!, $no: Boolean!) {
       user(id: 1) { id name ${directive} }
       unused: __typename @include(if: $yes) @skip(if: $no)
@@ -179,7 +179,7 @@ describe("directives", () => {
     expect(user).toEqual(shown ? { id: "1", name: "Ada Lovelace" } : { id: "1" });
   });
 
-  test("a mutation that is skipped is not made", async () => {
+  test("that skips a mutation prevents it", async () => {
     const before = await content();
     const query = `mutation ($no: Boolean = false) {
       createComment(articleId: 1, content: "Hm.") @include(if: $no) { id }
@@ -189,7 +189,7 @@ describe("directives", () => {
     expect(await content()).toBe(before);
   });
 
-  test("@deprecated(reason: String) exists, for schema fields", async () => {
+  test("@deprecated(reason: String) is available for schema fields", async () => {
     const { __schema } = await data("{ __schema { directives { name locations args { name type { name } } } } }");
     const deprecated = __schema.directives.find((directive: { name: string }) => directive.name === "deprecated");
     expect(deprecated.locations).toContain("FIELD_DEFINITION");
@@ -200,8 +200,8 @@ describe("directives", () => {
   });
 });
 
-describe("aliases", () => {
-  test("rename a key and allow the same field twice with different arguments", async () => {
+describe("an alias", () => {
+  test("renames a key and allows the same field twice with different arguments", async () => {
     const query = "{ first: user(id: 1) { who: name } second: user(id: 2) { who: name } user(id: 3) { id } }";
     expect(await data(query)).toEqual({
       first: { who: "Ada Lovelace" },
@@ -220,7 +220,7 @@ describe("aliases", () => {
     });
   });
 
-  test("the same key for different things is refused", async () => {
+  test("that is used for two different fields is refused", async () => {
     expect(await errors("{ user(id: 1) { id } user(id: 2) { id } }")).toEqual([
       expect.stringMatching(/^VALIDATION_ERROR: Fields "user" conflict because they have differing arguments/),
     ]);
@@ -242,13 +242,13 @@ describe("operationName", () => {
     ["", "the document has several operations: select one with operationName"],
     ["D", 'the document has no operation named "D"'],
     ["a", 'the document has no operation named "a"'],
-  ])("%j does not", async (operationName, message) => {
+  ])("%j is refused in a document with several operations", async (operationName, message) => {
     const answer = await gql(SEVERAL, operationName === undefined ? {} : { operationName });
     expect(answer).toMatchObject({ status: 200, errors: [{ message, extensions: { code: "VALIDATION_ERROR" } }] });
     expect(answer).not.toHaveProperty("data");
   });
 
-  test("a document without operations is refused", async () => {
+  test("is refused for a document without operations", async () => {
     expect(await errors("fragment A on User { id }")).toEqual([expect.stringMatching(/^VALIDATION_ERROR/)]);
   });
 });
@@ -274,7 +274,7 @@ describe("a mutation operation with several fields", () => {
     });
   });
 
-  test("each is committed by itself: what was done before a field failed stays done", async () => {
+  test("commits each field separately, so that earlier fields are kept when a later one fails", async () => {
     const id = await article({ author: 1, title: "Before" });
     const query = `mutation ($id: ID!) {
       done: updateArticle(id: $id, input: { title: "After" }) { title }
@@ -287,7 +287,7 @@ describe("a mutation operation with several fields", () => {
     expect(await sql("select title from articles where id = $1", id)).toEqual([{ title: "After" }]);
   });
 
-  test("stops at a field that fails: what comes after it is not executed, since data is null", async () => {
+  test("stops at a non-null field that fails, because data is null", async () => {
     const id = await article({ author: 1, title: "Before" });
     const query = `mutation ($id: ID!) {
       failed: publishArticle(id: 999999) { id }
@@ -300,7 +300,7 @@ describe("a mutation operation with several fields", () => {
     expect(await sql("select title from articles where id = $1", id)).toEqual([{ title: "Before" }]);
   });
 
-  test("goes on after a field that may be null, since the others are seen", async () => {
+  test("continues after a nullable field that fails, because the others are returned", async () => {
     await sql(`create function public.break_it() returns int language plpgsql volatile as
       $$ begin raise exception 'broken'; end $$; grant execute on function public.break_it() to authenticated`);
     const id = await article({ author: 1, title: "Before" });
@@ -316,7 +316,7 @@ describe("a mutation operation with several fields", () => {
 });
 
 describe("query fields at the top level", () => {
-  test("are answered in the order they are asked for, from one snapshot", async () => {
+  test("are returned in the order of the query and from one snapshot", async () => {
     const answer = await gql(
       '{ z: users(limit: 1) { id } a: article(id: 1) { id } search(keyword: "nothing has this") { id } }',
     );
@@ -324,7 +324,7 @@ describe("query fields at the top level", () => {
     expect(answer.data).toEqual({ z: [{ id: "1" }], a: { id: "1" }, search: [] });
   });
 
-  test("execute in parallel: several wait for the database once", async () => {
+  test("execute in parallel, in one round trip to the database", async () => {
     const query =
       '{ users { id } article(id: 1) { id } articles { totalCount edges { cursor } } user(id: 1) { id } search(keyword: "engine") { id } }';
     const before = service().service.databaseWaits();

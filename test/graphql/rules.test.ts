@@ -13,7 +13,7 @@ const PUBLISH = "mutation ($id: ID!) { publishArticle(id: $id) { id status } }";
 const DELETE = "mutation ($id: ID!) { deleteArticle(id: $id) }";
 
 describe("rule 1, createUser", () => {
-  test("makes a user, for callers without authentication too", async () => {
+  test("creates a user, also for anonymous callers", async () => {
     const input = { name: "Grace Hopper", email: "grace@navy.example", age: 40 };
     const { createUser } = await data(CREATE_USER, { variables: { input } });
     expect(createUser).toEqual({ id: expect.stringMatching(/^\d+$/), ...input });
@@ -50,7 +50,7 @@ describe("rule 1, createUser", () => {
     expect(await content()).toBe(before);
   });
 
-  test("of several at the same moment with one e-mail, one makes the user", async () => {
+  test("succeeds for one of several concurrent calls with the same e-mail address", async () => {
     const emails = ["race@example.com", "RACE@example.com", "Race@Example.com", "race@example.com", "rACE@example.com"];
     const answers = await Promise.all(
       emails.map((email) => errors(CREATE_USER, { variables: { input: { name: "Racer", email } } })),
@@ -61,7 +61,7 @@ describe("rule 1, createUser", () => {
 });
 
 describe("rule 2, createArticle without authentication", () => {
-  test("is no error: the result says that login is required", async () => {
+  test("is not an error: the result says that login is required", async () => {
     const before = await content();
     const answer = await gql(CREATE_ARTICLE, { variables: { input: { title: "A title", content: "Some content." } } });
     expect(answer.errors).toBeUndefined();
@@ -71,26 +71,29 @@ describe("rule 2, createArticle without authentication", () => {
     expect(await content()).toBe(before);
   });
 
-  test("says so before it looks at the input", async () => {
+  test("does not validate the input", async () => {
     const { createArticle } = await data(CREATE_ARTICLE, { variables: { input: { title: "x", content: "" } } });
     expect(createArticle).toMatchObject({ success: false, message: "login required", errors: null });
   });
 });
 
 describe("rule 3, createArticle with a title shorter than 5 characters", () => {
-  test.each(["", "Four", "😀😀😀😀"])("%j: one FieldError, of title, and no article", async (title) => {
-    const before = await content();
-    const options = { variables: { input: { title, content: "Some content." } }, as: "ada" } as const;
-    expect(await data(CREATE_ARTICLE, options)).toEqual({
-      createArticle: {
-        success: false,
-        message: "the article was not created: title must have at least 5 characters",
-        article: null,
-        errors: [{ field: "title", message: "title must have at least 5 characters" }],
-      },
-    });
-    expect(await content()).toBe(before);
-  });
+  test.each(["", "Four", "😀😀😀😀"])(
+    "such as %j has one FieldError for title and creates no article",
+    async (title) => {
+      const before = await content();
+      const options = { variables: { input: { title, content: "Some content." } }, as: "ada" } as const;
+      expect(await data(CREATE_ARTICLE, options)).toEqual({
+        createArticle: {
+          success: false,
+          message: "the article was not created: title must have at least 5 characters",
+          article: null,
+          errors: [{ field: "title", message: "title must have at least 5 characters" }],
+        },
+      });
+      expect(await content()).toBe(before);
+    },
+  );
 
   test.each([
     [{ title: "Title", content: "" }, ["content"]],
@@ -98,7 +101,7 @@ describe("rule 3, createArticle with a title shorter than 5 characters", () => {
     [{ title: "Title", content: "Some content.", tags: ["good", ""] }, ["tags"]],
     [{ title: "Title", content: "Some content.", tags: ["x".repeat(51)] }, ["tags"]],
     [{ title: "Four", content: "", tags: [""] }, ["title", "content", "tags"]],
-  ])("several faults are told at once: %.60j", async (input, fields) => {
+  ])("reports all invalid fields at once: %.60j", async (input, fields) => {
     const before = await content();
     const answer = await gql(CREATE_ARTICLE, { variables: { input }, as: "ada" });
     // A content over 1 MiB does not fit into a body of 1 MiB.
@@ -113,7 +116,7 @@ describe("rule 3, createArticle with a title shorter than 5 characters", () => {
 });
 
 describe("rule 4, createArticle, valid", () => {
-  test("has success, a message and the article: author is the caller, no tags, DRAFT", async () => {
+  test("returns success, a message and the article with the caller as author, no tags and status DRAFT", async () => {
     const input = { title: "Title", content: "Some content." };
     expect(await data(CREATE_ARTICLE, { variables: { input }, as: "bob" })).toEqual({
       createArticle: {
@@ -125,13 +128,13 @@ describe("rule 4, createArticle, valid", () => {
     });
   });
 
-  test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("takes status %s and tags from the input", async (status) => {
+  test.each(["DRAFT", "PUBLISHED", "ARCHIVED"])("uses the status %s and the tags of the input", async (status) => {
     const input = { title: "😀😀😀😀😀", content: "Some content.", status, tags: ["one", "two, three", "{four}", '"'] };
     const { createArticle } = await data(CREATE_ARTICLE, { variables: { input }, as: "ada" });
     expect(createArticle.article).toEqual({ ...input, author: { id: "1" }, updatedAt: null });
   });
 
-  test("null for tags and status is as if they were omitted", async () => {
+  test("treats null for tags and status like omitted fields", async () => {
     const input = { title: "A title", content: "Some content.", status: null, tags: null };
     const { createArticle } = await data(CREATE_ARTICLE, { variables: { input }, as: "ada" });
     expect(createArticle.article).toMatchObject({ status: "DRAFT", tags: [] });
@@ -142,7 +145,7 @@ describe("rule 5, updateArticle", () => {
   test.each([
     ["not authenticated", undefined, "AUTH_REQUIRED: login required"],
     ["not the author", "bob", "PERMISSION_DENIED: only the author may update this article"],
-  ] as const)("caller %s: an error, and nothing changes", async (_, as, error) => {
+  ] as const)("by the caller %s is an error and changes nothing", async (_, as, error) => {
     const id = await article({ author: 1 });
     const before = await content();
     expect(await errors(UPDATE, { variables: { id, title: "Another title" }, ...(as && { as }) })).toEqual([error]);
@@ -152,11 +155,11 @@ describe("rule 5, updateArticle", () => {
   test.each([
     ["ada", "RESOURCE_NOT_FOUND: no such article"],
     [undefined, "AUTH_REQUIRED: login required"],
-  ] as const)("missing article, caller %s: an error", async (as, error) => {
+  ] as const)("of a missing article by the caller %s is an error", async (as, error) => {
     expect(await errors(UPDATE, { variables: { id: "999999" }, ...(as && { as }) })).toEqual([error]);
   });
 
-  test("changes what is given and leaves the rest; updatedAt is set", async () => {
+  test("changes only the given fields and sets updatedAt", async () => {
     const id = await article({ author: 1, title: "Before", content: "Some content.", tags: ["one"] });
     const query = `mutation ($id: ID!, $input: UpdateArticleInput!) {
       updateArticle(id: $id, input: $input) { title content tags status updatedAt }
@@ -177,7 +180,7 @@ describe("rule 5, updateArticle", () => {
     });
   });
 
-  test("a title shorter than 5 characters is refused", async () => {
+  test("with a title shorter than 5 characters is refused", async () => {
     const id = await article({ author: 1 });
     expect(await errors(UPDATE, { variables: { id, title: "Four" }, as: "ada" })).toEqual([
       "VALIDATION_ERROR: title must have at least 5 characters",
@@ -190,13 +193,13 @@ describe("rule 6, publishArticle", () => {
     ["missing article", "999999", "ada", "RESOURCE_NOT_FOUND: no such article"],
     ["caller not the author", "1", "bob", "PERMISSION_DENIED: only the author may publish this article"],
     ["caller not authenticated", "1", undefined, "AUTH_REQUIRED: login required"],
-  ] as const)("%s: an error, and nothing changes", async (_, id, as, error) => {
+  ] as const)("%s is an error and changes nothing", async (_, id, as, error) => {
     const before = await content();
     expect(await errors(PUBLISH, { variables: { id }, ...(as && { as }) })).toEqual([error]);
     expect(await content()).toBe(before);
   });
 
-  test("otherwise the status becomes PUBLISHED", async () => {
+  test("by the author sets the status to PUBLISHED", async () => {
     const id = await article({ author: 2 });
     expect(await data(PUBLISH, { variables: { id }, as: "bob" })).toEqual({
       publishArticle: { id, status: "PUBLISHED" },
@@ -206,11 +209,11 @@ describe("rule 6, publishArticle", () => {
 });
 
 describe("rule 7, deleteArticle", () => {
-  test("missing article: false", async () => {
+  test("of a missing article returns false", async () => {
     expect(await data(DELETE, { variables: { id: "999999" }, as: "ada" })).toEqual({ deleteArticle: false });
   });
 
-  test("caller not the author: an error, and the article stays", async () => {
+  test("by a caller who is not the author is an error, and the article stays", async () => {
     const before = await content();
     expect(await errors(DELETE, { variables: { id: "1" }, as: "bob" })).toEqual([
       "PERMISSION_DENIED: only the author may delete this article",
@@ -218,7 +221,7 @@ describe("rule 7, deleteArticle", () => {
     expect(await content()).toBe(before);
   });
 
-  test("otherwise the article is deleted, with its comments, and the answer is true", async () => {
+  test("by the author deletes the article with its comments and returns true", async () => {
     const id = await article({ author: 1 });
     await sql("insert into comments (article_id, author_id, content) values ($1, 2, 'A comment.')", id);
     expect(await data(DELETE, { variables: { id }, as: "ada" })).toEqual({ deleteArticle: true });
@@ -227,7 +230,7 @@ describe("rule 7, deleteArticle", () => {
     expect(await data(DELETE, { variables: { id }, as: "ada" })).toEqual({ deleteArticle: false });
   });
 
-  test.each(["1", "999999", "abc"])("caller not authenticated, article %s: AUTH_REQUIRED", async (id) => {
+  test.each(["1", "999999", "abc"])("of article %s by an anonymous caller is AUTH_REQUIRED", async (id) => {
     const before = await content();
     expect(await errors(DELETE, { variables: { id } })).toEqual(["AUTH_REQUIRED: login required"]);
     expect(await content()).toBe(before);
@@ -242,7 +245,7 @@ describe("rule 7, deleteArticle", () => {
     },
   );
 
-  test("GRAPHQL_DELETE_ANONYMOUS=false-result changes nothing for callers who are signed in", async () => {
+  test("is the same for signed-in callers with GRAPHQL_DELETE_ANONYMOUS=false-result", async () => {
     expect(await anonymousDeletes.errors(DELETE, { variables: { id: "1" }, as: "bob" })).toEqual([
       "PERMISSION_DENIED: only the author may delete this article",
     ]);
@@ -252,7 +255,7 @@ describe("rule 7, deleteArticle", () => {
     expect(await anonymousDeletes.data(DELETE, { variables: { id: "1" }, as: "ada" })).toEqual({ deleteArticle: true });
   });
 
-  test("of several at the same moment, one deletes", async () => {
+  test("returns true for one of several concurrent calls", async () => {
     const id = await article({ author: 1 });
     const answers = await Promise.all(Array.from({ length: 5 }, () => data(DELETE, { variables: { id }, as: "ada" })));
     expect(answers.map(({ deleteArticle }) => deleteArticle).toSorted()).toEqual([false, false, false, false, true]);
@@ -260,7 +263,7 @@ describe("rule 7, deleteArticle", () => {
 });
 
 describe("rule 8, me", () => {
-  test("caller not authenticated: an error", async () => {
+  test("is an error for an anonymous caller", async () => {
     expect(await gql("{ me { id } }")).toMatchObject({
       status: 200,
       data: null,
@@ -272,7 +275,7 @@ describe("rule 8, me", () => {
     ["ada", "1"],
     ["bob", "2"],
     ["admin", "3"],
-  ] as const)("caller %s: that user", async (as, id) => {
+  ] as const)("returns the user %s to that caller", async (as, id) => {
     expect(await data("{ me { id email } }", { as })).toEqual({ me: { id, email: `${as}@example.com` } });
   });
 });

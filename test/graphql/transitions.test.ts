@@ -22,8 +22,8 @@ const UPDATE = `mutation ($id: ID!, $status: ArticleStatus) {
 const PUBLISH = "mutation ($id: ID!) { publishArticle(id: $id) { id status } }";
 const DELETE = "mutation ($id: ID!) { deleteArticle(id: $id) }";
 
-describe("(no article), createArticle", () => {
-  test.each(STATES)("→ %s, the status from the input", async (status) => {
+describe("createArticle without an article before", () => {
+  test.each(STATES)("sets the status %s of the input", async (status) => {
     const { createArticle } = await data(CREATE, { variables: { status }, as: "ada" });
     expect(createArticle).toEqual({
       success: true,
@@ -33,7 +33,7 @@ describe("(no article), createArticle", () => {
     expect(await statusOf(createArticle.article.id)).toBe(status);
   });
 
-  test("→ DRAFT when omitted", async () => {
+  test("sets DRAFT when the status is omitted", async () => {
     const { createArticle } = await data(CREATE_PLAIN, { as: "ada" });
     expect(createArticle.article).toEqual({ status: "DRAFT", author: { id: "1" } });
     expect((await data(CREATE, { variables: {}, as: "ada" })).createArticle.article.status).toBe("DRAFT");
@@ -41,28 +41,31 @@ describe("(no article), createArticle", () => {
 });
 
 describe.each(STATES)("%s", (from) => {
-  test.each(CALLERS)("publishArticle → PUBLISHED, and returns the updated article (caller %s)", async (as) => {
-    const id = await article({ author: 1, status: from });
-    expect(await data(PUBLISH, { variables: { id }, as })).toEqual({ publishArticle: { id, status: "PUBLISHED" } });
-    expect(await statusOf(id)).toBe("PUBLISHED");
-  });
+  test.each(CALLERS)(
+    "becomes PUBLISHED by publishArticle, which returns the updated article (caller %s)",
+    async (as) => {
+      const id = await article({ author: 1, status: from });
+      expect(await data(PUBLISH, { variables: { id }, as })).toEqual({ publishArticle: { id, status: "PUBLISHED" } });
+      expect(await statusOf(id)).toBe("PUBLISHED");
+    },
+  );
 
   describe.each(STATES)("updateArticle with status %s", (to) => {
-    test.each(CALLERS)("→ the status given, and returns the updated article (caller %s)", async (as) => {
+    test.each(CALLERS)("sets the given status and returns the updated article (caller %s)", async (as) => {
       const id = await article({ author: 1, status: from });
       expect(await data(UPDATE, { variables: { id, status: to }, as })).toEqual({ updateArticle: { id, status: to } });
       expect(await statusOf(id)).toBe(to);
     });
   });
 
-  test("updateArticle without status keeps the status", async () => {
+  test("is kept by updateArticle without status", async () => {
     const id = await article({ author: 1, status: from });
     const query = `mutation ($id: ID!) { updateArticle(id: $id, input: { title: "Another title" }) { title status } }`;
     const updated = await data(query, { variables: { id }, as: "ada" });
     expect(updated).toEqual({ updateArticle: { title: "Another title", status: from } });
   });
 
-  test.each(CALLERS)("deleteArticle → article removed, returns true (caller %s)", async (as) => {
+  test.each(CALLERS)("allows deleteArticle, which removes the article and returns true (caller %s)", async (as) => {
     const id = await article({ author: 1, status: from });
     expect(await data(DELETE, { variables: { id }, as })).toEqual({ deleteArticle: true });
     expect(await statusOf(id)).toBeUndefined();
@@ -72,7 +75,7 @@ describe.each(STATES)("%s", (from) => {
     ["publishArticle", PUBLISH],
     ["updateArticle", UPDATE],
     ["deleteArticle", DELETE],
-  ])("%s by somebody else leaves the status", async (_, query) => {
+  ])("is kept when another caller tries %s", async (_, query) => {
     const id = await article({ author: 1, status: from });
     const variables = query === UPDATE ? { id, status: "ARCHIVED" } : { id };
     expect(await errors(query, { variables, as: "bob" })).toEqual([expect.stringMatching(/^PERMISSION_DENIED/)]);

@@ -3,10 +3,10 @@ import { type Browser, chromium } from "playwright-core";
 
 const CHROMIUM = "/usr/bin/chromium";
 const DISABLED_FEATURES = [
-  // The address bar of each window, which nobody sees, would load two pages of its own.
+  // The invisible address bar of each window would load two pages.
   "WebUIOmniboxPopup",
   "WebUIOmniboxAimPopup",
-  // What would ask its makers for something. Playwright says so too, but of two lists Chromium takes the last one.
+  // Features that send requests to the vendor. Playwright disables them too, but Chromium uses only the last list.
   "AimEnabled",
   "HttpsFirstBalancedModeAutoEnable",
   "HttpsUpgrades",
@@ -27,12 +27,12 @@ const FLAGS = [
   `--disable-features=${DISABLED_FEATURES.join(",")}`,
 ];
 
-/** Whether there is a browser; `what` is skipped without one, and the log says so. */
+/** Whether a browser is installed. Without one, `what` is skipped and a warning is logged. */
 export function hasBrowser(what: string): boolean {
   const installed = existsSync(CHROMIUM);
   if (!installed) console.warn(`skipped: ${what} in a browser, because ${CHROMIUM} is not installed`);
   return installed;
 }
 
-/** Debian's chromium, which asks nobody for anything by itself. */
+/** Launches Debian's Chromium, without its background requests. */
 export const launchBrowser = (): Promise<Browser> => chromium.launch({ executablePath: CHROMIUM, args: FLAGS });

@@ -18,11 +18,11 @@ export type SocketError = {
 };
 type SocketResult = { data?: any; errors?: SocketError[] };
 
-/** A client of graphql-ws as an application would use it, without retries. It goes away with the test. */
+/** Connects a graphql-ws client as an application would, without retries. It is closed after the test. */
 export function connect(service: TestService, { as, params, headers = {} }: ClientOptions = {}): GraphQLClient {
   class SocketWithHeaders extends WebSocket {
-    constructor(address: string, protocols: string | string[]) {
-      super(address, protocols, { headers });
+    constructor(url: string, protocols: string | string[]) {
+      super(url, protocols, { headers });
     }
   }
   const client = createClient({
@@ -46,7 +46,7 @@ export class GraphQLClient {
     this.#service = service;
   }
 
-  /** Runs a query or mutation: its result, whether that came as `next` or as `error`. */
+  /** Executes a query or mutation and returns its result, sent as `next` or as `error`. */
   async run(query: string, variables?: Record<string, unknown>): Promise<SocketResult> {
     return new Promise((resolve, reject) => {
       this.#client.subscribe<any>(
@@ -60,7 +60,7 @@ export class GraphQLClient {
     });
   }
 
-  /** Subscribes, and resolves once the server is listening for the client. */
+  /** Subscribes and resolves when the subscription is active on the server. */
   async subscribe(query: string, variables?: Record<string, unknown>): Promise<Subscription> {
     const before = this.#service.service.open().subscriptions;
     const subscription = this.subscribeSoon(query, variables);
@@ -69,7 +69,7 @@ export class GraphQLClient {
     return subscription;
   }
 
-  /** Subscribes without waiting for anything. */
+  /** Subscribes without waiting. */
   subscribeSoon(query: string, variables?: Record<string, unknown>): Subscription {
     return new Subscription((sink) => this.#client.subscribe<any>({ query, ...(variables && { variables }) }, sink));
   }
@@ -83,13 +83,13 @@ export class GraphQLClient {
 
 type Sink = { next(result: SocketResult): void; error(error: unknown): void; complete(): void };
 
-/** What one subscription has been told so far. */
+/** The messages that one subscription has received. */
 export class Subscription {
   /** The `data` of each event. */
   readonly events: any[] = [];
-  /** The `errors` of events that had some. */
+  /** The `errors` of the events that have errors. */
   readonly faults: SocketError[][] = [];
-  /** What ended it: the errors that the server sent, or the event of a socket that was closed. */
+  /** Why the subscription ended: the errors of the server, or the close event of the socket. */
   error: SocketError[] | { code: number; reason: string } | null = null;
   completed = false;
   readonly unsubscribe: () => void;
@@ -109,7 +109,7 @@ export class Subscription {
     });
   }
 
-  /** Waits until so many events have come: exactly these, in this order. */
+  /** Waits until exactly these events were received, in this order. */
   async expect(...events: unknown[]): Promise<void> {
     await expect.poll(() => this.events, POLL).toEqual(events);
   }
