@@ -16,10 +16,10 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dirname(dataDir), { recursive: true, force: true, maxRetries: 5 }));
 
-describe("a start that can't succeed", { timeout: 60_000 }, () => {
+describe("a start that fails", { timeout: 60_000 }, () => {
   const attempt = (settings: Settings) => startService(readConfig({ PORT: "0", ...settings }), createLog("silent"));
 
-  test("says that its port is taken, and leaves no PostgreSQL", async () => {
+  test("reports that its port is in use, and leaves no PostgreSQL", async () => {
     const port = await findFreePort();
     const other = createServer().listen(port, "127.0.0.1");
     onTestFinished(() => void other.close());
@@ -28,14 +28,14 @@ describe("a start that can't succeed", { timeout: 60_000 }, () => {
     expect(processesNamed(dataDir)).toEqual([]);
   });
 
-  test("says that a database of one's own is down", async () => {
+  test("reports that the database of DATABASE_URL does not accept connections", async () => {
     const port = await findFreePort();
     const DATABASE_URL = `postgres://owner:canary-password@127.0.0.1:${port}/content`;
     const message = `cannot connect to the database: connect ECONNREFUSED 127.0.0.1:${port}`;
     await expect(attempt({ DATABASE_URL, JWT_SECRET })).rejects.toMatchObject({ message });
   });
 
-  test("tells each address of a name that has several, all down", async () => {
+  test("reports every IP address of a host with several", async () => {
     const DATABASE_URL = `postgres://owner@localhost:${await findFreePort()}/content`;
     await expect(attempt({ DATABASE_URL, JWT_SECRET })).rejects.toThrow(
       /^cannot connect to the database: connect ECONNREFUSED \S+:\d+/,
@@ -72,7 +72,7 @@ describe("the command line", { timeout: 60_000 }, () => {
     expect(command.stdout).toBe("");
   });
 
-  test("a setting that is refused is one line on stderr and exit code 2", async () => {
+  test("an invalid setting is one line on stderr and exit code 2", async () => {
     const command = nodeRun("server", { dataDir, settings: { PORT: "http" } });
     expect(await command.exited()).toBe(2);
     expect(command.stderr).toBe('PORT must be a whole number (is "http")\n');

@@ -21,13 +21,13 @@ import { contentTypes } from "./support/content-types.ts";
 const isRoot = process.getuid?.() === 0;
 
 let folder: string;
-/** Kept from start to start, as an operator's data are. */
+/** Kept between starts, as the data of an operator. */
 let dataDir: string;
-/** What ada signed in with at the first start. */
+/** The tokens of ada from the first start. */
 let token: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "content-service-start-"));
-  // The system user of PostgreSQL must get through.
+  // The system user of PostgreSQL must be able to enter the directory.
   await chmod(folder, 0o711);
   dataDir = join(folder, "data");
 });
@@ -36,7 +36,7 @@ afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 /** The first process of PostgreSQL on this data directory. */
 const postmasterOf = (data: string) => processesNamed(`-D ${join(data, "postgres")}`)[0];
 
-/** Everything has gone: the service, npm, the server and its children, the lock. */
+/** Nothing is left: the service, npm, the database server and its children, the lock. */
 function expectNothingLeft(command: Command): void {
   expect(processesNamed(dataDir)).toEqual([]);
   expect(processesNamed("server.ts", command.child.pid!)).toEqual([]);
@@ -71,11 +71,11 @@ describe("the first npm start", { timeout: 60_000 }, () => {
 
   test("is ready within 10 s", () => {
     console.log(`the first start took ${milliseconds} ms`);
-    // Twice what is promised, since the machine of the tests is busy with more than this process.
+    // Twice the promised time, because the machine of the tests runs other processes too.
     expect(milliseconds).toBeLessThan(20_000);
   });
 
-  test("prints where everything is", async () => {
+  test("prints the URLs of the service", async () => {
     const { url } = command;
     expect(Object.fromEntries(command.banner)).toEqual({
       Tables: `${url}/rest/v1/`,
@@ -94,12 +94,12 @@ describe("the first npm start", { timeout: 60_000 }, () => {
     for (const path of ["/health", "/live", "/graphiql", "/docs"]) expect((await fetch(url + path)).status).toBe(200);
   });
 
-  test("keeps its secrets for its owner's eyes only", async () => {
+  test("stores its secrets so that only their owner can read them", async () => {
     for (const file of ["secret", "postgres-password"])
       expect((await stat(join(dataDir, file))).mode & 0o777).toBe(0o600);
   });
 
-  test("takes what is written", () => write(command, "Kept over a restart"));
+  test("accepts writes", () => write(command, "Kept over a restart"));
 
   test("npm run types prints the types of its database, and nothing else", async () => {
     const types = nodeRun("types", { dataDir });
@@ -107,7 +107,7 @@ describe("the first npm start", { timeout: 60_000 }, () => {
     expect([types.stdout, types.stderr]).toEqual([await contentTypes(), ""]);
   });
 
-  test("logs lines of JSON with the request's id, which hold no password, token or key", async () => {
+  test("logs lines of JSON with the request id, and no password, token or key", async () => {
     const files = ["secret", "postgres-password"].map((file) => readFileSync(join(dataDir, file), "utf8").trim());
     secrets = [...(await sendSecrets(command)), token, command.banner.get("service key")!, ...files];
     // Parsing them proves that each line is JSON.
@@ -155,7 +155,7 @@ describe("the first npm start", { timeout: 60_000 }, () => {
       const closed = once(await openSocket(command), "close");
       const silent = await openSocket(command);
       silent.on("error", () => {});
-      // It does not read, and so does not answer the close frame.
+      // It does not read, so it does not answer the close frame.
       silent.pause();
 
       const since = performance.now();
@@ -174,20 +174,20 @@ describe("the first npm start", { timeout: 60_000 }, () => {
       silent.terminate();
     });
 
-    test("lets a running request end with its answer", () =>
+    test("waits for the response of a running request", () =>
       expect(answer).toEqual({ data: { articles: { totalCount: 5 } } }));
 
     test("refuses new requests", () => expect(refusals).toEqual(["refused", "refused"]));
 
     test("closes sockets with 1001", () => expect(closeCode).toBe(1001));
 
-    test("waits DRAIN_TIMEOUT for a request that runs longer and cuts it off, and not for a client that says nothing", () => {
+    test("waits DRAIN_TIMEOUT for a longer request and then closes it, and does not wait for a silent client", () => {
       expect(cutOff).toBe("cut off");
       expect(drained).toBeGreaterThan(1500);
       expect(drained).toBeLessThan(7500);
     });
 
-    test("ends with 0, leaves nothing, and has logged no secret", () => {
+    test("exits with 0, leaves no process, and has logged no secret", () => {
       expect(exitCode).toBe(0);
       expectNothingLeft(command);
       expect(loggedSecrets()).toEqual([]);
@@ -195,7 +195,7 @@ describe("the first npm start", { timeout: 60_000 }, () => {
   });
 });
 
-test("SIGTERM while it starts ends it as soon as it can, with 0", { timeout: 60_000 }, async () => {
+test("SIGTERM during the start stops the service as soon as possible, with 0", { timeout: 60_000 }, async () => {
   const command = nodeStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0" } });
   await expect.poll(() => postmasterOf(dataDir), POLL).toBeDefined();
   command.child.kill("SIGTERM");
@@ -217,7 +217,7 @@ describe("a later npm start", { timeout: 60_000 }, () => {
     expect(milliseconds).toBeLessThan(6000);
   });
 
-  test("keeps what was written, and keeps tokens good", async () => {
+  test("keeps the data, and tokens stay valid", async () => {
     const query = '{ search(keyword: "over a restart") { title author { name } } users { id } me { id } }';
     const { data } = await command.gql(query, { token });
     expect(data.search).toEqual([{ title: "Kept over a restart", author: { name: "Ada Lovelace" } }]);
@@ -225,7 +225,7 @@ describe("a later npm start", { timeout: 60_000 }, () => {
     expect(data.me).toEqual({ id: "1" });
   });
 
-  test("is not disturbed by a second one on the same DATA_DIR, which is refused in one clear line", async () => {
+  test("continues when a second one on the same DATA_DIR fails with one clear line", async () => {
     const second = nodeRun("server", { dataDir });
     expect(await second.exited()).toBe(1);
     expect(second.logged.map(({ level, msg }) => [level, msg])).toEqual([
@@ -251,14 +251,14 @@ describe("a later npm start", { timeout: 60_000 }, () => {
       return () => next.end();
     });
 
-    test("leaves what was written to the next one, though its server still runs", async () => {
+    test("leaves its data to the next one, although its database server still runs", async () => {
       expect(argumentsOf(postmaster)).toBe("");
       expect((await next.gql('{ search(keyword: "before the crash") { title } }')).data.search).toEqual([
         { title: "Before the crash" },
       ]);
     });
 
-    test("is followed by one that ends with 0 on Ctrl-C twice in a row, and logs nothing that should worry an operator", async () => {
+    test("is followed by one that exits with 0 on Ctrl-C twice in a row, and logs no warning or error", async () => {
       next.interrupt();
       await new Promise((resolve) => setTimeout(resolve, 5));
       next.interrupt();
@@ -274,7 +274,7 @@ describe("a start by an ordinary user", { timeout: 60_000 }, () => {
   let data: string;
   let command: Command;
   beforeAll(async () => {
-    // Otherwise the starts above were by one already.
+    // Otherwise an ordinary user has already run the starts above.
     const home = isRoot ? join(folder, "home") : folder;
     await mkdir(home, { recursive: true });
     if (user) await chown(home, user.uid, user.gid);
@@ -284,13 +284,13 @@ describe("a start by an ordinary user", { timeout: 60_000 }, () => {
     return () => command.end();
   });
 
-  test("runs PostgreSQL as himself", async (context) => {
+  test("runs PostgreSQL as that user", async (context) => {
     context.skip(user === undefined, "root, and there is no user nobody who can read this project");
     expect(await (await fetch(`${command.url}/users/1`)).json()).toMatchObject({ id: 1, name: "Ada Lovelace" });
     expect(statSync(`/proc/${postmasterOf(data)}`)).toMatchObject(user!);
   });
 
-  test("ends with 1, and says so, when the server ends although nobody stopped it", async () => {
+  test("exits with 1 and a message when the database server ends by itself", async () => {
     process.kill(postmasterOf(data)!, "SIGINT");
     expect(await command.exited()).toBe(1);
     expect(command.logged).toContainEqual(
@@ -300,7 +300,7 @@ describe("a start by an ordinary user", { timeout: 60_000 }, () => {
   });
 });
 
-/** undefined when that user can't run our node on our sources. */
+/** undefined if that user cannot run this Node on these sources. */
 function nobody(): { uid: number; gid: number } | undefined {
   const idOf = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout || Number.NaN);
   const as = { uid: idOf("-u"), gid: idOf("-g") };
@@ -310,7 +310,7 @@ function nobody(): { uid: number; gid: number } | undefined {
   return attempt.status === 0 && unreadable.stdout.length === 0 ? as : undefined;
 }
 
-/** Sends what must not be logged, in all the places where it may stand; resolves to it. The last request is `last-1`. */
+/** Sends secrets in every place of a request; resolves to them. The last request is `last-1`. */
 async function sendSecrets(command: Command): Promise<string[]> {
   const serviceKey = command.banner.get("service key")!;
   const canaries = [
@@ -353,7 +353,7 @@ async function sendSecrets(command: Command): Promise<string[]> {
   await fetch(`${command.url}/nothing?api_key=${canaries[3]}`, { headers: { "x-request-id": "nothing-1" } });
   const sign = "mutation ($input: CreateUserInput!) { createUser(input: $input) { id } }";
   await post("/graphql", { query: sign, variables: { input: { name: canaries[4], email: "ada@example.com" } } });
-  // An internal error, logged whole, of a statement that had a secret among its values.
+  // An internal error, which is logged, of a statement with a secret among its values.
   await command.dba(
     "create or replace function broken(secret text) returns text language plpgsql stable as $$ begin return 1 / 0 || secret; exception when others then raise exception using errcode = 'XX000', message = 'broken', detail = secret; end $$; grant execute on function broken(text) to anon",
   );

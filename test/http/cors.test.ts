@@ -7,7 +7,7 @@ const named = useService({ CORS_ORIGINS: "https://app.example" });
 const ORIGIN = { origin: "https://app.example" };
 
 describe("a page", () => {
-  test("may read every header that an answer tells something by", async () => {
+  test("may read every header of a response", async () => {
     for (const ask of [send, named.send]) {
       const { headers } = await ask("/rest/v1/users", { headers: ORIGIN });
       expect(headers.get("access-control-expose-headers")!.split(",")).toEqual(
@@ -20,7 +20,7 @@ describe("a page", () => {
     }
   });
 
-  test.each(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])("may ask by %s, with any headers", async (method) => {
+  test.each(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"])("may send %s with any headers", async (method) => {
     const asked = "authorization,if-match,if-none-match,prefer,x-api-version,x-csrf-token";
     for (const path of ["/users/1", "/rest/v1/users", "/auth/login"]) {
       const { status, headers } = await send(path, {

@@ -44,7 +44,7 @@ const get = async (url: string) => {
   return { status, retryAfter: headers.get("retry-after"), cacheControl: headers.get("cache-control"), ...response };
 };
 
-test("/health is 200 and ok when requests can be answered", async () => {
+test("/health is 200 and ok when the service is ready", async () => {
   expect(await get(`${await serve("ready")}/health`)).toEqual({
     status: 200,
     retryAfter: null,
@@ -54,7 +54,7 @@ test("/health is 200 and ok when requests can be answered", async () => {
 });
 
 test.each(["starting", "draining"] as const)(
-  "while it is %s, /health and every other address are 503 with Retry-After, and /live is 200",
+  "while the service is %s, /health and every other URL are 503 with Retry-After, and /live is 200",
   async (state) => {
     const url = await serve(state);
     expect(await get(`${url}/health`)).toMatchObject({
@@ -90,19 +90,16 @@ test.each(["starting", "draining"] as const)(
 );
 
 test.each([
-  ["refuses", () => Promise.reject(new Error("connection refused to owner:secret@db"))],
-  ["says nothing for 3 s", () => new Promise<void>(() => {})],
-])(
-  "a database that %s makes /health 503, without the reason's particulars, and /live stays 200",
-  async (_what, ping) => {
-    const url = await serve("ready", ping);
-    const start = Date.now();
-    expect(await get(`${url}/health`)).toMatchObject({
-      status: 503,
-      retryAfter: "5",
-      body: { status: "unavailable", reason: "the database does not answer" },
-    });
-    expect(Date.now() - start).toBeLessThan(6000);
-    expect(await get(`${url}/live`)).toMatchObject({ status: 200 });
-  },
-);
+  ["refuses connections", () => Promise.reject(new Error("connection refused to owner:secret@db"))],
+  ["does not respond for 3 s", () => new Promise<void>(() => {})],
+])("a database that %s makes /health 503, without details of the reason, and /live stays 200", async (_what, ping) => {
+  const url = await serve("ready", ping);
+  const start = Date.now();
+  expect(await get(`${url}/health`)).toMatchObject({
+    status: 503,
+    retryAfter: "5",
+    body: { status: "unavailable", reason: "the database does not answer" },
+  });
+  expect(Date.now() - start).toBeLessThan(6000);
+  expect(await get(`${url}/live`)).toMatchObject({ status: 200 });
+});

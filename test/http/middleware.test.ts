@@ -21,7 +21,7 @@ test.each([
   ["/rest/v1/users", { code: "22000", hint: null }],
   ["/graphql?query={__typename}", { errors: [{ extensions: { code: "VALIDATION_ERROR" } }] }],
 ])(
-  "GET %s by two callers at once is refused in the words of the interface, to pages of every origin",
+  "GET %s with two Authorization headers is rejected in the format of the interface, with CORS headers",
   async (path, body) => {
     const raw = await openRaw(started.url);
     const lines = [
@@ -33,7 +33,7 @@ test.each([
     raw.write(`GET ${path} HTTP/1.1\r\n${[...lines, "Connection: close"].join("\r\n")}\r\n\r\n`);
     const { headers } = await raw.head();
     await expect.poll(() => raw.ended).toBe(true);
-    // GraphQL answers refused requests with 200, unless its own media type is asked for.
+    // GraphQL rejects requests with 200, unless the client accepts its own media type.
     expect(headers).toMatch(path.startsWith("/graphql") ? /^HTTP\/1.1 [24]00 / : /^HTTP\/1.1 400 /);
     expect(headers).toContain("Access-Control-Allow-Origin: *");
     expect(JSON.parse(raw.text.slice(raw.text.indexOf("{")))).toMatchObject(body);
@@ -41,7 +41,7 @@ test.each([
 );
 
 test.each(["/auth/login", "/users", "/graphql", "/rest/v1/comments"])(
-  "an upload to %s that is broken off is a line with status 499, and no error of the service",
+  "an upload to %s that the client aborts is logged with status 499, and not as an error",
   async (path) => {
     logged.length = 0;
     const raw = await openRaw(started.url);

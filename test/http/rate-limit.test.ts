@@ -5,7 +5,7 @@ import { addressReader } from "../../http/request.ts";
 import { useService } from "../support/http-client.ts";
 import { upgrade } from "../support/raw-socket.ts";
 
-/** Buckets of 60 requests, one a second, on a clock that the test moves. */
+/** Buckets of 60 requests, one a second, on a clock that the test advances. */
 function bucketsOf60(maxKeys?: number) {
   let now = 5000;
   const buckets = new MemoryBuckets({ limit: 60, now: () => now, ...(maxKeys && { maxKeys }) });
@@ -17,14 +17,14 @@ function bucketsOf60(maxKeys?: number) {
 }
 
 describe("a bucket", () => {
-  test("gives as many requests at once as the limit, and says how many are left", () => {
+  test("allows as many requests at the same time as the limit, and returns how many remain", () => {
     const { take } = bucketsOf60();
     expect(take(1)).toEqual({ isOver: false, remaining: 59, retryAfter: 0 });
     expect(take(59)).toMatchObject({ isOver: false, remaining: 0 });
     expect(take(1)).toEqual({ isOver: true, remaining: 0, retryAfter: 1 });
   });
 
-  test("fills up evenly: after a second there is one more of 60 a minute", () => {
+  test("is refilled evenly: with 60 per minute by one request per second", () => {
     const { take, wait } = bucketsOf60();
     take(60);
     wait(999);
@@ -36,35 +36,35 @@ describe("a bucket", () => {
     expect(take(1)).toMatchObject({ isOver: false, remaining: 29 });
   });
 
-  test("is full after a minute, and never fuller", () => {
+  test("is full after a minute, and never holds more than the limit", () => {
     const { take, wait } = bucketsOf60();
     take(60);
     wait(3_600_000);
     expect(take(1).remaining).toBe(59);
   });
 
-  test("says in whole seconds when the next request may come", () => {
+  test("returns in whole seconds when the next request is allowed", () => {
     const slow = new MemoryBuckets({ limit: 7, now: () => 0 });
     for (let i = 0; i < 7; i++) slow.take("a", 1);
     expect(slow.take("a", 1)).toEqual({ isOver: true, remaining: 0, retryAfter: 9 }); // 8.6 s
   });
 
-  test("is looked into without taking anything", () => {
+  test("can be read without taking a request", () => {
     const { buckets, take } = bucketsOf60();
     take(60);
     expect(buckets.take("a", 0)).toMatchObject({ isOver: false, remaining: 0 });
     expect(buckets.take("b", 0)).toMatchObject({ isOver: false, remaining: 60 });
   });
 
-  test("is a client's own", () => {
+  test("belongs to one client", () => {
     const { take } = bucketsOf60();
     take(61, "a");
     expect(take(1, "b")).toMatchObject({ isOver: false, remaining: 59 });
   });
 });
 
-describe("memory", () => {
-  test("forgets those that have been full for a minute, and nobody sooner", () => {
+describe("the store in memory", () => {
+  test("drops buckets that have been full for a minute, and no others", () => {
     const { buckets, take, wait } = bucketsOf60();
     take(60, "a");
     wait(59_000);
@@ -102,7 +102,7 @@ test.each([
   ["", ""],
 ])("%s counts as %s", (address, network) => expect(networkOf(address)).toBe(network));
 
-describe("the address of a client", () => {
+describe("the IP address of a client:", () => {
   const read = (remoteAddress: string, forwarded?: string) =>
     addressReader(["10.0.0.0/8"])({
       socket: { remoteAddress },
@@ -111,7 +111,7 @@ describe("the address of a client", () => {
 
   test.each([
     ["10.0.0.1", "203.0.113.7", "203.0.113.7"],
-    ["10.0.0.1", "198.51.100.1, 203.0.113.7", "203.0.113.7"], // the first may be made up
+    ["10.0.0.1", "198.51.100.1, 203.0.113.7", "203.0.113.7"], // the first may be forged
     ["10.0.0.1", "203.0.113.7, 10.0.0.2", "203.0.113.7"],
     ["10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
     ["10.0.0.1", "203.0.113.7:4711", "203.0.113.7"],
@@ -120,7 +120,7 @@ describe("the address of a client", () => {
     ["10.0.0.1", "unknown", "10.0.0.1"],
     ["10.0.0.1", "", "10.0.0.1"],
     ["10.0.0.1", undefined, "10.0.0.1"],
-    ["203.0.113.9", "198.51.100.1", "203.0.113.9"], // nobody who is trusted says so
+    ["203.0.113.9", "198.51.100.1", "203.0.113.9"], // no trusted proxy has added it
   ])("%s, X-Forwarded-For: %s: %s", (connection, forwarded, address) =>
     expect(read(connection, forwarded)).toBe(address),
   );
@@ -131,7 +131,7 @@ const client = useService({ RATE_LIMIT: "3", ...PRIVATE });
 const unlimited = useService();
 
 let clients = 0;
-/** Asks as a client that has not been here before. */
+/** A client with a new IP address. */
 function newClient() {
   const from = { "x-forwarded-for": `203.0.113.${++clients}` };
   return {
@@ -141,14 +141,14 @@ function newClient() {
   };
 }
 
-/** `["3", "2"]`: the limit, and what is left of it. */
+/** `["3", "2"]`: the limit and the remaining requests. */
 const counters = ({ headers }: { headers: Headers }) => [
   headers.get("x-ratelimit-limit"),
   headers.get("x-ratelimit-remaining"),
 ];
 
 describe("RATE_LIMIT", () => {
-  test("every answer says what is left, whichever interface gives it", async () => {
+  test("every response of every interface has the number of remaining requests", async () => {
     for (const path of ["/graphql?query={__typename}", "/rest/v1/users", "/auth/login", "/nothing"]) {
       const { ask } = newClient();
       expect(counters(await ask(path))).toEqual(["3", "2"]);
@@ -156,7 +156,7 @@ describe("RATE_LIMIT", () => {
     }
   });
 
-  test("over it: 429 with Retry-After, in the envelope of REST", async () => {
+  test("exceeded is 429 with Retry-After, in the envelope of REST", async () => {
     const { ask } = newClient();
     for (let i = 0; i < 3; i++) expect((await ask("/nothing")).status).toBe(404);
     const { status, headers, json } = await ask("/nothing");
@@ -175,7 +175,7 @@ describe("RATE_LIMIT", () => {
     });
   });
 
-  test("over it, the tables and GraphQL say so in their own envelopes", async () => {
+  test("exceeded is reported by the tables and GraphQL in their own envelopes", async () => {
     const { ask } = newClient();
     for (let i = 0; i < 3; i++) await ask("/nothing");
     const message = "too many requests: try again in 20 s";
@@ -190,13 +190,13 @@ describe("RATE_LIMIT", () => {
     expect(graphql.json).toEqual({ errors: [{ message, extensions: { code: "RATE_LIMITED" } }] });
   });
 
-  test("HEAD over it has no body", async () => {
+  test("exceeded by HEAD has no body", async () => {
     const { ask } = newClient();
     for (let i = 0; i < 3; i++) await ask("/nothing");
     expect(await ask("/nothing", "HEAD")).toMatchObject({ status: 429, text: "" });
   });
 
-  test("/live, /health and preflights are answered all the same, and not counted", async () => {
+  test("does not count /live, /health and preflights, which are always answered", async () => {
     const { ask } = newClient();
     const preflight = { origin: "https://page.example", "access-control-request-method": "POST" };
     for (let i = 0; i < 4; i++) {
@@ -210,7 +210,7 @@ describe("RATE_LIMIT", () => {
     expect((await ask("/nothing")).status).toBe(429);
   });
 
-  test("a page may read the counters, on a refusal too", async () => {
+  test("lets a page read the counters, also when the request is rejected", async () => {
     const { ask } = newClient();
     for (let i = 0; i < 3; i++) await ask("/nothing");
     const { status, headers } = await ask("/nothing", "GET", { origin: "https://page.example" });
@@ -219,7 +219,7 @@ describe("RATE_LIMIT", () => {
       expect(headers.get("access-control-expose-headers")!.split(",")).toContain(name);
   });
 
-  test("upgrades to WebSocket count too", async () => {
+  test("counts upgrades to WebSocket too", async () => {
     const { from, ask } = newClient();
     const { url } = client.service();
     for (let i = 0; i < 2; i++) expect((await (await upgrade(url, { headers: from })).head()).status).toBe(101);
@@ -229,20 +229,20 @@ describe("RATE_LIMIT", () => {
     expect(headers).toMatch(/\r\nX-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: 0\r\nRetry-After: \d+\r\n/);
   });
 
-  test("clients of one IPv6 network share a bucket, others have their own", async () => {
+  test("counts clients of one IPv6 network together, and others separately", async () => {
     const ask = (address: string) => client.send("/nothing", { headers: { "x-forwarded-for": address } });
     for (let i = 1; i <= 3; i++) expect((await ask(`2001:db8:1:2::${i}`)).status).toBe(404);
     expect((await ask("2001:db8:1:2:ffff::1")).status).toBe(429);
     expect((await ask("2001:db8:1:3::1")).status).toBe(404);
   });
 
-  test("RATE_LIMIT=0 counts nothing and says nothing", async () => {
+  test("of 0 counts nothing and sends no headers", async () => {
     const answer = await unlimited.send("/nothing");
     expect(counters(answer)).toEqual([null, null]);
   });
 });
 
-test("a link-local address is told without its zone, which Postgres would not take", () => {
+test("a link-local address is read without its zone, which Postgres does not accept", () => {
   const request = { headers: {}, socket: { remoteAddress: "fe80::1%eth0" } } as unknown as IncomingMessage;
   expect(addressReader([])(request)).toBe("fe80::1");
 });

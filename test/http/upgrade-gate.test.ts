@@ -10,9 +10,9 @@ import { BINARY, CLOSE, frame, openGraphQL, openRaw, PING, RawSocket, TEXT, upgr
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
-/** Lets in little, so that each limit is reached soon. */
+/** Low limits, so that each is reached soon. */
 let small: TestService;
-/** Requests that never end, begun with the file: they have ten seconds, and nothing else waits for them. */
+/** Requests that never end. They start with the file because they time out after ten seconds. */
 let slow: readonly SlowRequest[];
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ beforeEach(async () => {
 
 type SlowRequest = {
   readonly raw: RawSocket;
-  /** Milliseconds until the service ends it. */
+  /** Milliseconds until the service closes the connection. */
   readonly lasted: Promise<number>;
 };
 
@@ -61,7 +61,7 @@ function askSlowly(text: string): SlowRequest {
 
 const statusOf = async (raw: Promise<RawSocket>) => (await (await raw).head()).status;
 
-/** Asserts that the service goes on: over HTTP, and on a socket that was there before. */
+/** Asserts that the service still responds, over HTTP and on a socket that was open before. */
 async function goesOn(bystander: RawSocket): Promise<void> {
   const before = bystander.messages().length;
   bystander.send({ id: `later-${before}`, type: "subscribe", payload: { query: "{ __typename }" } });
@@ -99,7 +99,7 @@ describe("the upgrade", () => {
     expect(await statusOf(upgrade(service.url, { headers: { Origin: origin } }))).toBe(status);
   });
 
-  test("without an origin, as programs send it, passes; with CORS_ORIGINS=* every origin does", async () => {
+  test("is accepted without an origin, as programs send it, and with CORS_ORIGINS=* from every origin", async () => {
     expect(await statusOf(upgrade(service.url))).toBe(101);
     expect(await statusOf(upgrade(small.url, { headers: { Origin: "https://evil.example" } }))).toBe(101);
   });
@@ -120,7 +120,7 @@ describe("the upgrade", () => {
     expect((await raw.head()).status).toBeOneOf([status, ...(status === 426 ? [400] : [])]);
   });
 
-  test("to another protocol is left out: the request is answered as it is", async () => {
+  test("to another protocol is ignored, and the request is served over HTTP/1.1", async () => {
     const raw = await openRaw(service.url);
     raw.write(
       `GET /health HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n`,
@@ -128,10 +128,10 @@ describe("the upgrade", () => {
     expect((await raw.head()).status).toBe(200);
   });
 
-  test("that is refused leaves no connection behind, even when the client keeps its side open", async () => {
+  test("that is rejected leaves no connection, even if the client keeps its side open", async () => {
     const raw = await upgrade(service.url, { path: "/nothing" });
     await expect.poll(() => raw.ended, POLL).toBe(true);
-    // Only a connection that is closed on both sides answers what is written to it by a reset.
+    // Only a connection that is closed on both sides responds to a write with a reset.
     await expect
       .poll(() => {
         raw.write("more");
@@ -141,7 +141,7 @@ describe("the upgrade", () => {
   });
 });
 
-describe("a malformed frame closes that socket only", () => {
+describe("a malformed frame closes only its own socket:", () => {
   const init = JSON.stringify({ type: "connection_init" });
   test.each([
     ["a reserved bit", frame(TEXT, init, { reserved: 0b100 }), 1002],
@@ -205,7 +205,7 @@ describe("a malformed frame closes that socket only", () => {
   });
 });
 
-describe("a message that is none closes the socket", () => {
+describe("an invalid message closes the socket:", () => {
   const subscribe = { id: "1", type: "subscribe", payload: { query: "{ __typename }" } };
   test.each([
     ["no JSON", "nonsense", 4400],
@@ -238,13 +238,13 @@ describe("a message that is none closes the socket", () => {
     await goesOn(bystander);
   });
 
-  test("a subscribe before connection_init is answered 4401", async () => {
+  test("a subscribe before connection_init is 4401", async () => {
     const raw = await upgrade(service.url);
     raw.send(subscribe);
     expect(await raw.closed()).toEqual({ code: 4401, reason: "Unauthorized" });
   });
 
-  test("an id that is taken is answered 4409", async () => {
+  test("an id that is in use is 4409", async () => {
     const raw = await openGraphQL(service.url);
     for (let i = 0; i < 2; i++)
       raw.send({ id: "1", type: "subscribe", payload: { query: "subscription { onArticleCreated { id } }" } });
@@ -252,7 +252,7 @@ describe("a message that is none closes the socket", () => {
     await expect.poll(() => service.service.open().subscriptions, POLL).toBe(0);
   });
 
-  test("ids like __proto__ are ids like others, and a ping and an unknown complete are harmless", async () => {
+  test("ids such as __proto__ work, and a ping and an unknown complete do no harm", async () => {
     const raw = await openGraphQL(service.url);
     for (const id of ["__proto__", "constructor", "toString"]) raw.send({ ...subscribe, id });
     raw.send({ id: "unknown", type: "complete" });
@@ -276,7 +276,7 @@ describe("a message that is none closes the socket", () => {
 });
 
 describe("limits", () => {
-  test("more messages a second than WS_MESSAGE_RATE close the socket with 4429, and what comes after is not run", async () => {
+  test("more messages per second than WS_MESSAGE_RATE close the socket with 4429, and later messages are ignored", async () => {
     const raw = await openGraphQL(small.url);
     const subscribe = (id: number) =>
       frame(TEXT, JSON.stringify({ id: String(id), type: "subscribe", payload: { query: "{ __typename }" } }));
@@ -291,7 +291,7 @@ describe("limits", () => {
     expect(await raw.closed()).toMatchObject({ code: 4429 });
   });
 
-  test("more sockets from one address than WS_MAX_CONNECTIONS_PER_ADDRESS are answered 429, and let in after a close", async () => {
+  test("more sockets from one IP address than WS_MAX_CONNECTIONS_PER_ADDRESS are 429, and accepted after a close", async () => {
     const sockets = await Promise.all([1, 2, 3].map(() => openGraphQL(small.url)));
     const refused = await upgrade(small.url);
     expect((await refused.head()).headers).toMatch(/^HTTP\/1.1 429 [\s\S]*Retry-After: \d/);
@@ -301,7 +301,7 @@ describe("limits", () => {
     expect(await statusOf(upgrade(small.url))).toBe(101);
   });
 
-  test("more sockets than WS_MAX_CONNECTIONS are answered 503, and let in after a close", async () => {
+  test("more sockets than WS_MAX_CONNECTIONS are 503, and accepted after a close", async () => {
     const addresses = ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"];
     const sockets = await Promise.all(addresses.map((localAddress) => openGraphQL(small.url, { localAddress })));
     const refused = await upgrade(small.url);
@@ -311,7 +311,7 @@ describe("limits", () => {
     expect(await statusOf(upgrade(small.url))).toBe(101);
   });
 
-  test("X-Forwarded-For counts when a trusted proxy sends it, and is not believed otherwise", async () => {
+  test("X-Forwarded-For counts if a trusted proxy sends it, and is ignored otherwise", async () => {
     const behind = (localAddress: string, client: string) =>
       upgrade(small.url, { localAddress, headers: { "X-Forwarded-For": client } });
     await Promise.all([
@@ -324,7 +324,7 @@ describe("limits", () => {
     expect(small.service.open()).toMatchObject({ sockets: 4, addresses: 3 });
   });
 
-  test("more operations on one socket than WS_MAX_SUBSCRIPTIONS are answered by RATE_LIMITED, and one may follow when one ends", async () => {
+  test("more operations on one socket than WS_MAX_SUBSCRIPTIONS are RATE_LIMITED, until one ends", async () => {
     const client = connectClient(small);
     const [first] = [
       await client.subscribe("subscription { onArticleCreated { id } }"),
@@ -341,7 +341,7 @@ describe("limits", () => {
     await client.subscribe("subscription { onArticleCreated { id } }");
   });
 
-  test("a larger message than WS_MAX_MESSAGE_BYTES closes with 1009", async () => {
+  test("a message larger than WS_MAX_MESSAGE_BYTES closes the socket with 1009", async () => {
     const raw = await openGraphQL(small.url);
     raw.send({ type: "ping", payload: { text: "x".repeat(2000) } });
     expect(await raw.closed()).toMatchObject({ code: 1009 });
@@ -361,7 +361,7 @@ describe("limits", () => {
     await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
   });
 
-  test("sockets that are reset while they ask for the upgrade leave nothing either", async () => {
+  test("sockets that are reset during the upgrade leave the counters at zero too", async () => {
     const { host } = new URL(service.url);
     for (let i = 0; i < 50; i++) {
       const raw = await openRaw(service.url);
@@ -375,7 +375,7 @@ describe("limits", () => {
     await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
   });
 
-  test("a client that does not answer a ping by the next one is gone, one that does stays", async () => {
+  test("a client that does not answer a ping before the next one is disconnected, and one that does stays", async () => {
     const server = createServer();
     const gate = new UpgradeGate(server, {
       routes: [{ path: "/graphql", protocol: "graphql-transport-ws", accept: () => {} }],
@@ -404,7 +404,7 @@ describe("limits", () => {
   });
 });
 
-describe("side by side, since each of them takes seconds:", () => {
+describe("at the same time, because each takes seconds:", () => {
   const closesTheSilent = async (raw: RawSocket, since: number) => {
     expect(await raw.closed()).toEqual({ code: 4408, reason: "Connection initialisation timeout" });
     expect(Date.now() - since).toBeGreaterThan(2500);
@@ -422,7 +422,7 @@ describe("side by side, since each of them takes seconds:", () => {
     expect(Date.now() - since).toBeLessThan(4000);
   };
 
-  test("no connection_init within 3 s is answered 4408, a slow but steady client is not closed by the rate, and one that was told to go and does not is cut off after 2 s", async () => {
+  test("no connection_init within 3 s is 4408, a slow but steady client stays, and a client that ignores a close frame is disconnected after 2 s", async () => {
     const since = Date.now();
     const [silent, steady, stubborn] = await Promise.all([
       upgrade(service.url),
@@ -441,7 +441,7 @@ describe("a token that expires", () => {
     return jwt.sign({ sub: "1", role: "authenticated", type: "access", iss: "content-service", exp }, JWT_SECRET);
   };
 
-  test("closes the socket with 4403, whether it came in connection_init or in the upgrade's header", async () => {
+  test("closes the socket with 4403, whether it was in connection_init or in a header of the upgrade", async () => {
     const expiring = { Authorization: `Bearer ${sign(2)}` };
     const sockets = await Promise.all([
       openGraphQL(service.url, { payload: expiring }),
@@ -459,7 +459,7 @@ describe("a token that expires", () => {
     await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
   });
 
-  test("that is replaced by a longer one in connection_init closes nothing", async () => {
+  test("and is replaced by a later one in connection_init does not close the socket", async () => {
     const raw = await openGraphQL(service.url, {
       headers: { Authorization: `Bearer ${sign(1)}` },
       payload: { Authorization: `Bearer ${sign(60)}` },
@@ -471,7 +471,7 @@ describe("a token that expires", () => {
       .toMatchObject({ type: "next", payload: { data: { me: { id: "1" } } } });
   });
 
-  test("only in ten years closes nothing now", async () => {
+  test("in ten years does not close the socket now", async () => {
     const key = service.service.tokens.issueKey("anon");
     const raw = await openGraphQL(service.url, { payload: { Authorization: `Bearer ${key}` } });
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -480,7 +480,7 @@ describe("a token that expires", () => {
   });
 });
 
-describe("requests that others may read differently", () => {
+describe("requests that a proxy may read differently", () => {
   const body = '{"query":"{ __typename }"}';
   const post = (headers: string, text = body) =>
     `POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n\r\n${text}`;
@@ -516,13 +516,13 @@ describe("requests that others may read differently", () => {
     const raw = await openRaw(service.url);
     raw.write(Buffer.from(text, "latin1"));
     expect((await raw.head()).status).toBe(status);
-    // The bytes after the refused request are no request.
+    // The bytes after the rejected request are not read as a request.
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(raw.text.match(/HTTP\/1\.1 /g)).toHaveLength(1);
     expect((await service.gql("{ __typename }")).status).toBe(200);
   });
 
-  test("requests that never end are answered 408 after ten seconds, and nobody waits for them", {
+  test("requests that never end are 408 after ten seconds", {
     timeout: 30_000,
   }, async () => {
     const lasted = await Promise.all(slow.map((request) => request.lasted));

@@ -12,7 +12,7 @@ let folder: string;
 let dataDir: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "content-service-workers-"));
-  // The system user of PostgreSQL must get through.
+  // The system user of PostgreSQL must be able to enter the directory.
   await chmod(folder, 0o711);
   dataDir = join(folder, "data");
 });
@@ -24,14 +24,14 @@ const start = ({ settings, ...options }: Partial<StartOptions>) =>
 /** The primary process is started as `server.ts`; workers have the whole path among their arguments. */
 const workersOf = (command: Command) => processesNamed("/server.ts", command.child.pid!).sort((a, b) => a - b);
 
-/** A request on a connection of its own: connections are spread over the processes. */
+/** A request on a new connection, because connections are distributed over the processes. */
 async function ask(command: Command, query: string, token = ""): Promise<any> {
   const headers = { connection: "close", "x-request-id": crypto.randomUUID() };
   const { data } = await command.gql(query, { token, headers });
   return data;
 }
 
-/** The processes that have answered requests so far, by what they logged. */
+/** The processes that have responded to requests so far, according to the log. */
 const answerers = (command: Command) =>
   new Set(command.logged.filter(({ msg }) => msg === "request").map(({ pid }) => pid as number));
 
@@ -52,7 +52,7 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
     return answerers(command);
   };
 
-  test("serves one address by two processes that share the secret", async () => {
+  test("serves one URL with two processes that share the secret", async () => {
     expect(first).toHaveLength(2);
     expect(command.stdout.match(/^ {2}Health /gm)).toHaveLength(1);
     await expect.poll(askAsAda, POLL).toEqual(new Set(first));
@@ -73,7 +73,7 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
     );
   });
 
-  test("lets requests end on Ctrl-C, which a terminal sends to all processes, and on SIGTERM, and ends once, with 0, leaving nothing", async () => {
+  test("waits for requests on Ctrl-C, which a terminal sends to all processes, and on SIGTERM, and then exits with 0 and leaves no process", async () => {
     const free = await command.block("articles");
     const answers = [1, 2, 3, 4].map(() => ask(command, "{ articles { totalCount } }").catch(() => "cut off"));
     await expect.poll(() => command.blocked(), POLL).toBe(4);
@@ -88,7 +88,7 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
     expect(await command.exited()).toBe(0);
     expect(workersOf(command)).toEqual([]);
     expect(processesNamed(dataDir)).toEqual([]);
-    // Nothing that should worry an operator, such as a worker that was replaced on the way.
+    // No warning or error, such as a worker that was replaced.
     expect(command.logged.slice(before).filter(({ level }) => !["info", "debug"].includes(level))).toEqual([]);
   });
 });
@@ -103,7 +103,7 @@ test("no worker outlives a primary process that is killed", { timeout: 60_000 },
   await expect.poll(() => workersOf(command), POLL).toEqual([]);
 });
 
-test("a port that is taken is one clear line and exit code 1, and nothing is left", { timeout: 60_000 }, async () => {
+test("a port in use is one clear line and exit code 1, and no process is left", { timeout: 60_000 }, async () => {
   const port = await findFreePort();
   const other = createServer().listen(port, "127.0.0.1");
   onTestFinished(() => void other.close());
@@ -116,7 +116,7 @@ test("a port that is taken is one clear line and exit code 1, and nothing is lef
   expect(processesNamed(dataDir)).toEqual([]);
 });
 
-test("a database that is down is one clear line and exit code 1", { timeout: 60_000 }, async () => {
+test("a database that does not accept connections is one clear line and exit code 1", { timeout: 60_000 }, async () => {
   const port = await findFreePort();
   const command = start({ settings: { DATABASE_URL: `postgres://owner@127.0.0.1:${port}/shop`, JWT_SECRET } });
   expect(await command.exited()).toBe(1);

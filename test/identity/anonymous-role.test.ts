@@ -10,7 +10,7 @@ let role: string;
 beforeAll(async () => {
   database = await createTestDatabase();
   role = `${database.name}_visitor`;
-  // What a DBA does for a role of his own; the login is there after the first start.
+  // The statements of a DBA who uses another anonymous role; the login exists after the first start.
   await provisionLogins(database.url, database.url, JWT_SECRET);
   await database.owner.query(`
     create role ${role};
@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 const rows = async (text: string, ...values: unknown[]) => (await database.owner.query(text, values)).rows;
 
-test("who is not signed in has tasks, whatever his role is called", async () => {
+test("an anonymous caller has tasks, whatever the name of the anonymous role", async () => {
   const apikey = service.service.tokens.issueKey("anon");
   const accepted = await sendTo(service.url, "POST /rest/v1/rpc/who", {
     headers: { apikey },
@@ -48,7 +48,7 @@ test("who is not signed in has tasks, whatever his role is called", async () => 
   expect(status).toBe(409);
 });
 
-test("his role is given in tasks what anon may do there, and nothing elsewhere", async () => {
+test("the anonymous role has the rights of anon on tasks, and no other rights of anon", async () => {
   const [granted] = await rows(
     `select array_agg(oid::regprocedure::text order by 1) filter (where has_function_privilege('anon', oid, 'execute')) as anon,
        array_agg(oid::regprocedure::text order by 1) filter (where has_function_privilege($1, oid, 'execute')) as role
@@ -70,7 +70,7 @@ test("his role is given in tasks what anon may do there, and nothing elsewhere",
   expect(tables).toEqual([]);
 });
 
-test("a role that is not there is told by its name, and one that the login may not become too", async () => {
+test("an anonymous role that does not exist, or that the login may not become, is named in the error", async () => {
   const start = (name: string) => startTestService({ DB_ANON_ROLE: name }, { ...database, drop: async () => {} });
   await expect(start("no_such_role")).rejects.toThrow('the role "no_such_role" of DB_ANON_ROLE does not exist');
   await expect(start("auth_owner")).rejects.toThrow(

@@ -11,7 +11,7 @@ const ask = (username: string, password = PASSWORD) =>
   send("/tasks", { headers: { authorization: basic(username, password) } });
 const statuses = async (username: string, passwords: readonly string[]) =>
   (await Promise.all(passwords.map((password) => ask(username, password)))).map(({ status }) => status);
-/** Attempts to sign in so far, each of which hashes a password: each takes two numbers. */
+/** Attempts to sign in so far. Each hashes a password and takes two numbers of the sequence. */
 const attempts = async () => Number((await sql("select nextval('auth_private.attempts_id_seq') as n"))[0]!.n);
 const attemptsOf = async (work: () => Promise<unknown>) => {
   const before = await attempts();
@@ -20,12 +20,12 @@ const attemptsOf = async (work: () => Promise<unknown>) => {
 };
 
 beforeEach(async () => {
-  // Nothing is remembered for so long.
+  // Longer than anything is cached.
   now += 61_000;
   await sql("delete from auth_private.attempts");
 });
 
-describe("a password that was right", () => {
+describe("a valid password", () => {
   test("is not hashed again for a minute", async () => {
     expect(await attemptsOf(() => ask("ada"))).toBe(1);
     now += 59_000;
@@ -38,7 +38,7 @@ describe("a password that was right", () => {
     expect(await attemptsOf(() => ask("ada"))).toBe(1);
   });
 
-  test("is one attempt for all requests that come at once: more than LOGIN_ATTEMPTS are fine", async () => {
+  test("is one attempt for all requests at the same time, which may be more than LOGIN_ATTEMPTS", async () => {
     expect(
       await attemptsOf(() =>
         statuses(
@@ -49,28 +49,28 @@ describe("a password that was right", () => {
     ).toBe(1);
   });
 
-  test("is right under the e-mail too, which is another login", async () => {
+  test("is also valid with the email, which is another login", async () => {
     expect((await ask("ada@example.com")).status).toBe(200);
   });
 
-  test("does not make a wrong one right", async () => {
+  test("does not make another password valid", async () => {
     await ask("ada");
     expect((await ask("ada", `${PASSWORD}!`)).status).toBe(401);
     expect((await ask("bob", `${PASSWORD}!`)).status).toBe(401);
     expect((await ask("ada")).status).toBe(200);
   });
 
-  test("is hashed anew when the account has changed", async () => {
+  test("is hashed again after a change of the account", async () => {
     await ask("ada");
     await sql("update auth_private.accounts set permissions = array_append(permissions, 'x') where user_id = 1");
-    // The word of it takes a moment.
+    // The notification takes a moment.
     await expect.poll(() => attemptsOf(() => ask("ada"))).toBe(1);
     expect((await ask("ada")).status).toBe(200);
   });
 });
 
-describe("a password that is remembered", () => {
-  /** Less than the minute for which a password is remembered, however busy the machine is. */
+describe("a cached password", () => {
+  /** Less than the minute for which a password is cached, however busy the machine is. */
   const SOON = { timeout: 5000 };
   const bob = { headers: { authorization: basic("bob") } };
   const told = async () => {
@@ -83,15 +83,15 @@ describe("a password that is remembered", () => {
     expect(await told()).toEqual([200, undefined]);
   });
 
-  test("is not enough as soon as a second factor is enabled, although no second has passed", async () => {
+  test("is refused as soon as a second factor is enabled", async () => {
     const as = { headers: { authorization: `Bearer ${service().token("bob")}` }, method: "POST" };
     const { secret } = (await send("/api/mfa/enable", as)).json;
     expect((await send(`/api/mfa/verify?code=${appCode(secret, now)}`, as)).status).toBe(200);
     await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
   });
 
-  test("is forgotten when changes may have been missed", async () => {
-    // Nothing tells of a row that is inserted.
+  test("is removed from the cache when changes may have been missed", async () => {
+    // No notification is sent for a row that is inserted.
     await sql("insert into auth_private.factors (user_id, secret, enabled_at) values (2, 'x', now())");
     expect(await told()).toEqual([200, undefined]);
     await sql(`select pg_terminate_backend(pid) from pg_stat_activity
@@ -99,7 +99,7 @@ describe("a password that is remembered", () => {
     await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
   });
 
-  test("goes on when somebody else changes", async () => {
+  test("stays cached when another user changes", async () => {
     await ask("ada");
     await sql("update auth_private.accounts set permissions = array_append(permissions, 'y') where user_id = 1");
     await expect.poll(() => attemptsOf(() => ask("ada"))).toBe(1);
@@ -107,8 +107,8 @@ describe("a password that is remembered", () => {
   });
 });
 
-describe("a password that is wrong", () => {
-  test("is 401 with the challenge, and so is that of nobody, and the right one of a disabled account", async () => {
+describe("a wrong password", () => {
+  test("is 401 with the challenge, and so are an unknown username and the password of a disabled account", async () => {
     for (const [username, password] of [
       ["ada", "wrong"],
       ["nobody", PASSWORD],
@@ -121,7 +121,7 @@ describe("a password that is wrong", () => {
     }
   });
 
-  test("is 401 with the challenge at the table interface too", async () => {
+  test("is 401 with the challenge on the table interface too", async () => {
     const apikey = service().service.tokens.issueKey("anon");
     const { status, headers, json } = await send("/rest/v1/users", {
       headers: { apikey, authorization: basic("ada", "wrong") },
@@ -130,7 +130,7 @@ describe("a password that is wrong", () => {
     expect(json).toMatchObject({ code: "PGRST301", message: "wrong username or password" });
   });
 
-  test("counts: after five of them even the right one is 429, and one that is remembered is no way around it", async () => {
+  test("counts as an attempt: after five of them a valid password is 429 too, even if it is cached", async () => {
     expect((await ask("ada")).status).toBe(200);
     expect(await statuses("ada", ["a", "b", "c", "d", "e"])).toEqual([401, 401, 401, 401, 401]);
     const { status, headers } = await ask("ada", "f");
@@ -140,7 +140,7 @@ describe("a password that is wrong", () => {
     expect((await ask("bob")).status).toBe(200);
   });
 
-  test("of many at once no more are tried than LOGIN_ATTEMPTS", async () => {
+  test("is checked at most LOGIN_ATTEMPTS times when many are sent at the same time", async () => {
     const all = await statuses(
       "ada",
       Array.from({ length: 12 }, (_, i) => `wrong ${i}`),
@@ -149,7 +149,7 @@ describe("a password that is wrong", () => {
     expect(all.filter((status) => status === 429)).toHaveLength(7);
   });
 
-  test("in GraphQL is nobody, until there are too many", async () => {
+  test("makes the caller of GraphQL anonymous, until there are too many attempts", async () => {
     const me = (password: string) =>
       send("/graphql", {
         method: "POST",

@@ -16,7 +16,7 @@ test.each([
   "/rest/v1/articles",
   "/rest/v1/rpc/me",
   "/rest/v1/",
-])("what %s answers is for one client to keep, and says that it depends on the credentials", async (path) => {
+])("the response of %s may be stored by one client only, and Vary names the credentials", async (path) => {
   const { status, headers } = await api(path, { headers: await asUser(1) });
   expect(status).toBe(200);
   expect(headers.get("cache-control")).toBe("private, no-cache");
@@ -25,14 +25,14 @@ test.each([
 });
 
 test.each([["/api/auth/me"], ["/csrf-token"], ["/graphql?query={me{id}}"]])(
-  "what %s answers is kept by nobody",
+  "the response of %s may not be stored",
   async (path) => {
     const { status, headers } = await api(path, { headers: await asUser(1) });
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
   },
 );
 
-test("what a browser has kept of one session is not shown in the next", async () => {
+test("a response that a browser has stored in one session is not valid in the next", async () => {
   const ofAda = await api("/rest/v1/rpc/me", { headers: await asUser(1) });
   const etag = ofAda.headers.get("etag")!;
   expect((await api("/rest/v1/rpc/me", { headers: { ...(await asUser(1)), "if-none-match": etag } })).status).toBe(304);

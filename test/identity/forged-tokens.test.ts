@@ -17,7 +17,7 @@ import { useResources } from "../support/resource-client.ts";
 import { JWT_SECRET } from "../support/service.ts";
 import { REFUSED } from "./support.ts";
 
-// The classes of attack are those of Wycheproof's vectors for JSON Web Signatures, and a few more.
+// The attacks of Wycheproof's vectors for JSON Web Signatures, and a few more.
 
 const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const ec = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -49,9 +49,9 @@ const CLAIMS = {
 const PAYLOAD = encode(JSON.stringify(CLAIMS));
 const head = (header: object) => encode(JSON.stringify(header));
 const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
-/** What comes in front of the second dot, signed with our secret. */
+/** Signs the text before the second dot with the secret of the service. */
 const signed = (text: string) => `${text}.${encode(hmac(JWT_SECRET, text))}`;
-/** A header of any kind over our claims, and any payload under a usual header, both signed with our secret. */
+/** Any header with valid claims, and any payload with a valid header, both signed with the secret of the service. */
 const withHeader = (header: string) => signed(`${encode(header)}.${PAYLOAD}`);
 const withPayload = (payload: string | Buffer) => signed(`${HEADER}.${encode(payload)}`);
 
@@ -68,18 +68,18 @@ function outcome(verifier: Verifier, token: string): string {
   }
 }
 
-test("what is signed here by hand is good where nothing is wrong with it", () => {
+test("a token that these tests sign by hand is valid if nothing in it is forged", () => {
   for (const verifier of [ofSecret, foreignSecret]) expect(outcome(verifier, GOOD)).toBe("authenticated 1");
   const odd = withHeader('{ "typ":\t"JWT", "alg": "HS256"\n}');
   for (const verifier of [ofSecret, foreignSecret]) expect(outcome(verifier, odd)).toBe("authenticated 1");
 });
 
-/** The next letter stands for the same bytes: its last bits are not used. */
+/** The next letter encodes the same bytes, because its last bits are not used. */
 const withUnusedBits = (text: string) =>
   `${text.slice(0, -1)}${String.fromCharCode(text.charCodeAt(text.length - 1) + 1)}`;
 const other = (text: string) => (text.startsWith("A") ? "B" : "A") + text.slice(1);
 
-/** Of the secret. */
+/** The key id of the secret. */
 const FORGED: Readonly<Record<string, string>> = {
   "no signature": `${HEADER}.${PAYLOAD}.`,
   "no signature, and no dot": `${HEADER}.${PAYLOAD}`,
@@ -152,11 +152,11 @@ test.each(Object.entries(FORGED))("%s", (_, token) => {
 });
 
 test.each(["null", "{}", '""', '"__proto__"', '"constructor"', '"../../dev/null"', "\"' or ''='\"", "0"])(
-  "no key of ours is called %s",
+  "a token with the key id %s is refused",
   (kid) => expect(outcome(ofSecret, withHeader(`{"alg":"HS256","kid":${kid}}`))).toBe("token invalid"),
 );
 
-describe("a key that the token brings along is not taken", () => {
+describe("a key in the token itself is not used", () => {
   const url = "https://attacker.example/key";
   const attacker = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const jwk = attacker.publicKey.export({ format: "jwk" });
@@ -180,7 +180,7 @@ describe("a key that the token brings along is not taken", () => {
   });
 });
 
-describe("a public key is no secret to sign with", () => {
+describe("a public key is not accepted as an HMAC secret", () => {
   const text = `${HEADER}.${PAYLOAD}`;
   const der = (pem: string) => createPublicKey(pem).export({ type: "spki", format: "der" });
   test.each<[string, Verifier, string | Buffer]>([
@@ -199,7 +199,7 @@ describe("a public key is no secret to sign with", () => {
 
 const PSS = { key: rsa.privateKey, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
 
-/** The same signature, with a zero in front. */
+/** The same signature with a leading zero. */
 function longer(token: string): string {
   const at = token.lastIndexOf(".") + 1;
   return token.slice(0, at) + encode(Buffer.concat([Buffer.alloc(1), Buffer.from(token.slice(at), "base64url")]));
@@ -208,11 +208,11 @@ function longer(token: string): string {
 describe("RS256", () => {
   const text = `${head({ alg: "RS256" })}.${PAYLOAD}`;
   const digest = (name: string) => createHash(name).update(text).digest();
-  /** The name of a hash, as it stands in front of the digest: DER. */
+  /** The DER prefix that names the hash of a digest. */
   const SHA256 = "3031300d060960864801650304020105000420";
   const SHA384 = "3041300d060960864801650304020205000430";
   const named = (name: string, value: Buffer) => Buffer.concat([Buffer.from(name, "hex"), value]);
-  /** Signs what else would be the padded digest. */
+  /** Signs these bytes in place of the padded digest. */
   function signedRaw(parts: {
     type?: number;
     filling?: number;
@@ -228,7 +228,7 @@ describe("RS256", () => {
   }
   const good = named(SHA256, digest("sha256"));
 
-  test("what is padded here by hand is good where nothing is wrong with it", () =>
+  test("a signature that these tests pad by hand is valid if nothing in it is forged", () =>
     expect(outcome(ofRsa, signedRaw({ digest: good }))).toBe("authenticated 1"));
 
   test.each<[string, string]>([
@@ -267,7 +267,8 @@ describe("ES256", () => {
   const ORDER = number("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551");
   const withSignature = (...parts: Buffer[]) => `${text}.${encode(Buffer.concat(parts))}`;
 
-  test("a signature of the key is good", () => expect(outcome(foreignEc, withSignature(good))).toBe("authenticated 1"));
+  test("a signature of the key is valid", () =>
+    expect(outcome(foreignEc, withSignature(good))).toBe("authenticated 1"));
 
   test.each<[string, string]>([
     ["two zeros", withSignature(ZERO, ZERO)],
@@ -290,7 +291,7 @@ describe("ES256", () => {
   ])("%s", (_, token) => expect(outcome(foreignEc, token)).toBe("token invalid"));
 });
 
-describe("wherever it is sent, a forged token is refused, and no fault of the service", () => {
+describe("a forged token is refused on every interface, without an internal error", () => {
   const { api } = useResources({ GRAPHQL_MAX_TABLES: "300" });
   const query = { query: "{ me { id } }" };
 

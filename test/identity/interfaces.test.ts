@@ -73,8 +73,8 @@ describe("every credential signs in on every interface", () => {
   });
 });
 
-describe("callers by turns over a pool of one connection", () => {
-  test("nobody is ever taken for the one before", async () => {
+describe("callers that take turns on a pool of one connection", () => {
+  test("are never mistaken for the previous caller", async () => {
     const ada = await credentialsOf("X-API-Key", service, 1);
     const bob = await credentialsOf("Bearer", service, 2);
     for (let i = 0; i < 5; i++) {
@@ -101,13 +101,13 @@ describe("two credentials", () => {
     }
   });
 
-  test("of the same user are fine, and a token beside the cookie needs no CSRF token", async () => {
+  test("of the same user are accepted, and a token beside the cookie needs no CSRF token", async () => {
     const session = await makeSession(service, 1);
     const headers = { ...(await credentialsOf("Bearer", service, 1)), ...cookieOf(session) };
     for (const at of INTERFACES) expect([at, await act(service, at, headers)]).toEqual([at, DONE[at]]);
   });
 
-  test("a bad one beside a good one is refused", async () => {
+  test("are refused if one of them is not valid", async () => {
     const good = await credentialsOf("Bearer", service, 1);
     for (const bad of [{ "x-api-key": "garbage" }, { apikey: "garbage" }]) {
       for (const at of INTERFACES) {
@@ -116,7 +116,7 @@ describe("two credentials", () => {
     }
   });
 
-  test("a cookie that is no session of ours counts for nothing beside a token, and is refused without one", async () => {
+  test("may be a token and the cookie of another service, which is refused without the token", async () => {
     const cookie = "SESSION=of-another-program";
     const headers = { ...(await credentialsOf("Bearer", service, 1)), cookie };
     for (const at of INTERFACES) {
@@ -125,7 +125,7 @@ describe("two credentials", () => {
     }
   });
 
-  test("a WebSocket whose connection_init and cookie are of two users is closed with 4403", async () => {
+  test("of two users in connection_init and the cookie close a WebSocket with 4403", async () => {
     const session = await makeSession(service, 1);
     const client = connect(service, {
       headers: cookieOf(session),
@@ -136,7 +136,7 @@ describe("two credentials", () => {
 });
 
 describe("a service key", () => {
-  test.each(INTERFACES)("in a browser is refused: %s", async (at) => {
+  test.each(INTERFACES)("from a browser is refused by %s", async (at) => {
     for (const key of [await makeKey(service, null), service.service.tokens.issueKey("service_role")]) {
       for (const headers of [{ apikey: key }, { "x-api-key": key }, { authorization: `Bearer ${key}` }]) {
         const outcome = await act(service, at, { ...headers, origin: "https://app.example" } as never);
@@ -146,15 +146,15 @@ describe("a service key", () => {
     }
   });
 
-  test("a WebSocket is closed with 4403", async () => {
+  test("from a browser closes a WebSocket with 4403", async () => {
     const key = await makeKey(service, null);
     const client = connect(service, { headers: { origin: "https://app.example" }, params: { apikey: key } });
     await expect(client.run("{ __typename }")).rejects.toMatchObject({ code: 4403 });
   });
 });
 
-describe("the session's cookie", () => {
-  test("changes nothing without the token of its own session: 403", async () => {
+describe("the session cookie", () => {
+  test("changes nothing without the CSRF token of its own session: 403", async () => {
     const session = await makeSession(service, 1);
     const others = await makeSession(service, 2);
     for (const token of [
@@ -172,7 +172,7 @@ describe("the session's cookie", () => {
     expect((await post(cookieOf(session))).status).toBe(403);
   });
 
-  test("reads without it", async () => {
+  test("reads without a CSRF token", async () => {
     const cookie = cookieOf(await makeSession(service, 1));
     expect((await get(cookie)).json).toEqual({ data: { me: { id: "1" } } });
     expect((await fetch(`${service.url}/users/1`, { headers: cookie })).status).toBe(200);
@@ -180,13 +180,13 @@ describe("the session's cookie", () => {
     expect((await fetch(`${service.url}/rest/v1/users`, { headers: { ...cookie, apikey } })).status).toBe(200);
   });
 
-  test("does not make a GET change anything", async () => {
+  test("does not let a GET change anything", async () => {
     const cookie = cookieOf(await makeSession(service, 1));
     const query = encodeURIComponent("mutation { deleteArticle(id: 1) }");
     expect((await graphql(`/graphql?query=${query}`, { headers: cookie })).status).toBe(405);
   });
 
-  test("is worth nothing in a form: 415", async () => {
+  test("does not make a form acceptable: 415", async () => {
     const session = await makeSession(service, 1);
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
       const headers = { "content-type": type, ...cookieOf(session), ...csrfOf(session) };
@@ -194,7 +194,7 @@ describe("the session's cookie", () => {
     }
   });
 
-  test("of a WebSocket is taken from pages of this service, and from programs", async () => {
+  test("of a WebSocket is accepted from pages of this service and from programs", async () => {
     const cookie = cookieOf(await makeSession(service, 1));
     for (const headers of [cookie, { ...cookie, origin: new URL(service.url).origin }]) {
       expect(await connect(service, { headers }).run(ME)).toEqual({ data: { me: { id: "1" } } });
@@ -206,7 +206,7 @@ describe("the session's cookie", () => {
     async (origin) => {
       const cookie = cookieOf(await makeSession(service, 1));
       await expect(connect(service, { headers: { ...cookie, origin } }).run(ME)).rejects.toMatchObject({ code: 4403 });
-      // Without a cookie the same page may come.
+      // Without a cookie the same page may connect.
       expect(await connect(service, { headers: { origin } }).run("{ __typename }")).toEqual({
         data: { __typename: "Query" },
       });
@@ -217,7 +217,7 @@ describe("the session's cookie", () => {
 describe("a token of another type", () => {
   const { iss, exp } = { iss: "content-service", exp: Math.floor(Date.now() / 1000) + 600 };
 
-  test("a refresh token and a challenge are none of access", async () => {
+  test("such as a refresh token or a challenge is refused", async () => {
     const { tokens } = service.service;
     const { refreshToken } = tokens.issuePair({ id: "1", name: "Ada", role: "authenticated", permissions: [] });
     for (const token of [refreshToken, tokens.issueChallenge({ id: "1" })]) {
@@ -227,7 +227,7 @@ describe("a token of another type", () => {
     }
   });
 
-  test("what others sign, or nobody, is refused everywhere", async () => {
+  test("without a valid signature is refused on every interface", async () => {
     const claims = Buffer.from(
       JSON.stringify({ sub: "1", role: "authenticated", type: "access", epoch: 0, iss, exp }),
     ).toString("base64url");
@@ -244,7 +244,7 @@ describe("a token of another type", () => {
   });
 });
 
-test("nothing that somebody was signed in with, or tried to be, is in the log", async () => {
+test("no credential is in the log, whether it was valid or not", async () => {
   const secrets = [await makeKey(service, 1), await makeSession(service, 2), "Canary-Password-1!", "canary-garbage"];
   const [key, session] = secrets as [string, string];
   for (const at of INTERFACES) {
@@ -263,7 +263,7 @@ test("nothing that somebody was signed in with, or tried to be, is in the log", 
   }
 });
 
-test("a WebSocket is closed with 4403 when its key or its session ends by itself", async () => {
+test("a WebSocket is closed with 4403 when its key or its session expires", async () => {
   const seconds = 1.5;
   const key = await makeKey(service, 2, new Date(Date.now() + seconds * 1000));
   const session = await makeSession(service, 2, seconds);

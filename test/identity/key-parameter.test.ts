@@ -46,7 +46,7 @@ type Sent = {
   readonly body?: unknown;
 };
 
-/** Nothing is sent but what is said here. */
+/** Sends these headers and no others. */
 async function ask(path: string, { method, headers, body }: Sent = {}) {
   const response = await fetch(`${service().url}${path}`, {
     method: method ?? (body === undefined ? "GET" : "POST"),
@@ -92,18 +92,18 @@ test.each([
   expect(takeKey(search)).toEqual({ apiKey: null, search });
 });
 
-test("takeKey finds one that is signed", () => {
+test("takeKey finds a signed key", () => {
   const key = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiJ9.c2lnbmF0dXJl-_";
   expect(takeKey(`api_key=${key}&id=eq.1`)).toEqual({ apiKey: key, search: "id=eq.1" });
 });
 
-test("a key is the same in percent-encoding, which some clients use for more than they must", () => {
+test("a key may be percent-encoded, because some clients encode more characters than necessary", () => {
   const { key } = newKey("service");
   const encoded = key.replaceAll("_", "%5F").replaceAll("-", "%2D");
   expect(takeKey(`a=1&api_key=${encoded}`)).toEqual({ apiKey: key, search: "a=1" });
 });
 
-describe("/rest/v1 takes api_key as the credential where it has the form of a key", () => {
+describe("/rest/v1 accepts api_key as a credential if it has the form of a key:", () => {
   test.each<[what: string, path: string, sent?: Sent]>([
     ["a function", "rpc/who"],
     ["a function by POST", "rpc/who", { body: {} }],
@@ -115,7 +115,7 @@ describe("/rest/v1 takes api_key as the credential where it has the form of a ke
     expect((await ask(url(anon), sent)).json).toEqual({ role: "anon", sub: null });
   });
 
-  test("reads, writes and what describes the interface", async () => {
+  test("for reads, writes and the description of the interface", async () => {
     const ids = async (search: string) => (await ask(`/rest/v1/integrations?${search}`)).json;
     expect(await ids(`api_key=${ofAda}&select=id&id=lt.3&order=id`)).toEqual([{ id: 1 }, { id: 2 }]);
     expect((await ask(`/rest/v1/integrations?api_key=${ofAda}`, { body: { id: 10 } })).status).toBe(201);
@@ -131,7 +131,7 @@ describe("/rest/v1 takes api_key as the credential where it has the form of a ke
     for (const path of ["", "types.ts"]) expect((await ask(`/rest/v1/${path}?api_key=${ofAda}`)).status).toBe(200);
   });
 
-  test("it is no filter: a change with nothing else is refused as one without a filter", async () => {
+  test("and not as a filter: a change without other filters is refused", async () => {
     for (const [method, body] of [["DELETE"], ["PATCH", { api_key: "all" }]] as const) {
       const { status, json } = await ask(`/rest/v1/integrations?api_key=${ofService}`, { method, body });
       expect([status, json.code]).toEqual([400, "21000"]);
@@ -173,7 +173,7 @@ describe("/rest/v1 takes api_key as the credential where it has the form of a ke
     }
   });
 
-  test("a key that has ended, or was revoked, is refused", async () => {
+  test("a key that has expired or was revoked is refused", async () => {
     const ended = await makeKey(service(), 1, new Date(Date.now() - 1000));
     const revoked = await makeKey(service(), 2);
     await sql(
@@ -187,7 +187,7 @@ describe("/rest/v1 takes api_key as the credential where it has the form of a ke
   });
 });
 
-describe("where it has another form it is what it always was", () => {
+describe("a value of another form", () => {
   const withAnon = { headers: () => ({ apikey: anon }) };
 
   test.each<[search: string, ids: number[]]>([
@@ -203,12 +203,12 @@ describe("where it has another form it is what it always was", () => {
     expect((await ask(`${path}&api_key=${ofAda}`)).json).toEqual(expected);
   });
 
-  test("what is neither a filter nor a key is refused", async () => {
+  test("is refused if it is not a filter", async () => {
     const { status, json } = await ask("/rest/v1/integrations?api_key=cs_user_short", { headers: withAnon.headers() });
     expect([status, json.code]).toEqual([400, "PGRST100"]);
   });
 
-  test("an argument of this name, which never gets a key", async () => {
+  test("is the argument of that name of a function, which never receives a key", async () => {
     const echo = (search: string, headers = {}) => ask(`/rest/v1/rpc/echo?${search}`, { headers });
     expect((await echo("api_key=abc", { apikey: anon })).json).toBe("abc");
     expect((await echo(`api_key=abc&api_key=${ofAda}`)).json).toBe("abc");
@@ -218,14 +218,14 @@ describe("where it has another form it is what it always was", () => {
   });
 });
 
-describe("the key stays where it was sent", () => {
+describe("the key in the query string", () => {
   const holdsNoKey = ({ headers, text }: { headers: Headers; text: string }) => {
     const told = `${JSON.stringify([...headers])}${text}`;
     for (const key of [ofAda, ofBob, ofService]) expect(told).not.toContain(key.slice("cs_user_".length));
     expect(told).not.toContain("api_key=");
   };
 
-  test("Content-Location is the address without it", async () => {
+  test("is not in Content-Location", async () => {
     const read = await ask(`/rest/v1/integrations?select=id&api_key=${ofAda}&id=eq.1`);
     expect(read.headers.get("content-location")).toBe("/rest/v1/integrations?id=eq.1&select=id");
     holdsNoKey(read);
@@ -247,7 +247,7 @@ describe("the key stays where it was sent", () => {
     ["the function that tells its address", "rpc/address?", { body: {} }],
   ])("%s", async (_, path, sent) => holdsNoKey(await ask(`/rest/v1/${path}api_key=${ofAda}`, sent)));
 
-  test("a task does not keep it", async () => {
+  test("is not stored with a task", async () => {
     const accepted = await ask(`/rest/v1/rpc/address?select=*&api_key=${ofAda}`, {
       body: {},
       headers: { prefer: "respond-async" },
@@ -262,20 +262,20 @@ describe("the key stays where it was sent", () => {
     ]);
   });
 
-  test("nothing of it is in the log", () => {
+  test("is not in the log", () => {
     const logged = lines.join("");
     expect(logged).toContain("/rest/v1/integrations");
     for (const key of [ofAda, ofBob, ofService]) expect(logged).not.toContain(key.slice("cs_user_".length));
   });
 });
 
-describe("the routes of authentication take it like the header", () => {
-  test("a key may not look after the account", async () => {
+describe("on the routes of authentication the parameter is the same as the header:", () => {
+  test("a key may not change the account", async () => {
     const { status, json } = await ask(`/auth/keys?api_key=${ofAda}`);
     expect([status, json.error.code]).toEqual([403, "PERMISSION_DENIED"]);
   });
 
-  test("one that is not good is not passed over for a good token", async () => {
+  test("an invalid key is refused although the token is valid", async () => {
     const headers = { authorization: `Bearer ${service().token("ada")}` };
     expect((await ask("/auth/keys", { headers })).status).toBe(200);
     expect((await ask("/auth/keys?api_key=garbage", { headers })).status).toBe(401);

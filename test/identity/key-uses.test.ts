@@ -4,7 +4,7 @@ import { createTestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
 import { makeKey } from "./support.ts";
 
-test("the use of keys is noted together, once a minute, and again when that has failed", async () => {
+test("the use of keys is stored together, once a minute, and again after a failure", async () => {
   vi.useFakeTimers();
   const written: (readonly string[])[] = [];
   const errors: unknown[] = [];
@@ -33,9 +33,9 @@ test("the use of keys is noted together, once a minute, and again when that has 
   vi.useRealTimers();
 });
 
-test("what was used last is noted when the service stops", async () => {
+test("the last uses are stored when the service stops", async () => {
   const database = await createTestDatabase();
-  // The service ends without its database.
+  // The service stops without its database.
   const service = await startTestService({}, { ...database, drop: async () => {} });
   const key = await makeKey(service, 1);
   await makeKey(service, 2);

@@ -4,7 +4,7 @@ import type { IdentityChange } from "../../db/changes/feed.ts";
 import { NotificationFeed } from "../../db/changes/notifications.ts";
 import { createTestDatabase } from "../support/database.ts";
 
-/** A way to the database on which nothing passes any more once it is cut, and nobody hangs up. */
+/** A proxy to the database that can stop passing data without closing the connections. */
 async function startWay(url: string) {
   const sockets: Socket[] = [];
   const server = createServer((client) => {
@@ -27,11 +27,11 @@ async function startWay(url: string) {
   return { url: way.href, cut };
 }
 
-test("a database that has vanished without a word is noticed within seconds, and heard again", async () => {
+test("a database that has disappeared without closing the connection is noticed within seconds and listened to again", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const way = await startWay(database.url);
-  // Seconds pass when the test says so.
+  // The test advances the clock.
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const errors: Error[] = [];

@@ -4,7 +4,7 @@ import { basic, cookieOf, credentialsOf, KINDS, makeKey, makeSession } from "./s
 
 type Headers = Readonly<Record<string, string>>;
 
-describe.each(["/users", "/graphql?query={__typename}"])("RATE_LIMIT, asked at %s", (path) => {
+describe.each(["/users", "/graphql?query={__typename}"])("RATE_LIMIT on %s", (path) => {
   const { send, service } = useService({ RATE_LIMIT: "12", LOGIN_ATTEMPTS: "1000" });
   const left = async (headers: Headers = {}) => {
     const answer = await send(path, { headers });
@@ -12,15 +12,15 @@ describe.each(["/users", "/graphql?query={__typename}"])("RATE_LIMIT, asked at %
     return answer.status === 429 ? "over" : Number(answer.headers.get("x-ratelimit-remaining"));
   };
 
-  test("counts for users and keys, whatever the address has sent", async () => {
+  test("counts users and keys separately from their IP address", async () => {
     const ada = await credentialsOf("Bearer", service(), 1);
     const bob = await credentialsOf("X-API-Key", service(), 2);
     const job = { "x-api-key": await makeKey(service(), null) };
-    // The first request of each is the address's: who sends it is not known yet.
+    // The first request of each counts for the IP address, because the caller is not known yet.
     expect([await left(ada), await left(bob), await left(job)]).toEqual([11, 10, 9]);
     expect([await left(ada), await left(ada), await left(bob), await left(job)]).toEqual([11, 10, 11, 11]);
 
-    // Bad credentials, and none, are the address's.
+    // Invalid and missing credentials count for the IP address.
     for (let i = 0; i < 20; i++) await left(i % 2 ? {} : { "x-api-key": "garbage" });
     expect(await left({ authorization: "Bearer garbage" })).toBe("over");
     expect(await left({ authorization: basic("ada", "garbage") })).toBe("over");
@@ -40,17 +40,17 @@ describe("one user", () => {
   const left = async (headers: Headers) =>
     Number((await send("/users", { headers })).headers.get("x-ratelimit-remaining"));
 
-  test("is one, whatever he is signed in with", async () => {
+  test("is one caller, whatever the credential", async () => {
     const all: Headers[] = [];
     for (const kind of KINDS) all.push(await credentialsOf(kind, service(), 1));
     for (const headers of all) await left(headers);
     const counts: number[] = [];
     for (const headers of all) counts.push(await left(headers));
-    // Some may have come back in between.
+    // Some requests may have been refilled in between.
     expect(counts.at(-1)).toBeLessThan(57);
   });
 
-  test("is nobody any more when his key has expired", async () => {
+  test("is unknown as soon as the key has expired", async () => {
     const key = { "x-api-key": await makeKey(service(), 1, new Date(now + 60_000)) };
     const bearer = await credentialsOf("Bearer", service(), 1);
     for (const headers of [key, bearer]) await left(headers);
@@ -61,7 +61,7 @@ describe("one user", () => {
     expect(await left(bearer)).toBeGreaterThanOrEqual(before - 2);
   });
 
-  test("is nobody any more when the credential has ended", async () => {
+  test("is unknown as soon as the credential has ended", async () => {
     const session = cookieOf(await makeSession(service(), 2));
     await left(session);
     expect(await left(session)).toBe(59);

@@ -11,11 +11,11 @@ const SETTINGS = {
   USERS_WRITE: "owner",
   LOGIN_ATTEMPTS: "1000",
   LOGIN_ATTEMPTS_PER_ADDRESS: "100000",
-  // Two tasks keep both processes busy.
+  // Two tasks occupy both processes.
   TASK_CONCURRENCY: "1",
 };
 
-/** Two processes on one database; the second could as well be on another machine. */
+/** Two processes on one database, as on two machines. */
 let first: TestService;
 let second: TestService;
 let other: Service;
@@ -43,29 +43,29 @@ const sql = async (text: string, ...values: unknown[]) => (await first.database.
 const accounts = (change: string) => sql(`update auth_private.accounts set ${change} where user_id = 1`);
 beforeEach(async () => {
   await accounts(`disabled_at = null, role = 'authenticated', permissions = '{}', password_hash = '${passwordHash}'`);
-  // Of an account that was disabled until now the processes hear in a moment.
+  // The processes receive the change of a disabled account a moment later.
   const headers = await credentialsOf("Bearer", first, 1);
   await expect.poll(() => inEveryProcess(headers), SOON).toEqual([200, 200]);
 });
 
-/** What one interface of each process tells. */
+/** The outcome on one interface of each process. */
 const inEveryProcess = (headers: Readonly<Record<string, string>>) =>
   Promise.all([first, second].map((service) => act(service, "/users", headers)));
 
-/** What `act` tells on every interface of both processes, one after the other. */
+/** The outcomes of `act` on every interface of both processes, one after the other. */
 async function everywhere(headers: Readonly<Record<string, string>>) {
   const told: (number | string)[] = [];
   for (const service of [first, second]) for (const at of INTERFACES) told.push(await act(service, at, headers));
   return told;
 }
-/** The same for each of several, by their kind. */
+/** The same for each of several credentials, by kind. */
 async function eachEverywhere(credentials: Readonly<Record<string, Readonly<Record<string, string>>>>) {
   const told = Object.entries(credentials).map(async ([kind, headers]) => [kind, await everywhere(headers)]);
   return Object.fromEntries(await Promise.all(told));
 }
 const ALL_DONE = [...INTERFACES, ...INTERFACES].map((at) => DONE[at]);
 const ALL_REFUSED = [...INTERFACES, ...INTERFACES].map((at) => REFUSED[at]);
-/** All three interfaces of two processes are asked within it. */
+/** Milliseconds for requests to all three interfaces of two processes. */
 const SOON = { timeout: 5000, interval: 50 };
 
 const ENDS: readonly (readonly [what: string, end: () => Promise<unknown>, kinds: readonly Kind[]])[] = [
@@ -100,11 +100,11 @@ describe.each(ENDS)("when %s", (_, end, kinds) => {
     const credentials: Record<string, Readonly<Record<string, string>>> = {};
     for (const kind of kinds) credentials[kind] = await credentialsOf(kind, first, 1);
     const each = (told: readonly unknown[]) => Object.fromEntries(kinds.map((kind) => [kind, told]));
-    // Twice: the second time they are remembered.
+    // Twice, so that the second time is cached.
     expect(await eachEverywhere(credentials)).toEqual(each(ALL_DONE));
     expect(await eachEverywhere(credentials)).toEqual(each(ALL_DONE));
     await end();
-    // Of one until both have heard: a password that is refused is hashed each time.
+    // Only one interface until both processes know, because a refused password is hashed each time.
     await expect.poll(() => inEveryProcess(credentials[kinds[0]!]!), SOON).toEqual([401, 401]);
     await expect.poll(() => eachEverywhere(credentials), SOON).toEqual(each(ALL_REFUSED));
   });
@@ -127,7 +127,7 @@ describe.each(ENDS)("when %s", (_, end, kinds) => {
   });
 });
 
-describe("when a refresh token comes a second time", () => {
+describe("when a refresh token is used a second time", () => {
   const post = async (path: string, body: object) => {
     const headers = { "content-type": "application/json" };
     const response = await fetch(`${first.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
@@ -138,7 +138,7 @@ describe("when a refresh token comes a second time", () => {
     return { refreshToken, headers: { authorization: `Bearer ${accessToken}` } };
   };
 
-  test("the access tokens of its sign-in are worth nothing, in every process and on every interface; others go on", async () => {
+  test("the access tokens of its sign-in are refused, in every process and on every interface, and others stay valid", async () => {
     const stolen = await signIn();
     const other = await signIn();
     const { accessToken, refreshToken } = await post("/auth/refresh", { refreshToken: stolen.refreshToken });
@@ -172,7 +172,7 @@ describe("when a refresh token comes a second time", () => {
   });
 });
 
-test("a key that is made to end now is one that has expired", async () => {
+test("a key whose expiry is set to now has expired", async () => {
   const headers = await credentialsOf("apikey", first, 1);
   expect(await everywhere(headers)).toEqual(ALL_DONE);
   await sql("update auth_private.api_keys set expires_at = now() - interval '1 s'");
@@ -180,18 +180,18 @@ test("a key that is made to end now is one that has expired", async () => {
   await expect.poll(() => everywhere(headers), SOON).toEqual(expired);
 });
 
-test("a key may still be used when the password changes: it is another secret", async () => {
+test("a key stays valid when the password changes, because it is another secret", async () => {
   const headers = await credentialsOf("X-API-Key", first, 1);
   await accounts("password_hash = password_hash || 'x'");
   expect(await everywhere(headers)).toEqual(ALL_DONE);
 });
 
-describe("while changes are not heard of", () => {
+describe("while the listening connection is lost", () => {
   const loseConnection = () =>
     sql(`select pg_terminate_backend(pid) from pg_stat_activity
          where application_name = 'content-service changes' and datname = current_database()`);
 
-  test("nothing is remembered, and sockets are looked after as soon as they are", async () => {
+  test("nothing is cached, and sockets are checked when it is back", async () => {
     const headers = await credentialsOf("Bearer", first, 1);
     expect(await everywhere(headers)).toEqual(ALL_DONE);
     const client = connect(first, { headers });
@@ -203,7 +203,7 @@ describe("while changes are not heard of", () => {
     expect(await closed).toMatchObject({ code: 4403 });
   });
 
-  test("everything is forgotten when they are heard of again, and remembered from then on", async () => {
+  test("nothing is kept in the cache until it is back", async () => {
     const headers = await credentialsOf("X-API-Key", first, 1);
     await loseConnection();
     expect(await everywhere(headers)).toEqual(ALL_DONE);
@@ -214,7 +214,7 @@ describe("while changes are not heard of", () => {
   });
 });
 
-test("a token that is newer than what is remembered of the account is good at once", async () => {
+test("a token that is newer than the cached account is valid immediately", async () => {
   for (let i = 0; i < 10; i++) {
     await accounts("epoch = epoch + 1");
     const headers = await credentialsOf("Bearer", first, 1);
@@ -222,7 +222,7 @@ test("a token that is newer than what is remembered of the account is good at on
   }
 });
 
-test("somebody else's change closes nobody else's socket", async () => {
+test("a change of one user closes no socket of another", async () => {
   const client = connect(first, { headers: await credentialsOf("Bearer", first, 2) });
   await client.run("{ me { id } }");
   await accounts("disabled_at = now()");
@@ -231,7 +231,7 @@ test("somebody else's change closes nobody else's socket", async () => {
   expect(await client.run("{ me { id } }")).toEqual({ data: { me: { id: "2" } } });
 });
 
-describe("a task that waits", () => {
+describe("a waiting task", () => {
   const callMark = async (who: "ada" | "admin", name: string) => {
     const response = await fetch(`${first.url}/rest/v1/rpc/mark`, {
       method: "POST",
@@ -254,7 +254,7 @@ describe("a task that waits", () => {
   const until = (id: string, facts: object) =>
     expect.poll(() => statusOf(id), { timeout: 15_000 }).toMatchObject(facts);
 
-  /** Keeps both processes busy until the end of `meanwhile`. */
+  /** Occupies both processes until `meanwhile` has ended. */
   async function whileBusy(meanwhile: () => Promise<unknown>): Promise<void> {
     await sql("select pg_advisory_lock(0, 1)");
     const busy = [await callMark("admin", "of admin"), await callMark("admin", "of admin")];
@@ -280,7 +280,7 @@ describe("a task that waits", () => {
     expect(await sql("select from public.marks where name = $1", name)).toEqual([]);
   });
 
-  test("runs although he has signed out in the meantime", async () => {
+  test("runs although the user has signed out in the meantime", async () => {
     let waiting = "";
     await whileBusy(async () => {
       waiting = await callMark("ada", "after signing out");

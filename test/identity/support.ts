@@ -10,7 +10,7 @@ export const hashOf = (secret: string) => createHash("sha256").update(secret).di
 
 type Headers = Readonly<Record<string, string>>;
 
-/** A key of a user, or of the service without one. */
+/** A new key of a user, or of the service if `userId` is null. */
 export async function makeKey(service: TestService, userId: number | null, expiresAt: Date | null = null) {
   const kind = userId === null ? "service" : "user";
   const { key, prefix } = newKey(kind);
@@ -21,7 +21,7 @@ export async function makeKey(service: TestService, userId: number | null, expir
   return key;
 }
 
-/** The id of a new session of a user, which ends the one before. */
+/** The id of a new session of a user, which ends the previous one. */
 export async function makeSession({ database }: TestService, userId: number, seconds = 3600): Promise<string> {
   const id = randomBytes(32).toString("base64url");
   await database.owner.query("delete from auth_private.sessions where user_id = $1", [userId]);
@@ -33,14 +33,14 @@ export async function makeSession({ database }: TestService, userId: number, sec
   return id;
 }
 
-/** What a browser sends with a session, and what a page of ours adds. */
+/** The cookie that a browser sends with a session, and the token that a page of this service adds. */
 export const cookieOf = (session: string): Headers => ({ cookie: `theme=dark; SESSION=${session}` });
 export const csrfOf = (session: string): Headers => ({ "x-csrf-token": new CsrfTokens(JWT_SECRET).of(session) });
 
 export const KINDS = ["Bearer", "key as Bearer", "X-API-Key", "apikey", "Basic", "session"] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Headers that sign somebody in, for requests that may change something too. */
+/** Headers with a credential of a user, for all methods. */
 export async function credentialsOf(kind: Kind, service: TestService, id: 1 | 2): Promise<Headers> {
   const name = id === 1 ? "ada" : "bob";
   switch (kind) {
@@ -61,7 +61,7 @@ export async function credentialsOf(kind: Kind, service: TestService, id: 1 | 2)
   }
 }
 
-/** As a login would give it, of the account's present epoch. */
+/** An access token as a login returns it, with the present epoch of the account. */
 async function accessToken({ service, database }: TestService, name: string): Promise<string> {
   const { rows } = await database.owner.query(
     `select u.id::text, u.name, a.role, a.permissions, a.epoch from auth_private.accounts as a
@@ -75,7 +75,7 @@ export const INTERFACES = ["/users", "/rest/v1", "/graphql"] as const;
 export type Interface = (typeof INTERFACES)[number];
 
 /**
- * Changes the age of user 1 to what it is, by each interface: what he alone may do. The status, or for GraphQL the codes
+ * Sets the age of user 1 to its present value, which only that user may do. Returns the status, or for GraphQL the codes
  * of its errors.
  */
 export async function act(service: TestService, at: Interface, headers: Headers): Promise<number | string> {
@@ -93,9 +93,9 @@ export async function act(service: TestService, at: Interface, headers: Headers)
   return response.status;
 }
 
-/** What `act` tells when somebody is taken for who he is. */
+/** The outcome of `act` with a valid credential. */
 export const DONE: Readonly<Record<Interface, number>> = { "/users": 200, "/rest/v1": 204, "/graphql": 200 };
-/** And when his credential is worth nothing. */
+/** The outcome of `act` with an invalid credential. */
 export const REFUSED: Readonly<Record<Interface, number | string>> = {
   "/users": 401,
   "/rest/v1": 401,

@@ -36,7 +36,7 @@ const signedAs = (header: object, claims: object) => {
   return `${text}.${createHmac("sha256", JWT_SECRET).update(text).digest("base64url")}`;
 };
 
-/** All tokens that are sent here. */
+/** All tokens that these tests send. */
 const TOKENS = {
   anon: ANON,
   service: SERVICE,
@@ -83,7 +83,7 @@ const BAD_TOKEN = { code: "PGRST301", message: "the access token is not valid: s
 const EXPIRED = { code: "PGRST303", message: "JWT expired", hint: null };
 const DISAGREE = { code: "PGRST301", message: "apikey and Authorization identify different callers", hint: null };
 
-describe("who asks", () => {
+describe("the caller", () => {
   test.each<[Sent, role: string, sub: string | null]>([
     [{ apikey: "anon" }, "anon", null],
     [{ apikey: "anon", bearer: "anon" }, "anon", null],
@@ -141,7 +141,7 @@ describe("who asks", () => {
     },
   );
 
-  test("the scheme is read in any case", async () => {
+  test("is found whatever the case of the scheme", async () => {
     const headers = { authorization: `bEARER ${ADA}` };
     expect(await guarded.rows("rpc/who", { headers })).toMatchObject({ sub: "1" });
   });
@@ -153,17 +153,17 @@ describe("who asks", () => {
     expect(await raw(headers)).toEqual([401, "PGRST301"]);
   });
 
-  test("of two Authorization headers none counts", async () => {
+  test("is refused with two Authorization headers", async () => {
     const [status] = await raw(["apikey", ANON, "authorization", `Bearer ${ADA}`, "authorization", `Bearer ${ANON}`]);
     expect(status).toBe(400);
   });
 
-  test("in the address no key counts", async () => {
+  test("is not found by a key in the parameter apikey", async () => {
     expect((await ask({}, `rpc/who?apikey=${ANON}`)).json.code).toBe("PGRST302");
   });
 });
 
-describe("what they may", () => {
+describe("the rights of a caller", () => {
   test.each<[Sent, words: string[]]>([
     [{ apikey: "anon" }, []],
     [{ apikey: "anon", bearer: "ada" }, ["of ada"]],
@@ -174,7 +174,7 @@ describe("what they may", () => {
     expect(json.map(({ word }: { word: string }) => word)).toEqual(words);
   });
 
-  test("the service key has a login of its own, which nobody else gets", async () => {
+  test("the service key has a login that no other caller uses", async () => {
     const { name } = guarded.service().database;
     expect((await ask({ apikey: "service" })).json.login).toBe(`${name}_service`);
     expect((await ask({ apikey: "anon", bearer: "ada" })).json.login).toBe(`${name}_data`);
@@ -202,14 +202,14 @@ describe("API_KEY_REQUIRED=off", () => {
   });
 });
 
-test("a token that ends while it is remembered is refused from then on", async () => {
+test("a token that expires while it is cached is refused from then on", async () => {
   const token = sign(USER, { expiresIn: 1 });
   const headers = { authorization: `Bearer ${token}` };
   expect(await guarded.rows("rpc/who", { headers })).toMatchObject({ sub: "1" });
   await expect.poll(() => guarded.failure("rpc/who", { headers }), { timeout: 5000 }).toEqual([401, "PGRST303"]);
 });
 
-test("no key or token comes into the log, whatever fails", async () => {
+test("no key or token is in the log, whatever fails", async () => {
   for (const bearer of Object.keys(TOKENS) as Token[]) await ask({ apikey: "anon", bearer }, "rpc/break");
   await ask({ apikey: "service", bearer: "service" }, `rpc/break?apikey=${SERVICE}`);
   await ask({ apikey: "service" }, `nothing?authorization=${ADA}`);
@@ -219,7 +219,7 @@ test("no key or token comes into the log, whatever fails", async () => {
   for (const secret of [...secrets, JWT_SECRET]) expect(written.includes(secret.split(".")[1] ?? secret)).toBe(false);
 });
 
-/** Headers as they are given, those of one name by themselves; status and code of the answer. */
+/** Sends these headers as they are, also twice; returns status and code of the response. */
 function raw(headers: readonly string[]): Promise<[number, string]> {
   return new Promise((resolve, reject) => {
     const { url } = guarded.service();

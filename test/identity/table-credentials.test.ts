@@ -16,7 +16,7 @@ const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonym
 const others = new Tokens({ secret: `${SECRET}!`, privateKey: "", audience: "", anonymousRole: "web_anon" });
 type Credentials = { readonly apikey?: string; readonly authorization?: string; readonly origin?: string };
 
-/** Who sends these headers to the table interface. */
+/** The caller who sends these headers to the table interface. */
 function callersOf(verifier: Verifier, needsKey: boolean, anonymousRole: string) {
   const resolver = new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf: () => "127.0.0.1" });
   const resolve = (headers: Credentials) =>
@@ -38,7 +38,7 @@ const expiredAda = expired({ sub: "1", role: "authenticated", type: "access" });
 const expiredKey = expired({ role: "anon" });
 const bearer = (token: string) => `Bearer ${token}`;
 
-/** `"authenticated 1"`: role and subject; or status, code and message of what it is refused with. */
+/** `"authenticated 1"`: role and subject; or status, code and message of the refusal. */
 function outcome(credentials: Credentials, resolver = callers): string {
   try {
     const { role, claims } = resolver.resolve(credentials);
@@ -112,13 +112,13 @@ describe("API_KEY_REQUIRED=off", () => {
   ])("%s", (_what, credentials, expected) => expect(outcome(credentials, openCallers)).toBe(expected));
 });
 
-test("who comes with the same credentials is the same caller, who ends with his token", () => {
+test("the same credentials give the same caller, who expires with the token", () => {
   const resolve = () => callers.resolve({ apikey: anon, authorization: bearer(ada) });
   expect(resolve()).toBe(resolve());
   expect(resolve().expiresAt).toBe((jwt.decode(ada) as jwt.JwtPayload).exp! * 1000);
 });
 
-describe("tokens of somebody else", () => {
+describe("tokens of another issuer", () => {
   const { publicKey: rsaPublic, privateKey: rsaPrivate } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const { publicKey: ecPublic, privateKey: ecPrivate } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const keys = [
@@ -168,7 +168,7 @@ describe("tokens of somebody else", () => {
     ["the login itself, which Postgres takes none for", { role: "None" }, "token invalid"],
     ["a NUL in the role", { role: "editor\0" }, "token invalid"],
   ])("%s", (_what, claims, expected) => {
-    // By hand: jsonwebtoken does not sign all of them.
+    // Signed by hand, because jsonwebtoken refuses to sign some of them.
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
     const head = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
     const signature = createHmac("sha256", SECRET).update(head).digest("base64url");
@@ -197,30 +197,30 @@ describe("tokens of somebody else", () => {
     ["no JSON", "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.bm8gSlNPTg.x", "token invalid"],
   ])("a set of keys and %s", (_what, token, expected) => expect(verified(ofSet, token)).toBe(expected));
 
-  test("a secret without a name verifies whatever name a token has for it", () => {
+  test("a secret without a key id verifies tokens with any key id", () => {
     expect(verified(ofSecret, sign({ role: "editor" }, { kid: "theirs" }))).toBe("editor");
   });
 
-  test("without keys no token is good", () => {
+  test("without keys every token is invalid", () => {
     expect(verified(foreign(""), sign({ role: "editor" }))).toBe("token invalid");
     expect(verified(foreign(""), jwt.sign({ role: "editor" }, "", { algorithm: "none" }))).toBe("token invalid");
   });
 
-  test("the audience must be there when one is asked for", () => {
+  test("the audience is required if one is set", () => {
     const verifier = foreign(SECRET, { audience: "shop" });
     expect(verified(verifier, sign({ role: "editor", aud: ["shop", "blog"] }))).toBe("editor");
     expect(verified(verifier, sign({ role: "editor", aud: "blog" }))).toBe("token invalid");
     expect(verified(verifier, sign({ role: "editor" }))).toBe("token invalid");
   });
 
-  test("the role stands where the setting says", () => {
+  test("the role is in the claim of the setting", () => {
     const verifier = foreign(SECRET, { roleClaim: ["app", "roles", 0] });
     expect(verified(verifier, sign({ role: "admin", app: { roles: ["editor"] } }))).toBe("editor");
     for (const app of [undefined, null, "editor", { roles: [] }, { roles: {} }])
       expect(verified(verifier, sign({ role: "admin", app }))).toBe("web_anon");
   });
 
-  test("all claims reach the database; a token without an end does not end, others end with the tolerance", () => {
+  test("all claims reach the database; a token without exp does not expire, and others expire after the tolerance", () => {
     const claims = { role: "editor", tenant: { id: 7 } };
     const expected: Caller = { role: "editor", claims, expiresAt: null, refused: null };
     expect(ofSecret.verify(sign(claims))).toEqual(expected);
@@ -249,7 +249,7 @@ describe("tokens of somebody else", () => {
       ["a key of another role", { apikey: sign({ role: "owner", sub: "7" }), authorization: bearer(editor) }, DISAGREE],
     ])("%s", (_what, credentials, expected) => expect(outcome(credentials, resolver)).toBe(expected));
 
-    test("without an anonymous role nobody comes without a token that names one", () => {
+    test("without an anonymous role every request needs a token with a role", () => {
       const verifier = foreign(SECRET, { anonymousRole: "" });
       const closed = callersOf(verifier, false, "");
       expect(outcome({}, closed)).toBe("401 PGRST302 Anonymous access is disabled");

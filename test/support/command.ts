@@ -16,7 +16,7 @@ export type StartOptions = {
   readonly settings?: Settings;
   readonly args?: readonly string[];
   readonly as?: { uid: number; gid: number };
-  /** For several tests: who starts it calls `end()`. */
+  /** Shared by several tests: the test that starts it calls `end()`. */
   readonly shared?: boolean;
 };
 
@@ -24,11 +24,11 @@ export type StartOptions = {
 export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
   start("npm", args.length > 0 ? ["start", "--silent", "--", ...args] : ["start"], { ...options, serves: true });
 
-/** What `npm start` runs, without the time that npm takes. */
+/** The command of `npm start` without the time that npm takes. */
 export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
   start("sh", ["-c", SCRIPTS.start], { ...options, serves: true });
 
-/** `npm run -s types`; its output is whole once `exited()` has resolved. */
+/** `npm run -s types`; its output is complete when `exited()` has resolved. */
 export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
   start("npm", ["run", "--silent", "types", "--", ...args], options);
 
@@ -37,7 +37,7 @@ export const nodeRun = (
   script: "server" | "types" | "user" | "key",
   { args = [], input = "", settings, ...options }: StartOptions & { readonly input?: string },
 ): Command => {
-  // As npm start has it.
+  // As in the script `start`.
   const cached = { NODE_COMPILE_CACHE: "node_modules/.cache/compiled", ...settings };
   return start(process.execPath, [script === "server" ? "server.ts" : `cli/${script}.ts`, ...args], {
     ...options,
@@ -50,15 +50,15 @@ const SCRIPTS = JSON.parse(readFileSync(new URL("../../package.json", import.met
 
 type SpawnOptions = Omit<StartOptions, "args"> & {
   readonly input?: string;
-  /** Whether it is to become the one service on these data. */
+  /** Whether it becomes the one service on these data. */
   readonly serves?: boolean;
 };
 
-/** In a group of its own, as a terminal gives it, with nothing but these settings. */
+/** Starts a command in a new process group, as a terminal does, with only these settings. */
 function start(program: string, args: readonly string[], options: SpawnOptions): Command {
   const { dataDir, settings = {}, as, shared = false, input, serves = false } = options;
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
-  // Our node, as npm would choose.
+  // The Node of node_modules, as npm would choose.
   if (program === "sh") path.unshift(dirname(process.execPath));
   const child = spawn(program, args, {
     cwd: PROJECT,
@@ -76,14 +76,14 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
     },
     ...as,
   });
-  // It may have ended without a look at it.
+  // It may have ended before this listener was added.
   child.stdin?.on("error", () => {}).end(input);
   const command = new Command(child, dataDir, serves);
   if (!shared) onTestFinished(() => command.end());
   return command;
 }
 
-/** One run of the command. What is left of it is killed with the test, unless it is shared. */
+/** A running command. Its processes are killed at the end of the test, unless it is shared. */
 export class Command {
   readonly child: ChildProcess;
   readonly startedAt = performance.now();
@@ -106,7 +106,7 @@ export class Command {
     this.#exited = new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal ?? "")));
   }
 
-  /** Waits for the table; resolves to the milliseconds that it took, without those that others had the processor. */
+  /** Waits for the table of URLs; resolves to the milliseconds that it took, without the time of other processes. */
   async ready(): Promise<number> {
     const ended = this.#exited.then(() => true);
     while (!this.banner.has("Health")) {
@@ -117,7 +117,7 @@ export class Command {
     return Math.round(milliseconds - sumOf(processesNamed("", this.child.pid!).map(waitOf)));
   }
 
-  /** The exit code; otherwise the name of the signal that ended it, or that nothing did. */
+  /** The exit code, or the name of the signal that ended the process. */
   exited(): Promise<number | string> {
     return Promise.race([this.#exited, setTimeout(POLL.timeout, "still running", { ref: false })]);
   }
@@ -132,7 +132,7 @@ export class Command {
     return this.banner.get("Health")!.replace(/\/health$/, "");
   }
 
-  /** What was logged: each line that is neither npm's nor the table's. */
+  /** The logged lines: all lines except those of npm and of the table. */
   get logged(): Record<string, any>[] {
     const lines = this.stdout
       .split("\n")
@@ -140,7 +140,7 @@ export class Command {
     return lines.map((line) => JSON.parse(line));
   }
 
-  /** The process of node below npm. */
+  /** The Node process below npm. */
   get pid(): number {
     const below = (parent: number): number[] => {
       const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(parent)], { encoding: "utf8" });
@@ -153,18 +153,18 @@ export class Command {
     throw new Error("the service does not run");
   }
 
-  /** As Ctrl-C: to all processes of the group. */
+  /** As Ctrl-C does: to all processes of the group. */
   interrupt(): void {
     kill(-this.child.pid!, "SIGINT");
   }
 
-  /** Kills what is left of it, and of its server. */
+  /** Kills the remaining processes, also of its database server. */
   async end(): Promise<void> {
     kill(-this.child.pid!, "SIGKILL");
     if (this.#serves) await vi.waitUntil(() => !this.#killServer(), POLL);
   }
 
-  /** Whether there was something left to kill. */
+  /** Whether any process was left. */
   #killServer(): boolean {
     const left = processesNamed(this.#dataDir);
     for (const pid of left) kill(pid, "SIGKILL");
@@ -192,7 +192,7 @@ export class Command {
     return ((await response.json()) as any).accessToken;
   }
 
-  /** What a DBA types into psql, on the embedded database. */
+  /** Runs SQL on the embedded database as its owner. */
   async dba(sql: string): Promise<any[]> {
     const client = await this.#connect();
     try {
@@ -202,7 +202,7 @@ export class Command {
     }
   }
 
-  /** Makes all requests for the table wait, until the function that it resolves to is called or the server ends. */
+  /** Makes all requests for the table wait until the returned function is called or the server ends. */
   async block(table: string): Promise<() => Promise<void>> {
     const client = await this.#connect();
     client.on("error", () => {});
@@ -233,7 +233,7 @@ export function argumentsOf(pid: number): string {
 
 const sumOf = (numbers: readonly number[]) => numbers.reduce((sum, number) => sum + number, 0);
 
-/** Milliseconds that a process could have run, but others did; 0 where the system does not tell. */
+/** Milliseconds that a process waited for the processor; 0 if the system does not report them. */
 function waitOf(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
@@ -242,7 +242,7 @@ function waitOf(pid: number): number {
   }
 }
 
-/** The processes with this text in their arguments; of one group only, when given. */
+/** The processes with this text in their arguments, of one group if it is given. */
 export function processesNamed(text: string, group?: number): number[] {
   const lines = execFileSync("ps", ["-eww", "-o", "pid=,pgid=,stat=,args="], { encoding: "utf8" }).trim().split("\n");
   return lines
@@ -258,6 +258,6 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It has gone by itself.
+    // It has already ended.
   }
 }

@@ -4,7 +4,7 @@ import { createLog } from "../../http/log.ts";
 import { type Service, startService } from "../../server.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
-/** Answer of GraphQL as a client sees it. */
+/** A GraphQL response as a client receives it. */
 export type Answer = {
   readonly status: number;
   readonly headers: Headers;
@@ -39,7 +39,7 @@ const USERS: Record<DemoUser, { id: string; name: string; role: string; permissi
 
 export const JWT_SECRET = "a secret of the tests, long enough for HS256";
 
-/** The real service on a database of its own, dropped at the end. `settings` are environment variables; `log` hears what is logged; `clock` is the service's. */
+/** The real service on a new database, which is dropped at the end. `settings` are environment variables; `log` and `clock` replace those of the service. */
 export async function startTestService(
   settings: Readonly<Record<string, string>> = {},
   given?: TestDatabase,
