@@ -80,9 +80,9 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
     const before = command.logged.length;
     command.interrupt();
     process.kill(command.child.pid!, "SIGTERM");
-    const told = () => command.logged.filter(({ msg }) => msg === "stopping").map(({ signal }) => signal);
-    await expect.poll(told, POLL).toHaveLength(2);
-    expect(told()).toEqual(expect.arrayContaining(["SIGINT", "SIGTERM"]));
+    const seen = () => command.logged.filter(({ msg }) => msg === "stopping").map(({ signal }) => signal);
+    await expect.poll(seen, POLL).toHaveLength(2);
+    expect(seen()).toEqual(expect.arrayContaining(["SIGINT", "SIGTERM"]));
     await free();
     expect(await Promise.all(answers)).toEqual(answers.map(() => ({ articles: { totalCount: 4 } })));
     expect(await command.exited()).toBe(0);

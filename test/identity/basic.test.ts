@@ -73,37 +73,37 @@ describe("a cached password", () => {
   /** Less than the minute for which a password is cached, however busy the machine is. */
   const SOON = { timeout: 5000 };
   const bob = { headers: { authorization: basic("bob") } };
-  const told = async () => {
+  const outcome = async () => {
     const { status, json } = await send("/tasks", bob);
     return [status, json.error?.code];
   };
 
   beforeEach(async () => {
     await sql("delete from auth_private.factors");
-    expect(await told()).toEqual([200, undefined]);
+    expect(await outcome()).toEqual([200, undefined]);
   });
 
   test("is refused as soon as a second factor is enabled", async () => {
     const as = { headers: { authorization: `Bearer ${service().token("bob")}` }, method: "POST" };
     const { secret } = (await send("/api/mfa/enable", as)).json;
     expect((await send(`/api/mfa/verify?code=${appCode(secret, now)}`, as)).status).toBe(200);
-    await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
+    await expect.poll(outcome, SOON).toEqual([401, "MFA_REQUIRED"]);
   });
 
   test("is removed from the cache when changes may have been missed", async () => {
     // No notification is sent for a row that is inserted.
     await sql("insert into auth_private.factors (user_id, secret, enabled_at) values (2, 'x', now())");
-    expect(await told()).toEqual([200, undefined]);
+    expect(await outcome()).toEqual([200, undefined]);
     await sql(`select pg_terminate_backend(pid) from pg_stat_activity
                where application_name = 'content-service changes' and datname = current_database()`);
-    await expect.poll(told, SOON).toEqual([401, "MFA_REQUIRED"]);
+    await expect.poll(outcome, SOON).toEqual([401, "MFA_REQUIRED"]);
   });
 
   test("stays cached when another user changes", async () => {
     await ask("ada");
     await sql("update auth_private.accounts set permissions = array_append(permissions, 'y') where user_id = 1");
     await expect.poll(() => attemptsOf(() => ask("ada"))).toBe(1);
-    expect(await attemptsOf(told)).toBe(0);
+    expect(await attemptsOf(outcome)).toBe(0);
   });
 });
 

@@ -153,15 +153,10 @@ describe("/rest/v1 accepts api_key as a credential if it has the form of a key:"
   });
 
   test.each<[what: string, search: () => string, headers: () => Record<string, string>, status: number]>([
-    ["that nobody was given", () => `api_key=${newKey("user").key}`, () => ({}), 401],
-    [
-      "that nobody was given, beside the anon key",
-      () => `api_key=${newKey("user").key}`,
-      () => ({ apikey: anon }),
-      401,
-    ],
+    ["that does not exist", () => `api_key=${newKey("user").key}`, () => ({}), 401],
+    ["that does not exist, beside the anon key", () => `api_key=${newKey("user").key}`, () => ({ apikey: anon }), 401],
     ["twice", () => `api_key=${ofAda}&api_key=${ofAda}`, () => ({}), 401],
-    ["that nobody has signed", () => "api_key=eyJhbGciOiJub25lIn0.e30.e30", () => ({}), 401],
+    ["that is not signed", () => "api_key=eyJhbGciOiJub25lIn0.e30.e30", () => ({}), 401],
     ["that is the token of a user", () => `api_key=${service().token("ada")}`, () => ({}), 401],
     ["of another user than the token's", () => `api_key=${ofAda}`, () => ({ authorization: `Bearer ${ofBob}` }), 401],
     ["of the service, in a browser", () => `api_key=${ofService}`, () => ({ origin: "https://a.example" }), 403],
@@ -220,9 +215,9 @@ describe("a value of another form", () => {
 
 describe("the key in the query string", () => {
   const holdsNoKey = ({ headers, text }: { headers: Headers; text: string }) => {
-    const told = `${JSON.stringify([...headers])}${text}`;
-    for (const key of [ofAda, ofBob, ofService]) expect(told).not.toContain(key.slice("cs_user_".length));
-    expect(told).not.toContain("api_key=");
+    const response = `${JSON.stringify([...headers])}${text}`;
+    for (const key of [ofAda, ofBob, ofService]) expect(response).not.toContain(key.slice("cs_user_".length));
+    expect(response).not.toContain("api_key=");
   };
 
   test("is not in Content-Location", async () => {
@@ -234,17 +229,13 @@ describe("the key in the query string", () => {
   });
 
   test.each<[what: string, path: string, sent?: Sent]>([
-    [
-      "a new row, whose Location is told",
-      "integrations?",
-      { body: { id: 20 }, headers: { prefer: "return=headers-only" } },
-    ],
+    ["a new row with its Location", "integrations?", { body: { id: 20 }, headers: { prefer: "return=headers-only" } }],
     ["a bad filter", "integrations?id=sounds.like&"],
     ["a table that is not there", "no_such_table?"],
     ["a function that is not there", "rpc/no_such_function?a=1&"],
     ["a method that there is not", "integrations?", { method: "PROPFIND" }],
     ["the description", "?"],
-    ["the function that tells its address", "rpc/address?", { body: {} }],
+    ["a function that returns its URL", "rpc/address?", { body: {} }],
   ])("%s", async (_, path, sent) => holdsNoKey(await ask(`/rest/v1/${path}api_key=${ofAda}`, sent)));
 
   test("is not stored with a task", async () => {

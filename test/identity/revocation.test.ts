@@ -54,14 +54,14 @@ const inEveryProcess = (headers: Readonly<Record<string, string>>) =>
 
 /** The outcomes of `act` on every interface of both processes, one after the other. */
 async function everywhere(headers: Readonly<Record<string, string>>) {
-  const told: (number | string)[] = [];
-  for (const service of [first, second]) for (const at of INTERFACES) told.push(await act(service, at, headers));
-  return told;
+  const outcomes: (number | string)[] = [];
+  for (const service of [first, second]) for (const at of INTERFACES) outcomes.push(await act(service, at, headers));
+  return outcomes;
 }
 /** The same for each of several credentials, by kind. */
 async function eachEverywhere(credentials: Readonly<Record<string, Readonly<Record<string, string>>>>) {
-  const told = Object.entries(credentials).map(async ([kind, headers]) => [kind, await everywhere(headers)]);
-  return Object.fromEntries(await Promise.all(told));
+  const outcomes = Object.entries(credentials).map(async ([kind, headers]) => [kind, await everywhere(headers)]);
+  return Object.fromEntries(await Promise.all(outcomes));
 }
 const ALL_DONE = [...INTERFACES, ...INTERFACES].map((at) => DONE[at]);
 const ALL_REFUSED = [...INTERFACES, ...INTERFACES].map((at) => REFUSED[at]);
@@ -99,7 +99,7 @@ describe.each(ENDS)("when %s", (_, end, kinds) => {
   test(`${names}: worth nothing at once, in every process and on every interface`, async () => {
     const credentials: Record<string, Readonly<Record<string, string>>> = {};
     for (const kind of kinds) credentials[kind] = await credentialsOf(kind, first, 1);
-    const each = (told: readonly unknown[]) => Object.fromEntries(kinds.map((kind) => [kind, told]));
+    const each = (outcomes: readonly unknown[]) => Object.fromEntries(kinds.map((kind) => [kind, outcomes]));
     // Twice, so that the second time is cached.
     expect(await eachEverywhere(credentials)).toEqual(each(ALL_DONE));
     expect(await eachEverywhere(credentials)).toEqual(each(ALL_DONE));
@@ -176,7 +176,7 @@ test("a key whose expiry is set to now has expired", async () => {
   const headers = await credentialsOf("apikey", first, 1);
   expect(await everywhere(headers)).toEqual(ALL_DONE);
   await sql("update auth_private.api_keys set expires_at = now() - interval '1 s'");
-  const expired = ALL_REFUSED.map((told) => (told === "AUTH_REQUIRED" ? "AUTH_EXPIRED" : told));
+  const expired = ALL_REFUSED.map((code) => (code === "AUTH_REQUIRED" ? "AUTH_EXPIRED" : code));
   await expect.poll(() => everywhere(headers), SOON).toEqual(expired);
 });
 
@@ -267,7 +267,7 @@ describe("a waiting task", () => {
   test.each([
     ["is disabled", "disabled_at = now()"],
     ["has another role", "role = 'admin'"],
-  ])("does not run any more when the account of who has asked for it %s", async (_, change) => {
+  ])("is not run when the account of its user %s", async (_, change) => {
     const name = `of ada, whose account ${change}`;
     let waiting = "";
     await whileBusy(async () => {

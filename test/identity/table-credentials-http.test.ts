@@ -45,7 +45,7 @@ const TOKENS = {
   expired: sign(USER, { expiresIn: -1 }),
   "an expired key": sign({ role: "anon" }, { expiresIn: -1 }),
   "a refresh token": sign({ type: "refresh", sub: "1" }),
-  "somebody else's": jwt.sign(USER, `${JWT_SECRET}!`, { issuer: "content-service", expiresIn: 60 }),
+  "another issuer's": jwt.sign(USER, `${JWT_SECRET}!`, { issuer: "content-service", expiresIn: 60 }),
   "a tampered one": ADA.replace(
     /\.[^.]+\./,
     `.${encode({ ...USER, role: "admin", iss: "content-service", exp: 4e9 })}.`,
@@ -107,7 +107,7 @@ describe("the caller", () => {
     [{ apikey: "a refresh token" }, BAD_KEY],
     [{ apikey: "anon", bearer: "expired" }, EXPIRED],
     [{ apikey: "anon", bearer: "a refresh token" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "somebody else's" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "another issuer's" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "a tampered one" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "one without a signature" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "one cut short" }, BAD_TOKEN],
