@@ -1,4 +1,4 @@
-import type { Catalog } from "./catalog.ts";
+import type { Catalog, DatabaseFunction, Schema, Table } from "./catalog.ts";
 import { constraintsOf, messagesOf } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { ComputedFields, Functions } from "./functions.ts";
@@ -17,38 +17,12 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
   const types = new Types(rows.types);
   const grants = new Grants(rows.acls, rows.roles);
   const relations = new Relations(rows.relations, rows.columns);
-  const definitions = await mapYielding(rows.views, ({ view, tree }) => parseViewDefinition(view, tree));
-  const views = new Views(relations, definitions);
-  const keys = new Keys(views, rows.keys);
-  const tableParts: TableParts = {
-    relations,
-    columns: new Columns(relations, views, types, grants, rows.casts),
-    keys,
-    relationships: await findRelationships(rows.foreignKeys, relations, views, keys),
-    computed: new ComputedFields(rows.functions, relations, types),
-    grants,
-  };
-  const functions = new Functions(relations, types, grants);
-  const servedFunctions = rows.functions.filter(({ isServed }) => isServed);
-  const tablesIn = groupBySchema(await mapYielding(relations.served, (row) => buildTable(row, tableParts)));
-  const functionsIn = groupBySchema((await mapYielding(servedFunctions, (row) => functions.build(row) ?? [])).flat());
   const constraints = constraintsOf(rows.constraints);
-  const schemas = rows.schemas.filter(({ isServed }) => isServed);
+  const tables = await buildTables(rows, relations, types, grants);
+  const functions = await buildFunctions(rows, new Functions(relations, types, grants));
   return Object.freeze({
     version,
-    schemas: new Map(
-      schemas.map(({ name, comment }) => [
-        name,
-        Object.freeze({
-          name,
-          comment,
-          tables: new Map((tablesIn.get(name) ?? []).map((table) => [table.name, table])),
-          functions: Map.groupBy(functionsIn.get(name) ?? [], (overload) => overload.name),
-          enums: enumsOf(name, rows.types),
-          composites: compositesOf(name, relations, types),
-        }),
-      ]),
-    ),
+    schemas: buildSchemas(rows, tables, functions, (schema) => compositesOf(schema, relations, types)),
     types: nameTypes(rows.types, rows.schemas),
     roles: buildRoles(rows.roles),
     postgis: rows.extensions.find(({ name }) => name === "postgis")?.schema ?? null,
@@ -59,5 +33,43 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
   });
 }
 
-const groupBySchema = <T extends { readonly schema: string }>(items: readonly T[]): ReadonlyMap<string, T[]> =>
-  Map.groupBy(items, ({ schema }) => schema);
+async function buildTables(rows: CatalogRows, relations: Relations, types: Types, grants: Grants): Promise<Table[]> {
+  const definitions = await mapYielding(rows.views, ({ view, tree }) => parseViewDefinition(view, tree));
+  const views = new Views(relations, definitions);
+  const keys = new Keys(views, rows.keys);
+  const parts: TableParts = {
+    relations,
+    columns: new Columns(relations, views, types, grants, rows.casts),
+    keys,
+    relationships: await findRelationships(rows.foreignKeys, relations, views, keys),
+    computed: new ComputedFields(rows.functions, relations, types),
+    grants,
+  };
+  return mapYielding(relations.served, (row) => buildTable(row, parts));
+}
+
+async function buildFunctions(rows: CatalogRows, functions: Functions): Promise<DatabaseFunction[]> {
+  const served = rows.functions.filter(({ isServed }) => isServed);
+  return (await mapYielding(served, (row) => functions.build(row) ?? [])).flat();
+}
+
+function buildSchemas(
+  rows: CatalogRows,
+  tables: readonly Table[],
+  functions: readonly DatabaseFunction[],
+  compositesIn: (schema: string) => Schema["composites"],
+): Catalog["schemas"] {
+  const tablesIn = Map.groupBy(tables, ({ schema }) => schema);
+  const functionsIn = Map.groupBy(functions, ({ schema }) => schema);
+  const build = (name: string, comment: string | null): Schema =>
+    Object.freeze({
+      name,
+      comment,
+      tables: new Map((tablesIn.get(name) ?? []).map((table) => [table.name, table])),
+      functions: Map.groupBy(functionsIn.get(name) ?? [], (overload) => overload.name),
+      enums: enumsOf(name, rows.types),
+      composites: compositesIn(name),
+    });
+  const served = rows.schemas.filter(({ isServed }) => isServed);
+  return new Map(served.map(({ name, comment }) => [name, build(name, comment)]));
+}

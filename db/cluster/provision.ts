@@ -36,34 +36,42 @@ export async function provisionLogins(
   await client.connect();
   try {
     const { rows } = await client.query<{ name: string }>("select current_database() as name");
-    const database = rows[0]!.name;
-    const login = async (kind: Kind) => {
-      const role = roleName(database, kind);
-      const password = createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
-      await provision(client, { database, role, password, kind, usersWrite, anonymousRole });
-      const url = new URL(serviceUrl);
-      url.username = encodeURIComponent(role);
-      url.password = password;
-      return url.href;
-    };
+    const options = { database: rows[0]!.name, serviceUrl, secret, usersWrite, anonymousRole };
     return {
-      data: await login("data"),
-      service: await login("service"),
-      auth: await login("auth"),
-      tasks: await login("tasks"),
+      data: await createLogin(client, "data", options),
+      service: await createLogin(client, "service", options),
+      auth: await createLogin(client, "auth", options),
+      tasks: await createLogin(client, "tasks", options),
     };
   } finally {
     await client.end();
   }
 }
 
-type Login = {
+type LoginOptions = {
   readonly database: string;
+  readonly serviceUrl: string;
+  readonly secret: string;
+  readonly usersWrite: UsersWrite;
+  readonly anonymousRole: string;
+};
+
+/** Creates or updates one login role and returns its connection string. */
+async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions): Promise<string> {
+  const { database, serviceUrl, secret } = options;
+  const role = roleName(database, kind);
+  const password = createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
+  await provision(client, { ...options, role, password, kind });
+  const url = new URL(serviceUrl);
+  url.username = encodeURIComponent(role);
+  url.password = password;
+  return url.href;
+}
+
+type Login = Pick<LoginOptions, "database" | "usersWrite" | "anonymousRole"> & {
   readonly role: string;
   readonly password: string;
   readonly kind: Kind;
-  readonly usersWrite: UsersWrite;
-  readonly anonymousRole: string;
 };
 
 async function provision(client: pg.Client, login: Login): Promise<void> {
