@@ -219,6 +219,26 @@ test.each([
   }),
 );
 
+test("create_article reports every check of the table with its comment as the message", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const message = "title must have two words";
+    await db.owner.rows("alter table articles add constraint articles_title_words check (title ~ ' ')");
+    await db.owner.rows(`comment on constraint articles_title_words on articles is '${message}'`);
+    const result = await createArticle(db.as(ada!), { title: "Engines", content: "A text." });
+    expect(result).toMatchObject({ success: false, article: null, errors: [{ field: "title", message }] });
+  }));
+
+test("create_article passes on an error that is not about its input", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    await db.owner.rows("alter table articles alter column created_at drop default");
+    await expect(createArticle(db.as(ada!), { title: "A title", content: "A text." })).rejects.toMatchObject({
+      code: "23502",
+      column: "created_at",
+    });
+  }));
+
 test("create_article is refused to a user who has been deleted", () =>
   inTransaction(async (db) => {
     const [gone] = await db.users("Gone");
