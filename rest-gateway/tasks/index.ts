@@ -10,7 +10,7 @@ import { TaskEndpoint } from "./endpoint.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
 import { tooManyTasks } from "./problem.ts";
 import { acceptedBody, taskUrl } from "./representation.ts";
-import { TaskRunner } from "./runner.ts";
+import { type RunnerOptions, TaskRunner } from "./runner.ts";
 import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-handler.ts";
 import { CallerTaskRepository, TaskRepository } from "./task-repository.ts";
 import { TaskWorker } from "./worker.ts";
@@ -59,45 +59,47 @@ export type Tasks = TaskQueue & {
 const MORE_CONNECTIONS = 2;
 
 export function createTasks(options: TaskOptions): Tasks {
-  const { settings, database, logins, url, isStillCaller, log, onConnectionError } = options;
-  const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
+  const { settings, database } = options;
   const handlers = new Map<TaskKind, TaskHandler<unknown>>();
-  const callerTasks = new CallerTaskRepository(database);
+  const repository = new CallerTaskRepository(database);
+  const worker = createWorker(options, handlers);
+  let closed: Promise<void> | undefined;
+  return {
+    ...taskQueue(repository, settings),
+    endpoint: new TaskEndpoint(repository, settings.dbAnonRole),
+    register: (kinds, handler) => {
+      for (const kind of KINDS[kinds]) handlers.set(kind, handler);
+    },
+    start: worker.start,
+    close: () => {
+      closed ??= worker.close();
+      return closed;
+    },
+  };
+}
+
+/** The worker of this process, with its connections. */
+function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"]): Pick<Tasks, "start" | "close"> {
+  const { settings, logins, url, isStillCaller, log, onConnectionError } = options;
+  const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
   const pool = queuePool(url, concurrency + MORE_CONNECTIONS, onConnectionError);
   const repository = new TaskRepository(pool, settings.taskMaxResultBytes);
   const heartbeat = new WorkerHeartbeat({ connectionString: url, onError: onConnectionError });
   const data = workTransactions(logins.data, settings, onConnectionError);
   const service = workTransactions(logins.service, settings, onConnectionError);
-  const runner = new TaskRunner({
-    repository,
-    handlers,
-    transactionsFor: (role) => (role === "service_role" ? service : data),
-    statementTimeout: settings.taskTimeout,
-    isStillCaller,
-    log,
-  });
+  const transactionsFor = (role: string) => (role === "service_role" ? service : data);
+  const statementTimeout = settings.taskTimeout;
+  const runner = new TaskRunner({ repository, handlers, transactionsFor, statementTimeout, isStillCaller, log });
   const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, retention, drainTimeout, log });
-
-  async function end(): Promise<void> {
-    await worker.close();
-    await heartbeat.release();
-    await Promise.all([pool.end(), data.close(), service.close()]);
-  }
-
-  let ended: Promise<void> | undefined;
   return {
-    ...taskQueue(callerTasks, settings),
-    endpoint: new TaskEndpoint(callerTasks, settings.dbAnonRole),
-    register: (kinds, handler) => {
-      for (const kind of KINDS[kinds]) handlers.set(kind, handler);
-    },
     start: async () => {
       await runner.start();
       await worker.start();
     },
-    close: () => {
-      ended ??= end();
-      return ended;
+    close: async () => {
+      await worker.close();
+      await heartbeat.release();
+      await Promise.all([pool.end(), data.close(), service.close()]);
     },
   };
 }

@@ -5,9 +5,8 @@ import { internalError } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import { problemBody, restProblemOf } from "../conventions/problem.ts";
-import { AttemptMonitor } from "./attempt-monitor.ts";
 import { CALLER_HAS_CHANGED } from "./problem.ts";
-import type { CallerTransactions, ErrorResponse, TaskHandler, TaskKind } from "./task-handler.ts";
+import type { CallerTransactions, ErrorResponse, Step, TaskHandler, TaskKind } from "./task-handler.ts";
 import { type Attempt, CHECK_CLIENT, type TaskRepository } from "./task-repository.ts";
 
 export type RunnerOptions = {
@@ -161,3 +160,59 @@ function withSettings(identity: Identity, settings: readonly Setting[]): Identit
 
 /** Another attempt would take as long again. */
 const isTimeout = (error: unknown) => (error as { code?: unknown }).code === "57014";
+
+/** Milliseconds. */
+const MONITOR_INTERVAL = 1000;
+
+/** Once a second during an attempt: saves its progress, and detects that the task was cancelled. */
+class AttemptMonitor {
+  readonly #repository: TaskRepository;
+  readonly #attempt: Attempt;
+  readonly #onCancelled: () => void;
+  readonly #timer: NodeJS.Timeout;
+  #steps: readonly Step[] = [];
+  #total = 0;
+  #done = 0;
+  #saving: Promise<void> | null = null;
+
+  constructor(repository: TaskRepository, attempt: Attempt, onCancelled: () => void) {
+    this.#repository = repository;
+    this.#attempt = attempt;
+    this.#onCancelled = onCancelled;
+    this.#timer = setInterval(() => this.#save(), MONITOR_INTERVAL);
+  }
+
+  /** Call this before the first step. Saves the total at once, since the work may take less than a second. */
+  async begin(steps: readonly Step[]): Promise<void> {
+    this.#steps = steps;
+    this.#total = steps.reduce((sum, { rows }) => sum + rows, 0);
+    // A save that has already started does not know the total.
+    await this.#saving;
+    if (this.#total > 0) await this.#save();
+  }
+
+  completed(index: number): void {
+    this.#done += this.#steps[index]?.rows ?? 0;
+  }
+
+  async end(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#saving;
+  }
+
+  #save(): Promise<void> {
+    this.#saving ??= this.#repository
+      .advance(this.#attempt, this.#done, this.#total || null)
+      .then(
+        (continues) => {
+          if (!continues) this.#onCancelled();
+        },
+        // The connection is lost. If that matters, the work fails too.
+        () => {},
+      )
+      .finally(() => {
+        this.#saving = null;
+      });
+    return this.#saving;
+  }
+}

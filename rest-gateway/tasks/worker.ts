@@ -74,20 +74,24 @@ export class TaskWorker {
       taskList: this.#taskList(),
       events: this.#events(),
       parsedCronItems: CRON_ITEMS,
-      preset: {
-        // Without these options, a failure to mark a job as done would be an unhandled rejection.
-        worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 },
-        plugins: [
-          {
-            name: "HeartbeatPlugin",
-            version: "1.0.0",
-            worker: { hooks: { startWorker: (_context, { worker }) => this.#holdHeartbeat(worker.workerPool.id) } },
-          },
-        ],
-      },
+      preset: this.#preset(),
     });
     // #supervise handles the rejection; it attaches its handler later.
     this.#current.promise.catch(() => {});
+  }
+
+  #preset(): GraphileConfig.Preset {
+    return {
+      // Without these options, a failure to mark a job as done would be an unhandled rejection.
+      worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 },
+      plugins: [
+        {
+          name: "HeartbeatPlugin",
+          version: "1.0.0",
+          worker: { hooks: { startWorker: (_context, { worker }) => this.#holdHeartbeat(worker.workerPool.id) } },
+        },
+      ],
+    };
   }
 
   #events(): WorkerEvents {
