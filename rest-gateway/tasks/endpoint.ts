@@ -31,11 +31,11 @@ export class TaskEndpoint implements Endpoint {
     return action === "cancel" ? ["POST", "OPTIONS"] : null;
   }
 
-  async answer(asked: EndpointRequest): Promise<RestAnswer> {
-    const { segments, parameters, caller, request, prefix } = asked;
+  async answer(endpointRequest: EndpointRequest): Promise<RestAnswer> {
+    const { segments, parameters, caller, request, prefix } = endpointRequest;
     const [, id, action] = segments;
     const identity = { caller, request };
-    if (id === undefined) return this.#list(asked, identity);
+    if (id === undefined) return this.#list(endpointRequest, identity);
     parameters.allowOnly([]);
     if (!isUuid(id)) throw invalidTaskId(id);
     if (action === undefined) return this.#read(id, identity, prefix);
