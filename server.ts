@@ -51,7 +51,7 @@ export type StartOptions = {
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
   const { open = () => openConfigured(config, log), listensLast = false, clock = Date.now } = options;
-  let app: App | null = null;
+  let app: Awaited<ReturnType<typeof createApp>> | null = null;
   const addressOf = addressReader(config.trustProxy);
   const rateLimit = createRateLimit(config.rateLimit, addressOf);
   const onInternalError = (error: unknown, requestId: string) =>
@@ -127,9 +127,6 @@ type AppOptions = {
   onInternalError(error: unknown, requestId: string): void;
 };
 
-/** Everything behind the pipeline. */
-type App = Awaited<ReturnType<typeof createApp>>;
-
 /** Opens the database and creates the interfaces on it. Rejects, with nothing left running, if that fails. */
 async function createApp(options: AppOptions) {
   const { config, log, url, onInternalError } = options;
@@ -146,18 +143,17 @@ async function createApp(options: AppOptions) {
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
     changes.onSchemaChange(() => rest.catalog.soon());
     await tasks?.start();
-    const { catalog } = rest;
     // Loaded only if it is served, because GraphQL takes as much memory as everything else.
     const graphql =
       config.graphqlMaxTables === 0
         ? null
         : await import("./graphql/index.ts").then(({ createGraphQL }) =>
-            createGraphQL({ ...context, settings: config, catalog, log, onInternalError }),
+            createGraphQL({ ...context, settings: config, catalog: rest.catalog, log, onInternalError }),
           );
     const explorer = graphql && config.graphiql ? (await import("./graphql/explorer.ts")).explorerRouter() : null;
     const routers = [explorer, ...rest.routers].filter((router) => router !== null);
     close = async () => {
-      await Promise.all([graphql?.reload.close(), catalog.close()]);
+      await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
       await context.close();
     };
     return { ...context, graphql, rest, pages: new ExpressInterface({ routers, onInternalError }), close };
@@ -221,14 +217,8 @@ async function openConfigured(config: Config, log: Logger): Promise<OpenedDataba
       : (owner: pg.Client) => resealFactors(owner, factorKeys(config, secret).box, log);
   const logLine = (level: string, message: string) =>
     log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
-  return openDatabase({
-    ...config,
-    anonymousRole: config.dbAnonRole,
-    schemas: config.dbSchemas,
-    secret,
-    afterMigrations,
-    log: logLine,
-  });
+  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = config;
+  return openDatabase({ ...config, anonymousRole, schemas, secret, afterMigrations, log: logLine });
 }
 
 async function main(): Promise<void> {
@@ -282,10 +272,8 @@ function refuse(message: string): void {
 
 /** Prints the URLs of the service; keys and accounts only for the embedded database. */
 function printBanner(config: Config, { url, tokens }: Started): void {
-  const rows: [string, string][] = [
-    ["Tables", `${url}/rest/v1/`],
-    ["Health", `${url}/health`],
-  ];
+  const rows: [string, string][] = [];
+  rows.push(["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);
   if (config.docs) rows.push(["Reference", `${url}/docs`]);
   if (config.graphqlMaxTables > 0) {
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);

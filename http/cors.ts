@@ -36,7 +36,7 @@ type CorsHandler = (request: IncomingMessage, response: ServerResponse, next: ()
 
 /** Cross-origin requests of browsers. Credentials (cookies) are allowed only from origins that are listed. */
 export type Cors = {
-  /** Headers of every response, names and values by turns; `handle` sets those that depend on the request. */
+  /** Headers of every response, names and values alternate; `handle` sets those that depend on the request. */
   readonly headers: readonly string[];
   /** Responds to preflights; calls `next` for every other request. */
   readonly handle: CorsHandler;

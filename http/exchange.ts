@@ -4,7 +4,7 @@ import type { RequestIdentity } from "../identity/caller-resolver.ts";
 /** The first headers of every response, whichever interface sends it. */
 export type Head = {
   readonly requestId: string;
-  /** Names and values by turns, X-Request-Id among them: the form that `writeHead` takes fastest. */
+  /** Names and values alternate, X-Request-Id among them: the form that `writeHead` takes fastest. */
   readonly headers: readonly string[];
 };
 

@@ -139,7 +139,7 @@ const closing = ({ request, response, head }: Destination): Destination => ({
   head: { ...head, headers: [...head.headers, "Connection", "close"] },
 });
 
-/** Helmet's headers, names and values by turns. They are the same for every response, so helmet runs once. */
+/** Helmet's headers, names and values alternate. They are the same for every response, so helmet runs once. */
 function securityHeaders(): readonly string[] {
   const headers: string[] = [];
   const recorder = {

@@ -47,7 +47,7 @@ export class RateLimit {
     return this.#options.store.take(key, isExempt(request) ? 0 : 1);
   }
 
-  /** Headers of every response, names and values by turns. */
+  /** Headers of every response, names and values alternate. */
   headersOf({ remaining }: Taken): string[] {
     return ["X-RateLimit-Limit", this.#limit, "X-RateLimit-Remaining", String(remaining)];
   }

@@ -38,9 +38,10 @@ export class HttpServer {
   #isDraining = false;
 
   constructor(listener: RequestListener) {
-    // Clients that offer another protocol in the header Upgrade, such as HTTP/2, are served over HTTP/1.1.
+    // Clients that offer another protocol in the header Upgrade, such as HTTP/2, are served over HTTP/1.1, and so are
+    // WebSockets until an UpgradeGate listens besides this server.
     const shouldUpgradeCallback = ({ headers }: IncomingMessage) =>
-      this.node.listenerCount("upgrade") > 0 && headers.upgrade?.toLowerCase() === "websocket";
+      this.node.listenerCount("upgrade") > 1 && headers.upgrade?.toLowerCase() === "websocket";
     this.node = createServer({ ...OPTIONS, shouldUpgradeCallback }, listener);
     this.node.on("clientError", rejectMalformed);
     this.node.on("connection", (socket) => this.#track(socket));

@@ -171,7 +171,7 @@ export class UpgradeGate {
 
 const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
 
-/** `headers` are names and values by turns. */
+/** `headers` are names and values alternate. */
 function respond(socket: Duplex, status: number, headers: readonly string[]): void {
   const all = [...headers, "Connection", "close", "Content-Length", "0"];
   const isTemporary = status === 503 || status === 429;

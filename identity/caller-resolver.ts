@@ -57,7 +57,7 @@ export class RequestIdentity {
     this.#isSocket = isSocket;
   }
 
-  /** The name of a caller who has sent the same credential before; null for anonymous and unknown callers. Costs nothing. */
+  /** The name of a caller who has sent the same credential before; null for anonymous and unknown callers. Costs no query. */
   get knownName(): string | null {
     for (const proof of this.#proofs) {
       const name = proof.knownName();
