@@ -2,7 +2,7 @@ import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair } from "../../identity/tokens.ts";
-import { restRefusal } from "../conventions/refused.ts";
+import { restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { parseSignIn } from "./login-input.ts";
 import { challenged } from "./problem.ts";

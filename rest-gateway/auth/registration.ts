@@ -1,6 +1,6 @@
 import type { Transactions } from "../../db/transaction.ts";
 import { RefusedError } from "../../identity/refused.ts";
-import { restRefusal } from "../conventions/refused.ts";
+import { restRefusal } from "../conventions/problem.ts";
 import { GATEWAY } from "./gateway.ts";
 import type { PasswordHashing } from "./hashing.ts";
 import type { AuthStore } from "./store.ts";

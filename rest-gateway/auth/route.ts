@@ -1,6 +1,6 @@
 import type { RequestHandler } from "express";
 import { RefusedError } from "../../identity/refused.ts";
-import { restRefusal } from "../conventions/refused.ts";
+import { restRefusal } from "../conventions/problem.ts";
 
 /** Nothing of it may be kept, and refusals are told as problems. */
 export const route =

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Code, Problem } from "../../db/errors.ts";
 import { type Destination, setHead } from "../../http/exchange.ts";
 import { RETRY_SECONDS } from "../../http/response.ts";
+import { REFUSALS, type RefusedError } from "../../identity/refused.ts";
 
 /** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */
 export type Fault = { readonly field: string; readonly message: string };
@@ -155,3 +156,19 @@ export const invalidJson = (reason: string) => restError(400, "INVALID_JSON", `t
 
 export const unsupportedMediaType = () =>
   restError(415, "VALIDATION_ERROR", "the body must be sent as Content-Type: application/json");
+
+const BASIC = 'Basic realm="content-service", charset="UTF-8"';
+
+export function restRefusal({ reason, more: { retryAfter, scheme } }: RefusedError): RestError {
+  const [status, code, message] = REFUSALS[reason];
+  const headers = {
+    // Browsers ask for a password when they see Basic, so only clients that used it get this challenge.
+    ...(status === 401 && { "WWW-Authenticate": scheme === "Basic" ? BASIC : challengeOf(code) }),
+    ...((status === 429 || retryAfter !== undefined) && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
+  };
+  return new RestError({ status, code, message, headers });
+}
+
+/** Source: RFC 6750, 3.1. */
+const challengeOf = (code: string) =>
+  code === "AUTH_REQUIRED" || code === "MFA_REQUIRED" ? "Bearer" : 'Bearer error="invalid_token"';

@@ -1,5 +1,5 @@
 import type { RefusalReason, RefusedError } from "../../identity/refused.ts";
-import { restRefusal } from "../conventions/refused.ts";
+import { restRefusal } from "../conventions/problem.ts";
 import {
   anonymousOff,
   badApiKey,

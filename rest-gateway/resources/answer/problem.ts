@@ -1,8 +1,14 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
 import { RefusedError } from "../../../identity/refused.ts";
-import { type Fault, faultOfRecord, RestError, type RestProblem, restProblemOf } from "../../conventions/problem.ts";
-import { restRefusal } from "../../conventions/refused.ts";
+import {
+  type Fault,
+  faultOfRecord,
+  RestError,
+  type RestProblem,
+  restProblemOf,
+  restRefusal,
+} from "../../conventions/problem.ts";
 import { ACCOUNT_FIELDS } from "../parse/account.ts";
 import { outOfOrder } from "../problem.ts";
 import { RefusedRecord } from "../refused-record.ts";

@@ -4,11 +4,11 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openRaw } from "../../support/raw-socket.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
-import { casts, filters, logic, reads, texts, type WildRequest, writes } from "./fuzz-requests.ts";
+import { casts, type FuzzRequest, filters, logic, reads, texts, writes } from "./fuzz-requests.ts";
 
 /** Everything is undone but what asks for tx=commit. */
 const { failure, rows, service, sql } = useRest(
-  { DB_SCHEMAS: "wild, public", DB_TX_END: "rollback-allow-override", GRAPHQL_MAX_TABLES: "0" },
+  { DB_SCHEMAS: "fuzz, public", DB_TX_END: "rollback-allow-override", GRAPHQL_MAX_TABLES: "0" },
   readFileSync(new URL("fuzz.sql", import.meta.url), "utf8"),
 );
 
@@ -35,7 +35,7 @@ const successful = new Set<string>();
 let sent = 0;
 
 /** As it stands: `fetch` would mend the address. */
-async function send({ method, path, headers, body }: WildRequest): Promise<Reply> {
+async function send({ method, path, headers, body }: FuzzRequest): Promise<Reply> {
   const id = `request-${++sent}`;
   const request = http.request(`${service().url}/`, {
     agent,
@@ -59,7 +59,7 @@ const OF_A_VALUE =
 const OUR_SQL = /json_agg|set_config|with changed|content_service\.|postgres:/;
 
 /** What is wrong with the answer; null when nothing is. */
-function faultOf({ method }: WildRequest, { status, type, text }: Reply): string | null {
+function faultOf({ method }: FuzzRequest, { status, type, text }: Reply): string | null {
   if (status >= 200 && status < 300) return null;
   if (status !== 300 && (status < 400 || status > 499)) return `status ${status}`;
   if (method === "HEAD") return text === "" ? null : "a body";
@@ -211,13 +211,13 @@ describe("bytes that are no address", () => {
     "/%2e%2e/things",
     "/rpc%2fadd",
   ])("/rest/v1%s: 404", async (path) => {
-    const request: WildRequest = { method: "GET", path: path.slice(1), headers: {}, body: null };
+    const request: FuzzRequest = { method: "GET", path: path.slice(1), headers: {}, body: null };
     expect((await send(request)).status).toBe(404);
   });
 });
 
 describe("whatever is sent is answered with a success, or with a 4xx that says why in the client's terms", () => {
-  test.each<[what: string, requests: fc.Arbitrary<WildRequest>, count: number]>([
+  test.each<[what: string, requests: fc.Arbitrary<FuzzRequest>, count: number]>([
     ["any text in any place", texts, 400],
     ["good requests with words and signs replaced, deleted, doubled, cut off", reads, 400],
     ["all operators on all types with all kinds of values", filters, 300],
@@ -238,7 +238,7 @@ describe("whatever is sent is answered with a success, or with a 4xx that says w
   );
 
   test("and only what was answered with a success has been written", async () => {
-    const writers = await sql("select distinct request from wild.writers");
+    const writers = await sql("select distinct request from fuzz.writers");
     expect(writers.length).toBeGreaterThan(5);
     expect(writers.filter(({ request }) => !successful.has(request))).toEqual([]);
   });

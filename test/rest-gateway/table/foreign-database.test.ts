@@ -242,7 +242,7 @@ describe("a database of somebody else", () => {
   });
 });
 
-test("a thousand tables are served within seconds, without GraphQL: there are more than GRAPHQL_MAX_TABLES", async () => {
+test("a database with a thousand tables is served without GraphQL, because there are more than GRAPHQL_MAX_TABLES", async () => {
   const foreign = await createForeign(
     ({ anon }) => `
       create table api.table_1 (id int primary key, parent_id int references api.table_1, name text);
@@ -257,12 +257,10 @@ test("a thousand tables are served within seconds, without GraphQL: there are mo
       grant select on all tables in schema api to ${anon};`,
   );
   onTestFinished(() => foreign.drop());
-  const start = performance.now();
   const { service, get, logged } = await serve(foreign);
   onTestFinished(() => service.stop());
   const { json } = await get("/rest/v1/table_2?select=name,table_1(name)");
   expect(json).toEqual([{ name: "second", table_1: { name: "first" } }]);
-  expect(performance.now() - start).toBeLessThan(30_000);
   const why = "the database has 1000 tables, more than GRAPHQL_MAX_TABLES (300)";
   expect((await get("/health")).json).toEqual({ status: "ok", details: { graphql: { schema: why } } });
   expect(logged.map(({ err }) => err?.message)).toContain(why);

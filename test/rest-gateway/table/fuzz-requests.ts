@@ -18,7 +18,7 @@ import {
 } from "./fuzz-samples.ts";
 
 /** What is sent to `/rest/v1/`; `path` and the values of headers hold what Node can send. */
-export type WildRequest = {
+export type FuzzRequest = {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -51,7 +51,7 @@ const header = fc.oneof(
 );
 const headers = fc.array(header, { maxLength: 2 }).map((all) => Object.fromEntries(all));
 
-const get = (path: string): WildRequest => ({ method: "GET", path: sendable(path), headers: {}, body: null });
+const get = (path: string): FuzzRequest => ({ method: "GET", path: sendable(path), headers: {}, body: null });
 
 /** Every operator on every type with every value. */
 export const filters = fc
@@ -80,7 +80,7 @@ export const casts = fc
 /** Any text in any place. */
 export const texts = fc
   .tuple(fc.constantFrom(...PLACES), fc.array(encodedPiece, { minLength: 1, maxLength: 2 }))
-  .map(([[method, path], pieces]): WildRequest => {
+  .map(([[method, path], pieces]): FuzzRequest => {
     const body = method === "GET" || method === "DELETE" ? null : '{"id":7,"name":"x"}';
     return { ...get(path.replace("…", () => pieces.join(""))), method, body };
   });
@@ -110,7 +110,7 @@ function changed(text: string, all: readonly Change[]): string {
 /** Requests that are good, with changes. */
 export const reads = fc
   .tuple(fc.constantFrom(...READS), changes, headers, fc.constantFrom("GET", "GET", "GET", "HEAD"))
-  .map(([path, all, headers, method]): WildRequest => ({ ...get(changed(path, all)), method, headers }));
+  .map(([path, all, headers, method]): FuzzRequest => ({ ...get(changed(path, all)), method, headers }));
 
 const column = fc.constantFrom(...COLUMNS, "id", "name", "nowhere", "__proto__", "", `${"a23456789_".repeat(6)}1234`);
 const json = fc.oneof(fc.jsonValue({ maxDepth: 2 }), value, fc.constantFrom("\u0000", "\ud800", 1e300, -1));
@@ -139,7 +139,7 @@ export const writes = fc
       { weight: 2, arbitrary: fc.constantFrom(...COMMITS) },
     ),
   )
-  .map(([[method, path], all, headers, body, prefer]): WildRequest => {
+  .map(([[method, path], all, headers, body, prefer]): FuzzRequest => {
     const request = { ...get(changed(path, all)), method };
     if (method === "DELETE") return { ...request, headers };
     return { ...request, headers: { prefer, ...headers }, body };

@@ -1,7 +1,7 @@
 /** A method and a path. */
 type Asked = readonly [method: string, path: string];
 
-/** Columns of `wild.things`, one of each kind, and a computed field. */
+/** Columns of `fuzz.things`, one of each kind, and a computed field. */
 export const COLUMNS =
   words(`id small big exact loose name code letter flag day moment clock span uid facts notes tags numbers
   mood spot spots during levels several words address bytes doc at cost bits short positive place_id total shout`);
@@ -185,8 +185,8 @@ export const HEADERS: Readonly<Record<string, readonly string[]>> = {
   ],
   range: ["0-1", "1-", "5-2", "items=0-0", "-1", "999999999999999-", "0-99999999999999999999999", "x"],
   "range-unit": ["items", "bytes"],
-  "accept-profile": ["wild", "public", "pg_catalog", '"'],
-  "content-profile": ["wild", "public", "internal"],
+  "accept-profile": ["fuzz", "public", "pg_catalog", '"'],
+  "content-profile": ["fuzz", "public", "internal"],
   "content-type": [
     ...["application/json", "text/csv", "application/x-www-form-urlencoded", "text/plain", "application/octet-stream"],
     ...["text/xml", "application/json; charset=latin1", "application/json;", "x", ""],

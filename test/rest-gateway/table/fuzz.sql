@@ -1,6 +1,6 @@
 -- What bad input is tried on: a column of every kind, relations of every kind, functions of every kind.
-create schema wild;
-set search_path = wild, public;
+create schema fuzz;
+set search_path = fuzz, public;
 
 create type mood as enum ('calm', 'wild');
 create type point3 as (x int, y numeric, label text);
@@ -78,7 +78,7 @@ create function same(a int) returns int immutable language sql return a;
 create function same(a text) returns text immutable language sql return a;
 create function over(a int) returns int immutable language sql return a;
 create function over(b text) returns text immutable language sql return b;
-create function rename_thing(id int, name text) returns setof things volatile language sql as 'update wild.things as t set name = $2 where t.id = $1 returning t.*';
+create function rename_thing(id int, name text) returns setof things volatile language sql as 'update fuzz.things as t set name = $2 where t.id = $1 returning t.*';
 create function nothing() returns void volatile language sql as '';
 create function rows_of(n int, out a int, out b text) returns setof record stable language sql as 'select i, i::text from generate_series(1, least(n, 50)) as i';
 create function untyped() returns record stable language sql as 'select 1, 2';
@@ -87,15 +87,15 @@ create function untyped() returns record stable language sql as 'select 1, 2';
 create table writers (request text);
 create function log_writer() returns trigger security definer language plpgsql set search_path = '' as $$
 begin
-  insert into wild.writers values (current_setting('request.headers')::json ->> 'x-request-id');
+  insert into fuzz.writers values (current_setting('request.headers')::json ->> 'x-request-id');
   return null;
 end $$;
 create trigger writer after insert or update or delete on things for each statement execute function log_writer();
 create trigger writer after insert or update or delete on places for each statement execute function log_writer();
 create trigger writer after insert or update or delete on labels for each statement execute function log_writer();
 
-grant usage on schema wild to anon, authenticated;
+grant usage on schema fuzz to anon, authenticated;
 grant select, insert, update, delete on things, places, labels, thing_labels to authenticated;
 grant select on things, places, labels, thing_labels, thing_names to anon;
-grant execute on all functions in schema wild to anon, authenticated;
+grant execute on all functions in schema fuzz to anon, authenticated;
 reset search_path;

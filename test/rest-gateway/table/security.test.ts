@@ -304,7 +304,7 @@ describe("what errors tell", () => {
     ["articles?author_id=eq.1", { method: "PATCH", body: { title: "x" }, as: "ada" }],
     ["comments", { body: { article_id: 99, content: "x" }, as: "ada", prefer: "return=representation" }],
     ["users?on_conflict=name", { body: { name: "x", email: "x@y.example" }, prefer: "resolution=merge-duplicates" }],
-    ["rpc/fails?secret=canary"],
+    ["rpc/fails?secret=leaked"],
     ["rpc/raises?message={&detail={"],
     ["rpc/sets_headers?headers={"],
     ["articles?id=eq.1&select=status::int", OBJECT],
@@ -312,7 +312,7 @@ describe("what errors tell", () => {
     const { status, text } = await rest(path, sent);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(text).not.toMatch(
-      /\$\d|json_agg|set_config|coalesce|with changed|select |postgres:|_data|canary|node_modules/i,
+      /\$\d|json_agg|set_config|coalesce|with changed|select |postgres:|_data|leaked|node_modules/i,
     );
   });
 });
@@ -356,10 +356,10 @@ describe("credentials", () => {
 
   test("never reach the database, where any function could keep them", async () => {
     const key = service().service.tokens.issueKey("anon");
-    const headers = { cookie: "SESSION=canary; theme=dark", "x-api-key": key, "x-other": "seen" };
+    const headers = { cookie: "SESSION=leaked; theme=dark", "x-api-key": key, "x-other": "seen" };
     const seen = await rows("rpc/stored?name=request.headers", { as: "ada", headers });
     expect(JSON.parse(seen)).toMatchObject({ "x-other": "seen" });
-    expect(seen).not.toMatch(/canary|apikey|authorization|eyJ/);
+    expect(seen).not.toMatch(/leaked|apikey|authorization|eyJ/);
     expect(JSON.parse(await rows("rpc/stored?name=request.cookies", { as: "ada", headers }))).toEqual({
       theme: "dark",
     });
@@ -389,26 +389,26 @@ test("the log holds nothing of what was sent: no key, token, cookie, value, argu
   const tokens = new Tokens({ secret: JWT_SECRET, privateKey: "", audience: "", anonymousRole: "anon" });
   const key = tokens.issueKey("service_role");
   const ask = async (path: string, more: Record<string, string> = {}, body?: string) => {
-    const headers = { apikey: key, cookie: "SESSION=canary-cookie", "content-type": "application/json", ...more };
+    const headers = { apikey: key, cookie: "SESSION=leaked-cookie", "content-type": "application/json", ...more };
     const response = await fetch(`${command.url}/rest/v1/${path}`, { headers, method: body ? "POST" : "GET", body });
     return response.status;
   };
-  expect(await ask("secrets?text=eq.canary-value&api_key=eq.canary-query")).toBe(400);
-  expect(await ask("secrets?text=eq.canary-value")).toBe(200);
-  expect(await ask("secrets", { apikey: "canary-key" })).toBe(401);
-  expect(await ask("secrets", { authorization: "Bearer canary-token" })).toBe(401);
-  expect(await ask("secrets", { prefer: "handling=strict, canary=header" })).toBe(400);
-  expect(await ask("secrets", { "x-api-key": "canary-key" })).toBe(401);
-  expect(await ask("secrets", {}, '{"id": 1, "owner_id": 1, "text": "canary-body"}')).toBe(409);
-  expect(await ask("secrets", {}, '{"text": "canary-body"')).toBe(400);
-  expect(await ask("rpc/fails?secret=canary-argument")).toBe(500);
-  expect(await ask("rpc/fails", {}, '{"secret": "canary-body"}')).toBe(500);
+  expect(await ask("secrets?text=eq.leaked-value&api_key=eq.leaked-query")).toBe(400);
+  expect(await ask("secrets?text=eq.leaked-value")).toBe(200);
+  expect(await ask("secrets", { apikey: "leaked-key" })).toBe(401);
+  expect(await ask("secrets", { authorization: "Bearer leaked-token" })).toBe(401);
+  expect(await ask("secrets", { prefer: "handling=strict, leaked=header" })).toBe(400);
+  expect(await ask("secrets", { "x-api-key": "leaked-key" })).toBe(401);
+  expect(await ask("secrets", {}, '{"id": 1, "owner_id": 1, "text": "leaked-body"}')).toBe(409);
+  expect(await ask("secrets", {}, '{"text": "leaked-body"')).toBe(400);
+  expect(await ask("rpc/fails?secret=leaked-argument")).toBe(500);
+  expect(await ask("rpc/fails", {}, '{"secret": "leaked-body"}')).toBe(500);
   process.kill(command.pid, "SIGTERM");
   expect(await command.exited()).toBe(0);
 
   expect(command.logged.filter(({ msg }) => msg === "request")).toHaveLength(10);
   expect(command.logged.filter(({ msg }) => msg === "unhandled error")).toHaveLength(2);
   const logs = command.logged.map((line) => JSON.stringify(line)).join("\n") + command.stderr;
-  expect(logs).not.toContain("canary");
+  expect(logs).not.toContain("leaked");
   expect(logs).not.toContain(key);
 });

@@ -1,4 +1,4 @@
-/** What we answer otherwise than PostgREST 12.0.2, and mean to: each of these requests differs in just this. */
+/** Intended differences from PostgREST 12.0.2. Each of these requests differs in exactly these fields. */
 export type Difference = {
   readonly why: string;
   readonly differs: readonly string[];
@@ -6,9 +6,9 @@ export type Difference = {
 };
 
 export const DIFFERENCES: readonly Difference[] = [
-  // PostgREST has changed since.
+  // Later versions of PostgREST have changed.
   {
-    why: "since 13 a table that is not there is told with a code and a hint",
+    why: "since 13 an unknown table has a code and a hint",
     differs: ["outcome: 404 42P01 → 404 PGRST205"],
     requests: [
       "GET /Films",
@@ -23,7 +23,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "the same, where 12 answers nothing but 404",
+    why: "the same, where 12 responds with 404 and no body",
     differs: ["outcome: 404 → 404 PGRST205"],
     requests: [
       'POST /nowhere, body {"a":1}',
@@ -33,12 +33,12 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "since 13 an address that is none is told with a code",
+    why: "since 13 an invalid path has a code",
     differs: ["outcome: 404 → 404 PGRST125"],
     requests: ["GET /films/1", "GET /rpc/add_them/more"],
   },
   {
-    why: "since 13 a media type that can't be had is 406",
+    why: "since 13 an unavailable media type is 406",
     differs: ["outcome: 415 PGRST107 → 406 PGRST107"],
     requests: [
       "GET /films?select=id,title,year,gross&id=eq.2, accept: application/octet-stream",
@@ -50,7 +50,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "since 13 there is is.not_null; in a list of conditions not may stand in front of all of them",
+    why: "since 13 is.not_null exists, and not may precede any condition of a list",
     differs: ["outcome: 400 PGRST100 → 200"],
     requests: [
       "GET /films?select=id&order=id&gross=is.not_null",
@@ -58,7 +58,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "since 13 many rows are spread as arrays",
+    why: "since 13 to-many relations are spread as arrays",
     differs: ["outcome: 400 PGRST119 → 200"],
     requests: ["GET /studios?select=name,...films(title)&order=id"],
   },
@@ -80,59 +80,59 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "since 13 limit has no say in what is written; 12 wants an order beside it",
+    why: "since 13 limit does not apply to writes; 12 requires an order with it",
     differs: ["outcome: 400 PGRST109 → 200"],
     requests: ['PATCH /films?id=eq.1&limit=1, prefer return=representation, body {"score":9}'],
   },
   {
-    why: "since 13 an expired token has a code of its own",
+    why: "since 13 an expired token has a separate code",
     differs: ["outcome: 401 PGRST301 → 401 PGRST303"],
     requests: ["GET /films?select=id&limit=1&order=id, as expired"],
   },
   {
     why: "since 13 a role that does not exist is 401",
     differs: ["outcome: 400 22023 → 401 22023"],
-    requests: ["GET /films?select=id&limit=1&order=id, as a role that is none"],
+    requests: ["GET /films?select=id&limit=1&order=id, as an unknown role"],
   },
   {
-    why: "since 16 a time zone that is none is always refused",
+    why: "since 16 an unknown time zone is always refused",
     differs: ["outcome: 200 → 400 22023"],
     requests: ["GET /moments?order=id, prefer timezone=Nowhere/Else"],
   },
   {
-    why: "since 16 a time zone that is none is always refused",
+    why: "since 16 an unknown time zone is always refused",
     differs: ["outcome: 400 PGRST122 → 400 22023"],
     requests: ["GET /moments?order=id, prefer handling=strict, timezone=Nowhere/Else"],
   },
   {
-    why: "since 13 OPTIONS asks about a function whatever its arguments are",
+    why: "since 13 OPTIONS for a function does not depend on its arguments",
     differs: ["outcome: 404 PGRST202 → 200"],
     requests: ["OPTIONS /rpc/add_them", "OPTIONS /rpc/rename_film"],
   },
   {
-    why: "newer versions give to the aggregate of a media type the rows of its table as they are, and no others",
+    why: "newer versions pass only unmodified rows of its table to the aggregate of a media type",
     differs: ["outcome: 200 → 406 PGRST107"],
     requests: ["GET /tags?order=name&select=name, accept: text/tab-separated-values"],
   },
   {
-    why: "but to one for anyelement any rows",
+    why: "an aggregate for anyelement accepts any rows",
     differs: ["outcome: 400 42846 → 200"],
     requests: ["GET /prizes?select=name&order=id, accept: text/x-rows"],
   },
   {
-    why: "but to one for anyelement any rows",
+    why: "an aggregate for anyelement accepts any rows",
     differs: ["outcome: 400 42704 → 200"],
     requests: ["GET /rpc/pairs?upto=2, accept: text/x-rows"],
   },
   {
-    why: "newer versions give an argument in a URL to the function as it is, 12 as a text of JSON",
+    why: "newer versions pass an argument in a URL unchanged, 12 as JSON text",
     differs: ["body"],
     requests: ['GET /rpc/named_json?doc={"a":1}'],
   },
 
-  // What 12 refuses, or fails at, though it can be answered.
+  // Valid requests that 12 refuses or fails at.
   {
-    why: "filters and order may name columns that are not selected, and what the select list calls something",
+    why: "filters and order may name columns that are not selected, and aliases of the select list",
     differs: ["outcome: 400 42703 → 200"],
     requests: [
       "GET /films?select=decade:data->>lang,count()&order=decade",
@@ -154,7 +154,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "the two ways through the junction are told",
+    why: "both relationships through the junction are listed",
     differs: ["outcome: 400 PGRST200 → 300 PGRST201"],
     requests: ["GET /people?select=name,people!lessons(name)&order=id"],
   },
@@ -164,7 +164,7 @@ export const DIFFERENCES: readonly Difference[] = [
     requests: ["GET /films?select=studios(name),studios(founded)&id=eq.1"],
   },
   {
-    why: "types with a star are HTTP; an Accept that can't be read is none; text, xml and bytea are given as they are",
+    why: "HTTP allows types with a star; a malformed Accept is ignored; text, xml and bytea are returned unchanged",
     differs: ["outcome: 415 PGRST107 → 200"],
     requests: [
       "GET /films?select=id,title,year,gross&id=eq.2, accept: application/*",
@@ -178,22 +178,22 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "an array is JSON too, for a function that takes JSON",
+    why: "a function with a JSON argument accepts an array",
     differs: ["outcome: 400 PGRST102 → 200"],
     requests: ["POST /rpc/echo_json, body [1,2]", 'POST /rpc/echo_json, body [{"a":1},{"b":2}]'],
   },
   {
-    why: "and so is a number, which 12 takes for nothing",
+    why: "it accepts a number too, which 12 ignores",
     differs: ["body"],
     requests: ["POST /rpc/echo_json, body 7"],
   },
   {
-    why: "what is asked for as a media type may be sent as one",
+    why: "the media types of Accept are accepted in Content-Type",
     differs: ["outcome: 400 PGRST102 → 201"],
     requests: ['POST /prizes, content-type: application/vnd.pgrst.object+json, body {"id":3,"name":"Bear"}'],
   },
   {
-    why: "the unit may stand in Range, where HTTP has it",
+    why: "the unit may be in Range, as in HTTP",
     differs: ["content-range: 0-5/* → 0-1/*", "body"],
     requests: ["GET /films?select=id&order=id, range: items=0-1"],
   },
@@ -203,9 +203,9 @@ export const DIFFERENCES: readonly Difference[] = [
     requests: ["GET /rpc/who, as bob, x-custom: ü"],
   },
 
-  // What 12 takes, though it makes no sense.
+  // Invalid requests that 12 accepts.
   {
-    why: "a limit that is no number is refused, 12 passes it over; a character that Postgres can't store too",
+    why: "a limit that is not a number is refused, as is a character that Postgres cannot store; 12 ignores both",
     differs: ["outcome: 200 → 400 PGRST100"],
     requests: [
       "GET /films?select=id&order=id&limit=x",
@@ -214,22 +214,22 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "a negative offset is refused as a negative limit is",
+    why: "a negative offset is refused, like a negative limit",
     differs: ["outcome: 200 → 416 PGRST103"],
     requests: ["GET /films?select=id&order=id&offset=-1"],
   },
   {
-    why: "a body that holds no row is refused, 12 writes nothing and answers 201",
+    why: "a body without a row is refused; 12 writes nothing and responds with 201",
     differs: ["outcome: 201 → 400 PGRST102"],
     requests: ["POST /prizes, body 1", "POST /prizes, body null", 'POST /prizes, body "text"'],
   },
   {
-    why: "a line of CSV that is too short is refused, 12 fills it with null",
+    why: "a CSV line with too few fields is refused; 12 fills it with null",
     differs: ["outcome: 400 23502 → 400 PGRST102"],
     requests: ["POST /prizes, prefer return=representation, content-type: text/csv, body id,name\n3\n"],
   },
   {
-    why: "a credential that is no good is never passed over",
+    why: "an invalid credential is never ignored",
     differs: ["outcome: 200 → 401 PGRST301"],
     requests: [
       "GET /films?select=id&limit=1&order=id, authorization: Basic YTpi",
@@ -237,9 +237,9 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
 
-  // Other statuses and codes for what both refuse.
+  // Different statuses and codes of refused requests.
   {
-    why: "a view that can't be written has no such method",
+    why: "a read-only view does not have this method",
     differs: ["outcome: 500 55000 → 405 PGRST117"],
     requests: [
       'POST /directors, body {"id":1}',
@@ -248,84 +248,84 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "a view that can't be written has no such method",
+    why: "a read-only view does not have this method",
     differs: ["outcome: 400 42809 → 405 PGRST117"],
     requests: ['POST /film_years, body {"year":1}'],
   },
   {
-    why: "a type of body that is not read is 415 on all interfaces",
+    why: "an unsupported body type is 415 on all interfaces",
     differs: ["outcome: 400 PGRST102 → 415 PGRST102"],
     requests: ['POST /prizes, content-type: application/xml, body {"id":3,"name":"Bear"}'],
   },
   {
-    why: "a filter on a relation that is no null test has a code; 12 looks for a column",
+    why: "a filter on a relation other than a null test has a code; 12 looks for a column",
     differs: ["outcome: 400 42703 → 400 PGRST120"],
     requests: ["GET /films?select=title,studios(name)&studios=eq.1"],
   },
   {
-    why: "conditions want brackets; 12 reads a column 'orid'",
+    why: "conditions require brackets; 12 reads a column 'orid'",
     differs: ["outcome: 400 42703 → 400 PGRST100"],
     requests: ["GET /films?select=id&order=id&or=id.eq.1"],
   },
   {
-    why: "the arguments do not fit, whatever the body is called",
+    why: "the arguments do not match, whatever the media type of the body",
     differs: ["outcome: 404 42883 → 404 PGRST202"],
     requests: ['POST /rpc/named_json, body {"a":1}'],
   },
   {
-    why: "a path without a name names no function",
+    why: "a path without a name does not refer to a function",
     differs: ["outcome: 404 PGRST202 → 404 PGRST125"],
     requests: ["GET /rpc/"],
   },
   {
-    why: "without PostGIS there is no GeoJSON, and no function to tell of",
+    why: "without PostGIS, GeoJSON is unavailable, and no function is missing",
     differs: ["outcome: 404 42883 → 406 PGRST107"],
     requests: ["GET /films?select=id,title,year,gross&id=eq.2, accept: application/geo+json"],
   },
   {
-    why: "what PostgreSQL 18 raises for `on delete restrict` is the conflict that it was before",
+    why: "the new error of PostgreSQL 18 for `on delete restrict` is a conflict, as in earlier versions",
     differs: ["outcome: 400 23001 → 409 23001"],
     requests: ["DELETE /films?id=eq.1&select=title,studios(name), prefer return=representation"],
   },
   {
-    why: "28000 is how functions say that a login is required",
+    why: "functions raise 28000 when a login is required",
     differs: ["outcome: 403 28000 → 401 28000"],
     requests: ["GET /rpc/fails_with?sqlstate_=28000"],
   },
   {
-    why: "P0002 is how functions say that there is no such row",
+    why: "functions raise P0002 when a row does not exist",
     differs: ["outcome: 500 P0002 → 404 P0002"],
     requests: ["GET /rpc/fails_with?sqlstate_=P0002"],
   },
   {
-    why: "somebody else changes the same row: the same status on all interfaces",
+    why: "a concurrent change of the same row has the same status on all interfaces",
     differs: ["outcome: 500 55P03 → 409 55P03"],
     requests: ["GET /rpc/fails_with?sqlstate_=55P03"],
   },
   {
-    why: "a statement that took too long is a timeout",
+    why: "a statement that takes too long is a timeout",
     differs: ["outcome: 500 57014 → 504 57014"],
     requests: ["GET /rpc/fails_with?sqlstate_=57014"],
   },
   {
-    why: "what is none of the client's business is in the log",
+    why: "internal details are only in the log",
     differs: ["outcome: 500 XX000 → 500 PGRSTX00"],
     requests: ["GET /rpc/fails_with?sqlstate_=XX000"],
   },
   {
-    why: "a limit of the server's settings, as since 13: 500; what it says is in the log",
+    why: "a limit in the server's settings is 500, as since 13; the message is in the log",
     differs: ["outcome: 503 53400 → 500 PGRSTX00"],
     requests: ["GET /rpc/fails_with?sqlstate_=53400"],
   },
   {
-    why: "999 is no status of HTTP",
+    why: "999 is not a valid HTTP status",
     differs: ["outcome: 999 PT999 → 500 PGRSTX00"],
     requests: ["GET /rpc/fails_with?sqlstate_=PT999"],
   },
 
-  // Other words and headers.
+  // Different messages and headers.
   {
-    why: "a failing row is not shown: functions with more rights than the caller may have filled it",
+    why: "a failing row is not shown, because functions with more privileges than the caller may have filled it",
     differs: ["details"],
     requests: [
       "POST /prizes, prefer return=representation, body [{}]",
@@ -345,7 +345,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "a column is looked up before Postgres is asked: its table has the name that the client knows",
+    why: "a column is looked up before the query runs, so the message has the table name that the client uses",
     differs: ["message"],
     requests: [
       "GET /films?select=title,studios(nowhere)",
@@ -354,12 +354,12 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "and the hint is our own",
+    why: "the hint differs",
     differs: ["hint"],
     requests: ["GET /films?select=title,studios&order=id", "GET /rpc/films_of?director=3&director=eq.3"],
   },
   {
-    why: "405 comes with the methods that there are, as HTTP wants it",
+    why: "405 has the header Allow, as HTTP requires",
     differs: ["allow: null → OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"],
     requests: [
       'PUT /prizes, body {"id":3,"name":"Bear"}',
@@ -371,12 +371,12 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "405 comes with the methods that there are, as HTTP wants it",
+    why: "405 has the header Allow, as HTTP requires",
     differs: ["allow: null → OPTIONS,GET,HEAD,POST,PATCH,DELETE"],
     requests: ['PUT /nothing_but?word=eq.x, body {"word":"x","amount":1}'],
   },
   {
-    why: "405 comes with the methods that there are, as HTTP wants it",
+    why: "405 has the header Allow, as HTTP requires",
     differs: ["allow: null → OPTIONS,GET,HEAD,POST"],
     requests: [
       'PUT /rpc/add_them, body {"a":1,"b":2}',
@@ -385,7 +385,7 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "12 encodes what is not ASCII twice",
+    why: "12 encodes non-ASCII characters twice",
     differs: ["content-location"],
     requests: [
       'GET /Odd%20Table?select="a.b","x,y","it\'s","quo\\"ted","(paren)","größe",camelCase&order="the id"',
@@ -397,12 +397,12 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "and leaves out the Location of such a table",
+    why: "12 omits the Location of such a table",
     differs: ["location"],
     requests: ['POST /日本, prefer return=headers-only, body {"名前":"本"}'],
   },
   {
-    why: "12 joins the values of a parameter that comes twice, adds = to one without, and has another order: that is another address",
+    why: "12 joins the values of a repeated parameter, adds = to a parameter without it and reorders them, which is a different URL",
     differs: ["content-location"],
     requests: [
       "GET /films?select=id&order=id&limit=1&limit=2",
@@ -415,26 +415,26 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "all counts of what was written are exact",
+    why: "all counts of writes are exact",
     differs: ["content-range: */* → */1"],
     requests: ['POST /prizes, prefer count=planned, body [{"id":3,"name":"Bear"}]'],
   },
   {
-    why: "all counts of what was written are exact",
+    why: "all counts of writes are exact",
     differs: ["content-range: 0-0/* → 0-0/1"],
     requests: ['PATCH /films?id=eq.1, prefer count=planned, body {"score":9}'],
   },
   {
-    why: "the rows that were changed are numbered, not those that are shown",
+    why: "the range counts the changed rows, not the returned rows",
     differs: ["content-range: 0-2/* → 0-5/*"],
     requests: [
       'PATCH /films?select=id,studios!inner(name)&studios.name=eq.Toho&order=id, prefer return=representation, body {"score":9}',
     ],
   },
 
-  // Other bodies.
+  // Different bodies.
   {
-    why: "CSV has a line of names for no rows too, backslashes that are not doubled, and JSON as it is sent elsewhere",
+    why: "CSV has a header even without rows, single backslashes, and the same JSON as other formats",
     differs: ["body"],
     requests: [
       "GET /films?id=eq.77, accept: text/csv",
@@ -443,12 +443,12 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "what was deleted is shown in the order that was asked for",
+    why: "deleted rows are returned in the requested order",
     differs: ["body"],
     requests: ["DELETE /tags?name=in.(red,green)&select=n:name&order=name, prefer return=representation"],
   },
   {
-    why: "a function that gives no row gives null, and not an object of nulls (PostgREST's issue 3694)",
+    why: "a function without a row returns null instead of an object of nulls (PostgREST issue 3694)",
     differs: ["content-range: 0-0/* → */*", "body"],
     requests: [
       "GET /rpc/no_film",
@@ -458,12 +458,12 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "and so does one whose row the filters take away: 12 counts it all the same",
+    why: "so does a function whose row is filtered out; 12 counts it nevertheless",
     differs: ["content-range: 0-0/* → */*"],
     requests: ["GET /rpc/one_film?id=eq.2"],
   },
   {
-    why: "so there is no single row",
+    why: "therefore there is no single row",
     differs: ["outcome: 200 → 406 PGRST116"],
     requests: ["POST /rpc/no_film?select=id, accept: application/vnd.pgrst.object+json, body {}"],
   },

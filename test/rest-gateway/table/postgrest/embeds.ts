@@ -1,7 +1,7 @@
-import { type Asked, get } from "./asked.ts";
+import { type ComparedRequest, get } from "./request.ts";
 
 /** Relations among rows. */
-export const EMBEDS: readonly Asked[] = [
+export const EMBEDS: readonly ComparedRequest[] = [
   ...[
     "/films?select=title,studios(name)&order=id",
     "/films?select=title,studio:studios(name)&order=id",

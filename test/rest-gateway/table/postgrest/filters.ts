@@ -1,9 +1,9 @@
-import { type Asked, get } from "./asked.ts";
+import { type ComparedRequest, get } from "./request.ts";
 
 const films = (filter: string) => get(`/films?select=id&order=id&${filter}`);
 
-/** Which rows are read. */
-export const FILTERS: readonly Asked[] = [
+/** Filters. */
+export const FILTERS: readonly ComparedRequest[] = [
   ...[
     "id=eq.1",
     "id=neq.1",

@@ -1,10 +1,10 @@
-import { type Asked, get, head, post } from "./asked.ts";
+import { type ComparedRequest, get, head, post } from "./request.ts";
 
 const json = (type: string) => ({ headers: { accept: type } });
 const typed = (type: string, accept?: string) => ({ headers: { "content-type": type, ...(accept && { accept }) } });
 
 /** Calls. */
-export const FUNCTIONS: readonly Asked[] = [
+export const FUNCTIONS: readonly ComparedRequest[] = [
   ...[
     "/rpc/add_them?a=1&b=2",
     "/rpc/add_them?b=2&a=1",

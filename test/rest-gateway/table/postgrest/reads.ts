@@ -1,10 +1,10 @@
-import { type Asked, get, head } from "./asked.ts";
+import { type ComparedRequest, get, head } from "./request.ts";
 
 const json = (type: string) => ({ headers: { accept: type } });
 const range = (text: string, unit?: string) => ({ headers: { range: text, ...(unit && { "range-unit": unit }) } });
 
 /** What of a table is read, and in which form. */
-export const READS: readonly Asked[] = [
+export const READS: readonly ComparedRequest[] = [
   // Columns.
   ...[
     "/films?order=id",

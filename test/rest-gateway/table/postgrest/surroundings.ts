@@ -1,10 +1,10 @@
-import { type Asked, get, head, options, patch, post, put, remove } from "./asked.ts";
+import { type ComparedRequest, get, head, options, patch, post, put, remove } from "./request.ts";
 
 const profile = (name: string) => ({ headers: { "accept-profile": name } });
 const written = (name: string) => ({ headers: { "content-profile": name } });
 
-/** Who asks, for which schema, and what can be done. */
-export const SURROUNDINGS: readonly Asked[] = [
+/** Callers, schemas and methods. */
+export const SURROUNDINGS: readonly ComparedRequest[] = [
   // Callers.
   get("/diaries"),
   get("/diaries?order=id", { as: "ada" }),
@@ -31,7 +31,7 @@ export const SURROUNDINGS: readonly Asked[] = [
   remove("/members?id=eq.1"),
   get("/films?select=id&limit=1&order=id", { as: "expired" }),
   get("/films?select=id&limit=1&order=id", { as: "forged" }),
-  get("/films?select=id&limit=1&order=id", { as: "a role that is none" }),
+  get("/films?select=id&limit=1&order=id", { as: "an unknown role" }),
   get("/films?select=id&limit=1&order=id", { headers: { authorization: "Basic YTpi" } }),
   get("/films?select=id&limit=1&order=id", { headers: { authorization: "Bearer" } }),
   get("/rpc/who", { as: "bob", headers: { "x-custom": "ü" } }),
@@ -41,7 +41,7 @@ export const SURROUNDINGS: readonly Asked[] = [
   put("/diaries?id=eq.2", { id: 2, owner: "1", note: "mine" }, { as: "ada", prefer: "return=representation" }),
   post("/diaries", { id: 2, owner: "1" }, { as: "ada", prefer: "resolution=merge-duplicates" }),
 
-  // What runs before.
+  // The pre-request function.
   get("/films?select=id&id=eq.1", { headers: { "x-forbidden": "yes" } }),
   get("/films?select=id&id=eq.1", { as: "ada", headers: { "x-forbidden": "yes" } }),
   post("/tags", { name: "x" }, { headers: { "x-forbidden": "yes" } }),
@@ -64,7 +64,7 @@ export const SURROUNDINGS: readonly Asked[] = [
   patch("/films?id=eq.1", { title: "x" }, { ...written("archive"), prefer: "return=representation" }),
   remove("/films?id=eq.1", { ...written("archive"), prefer: "return=representation" }),
 
-  // What can be done.
+  // Methods.
   ...[
     "/films",
     "/nothing_but",

@@ -1,4 +1,4 @@
-import { type Asked, get, patch, post, put, remove } from "./asked.ts";
+import { type ComparedRequest, get, patch, post, put, remove } from "./request.ts";
 
 const shown = { prefer: "return=representation" } as const;
 const csv = { "content-type": "text/csv" };
@@ -9,7 +9,7 @@ const ignore = "resolution=ignore-duplicates";
 const one = { accept: "application/vnd.pgrst.object+json" };
 
 /** What is written, and undone in the end. */
-export const WRITES: readonly Asked[] = [
+export const WRITES: readonly ComparedRequest[] = [
   // Insert.
   post("/prizes", prize),
   post("/prizes", prize, shown),

@@ -1,23 +1,23 @@
 import { isDeepStrictEqual } from "node:util";
-import { type Asked, textOf } from "./asked.ts";
+import { type ComparedRequest, textOf } from "./request.ts";
 
-/** Where an interface is, and the tokens of the callers. */
-export type Side = { readonly address: string; readonly tokens: Readonly<Record<string, string>> };
+/** The URL of a server, and the tokens of the callers. */
+export type Side = { readonly baseUrl: string; readonly tokens: Readonly<Record<string, string>> };
 
-/** What is compared of an answer. */
-export type Answered = {
+/** The parts of a response that are compared. */
+export type Compared = {
   /** `200`, `404 PGRST205` */
   readonly outcome: string;
   readonly [field: string]: unknown;
 };
 
-/** Of the last two, functions of the schema set the one in errors and the other in answers. */
+/** Functions of the schema set X-Own in errors and X-First in successful responses. */
 const HEADERS = ["content-type", "content-range", "location", "allow", "x-own"];
 const HEADERS_OF_SUCCESS = ["content-location", "content-profile", "preference-applied", "x-first"];
 
-export async function ask({ address, tokens }: Side, asked: Asked): Promise<Answered> {
-  const { method, path, as, prefer, headers, body } = asked;
-  const response = await fetch(address + path, {
+export async function ask({ baseUrl, tokens }: Side, request: ComparedRequest): Promise<Compared> {
+  const { method, path, as, prefer, headers, body } = request;
+  const response = await fetch(baseUrl + path, {
     method,
     headers: {
       ...(as && { authorization: `Bearer ${tokens[as]}` }),
@@ -28,35 +28,35 @@ export async function ask({ address, tokens }: Side, asked: Asked): Promise<Answ
     ...(body !== undefined && { body: textOf(body) }),
   });
   const text = await response.text();
-  const { pathname } = new URL(address);
+  const { pathname } = new URL(baseUrl);
   const names = [...HEADERS, ...(response.ok ? HEADERS_OF_SUCCESS : [])];
-  const told = Object.fromEntries(names.map((name) => [name, headerOf(response, name, pathname)]));
+  const compared = Object.fromEntries(names.map((name) => [name, headerOf(response, name, pathname)]));
   const isJson = /json/.test(response.headers.get("content-type") ?? "") && text !== "";
   const json = isJson ? JSON.parse(text) : undefined;
   const { status } = response;
-  if (response.ok) return { outcome: String(status), ...told, body: isJson ? json : text };
-  return { outcome: [status, json?.code].filter(Boolean).join(" "), ...told, ...wordingOf(json) };
+  if (response.ok) return { outcome: String(status), ...compared, body: isJson ? json : text };
+  return { outcome: [status, json?.code].filter(Boolean).join(" "), ...compared, ...wordingOf(json) };
 }
 
-/** Addresses are compared as what they mean, and from the interface on. */
+/** URLs are compared decoded and relative to the interface. */
 function headerOf({ headers }: Response, name: string, base: string): string | null {
   const value = headers.get(name);
   if (value === null) return null;
-  // PostgREST's 406 has two.
+  // PostgREST sends two with 406.
   if (name === "content-type") return value.split(", ")[0]!;
   if (!name.endsWith("location")) return value;
   const path = base !== "/" && value.startsWith(base) ? value.slice(base.length) : value;
   return decodeURIComponent(path.replaceAll("+", " "));
 }
 
-/** Postgres says the same to both; the servers have words of their own. */
+/** Messages of Postgres are the same for both. The servers' own messages differ. */
 const wordingOf = ({ code, message, details, hint }: Record<string, unknown> = {}) =>
   String(code ?? "PGRST").startsWith("PGRST") ? {} : { message, details, hint };
 
 const SHOWN = new Set(["outcome", "content-type", "content-range", "allow"]);
 
-/** `["outcome: 404 42P01 → 404 PGRST205"]`, `["body"]`: where outcomes differ nothing else is compared. */
-export function differencesOf(theirs: Answered, ours: Answered): string[] {
+/** `["outcome: 404 42P01 → 404 PGRST205"]`, `["body"]`: if the outcomes differ, nothing else is compared. */
+export function differencesOf(theirs: Compared, ours: Compared): string[] {
   const show = (field: string) => (SHOWN.has(field) ? `${field}: ${theirs[field]} → ${ours[field]}` : field);
   if (theirs.outcome !== ours.outcome) return [show("outcome")];
   const fields = new Set([...Object.keys(theirs), ...Object.keys(ours)]);
