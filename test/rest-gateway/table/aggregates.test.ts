@@ -26,24 +26,24 @@ test.each([
   ["facts->print->>year::int.max()", { max: 1872 }],
   ["facts->sizes->0::int.sum()", { sum: 50 }],
   ["long_title.max()", { max: "Twenty Thousand Leagues (400)" }],
-])("books?select=%s is one row: %j", async (select, row) => {
+])("GET /books?select=%s returns the one row %j", async (select, row) => {
   expect(await rows(`books?select=${select}`)).toEqual([row]);
 });
 
-test("a column called count is the column, with brackets it is the number of rows", async () => {
+test("count names a column called count, and count() is the number of rows", async () => {
   expect(await rows("tallies?select=count&order=id")).toEqual([{ count: 7 }, { count: 8 }]);
   expect(await rows("tallies?select=count()")).toEqual([{ count: 2 }]);
   expect(await rows("tallies?select=count.sum()")).toEqual([{ sum: 15 }]);
 });
 
-test("filters come before the aggregates", async () => {
+test("filters apply before aggregates", async () => {
   expect(await rows("books?select=count(),pages.sum()&shelf=eq.fiction&pages=not.is.null")).toEqual([
     { count: 3, sum: 930 },
   ]);
   expect(await rows("books?select=count(),pages.sum()&id=eq.99")).toEqual([{ count: 0, sum: null }]);
 });
 
-describe("everything else in select is a group", () => {
+describe("an aggregate groups the rows by the other columns of the select", () => {
   test.each<[string, object[]]>([
     [
       "shelf,count()",
@@ -100,15 +100,15 @@ describe("everything else in select is a group", () => {
     expect(found).toEqual(expect.arrayContaining(groups));
   });
 
-  test("all columns too, of any type", async () => {
+  test("with all columns, of any type", async () => {
     expect(await rows("books?select=*,count()&id=eq.1")).toEqual([
       expect.objectContaining({ id: 1, notes: { seen: true }, count: 1 }),
     ]);
   });
 });
 
-describe("within relations", () => {
-  test("each row of the outside has aggregates of its own", async () => {
+describe("in an embedded relation", () => {
+  test("each outer row has separate aggregates", async () => {
     expect(await rows("authors?select=name,books!author_id(count(),pages.sum())&order=id")).toEqual([
       { name: "Ada Byron", books: [{ count: 1, sum: 66 }] },
       { name: "Jules Verne", books: [{ count: 2, sum: 650 }] },
@@ -117,13 +117,13 @@ describe("within relations", () => {
     ]);
   });
 
-  test("the old spelling of count", async () => {
+  test("count without brackets counts rows", async () => {
     expect(await rows("authors?select=name,books!author_id(count)&id=eq.2")).toEqual([
       { name: "Jules Verne", books: [{ count: 2 }] },
     ]);
   });
 
-  test("groups, filters and order", async () => {
+  test("groups, filters and order work", async () => {
     expect(
       await rows("genres?select=name,books(shelf,pages.max())&books.pages=gt.100&books.order=max.desc&order=id"),
     ).toEqual([
@@ -134,7 +134,7 @@ describe("within relations", () => {
   });
 });
 
-describe("in a relation that is spread they are of the rows outside", () => {
+describe("aggregates in a spread relation range over the outer rows", () => {
   test.each<[string, object[]]>([
     [
       "shelf,...covers(colour.count())",
@@ -192,7 +192,7 @@ describe("in a relation that is spread they are of the rows outside", () => {
     expect(found).toEqual(expect.arrayContaining(groups));
   });
 
-  test("not in one that has many rows", async () => {
+  test("but not in a to-many relation", async () => {
     expect(await failure("authors?select=name,...books!author_id(count())")).toEqual([400, "PGRST127"]);
     expect(await failure("authors?select=name,...books!author_id(title,...covers(colour.max()))")).toEqual([
       400,
@@ -201,15 +201,15 @@ describe("in a relation that is spread they are of the rows outside", () => {
   });
 });
 
-test("what is neither a group nor an aggregate can't order the groups", async () => {
+test("groups cannot be ordered by a column that is neither a group nor an aggregate", async () => {
   expect(await failure("books?select=shelf,count()&order=id")).toEqual([400, "42803"]);
 });
 
-test("a type that has no sum: 404, as for any function that does not exist", async () => {
+test("sum() of a type without a sum is 404, like any function that does not exist", async () => {
   expect(await failure("books?select=title.sum()")).toEqual([404, "42883"]);
 });
 
-describe("where they are switched off", () => {
+describe("when DB_AGGREGATES is off", () => {
   const { rows, failure } = useLibrary({ DB_AGGREGATES: "off" });
 
   test.each(["count()", "count", "shelf,pages.sum()", "authors!author_id(id.max())", "...authors!author_id(id.max())"])(
@@ -217,7 +217,7 @@ describe("where they are switched off", () => {
     async (select) => expect(await failure(`books?select=${select}`)).toEqual([400, "PGRST123"]),
   );
 
-  test("everything else is served", async () => {
+  test("other requests are served", async () => {
     expect(await rows("books?select=id&id=eq.1")).toEqual([{ id: 1 }]);
   });
 });

@@ -72,7 +72,7 @@ function faultOf({ method }: FuzzRequest, { status, type, text }: Reply): string
   return null;
 }
 
-describe("bad values have Postgres' own codes, as far as they are the client's fault", () => {
+describe("an invalid value has the SQLSTATE of Postgres", () => {
   test.each<[path: string, status: number, code: string, sent?: RestSent]>([
     ["things?id=eq.x", 400, "22P02"],
     ["things?id=eq.", 400, "22P02"],
@@ -143,7 +143,7 @@ describe("bad values have Postgres' own codes, as far as they are the client's f
   });
 });
 
-describe("bodies that are none", () => {
+describe("an invalid body", () => {
   const type = (text: string) => ({ "content-type": text });
   test.each<[body: string | Uint8Array, headers?: Record<string, string>]>([
     ...["", " ", "{", "[{}", "}", "NaN", "null", "1", '"text"', "[1]", "[[]]", "[null]", "{'id': 1}", '{"id": 1,}'].map(
@@ -162,7 +162,7 @@ describe("bodies that are none", () => {
     ['id\n"8"8', type("text/csv")],
     ["id=%ff", type("application/x-www-form-urlencoded")],
     ["id=%00", type("application/x-www-form-urlencoded")],
-  ])("%j: 400 PGRST102", async (body, headers) => {
+  ])("%j is 400 PGRST102", async (body, headers) => {
     expect(await failure("things", { as: "ada", method: "POST", body, headers })).toEqual([400, "PGRST102"]);
     expect(await failure("things?id=eq.1", { as: "ada", method: "PATCH", body, headers })).toEqual([400, "PGRST102"]);
   });
@@ -174,27 +174,27 @@ describe("bodies that are none", () => {
     "application/json; charset=utf-16",
     "x",
     "application/",
-  ])("Content-Type: %s is no table's: 415", async (type) => {
+  ])("with Content-Type: %s is 415", async (type) => {
     expect(await failure("things", { as: "ada", body: "{}", headers: { "content-type": type } })).toEqual([
       415,
       "PGRST102",
     ]);
   });
 
-  test("a body that is compressed: 415", async () => {
+  test("that is compressed is 415", async () => {
     const headers = { "content-encoding": "gzip" };
     expect(await failure("things", { as: "ada", body: "{}", headers })).toEqual([415, "PGRST102"]);
   });
 });
 
-describe("bytes that are no address", () => {
+describe("an invalid URL", () => {
   test.each([
     ["a space", "things?name=eq.a b"],
     ["a byte of Latin-1", "things?name=eq.\xe9"],
     ["UTF-8 as it is", "things?name=eq.\xc3\xa9"],
     ["NUL", "things?name=eq.\0"],
     ["a fragment", "things?name=eq.a#b"],
-  ])("%s: 400, or what stands before it", async (_what, path) => {
+  ])("with %s is 400", async (_what, path) => {
     const raw = await openRaw(service().url);
     raw.write(Buffer.from(`GET /rest/v1/${path} HTTP/1.1\r\nHost: x\r\n\r\n`, "latin1"));
     expect((await raw.head()).status).toBeOneOf([400, 401]);
@@ -210,13 +210,13 @@ describe("bytes that are no address", () => {
     "/../things",
     "/%2e%2e/things",
     "/rpc%2fadd",
-  ])("/rest/v1%s: 404", async (path) => {
+  ])("/rest/v1%s is 404", async (path) => {
     const request: FuzzRequest = { method: "GET", path: path.slice(1), headers: {}, body: null };
     expect((await send(request)).status).toBe(404);
   });
 });
 
-describe("whatever is sent is answered with a success, or with a 4xx that says why in the client's terms", () => {
+describe("a generated request succeeds, or fails with a 4xx that explains the client's error", () => {
   test.each<[what: string, requests: fc.Arbitrary<FuzzRequest>, count: number]>([
     ["any text in any place", texts, 400],
     ["good requests with words and signs replaced, deleted, doubled, cut off", reads, 400],
@@ -237,7 +237,7 @@ describe("whatever is sent is answered with a success, or with a 4xx that says w
     60_000,
   );
 
-  test("and only what was answered with a success has been written", async () => {
+  test("and only successful requests have written rows", async () => {
     const writers = await sql("select distinct request from fuzz.writers");
     expect(writers.length).toBeGreaterThan(5);
     expect(writers.filter(({ request }) => !successful.has(request))).toEqual([]);

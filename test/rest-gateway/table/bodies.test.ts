@@ -34,11 +34,11 @@ describe("application/json", () => {
     "APPLICATION/JSON",
     "application/vnd.pgrst.object+json",
     "application/vnd.pgrst.array+json",
-  ])("may be called %s", async (type) => {
+  ])("is also the meaning of Content-Type: %s", async (type) => {
     expect(await inserted(type, ' \r\n\t[{"name": "Ä"}]\n')).toEqual([{ name: "Ä", price: null }]);
   });
 
-  test("is what a body is when nobody says", async () => {
+  test("is the default without a Content-Type", async () => {
     const { url, service: started } = service();
     const headers = { apikey: started.tokens.issueKey("anon"), prefer: "return=representation" };
     const request = http.request(`${url}/rest/v1/items?select=name`, { method: "POST", headers });
@@ -65,14 +65,14 @@ describe("application/json", () => {
     expect(await refused("application/json", body)).toEqual([400, "PGRST102", "Empty or invalid json"]);
   });
 
-  test("is refused when it is not UTF-8, or in too many levels", async () => {
+  test("is refused when it is not valid UTF-8 or nested too deeply", async () => {
     const latin = Buffer.from('{"name":"ä"}', "latin1");
     expect(await refused("application/json", latin)).toEqual([400, "PGRST102", "Empty or invalid json"]);
     const deep = `{"data":${"[".repeat(10)}${"]".repeat(10)}}`;
     expect(await refused("application/json", deep)).toEqual([400, "PGRST102", "Empty or invalid json"]);
   });
 
-  test("of two equal keys the last counts", async () => {
+  test("takes the last value of a duplicate key", async () => {
     expect(await inserted("application/json", '{"name":"a","name":"b"}')).toEqual([{ name: "b", price: null }]);
   });
 });
@@ -95,17 +95,17 @@ describe("text/csv", () => {
     ["name,price\n,1\n", [["", 1]]],
     ['"price","name"\n1,cup', [["cup", 1]]],
     ["name,price\n", []],
-  ])("%j is the rows %j", async (body, expected) => {
+  ])("%j inserts the rows %j", async (body, expected) => {
     const found = await inserted("text/csv; charset=utf-8", body);
     expect(found.map(({ name, price }: any) => [name, price])).toEqual(expected);
   });
 
-  test("has values of any type as Postgres writes them", async () => {
+  test("accepts values of any type in the text format of Postgres", async () => {
     const csv = 'tags,at,data\n"{a,""b c""}",2024-02-29,"{""x"": [1]}"';
     expect(await inserted("text/csv", csv, "tags,at")).toEqual([{ tags: ["a", "b c"], at: "2024-02-29" }]);
   });
 
-  test("has columns that are read or not", async () => {
+  test("ignores the columns that columns= leaves out", async () => {
     const sent = { body: "name,colour\ncup,red", headers: { "content-type": "text/csv" } };
     expect(await rest("items", sent)).toMatchObject({ status: 400, json: { code: "PGRST204" } });
     expect((await rest("items?columns=name", sent)).status).toBe(201);
@@ -132,11 +132,11 @@ describe("application/x-www-form-urlencoded", () => {
     ["name=a&price=1&name=b", { name: "b", price: 1 }],
     ["name", { name: "", price: null }],
     ["", { name: null, price: null }],
-  ])("%s is the row %j", async (body, expected) => {
+  ])("%s inserts the row %j", async (body, expected) => {
     expect(await inserted(FORM, body)).toEqual([expected]);
   });
 
-  test("is refused for bytes that are no UTF-8", async () => {
+  test("is refused when it is not valid UTF-8", async () => {
     expect(await refused(FORM, "name=%ff")).toMatchObject([400, "PGRST102", "Empty or invalid form"]);
   });
 });
@@ -148,11 +148,11 @@ test.each([
   "application/json; charset=latin1",
   "multipart/form-data; boundary=x",
   "nonsense",
-])("a body of the type %s is refused with 415", async (type) => {
+])("a body of type %s is 415", async (type) => {
   expect(await refused(type, '{"name":"cup"}')).toEqual([415, "PGRST102", `Content-Type not acceptable: ${type}`]);
 });
 
-test("a compressed body is refused with 415", async () => {
+test("a compressed body is 415", async () => {
   const headers = { "content-encoding": "gzip" };
   expect(await refused("application/json", gzipSync('{"name":"cup"}'), headers)).toEqual([
     415,
@@ -161,7 +161,7 @@ test("a compressed body is refused with 415", async () => {
   ]);
 });
 
-test("a body over the limit is refused with 413, and one at the limit is taken", async () => {
+test("a body over the limit is 413, and a body at the limit is accepted", async () => {
   const body = (size: number) => JSON.stringify({ name: "x".repeat(size - '{"name":""}'.length) });
   expect(await refused("application/json", body(LIMIT + 1))).toEqual([
     413,

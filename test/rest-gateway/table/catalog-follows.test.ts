@@ -25,7 +25,7 @@ async function untold(ddl: string): Promise<void> {
 }
 afterAll(() => void vi.useRealTimers());
 
-describe("what nobody has told, because there are no event triggers, is found by the next request for it", () => {
+describe("without event triggers, the next request finds", () => {
   beforeAll(() =>
     sql("alter event trigger announce_schema_change disable; alter event trigger announce_schema_drop disable"),
   );
@@ -33,13 +33,13 @@ describe("what nobody has told, because there are no event triggers, is found by
     sql("alter event trigger announce_schema_change enable; alter event trigger announce_schema_drop enable"),
   );
 
-  test("a table", async () => {
+  test("a new table", async () => {
     await untold("create table moving.books (id int primary key, shelf_id int references moving.shelves)");
     expect(await rows("books?select=id,shelves(name)")).toEqual([]);
     expect((await rest("books", { body: { id: 1, shelf_id: 1 } })).status).toBe(201);
   });
 
-  test("a relation", async () => {
+  test("a new relation", async () => {
     await untold("create table moving.cards (id int primary key, shelf_id int references moving.shelves)");
     expect(await rows("shelves?select=id,cards(id)&id=eq.1")).toEqual([{ id: 1, cards: [] }]);
   });
@@ -48,19 +48,19 @@ describe("what nobody has told, because there are no event triggers, is found by
     ["chosen", "shelves?select=width&id=eq.1", [{ width: null }]],
     ["filtered by", "shelves?select=id&height=is.null&id=eq.1", [{ id: 1 }]],
     ["ordered by", "shelves?select=id&order=depth&id=eq.1", [{ id: 1 }]],
-  ])("a column, %s", async (_how, path, expected) => {
+  ])("a new column, %s", async (_how, path, expected) => {
     const [, column] = /(width|height|depth)/.exec(path)!;
     await untold(`alter table moving.shelves add column ${column} int`);
     expect(await rows(path)).toEqual(expected);
   });
 
-  test("a column, written", async () => {
+  test("a new column that is written", async () => {
     await untold("alter table moving.shelves add column colour text");
     const sent = { method: "PATCH", body: { colour: "red" }, prefer: "return=representation" };
     expect(await rows("shelves?id=eq.1&select=colour", sent)).toEqual([{ colour: "red" }]);
   });
 
-  test("a column under another name", async () => {
+  test("a renamed column", async () => {
     await rows("shelves?select=name");
     await untold("alter table moving.shelves rename column name to title");
     expect(await rows("shelves?select=title&id=eq.1")).toEqual([{ title: "upper" }]);
@@ -69,7 +69,7 @@ describe("what nobody has told, because there are no event triggers, is found by
     expect(await rows("shelves?select=name&id=eq.1")).toEqual([{ name: "upper" }]);
   });
 
-  test("a column of another type", async () => {
+  test("a column with a changed type", async () => {
     await sql("alter table moving.shelves add column weight int");
     await untold("notify pgrst, 'reload schema'");
     await expect.poll(() => failure("shelves?weight=eq.x"), SOON).toEqual([400, "22P02"]);
@@ -77,7 +77,7 @@ describe("what nobody has told, because there are no event triggers, is found by
     expect(await rows("shelves?select=id&weight=eq.x")).toEqual([]);
   });
 
-  test("that a column is gone", async () => {
+  test("that a column was dropped", async () => {
     await untold("alter table moving.shelves add column brief int");
     expect(await rows("shelves?select=brief&id=eq.1")).toEqual([{ brief: null }]);
     await untold("alter table moving.shelves drop column brief");
@@ -86,7 +86,7 @@ describe("what nobody has told, because there are no event triggers, is found by
     expect(await rows("shelves?select=id&id=eq.1")).toEqual([{ id: 1 }]);
   });
 
-  test("a function, with other arguments, and that it is gone", async () => {
+  test("a new function, its changed arguments, and that it was dropped", async () => {
     await untold("create function moving.half(n int) returns int language sql stable return n / 2");
     expect(await rows("rpc/half?n=8")).toBe(4);
     await untold(
@@ -98,7 +98,7 @@ describe("what nobody has told, because there are no event triggers, is found by
     expect(await failure("rpc/half?m=8")).toEqual([404, "PGRST202"]);
   });
 
-  test("that a table is gone, or is called otherwise", async () => {
+  test("that a table was dropped or renamed", async () => {
     await untold("create table moving.boxes (id int primary key)");
     expect(await rows("boxes")).toEqual([]);
     await untold("alter table moving.boxes rename to crates");
@@ -108,7 +108,7 @@ describe("what nobody has told, because there are no event triggers, is found by
     expect(await failure("crates")).toEqual([404, "PGRST205"]);
   });
 
-  test("a table under the name of another", async () => {
+  test("a table that takes the name of another table", async () => {
     await untold("create table moving.one (id int primary key, old text); insert into moving.one values (1, 'a')");
     expect(await rows("one")).toEqual([{ id: 1, old: "a" }]);
     await untold("drop table moving.one; create view moving.one as select 2 as id, 'b' as new");
@@ -116,7 +116,7 @@ describe("what nobody has told, because there are no event triggers, is found by
     expect(await rows("one?select=new")).toEqual([{ new: "b" }]);
   });
 
-  test("notify pgrst, 'reload schema' tells what no request would find, such as another default", async () => {
+  test("after notify pgrst, 'reload schema', changes that no request would reveal, such as a new default", async () => {
     await sql("create table moving.defaults (id int primary key, n int default 1)");
     await untold("notify pgrst, 'reload schema'");
     await expect.poll(() => failure("defaults"), SOON).toEqual([200, undefined]);
@@ -130,14 +130,14 @@ describe("what nobody has told, because there are no event triggers, is found by
   });
 });
 
-test("event triggers tell of everything at once", async () => {
+test("with event triggers, every change is served at once", async () => {
   await sql(`create table moving.told (id int primary key); ${grants}`);
   await expect.poll(() => failure("told"), SOON).toEqual([200, undefined]);
   await sql("drop table moving.told");
   await expect.poll(() => failure("told"), SOON).toEqual([404, "PGRST205"]);
 });
 
-test("requests that are under way while the schema changes are answered", async () => {
+test("requests that run while the schema changes get a response", async () => {
   const answers = Array.from({ length: 30 }, () => rest("shelves?select=id&id=eq.1"));
   await sql("alter table moving.shelves add column changing int; alter table moving.shelves drop column changing");
   for (const { status, json } of await Promise.all(answers)) expect([status, json]).toEqual([200, [{ id: 1 }]]);

@@ -63,7 +63,7 @@ afterEach(async () => {
   expect(logged).toEqual([]);
 });
 
-describe("a client that goes away", () => {
+describe("a client that disconnects", () => {
   test("cancels its query", async () => {
     const raw = await send(head("GET", "rpc/slow"));
     await untilRunning(1);
@@ -71,7 +71,7 @@ describe("a client that goes away", () => {
     await untilRunning(0);
   });
 
-  test("undoes its write", async () => {
+  test("rolls back its write", async () => {
     const raw = await send(head("POST", "rpc/slow_write", "Content-Length: 0"));
     await untilRunning(1);
     raw.socket.resetAndDestroy();
@@ -81,7 +81,7 @@ describe("a client that goes away", () => {
     ]);
   });
 
-  test("while it waits for a connection never reaches the database", async () => {
+  test("while it waits for a database connection never reaches the database", async () => {
     const first = await send(head("GET", "rpc/slow"));
     await untilRunning(1);
     const before = waits();
@@ -99,7 +99,7 @@ describe("a client that goes away", () => {
     expect(waits()).toBe(before);
   });
 
-  test("takes with it what it has asked behind that, on the same connection", async () => {
+  test("cancels its later requests on the same connection too", async () => {
     const before = waits();
     const raw = await send(head("GET", "rpc/slow"), head("GET", "rpc/slow?tag=b"), title());
     await untilRunning(1);
@@ -108,7 +108,7 @@ describe("a client that goes away", () => {
     expect(waits()).toBe(before + 1);
   });
 
-  test("in the middle of a body has asked nothing", async () => {
+  test("in the middle of a body sends nothing to the database", async () => {
     const before = waits();
     const raw = await send(head("POST", "articles", JSON_BODY, "Content-Length: 1000"), '{"title":');
     await setTimeout(50);
@@ -123,7 +123,7 @@ describe("a client that goes away", () => {
     expect(waits()).toBe(before);
   });
 
-  test("in the middle of a large answer, or does not read it, keeps no connection to the database", async () => {
+  test("in the middle of a large response, or stops reading it, holds no database connection", async () => {
     const raw = await send();
     raw.socket.pause();
     raw.write(head("GET", "rpc/large"));
@@ -134,7 +134,7 @@ describe("a client that goes away", () => {
     raw.socket.destroy();
   });
 
-  test("while the catalog is read for a table that it did not find is not served from the new one", async () => {
+  test("while the catalog is reloaded for an unknown table is not served from the new catalog", async () => {
     const { owner } = service.database;
     // Missing names are looked for again every two seconds at most.
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2100 });
@@ -157,7 +157,7 @@ describe("a client that goes away", () => {
   });
 });
 
-describe("a connection to the database that is lost", () => {
+describe("a lost database connection", () => {
   const terminate = () =>
     service.database.owner.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [
       `${service.database.name}_data`,
@@ -169,7 +169,7 @@ describe("a connection to the database that is lost", () => {
     return new Set(logged.splice(0).map((line) => JSON.parse(line).msg));
   };
 
-  test("in the middle of a query is a 503 that says to try again", async () => {
+  test("in the middle of a query is 503 with Retry-After", async () => {
     const raw = await send(head("GET", "rpc/slow"));
     await untilRunning(1);
     await terminate();
@@ -180,13 +180,13 @@ describe("a connection to the database that is lost", () => {
     expect(await told()).toEqual(new Set(["a connection to the database was lost"]));
   });
 
-  test("between two requests is noticed by nobody", async () => {
+  test("between two requests does not affect clients", async () => {
     await terminate();
     expect(await told()).toEqual(new Set(["a connection to the database was lost"]));
   });
 });
 
-test("a slow body holds no connection to the database", async () => {
+test("a slow request body holds no database connection", async () => {
   const slow = await send(head("PATCH", "articles?id=eq.1", JSON_BODY, "Content-Length: 12"), '{"ti');
   const raw = await send(title());
   await expect.poll(() => raw.text, POLL).toContain(TITLE);
@@ -195,7 +195,7 @@ test("a slow body holds no connection to the database", async () => {
   expect((await slow.head()).status).toBe(400);
 });
 
-test("requests on one connection are answered in their order, however they were sent", async () => {
+test("requests on one connection get their responses in order, however they were sent", async () => {
   const raw = await send(
     head("GET", "articles?id=eq.2&select=id"),
     head("HEAD", "articles?id=eq.3"),
@@ -220,7 +220,7 @@ test("requests on one connection are answered in their order, however they were 
   ]);
 });
 
-test("who asks before he sends is told to go on", async () => {
+test("a client that sends Expect: 100-continue gets 100 Continue", async () => {
   const body = '{"title":12}';
   const raw = await send(
     head("PATCH", "articles?id=eq.1", JSON_BODY, `Content-Length: ${body.length}`, "Expect: 100-continue"),

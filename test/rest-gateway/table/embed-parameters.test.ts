@@ -5,8 +5,8 @@ const { rows, rest, failure } = useLibrary();
 
 const idsOf = (found: { id: number }[]) => found.map(({ id }) => id);
 
-describe("parameters of a relation", () => {
-  test("filter its rows, and none of those outside", async () => {
+describe("the parameters of an embedded relation", () => {
+  test("filter its rows, but not the outer rows", async () => {
     expect(await rows("authors?select=id,books!author_id(id)&books.pages=gt.260&order=id")).toEqual([
       { id: 1, books: [] },
       { id: 2, books: [{ id: 2 }] },
@@ -19,7 +19,7 @@ describe("parameters of a relation", () => {
     ]);
   });
 
-  test("several conditions, and trees of them", async () => {
+  test("may be several conditions and logic trees", async () => {
     const select = "authors?select=id,books!author_id(id)&order=id&books.order=id&id=in.(2,3)";
     expect(await rows(`${select}&books.or=(id.eq.2,pages.is.null)`)).toEqual([
       { id: 2, books: [{ id: 2 }] },
@@ -31,7 +31,7 @@ describe("parameters of a relation", () => {
     ]);
   });
 
-  test("order and limit the rows of each", async () => {
+  test("order and limit the rows for each outer row", async () => {
     expect(
       await rows("authors?select=id,books!author_id(id)&books.order=id.desc&books.limit=1&order=id&id=lt.4"),
     ).toEqual([
@@ -45,7 +45,7 @@ describe("parameters of a relation", () => {
     expect(await rows("authors?select=id,books!author_id(id)&books.limit=0&id=eq.2")).toEqual([{ id: 2, books: [] }]);
   });
 
-  test("at any depth", async () => {
+  test("work at any depth", async () => {
     expect(
       await rows(
         "authors?select=id,books!author_id(id,genres(name))&id=eq.2&books.order=id&books.genres.order=name&books.genres.limit=1",
@@ -81,7 +81,7 @@ describe("parameters of a relation", () => {
     "books?select=id,covers(colour)&genres.limit=1",
     "books?select=id,covers(colour)&genres.order=name",
     "books?select=id,covers(colour)&genres.or=(id.eq.1,id.eq.2)",
-  ])("%s speaks of a relation that is not there", async (path) => {
+  ])("%s is refused, because the relation is not embedded", async (path) => {
     expect(await failure(path)).toEqual([400, "PGRST108"]);
   });
 
@@ -94,7 +94,7 @@ describe("parameters of a relation", () => {
 });
 
 describe("!inner", () => {
-  test("leaves out rows without a match", async () => {
+  test("excludes rows without a match", async () => {
     expect(idsOf(await rows("books?select=id,covers!inner(colour)&order=id"))).toEqual([1, 2, 4]);
     expect(idsOf(await rows("books?select=id,covers!left(colour)&order=id"))).toEqual([1, 2, 3, 4, 5]);
     expect(await rows("books?select=id,genres!inner(name)&genres.name=eq.Novel&order=id")).toEqual([
@@ -103,11 +103,11 @@ describe("!inner", () => {
     ]);
   });
 
-  test("without showing the relation", async () => {
+  test("works for a relation that is not returned", async () => {
     expect(await rows("books?select=id,genres!inner()&genres.name=eq.Novel&order=id")).toEqual([{ id: 2 }, { id: 4 }]);
   });
 
-  test("on several levels", async () => {
+  test("works on several levels", async () => {
     expect(
       await rows("authors?select=id,books!author_id!inner(id,genres!inner(name))&books.genres.name=eq.Novel&order=id"),
     ).toEqual([
@@ -116,7 +116,7 @@ describe("!inner", () => {
     ]);
   });
 
-  test("on the inner level alone leaves out its rows alone", async () => {
+  test("on an inner level excludes only rows of that level", async () => {
     expect(
       await rows("authors?select=id,books!author_id(id,genres!inner(name))&books.genres.name=eq.Novel&order=id"),
     ).toEqual([
@@ -127,13 +127,13 @@ describe("!inner", () => {
     ]);
   });
 
-  test("matches the rows that limit and offset leave", async () => {
+  test("matches only the rows within limit and offset", async () => {
     expect(idsOf(await rows("books?select=id,genres!inner()&genres.offset=1"))).toEqual([2]);
     expect(await rows("books?select=id,genres!inner()&genres.limit=0")).toEqual([]);
     expect(idsOf(await rows("books?select=id,genres!inner()&genres.limit=1&order=id"))).toEqual([1, 2, 3, 4]);
   });
 
-  test("counts", async () => {
+  test("applies to the count", async () => {
     const { headers } = await rest("books?select=id,genres!inner()&genres.name=eq.Novel&limit=1", {
       prefer: "count=exact",
     });
@@ -141,7 +141,7 @@ describe("!inner", () => {
   });
 });
 
-describe("whether there is a relation", () => {
+describe("a null filter on a relation", () => {
   test.each([
     ["covers()&covers=is.null", [3, 5]],
     ["covers()&covers=not.is.null", [1, 2, 4]],
@@ -160,13 +160,13 @@ describe("whether there is a relation", () => {
     expect(await rows(`books?select=id,${query}&order=id`)).toEqual(ids.map((id) => ({ id })));
   });
 
-  test("shows the relation beside", async () => {
+  test("does not change the embedded relation", async () => {
     expect(await rows("books?select=id,covers(colour)&covers=not.is.null&order=id&limit=1")).toEqual([
       { id: 1, covers: { colour: "green" } },
     ]);
   });
 
-  test("also within relations", async () => {
+  test("works within relations", async () => {
     expect(
       await rows("authors?select=id,books!author_id(id,covers())&books.covers=is.null&id=in.(2,3)&order=id"),
     ).toEqual([
@@ -175,19 +175,19 @@ describe("whether there is a relation", () => {
     ]);
   });
 
-  test("is all that can be asked of it", async () => {
+  test("is the only filter on a whole relation", async () => {
     expect(await failure("books?select=id,covers()&covers=eq.1")).toEqual([400, "PGRST120"]);
     expect(await failure("books?select=id,covers()&covers=is.true")).toEqual([400, "PGRST120"]);
     expect(await failure("books?select=id,covers()&or=(covers.eq.1,id.eq.1)")).toEqual([400, "PGRST120"]);
   });
 
-  test("is asked of what is embedded", async () => {
+  test("requires the relation to be embedded", async () => {
     expect(await failure("books?select=id&covers=is.null")).toEqual([400, "42703"]);
   });
 });
 
 describe("an alias", () => {
-  test("tells two of a kind apart", async () => {
+  test("distinguishes two embeds of one relation", async () => {
     expect(
       await rows(
         "authors?select=id,thin:books!author_id(id),thick:books!author_id(id)&thin.pages=lt.260&thick.pages=gt.260&id=eq.2",
@@ -195,7 +195,7 @@ describe("an alias", () => {
     ).toEqual([{ id: 2, thin: [{ id: 3 }], thick: [{ id: 2 }] }]);
   });
 
-  test("is what parameters go by, at any depth", async () => {
+  test("names the relation in parameters, at any depth", async () => {
     const { json, headers } = await rest(
       "authors?select=id,b:books!author_id(id,g:genres(name))&id=eq.2&b.order=id&b.g.order=name&b.g.limit=1",
     );
@@ -211,15 +211,15 @@ describe("an alias", () => {
     expect(headers.get("warning")).toBeNull();
   });
 
-  test("is what order and null filters go by", async () => {
+  test("names the relation in order and null filters", async () => {
     expect(idsOf(await rows("books?select=id,c:covers(colour)&order=c(colour)&c=not.is.null"))).toEqual([4, 2, 1]);
     expect(await failure("books?select=id,c:covers(colour)&order=covers(colour)")).toEqual([400, "PGRST108"]);
     expect(await failure("books?select=id,c:covers(colour)&covers=is.null")).toEqual([400, "42703"]);
   });
 });
 
-describe("the relation's name in place of its alias, the older spelling", () => {
-  test("is understood, with a warning", async () => {
+describe("the name of a relation instead of its alias, the older spelling,", () => {
+  test("works with a warning", async () => {
     const { status, json, headers } = await rest("authors?select=id,b:books!author_id(id)&books.id=gt.2&id=eq.2");
     expect([status, json]).toEqual([200, [{ id: 2, b: [{ id: 3 }] }]]);
     expect(headers.get("warning")).toBe(
@@ -229,7 +229,7 @@ describe("the relation's name in place of its alias, the older spelling", () => 
     );
   });
 
-  test("may be mixed with the alias, on every level", async () => {
+  test("may be combined with the alias on every level", async () => {
     const { json, headers } = await rest(
       "authors?select=id,b:books!author_id(id,g:genres(name))&id=eq.2&b.id=gt.1&books.id=lt.3&books.genres.order=name&b.g.limit=1",
     );
@@ -237,13 +237,13 @@ describe("the relation's name in place of its alias, the older spelling", () => 
     expect(headers.get("warning")).toContain("Update `books` to `b`, `genres` to `g` in");
   });
 
-  test("means the first of several", async () => {
+  test("refers to the first of several relations", async () => {
     expect(
       await rows("authors?select=id,a:books!author_id(id),t:books!translator_id(id)&books.id=lt.2&id=eq.1&t.order=id"),
     ).toEqual([{ id: 1, a: [{ id: 1 }], t: [{ id: 2 }, { id: 3 }] }]);
   });
 
-  test("means what has that name as its key, where there is one", async () => {
+  test("refers to the relation with that key, if there is one", async () => {
     const { json, headers } = await rest(
       "books?select=id,covers:genres(name),genres:covers(colour)&genres.colour=eq.red&covers.id=eq.1&id=eq.2",
     );
@@ -251,7 +251,7 @@ describe("the relation's name in place of its alias, the older spelling", () => 
     expect(headers.get("warning")).toBeNull();
   });
 
-  test("leaves names that no header can hold encoded", async () => {
+  test("encodes names that a header cannot contain", async () => {
     const { headers } = await rest('books?select=id,"ü\\"":covers(colour)&covers.colour=eq.red&id=eq.1');
     expect(headers.get("warning")).toContain("Update `covers` to `%C3%BC%22` in");
   });

@@ -11,8 +11,8 @@ const FUNCTIONS = `
 
 const { rows, failure } = useLibrary({}, FUNCTIONS);
 
-describe("a view has the keys of its tables", () => {
-  test("to one row", async () => {
+describe("a view inherits the foreign keys of its tables", () => {
+  test("for a to-one relation", async () => {
     expect(await rows("novels?select=id,authors(name)&id=eq.4")).toEqual([
       { id: 4, authors: { name: "Mary Shelley" } },
     ]);
@@ -22,14 +22,14 @@ describe("a view has the keys of its tables", () => {
     ]);
   });
 
-  test("from many rows", async () => {
+  test("for a to-many relation", async () => {
     expect(await rows("authors?select=name,novels(title)&id=in.(1,3)&order=id&novels.order=id")).toEqual([
       { name: "Ada Byron", novels: [] },
       { name: "Mary Shelley", novels: [{ title: "Frankenstein" }, { title: "The Last Man" }] },
     ]);
   });
 
-  test("through junctions", async () => {
+  test("for a junction", async () => {
     expect(await rows("novels?select=id,genres(name)&id=eq.2&genres.order=id")).toEqual([
       { id: 2, genres: [{ name: "Novel" }, { name: "Adventure" }] },
     ]);
@@ -38,7 +38,7 @@ describe("a view has the keys of its tables", () => {
     ]);
   });
 
-  test("from one view to another", async () => {
+  test("between two views", async () => {
     expect(await rows("writers?select=name,novels(id)&id=eq.2&novels.order=id")).toEqual([
       { name: "Jules Verne", novels: [{ id: 2 }, { id: 3 }] },
     ]);
@@ -47,7 +47,7 @@ describe("a view has the keys of its tables", () => {
     ]);
   });
 
-  test("under the names that a view of a view gives its columns", async () => {
+  test("under the column names of a view of a view", async () => {
     expect(await rows("short_novels?select=name,authors(name)&order=id")).toEqual([
       { name: "Around the World, in Eighty Days", authors: { name: "Jules Verne" } },
       { name: "Frankenstein", authors: { name: "Mary Shelley" } },
@@ -57,14 +57,14 @@ describe("a view has the keys of its tables", () => {
     ]);
   });
 
-  test("materialized or not", async () => {
+  test("also when it is materialized", async () => {
     expect(await rows("fat_books?select=id,authors(name)&order=id")).toEqual([
       { id: 2, authors: { name: "Jules Verne" } },
       { id: 4, authors: { name: "Mary Shelley" } },
     ]);
   });
 
-  test("but a key and its column name the table, whatever views there are", async () => {
+  test("but the name of a key or its column means the table, not a view", async () => {
     expect(await rows("books?select=id,author_id(born)&id=eq.1")).toEqual([
       { id: 1, author_id: { born: "1815-12-10" } },
     ]);
@@ -73,7 +73,7 @@ describe("a view has the keys of its tables", () => {
     ]);
   });
 
-  test("several of them as a table has several", async () => {
+  test("also when there are several keys", async () => {
     expect(await failure("writers?select=name,books(title)")).toEqual([300, "PGRST201"]);
     expect(await rows("writers?select=name,books!translator_id(id)&id=eq.1&books.order=id")).toEqual([
       { name: "Ada Byron", books: [{ id: 2 }, { id: 3 }] },
@@ -82,21 +82,21 @@ describe("a view has the keys of its tables", () => {
 });
 
 describe("a function from a row to rows is a relation", () => {
-  test("to many", async () => {
+  test("to many rows", async () => {
     expect(await rows("authors?select=name,fellow_books(id)&order=id&id=gt.2")).toEqual([
       { name: "Mary Shelley", fellow_books: [{ id: 4 }, { id: 5 }] },
       { name: "Anonymous", fellow_books: [] },
     ]);
   });
 
-  test("to one, where it says ROWS 1", async () => {
+  test("to one row if it is declared with ROWS 1", async () => {
     expect(await rows("authors?select=name,first_book(id)&order=id&id=gt.2")).toEqual([
       { name: "Mary Shelley", first_book: { id: 4 } },
       { name: "Anonymous", first_book: null },
     ]);
   });
 
-  test("with relations, filters, order and limit of its own", async () => {
+  test("with its own relations, filters, order and limit", async () => {
     expect(
       await rows(
         "authors?select=name,works:fellow_books(id,covers(colour))&id=eq.2&works.id=gt.1&works.order=id.desc&works.limit=1",
@@ -104,12 +104,12 @@ describe("a function from a row to rows is a relation", () => {
     ).toEqual([{ name: "Jules Verne", works: [{ id: 3, covers: null }] }]);
   });
 
-  test("that leaves rows out, and is asked whether there is one", async () => {
+  test("for inner joins and null filters", async () => {
     expect(await rows("authors?select=id,fellow_books!inner()&fellow_books.shelf=eq.science")).toEqual([{ id: 1 }]);
     expect(await rows("authors?select=id,first_book()&first_book=is.null")).toEqual([{ id: 4 }]);
   });
 
-  test("that orders rows", async () => {
+  test("for ordering", async () => {
     expect(await rows("authors?select=id,first_book(title)&order=first_book(title).nullsfirst&id=neq.3")).toEqual([
       { id: 4, first_book: null },
       { id: 1, first_book: { title: "Notes on the Engine" } },
@@ -117,25 +117,25 @@ describe("a function from a row to rows is a relation", () => {
     ]);
   });
 
-  test("in place of a key to a table of its name", async () => {
+  test("that hides a foreign key to a table with its name", async () => {
     expect(await rows("authors?select=name,countries(code)&id=in.(1,4)&order=id")).toEqual([
       { name: "Ada Byron", countries: { code: "GB" } },
       { name: "Anonymous", countries: { code: "US" } },
     ]);
   });
 
-  test("from the rows of another relation", async () => {
+  test("within another relation", async () => {
     expect(await rows("books?select=id,authors!author_id(first_book(id))&id=eq.5")).toEqual([
       { id: 5, authors: { first_book: { id: 4 } } },
     ]);
   });
 
-  test("not where the row is of another table", async () => {
+  test("but not for rows of another table", async () => {
     expect(await failure("writers?select=name,fellow_books(id)")).toEqual([400, "PGRST200"]);
   });
 });
 
-test("the rows of a function have the relations of their table", async () => {
+test("the rows that a function returns have the relations of their table", async () => {
   expect(await rows("rpc/books_by?writer=2&select=id,covers(colour),genres(name),author_id(name)&id=eq.3")).toEqual([
     { id: 3, covers: null, genres: [{ name: "Adventure" }], author_id: { name: "Jules Verne" } },
   ]);

@@ -26,14 +26,14 @@ const CREDITS = `
 
 const { rows, rest, failure } = useLibrary({}, CREDITS);
 
-describe("a key to one row", () => {
+describe("a to-one relation", () => {
   test("is an object", async () => {
     expect(await rows("loans?select=id,books(title)&id=eq.1")).toEqual([
       { id: 1, books: { title: "Notes on the Engine" } },
     ]);
   });
 
-  test("is null where there is none", async () => {
+  test("is null without a related row", async () => {
     expect(await rows("loans?select=id,staff(name)&order=id")).toEqual([
       { id: 1, staff: { name: "Clerk" } },
       { id: 2, staff: { name: "Clerk" } },
@@ -42,7 +42,7 @@ describe("a key to one row", () => {
     ]);
   });
 
-  test("that is unique leads back to one row too", async () => {
+  test("is also an object in the other direction if the key is unique", async () => {
     expect(await rows("covers?select=colour,books(title)&book_id=eq.2")).toEqual([
       { colour: "blue", books: { title: "Twenty Thousand Leagues" } },
     ]);
@@ -53,8 +53,8 @@ describe("a key to one row", () => {
   });
 });
 
-describe("a key from many rows", () => {
-  test("is an array, an empty one where there are none", async () => {
+describe("a to-many relation", () => {
+  test("is an array, empty without related rows", async () => {
     expect(await rows("books?select=id,editions(number,year)&id=in.(1,2)&order=id&editions.order=number")).toEqual([
       { id: 1, editions: [] },
       {
@@ -67,7 +67,7 @@ describe("a key from many rows", () => {
     ]);
   });
 
-  test("of two columns", async () => {
+  test("may have a key of two columns", async () => {
     expect(await rows("copies?select=id,editions(year)&order=id")).toEqual([
       { id: 1, editions: { year: 1870 } },
       { id: 2, editions: { year: 1870 } },
@@ -82,8 +82,8 @@ describe("a key from many rows", () => {
   });
 });
 
-describe("a junction", () => {
-  test("is stepped over, both ways", async () => {
+describe("a many-to-many relation", () => {
+  test("embeds the rows behind the junction, in both directions", async () => {
     expect(await rows("books?select=id,genres(name)&id=in.(2,5)&order=id&genres.order=name")).toEqual([
       { id: 2, genres: [{ name: "Adventure" }, { name: "Novel" }] },
       { id: 5, genres: [] },
@@ -95,14 +95,14 @@ describe("a junction", () => {
     ]);
   });
 
-  test("has columns of its own, where it is named", async () => {
+  test("returns the columns of the junction if the junction is named", async () => {
     expect(await rows("books?select=id,book_genres(weight,genres(name))&id=eq.4")).toEqual([
       { id: 4, book_genres: [{ weight: 7, genres: { name: "Novel" } }] },
     ]);
   });
 });
 
-test("relations of relations of relations", async () => {
+test("relations are embedded three levels deep", async () => {
   expect(
     await rows(
       "countries?select=name,authors(name,books!author_id(title,covers(colour)))&code=eq.FR&authors.books.order=id",
@@ -123,7 +123,7 @@ test("relations of relations of relations", async () => {
   ]);
 });
 
-test("partitioned tables", async () => {
+test("partitioned tables have relations", async () => {
   expect(await rows("books?select=id,loans(id,day)&id=in.(1,2)&order=id&loans.order=id")).toEqual([
     { id: 1, loans: [{ id: 1, day: "2023-05-01" }] },
     {
@@ -136,8 +136,8 @@ test("partitioned tables", async () => {
   ]);
 });
 
-describe("a table that refers to itself", () => {
-  test("by its name the rows that refer to this one", async () => {
+describe("a table with a foreign key to itself", () => {
+  test("embeds by its name the rows that refer to a row", async () => {
     expect(await rows("staff?select=name,staff(name)&id=in.(1,4)&order=id&staff.order=id")).toEqual([
       { name: "Head", staff: [{ name: "Clerk" }, { name: "Porter" }] },
       { name: "Trainee", staff: [] },
@@ -147,21 +147,21 @@ describe("a table that refers to itself", () => {
     ]);
   });
 
-  test.each(["boss_id", "staff_boss_id_fkey"])("by %s the row that this one refers to", async (key) => {
+  test.each(["boss_id", "staff_boss_id_fkey"])("embeds by %s the row that a row refers to", async (key) => {
     expect(await rows(`staff?select=name,boss:${key}(name)&id=in.(1,2)&order=id`)).toEqual([
       { name: "Head", boss: null },
       { name: "Clerk", boss: { name: "Head" } },
     ]);
   });
 
-  test("both at once, on several levels", async () => {
+  test("embeds both at the same time, on several levels", async () => {
     expect(await rows("staff?select=name,boss:boss_id(name,boss:boss_id(name)),staff(name)&id=eq.4")).toEqual([
       { name: "Trainee", boss: { name: "Clerk", boss: { name: "Head" } }, staff: [] },
     ]);
   });
 });
 
-describe("of several ways one is named", () => {
+describe("a hint selects one of several relationships", () => {
   test.each([
     ["by the key", "authors!books_translator_id_fkey", "authors"],
     ["by its column", "authors!translator_id", "authors"],
@@ -171,7 +171,7 @@ describe("of several ways one is named", () => {
     expect(await rows(`books?select=id,${relation}(name)&id=eq.2`)).toEqual([{ id: 2, [key]: { name: "Ada Byron" } }]);
   });
 
-  test("and of several the way back", async () => {
+  test("in the other direction", async () => {
     expect(
       await rows(
         "authors?select=wrote:books!author_id(id),translated:books!books_translator_id_fkey(id)&id=eq.1&translated.order=id",
@@ -185,7 +185,7 @@ describe("of several ways one is named", () => {
     ]);
   });
 
-  test("by the key of a junction that leads there twice", async () => {
+  test("by the key of a junction with two keys to the same table", async () => {
     expect(
       await rows("films?select=actors:people!credits_actor(name),writers:people!credits_writer(name)&actors.order=id"),
     ).toEqual([{ actors: [{ name: "Ann" }, { name: "Cid" }], writers: [{ name: "Ben" }, { name: "Ben" }] }]);
@@ -200,7 +200,7 @@ describe("of several ways one is named", () => {
     ]);
   });
 
-  test("together with a join and an alias, in any order", async () => {
+  test("together with a join type and an alias, in any order", async () => {
     for (const hints of ["!translator_id!inner", "!inner!translator_id"])
       expect(await rows(`books?select=id,by:authors${hints}(name)&order=id`)).toEqual([
         { id: 2, by: { name: "Ada Byron" } },
@@ -209,8 +209,8 @@ describe("of several ways one is named", () => {
   });
 });
 
-describe("several ways and no hint", () => {
-  test("are told: 300", async () => {
+describe("several relationships without a hint", () => {
+  test("are 300 with the list of relationships", async () => {
     const { status, json } = await rest("books?select=id,authors(name)");
     expect(status).toBe(300);
     expect(json).toEqual({
@@ -232,7 +232,7 @@ describe("several ways and no hint", () => {
     });
   });
 
-  test("through junctions too", async () => {
+  test("are 300 for junctions too", async () => {
     const { status, json } = await rest("films?select=people(name)");
     expect(status).toBe(300);
     expect(json.details[0]).toEqual({
@@ -244,8 +244,8 @@ describe("several ways and no hint", () => {
   });
 });
 
-describe("no way", () => {
-  test("is told, with what might have been meant: 400", async () => {
+describe("an unknown relationship", () => {
+  test("is 400 with a suggestion", async () => {
     expect((await rest("books?select=id,genre(name)")).json).toEqual({
       code: "PGRST200",
       message: "Could not find a relationship between 'books' and 'genre' in the schema cache",

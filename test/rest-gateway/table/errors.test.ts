@@ -123,11 +123,11 @@ describe("codes", () => {
   test.each<[code: string, status: number, path: string]>([
     ["PGRST123", 400, "books?select=count()"],
     ["PGRST126", 404, ""],
-  ])("%s, %i: where a setting says so", async (code, status, path) => {
+  ])("%s, %i: with a setting", async (code, status, path) => {
     expect(await strict.failure(path)).toEqual([status, code]);
   });
 
-  test("PGRST003, 504: no connection got free in time", async () => {
+  test("PGRST003, 504: no connection became free in time", async () => {
     const first = strict.failure("rpc/slow", { method: "POST" });
     await expect
       .poll(() => strict.sql("select from pg_stat_activity where query like '%slow%' and wait_event = 'PgSleep'"))
@@ -137,7 +137,7 @@ describe("codes", () => {
     expect((await strict.rest("books?select=id")).json).toEqual([{ id: 1 }]);
   });
 
-  test("PGRST000, 503: the database lets nobody in", async () => {
+  test("PGRST000, 503: the database refuses connections", async () => {
     const login = `${strict.service().database.name}_data`;
     await strict.sql(`alter role ${login} nologin`);
     await strict.sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", login);
@@ -150,7 +150,7 @@ describe("codes", () => {
   /** Of all interfaces: see conventions/rate-limit.test.ts. */
   const OF_RATE_LIMIT = "PT429";
 
-  test("each that docs/errors.md lists is provoked here", () => {
+  test("the tests provoke every code that docs/errors.md lists", () => {
     const section = readFileSync("docs/errors.md", "utf8")
       .split("### Codes of the table interface")[1]!
       .split("###")[0]!;
@@ -236,7 +236,7 @@ describe("errors of PostgreSQL", () => {
     "PT999",
     "XX000",
     "XX001",
-  ])("raised, %s is a fault: masked, and in the log", async (sqlstate) => {
+  ])("raised, %s is a masked internal error, which is in the log", async (sqlstate) => {
     const headers = { "x-request-id": `fault-${sqlstate}` };
     const body = { code: sqlstate, message: "the secret is 42", detail: "row (1, secret)", hint: "ask Bob" };
     const answer = await rest("rpc/fail", { body, headers });
@@ -257,7 +257,7 @@ describe("errors of PostgreSQL", () => {
     });
   });
 
-  test("503 does not say what the server's trouble is", async () => {
+  test("503 does not reveal the cause", async () => {
     const { json, headers } = await rest(...fail({ code: "53100", message: "could not extend file base/1/2" }));
     expect(json).toEqual({
       code: "53100",
@@ -268,7 +268,7 @@ describe("errors of PostgreSQL", () => {
     expect(headers.get("retry-after")).toBe("5");
   });
 
-  test("values of a row that breaks a rule are not repeated; the comment of the rule is the hint", async () => {
+  test("a violated constraint does not reveal the row, and its comment is the hint", async () => {
     const { json } = await rest("authors", { body: { id: 9, name: "Secret", age: 999 } });
     expect(json).toEqual({
       code: "23514",
@@ -279,7 +279,7 @@ describe("errors of PostgreSQL", () => {
     expect((await rest("authors", { body: { id: 9 } })).json.details).toBeNull();
   });
 
-  test("a key that is taken is told", async () => {
+  test("a duplicate key is named", async () => {
     expect((await rest("authors", { body: { id: 1, name: "x" } })).json).toEqual({
       code: "23505",
       message: 'duplicate key value violates unique constraint "authors_pkey"',
@@ -288,14 +288,14 @@ describe("errors of PostgreSQL", () => {
     });
   });
 
-  test("a token of a role that its account does not have is not good: 401", async () => {
+  test("a token with a role that the account does not have is 401", async () => {
     const claims = { role: "nobody_of_that_name", sub: "1", type: "access" };
     const token = jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60 });
     const { status, json, headers } = await rest("books", bearer(token));
     expect([status, json.code, headers.get("www-authenticate")]).toEqual([401, "PGRST301", "Bearer"]);
   });
 
-  test("not even the owner's role helps: 401", async () => {
+  test("a token with the owner's role is 401", async () => {
     const claims = { role: "postgres", sub: "1", type: "access" };
     const token = jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60 });
     expect(await failure("books", bearer(token))).toEqual([401, "PGRST301"]);
@@ -303,7 +303,7 @@ describe("errors of PostgreSQL", () => {
 });
 
 describe("raise", () => {
-  test("an exception without more is 400, in its own words", async () => {
+  test("an exception without an SQLSTATE is 400 with its message", async () => {
     const { status, json } = await rest(
       ...fail({ code: "P0001", message: "not like that", detail: "why", hint: "how" }),
     );
@@ -323,7 +323,7 @@ describe("raise", () => {
   const raise = (message: unknown, detail: unknown): [string, RestSent] =>
     fail({ code: "PGRST", message: JSON.stringify(message), detail: JSON.stringify(detail) });
 
-  test("sqlstate 'PGRST' says everything: status, its words, headers, the whole body", async () => {
+  test("sqlstate 'PGRST' sets the status, its reason phrase, headers and the whole body", async () => {
     const message = { code: "E-17", message: "Too late", details: { since: 3 }, hint: "Come earlier." };
     const sent = raise(message, { status: 419, status_text: "Page Expired", headers: { "X-Since": "drei Übungen" } });
     const { status, json, headers } = await rest(...sent);
@@ -339,7 +339,7 @@ describe("raise", () => {
     expect(response.statusText).toBe("Page Expired");
   });
 
-  test("its headers take the place of ours, and a code may hold anything", async () => {
+  test("its headers replace the service's headers, and its code may be any text", async () => {
     const { headers } = await rest(
       ...raise({ code: "a b;c", message: "x" }, { status: 400, headers: { "cache-control": "public" } }),
     );
@@ -349,7 +349,7 @@ describe("raise", () => {
     ]);
   });
 
-  test("401 asks for a login as always, 500 is not masked", async () => {
+  test("a raised 401 has WWW-Authenticate, and a raised 500 is not masked", async () => {
     const unauthorized = await rest(...raise({ code: "1", message: "x" }, { status: 401, headers: {} }));
     expect([unauthorized.status, unauthorized.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect(await failure(...raise({ code: "1", message: "x" }, { status: 500, headers: {} }))).toEqual([500, "1"]);
@@ -374,12 +374,12 @@ describe("raise", () => {
   });
 });
 
-test("HEAD has the status and the headers of an error, and no body", async () => {
+test("HEAD returns the status and headers of an error and no body", async () => {
   const { status, text, headers } = await rest("books?id=eq.x", { method: "HEAD" });
   expect([status, text, headers.get("proxy-status")]).toEqual([400, "", "content-service; error=22P02"]);
 });
 
-test("nothing of a request that fails stays", async () => {
+test("a failed request leaves no changes", async () => {
   expect(
     await failure("authors", {
       body: [

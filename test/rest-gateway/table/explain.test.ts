@@ -30,8 +30,8 @@ const readsOf = (nodes: readonly Node[], table: string) =>
 
 const kindsOf = (nodes: readonly Node[]) => nodes.map((node) => `${node["Join Type"] ?? ""} ${node["Node Type"]}`);
 
-describe("relations are read for the rows that are answered alone", () => {
-  test("when another column than theirs orders the rows", async () => {
+describe("relations are read only for the returned rows", () => {
+  test("when a column of the outer rows orders them", async () => {
     const nodes = await nodesOf("books?select=id,covers(colour)&order=pages&limit=2");
     expect(readsOf(nodes, "covers")).toBe(2);
     const [above] = nodes.filter((node) => node.Plans?.some((each) => each["Parent Relationship"] === "SubPlan"));
@@ -39,7 +39,7 @@ describe("relations are read for the rows that are answered alone", () => {
     expect(below).toContain("Sort");
   });
 
-  test("lists of them too", async () => {
+  test("also to-many relations", async () => {
     const nodes = await nodesOf("authors?select=name,books!author_id(title)&order=born&limit=2");
     expect(readsOf(nodes, "books")).toBe(2);
   });
@@ -52,20 +52,20 @@ describe("relations are read for the rows that are answered alone", () => {
     expect([readsOf(nodes, "authors"), readsOf(nodes, "books"), readsOf(nodes, "covers")]).toEqual([1, 1, 1]);
   });
 
-  test("and not to count", async () => {
+  test("but not for a count", async () => {
     const nodes = await nodesOf("books?select=id,covers(colour)&order=pages&limit=1", "count=exact");
     expect([readsOf(nodes, "books"), readsOf(nodes, "covers")]).toEqual([2, 1]);
   });
 });
 
-describe("relations that only filter are joins", () => {
-  test("!inner of those that match", async () => {
+describe("relations that only filter become joins", () => {
+  test("with !inner, a semi-join", async () => {
     expect(kindsOf(await nodesOf("books?select=id,covers!inner()"))).toContainEqual(
       expect.stringMatching(/^Semi|^Inner/),
     );
   });
 
-  test("is.null of those that don't", async () => {
+  test("with is.null, an anti-join", async () => {
     expect(kindsOf(await nodesOf("books?select=id,covers()&covers=is.null"))).toContainEqual(
       expect.stringMatching(/^Anti/),
     );
@@ -83,7 +83,7 @@ test.each([
   expect(nodes.map((node) => node["Index Name"])).toContain(index);
 });
 
-test("functions of a row are part of the query, where they are no more than one", async () => {
+test("a computed field with a simple body is inlined", async () => {
   const nodes = await nodesOf("authors?select=fellow_books(title)&limit=1");
   expect(nodes.map((node) => node["Node Type"])).not.toContain("Function Scan");
 });

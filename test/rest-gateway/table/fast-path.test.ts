@@ -44,7 +44,7 @@ beforeAll(async () => {
   for (const as of ["ada", "bob", "admin"] as const) await rows("articles?id=eq.1", { as });
 });
 
-describe("a request waits for the database once", () => {
+describe("a request makes one round trip to the database", () => {
   const comment = { article_id: 1, content: "A comment." };
   test.each<[what: string, path: string, sent?: RestSent]>([
     ["a read", "articles?select=id,title&id=eq.1"],
@@ -90,7 +90,7 @@ describe("a request waits for the database once", () => {
     ["a constraint", "comments", 400, { as: "ada", body: { article_id: 1, content: "" } }],
     ["a right that is missing", "articles?id=eq.1", 401, { method: "DELETE" }],
     ["rows that are too many", "articles", 406, { headers: { accept: "application/vnd.pgrst.object+json" } }],
-  ])("what the database refuses: %s", async (_what, path, status, sent) => {
+  ])("also if the database refuses it: %s", async (_what, path, status, sent) => {
     const before = waits();
     expect((await rest(path, sent)).status).toBe(status);
     expect(waits() - before).toBe(1);
@@ -102,14 +102,14 @@ describe("a request waits for the database once", () => {
     ["OPTIONS", "articles", { method: "OPTIONS" }],
     ["the description", ""],
     ["a bad key", "articles", { headers: { apikey: "bad" } }],
-  ])("or not at all: %s", async (_what, path, sent) => {
+  ])("or none: %s", async (_what, path, sent) => {
     const before = waits();
     await rest(path, sent);
     expect(waits() - before).toBe(0);
   });
 });
 
-test("success is told when it is committed: a constraint that is checked then is an error of the request", async () => {
+test("a request succeeds only after the commit, so that a deferred constraint fails the request", async () => {
   const before = waits();
   expect((await rest("late", { body: { id: 1, other: 2 }, prefer: "return=representation" })).json).toMatchObject({
     code: "23503",
@@ -136,8 +136,8 @@ async function prepared(pattern: RegExp): Promise<{ statement: string; generic: 
   return (await rows("rpc/prepared")).filter(({ statement }: { statement: string }) => pattern.test(statement));
 }
 
-describe("plans are kept", () => {
-  test("from the sixth request of a shape on they are generic, for each role that asks", async () => {
+describe("Postgres reuses plans", () => {
+  test("which are generic from the sixth request of a shape, for each role", async () => {
     for (let id = 1; id <= 7; id++)
       for (const as of [undefined, "ada", "admin"] as const)
         await rows(`article_translations?select=language,title&article_id=eq.${id}&limit=5`, { as });
@@ -149,7 +149,7 @@ describe("plans are kept", () => {
     }
   });
 
-  test("requests that differ in values alone share a statement", async () => {
+  test("because requests that differ only in values share a prepared statement", async () => {
     const ask = async (n: number) => {
       await rows(`comments?select=id,content&id=eq.${n}&content=not.like.*${n}*&or=(id.gt.${n},author_id.in.(${n},1))`);
       await rows("comments?id=eq.1", { as: "ada", method: "PATCH", body: { content: `Number ${n}.` } });
@@ -162,7 +162,7 @@ describe("plans are kept", () => {
     expect(await prepared(/./)).toHaveLength(length);
   });
 
-  test("as does what comes before them: settings, and the function of DB_PRE_REQUEST", async () => {
+  test("as do the session settings and the call of DB_PRE_REQUEST", async () => {
     for (let i = 0; i < 7; i++) await rows("users?select=id&limit=1", { as: "bob" });
     for (const { generic, custom } of [...(await prepared(/set_config\('role'/)), ...(await prepared(/before_each/))]) {
       expect(generic + custom).toBeGreaterThan(0);
@@ -170,7 +170,7 @@ describe("plans are kept", () => {
     }
   });
 
-  test("nothing is planned again when roles take turns, nor when callers of one role do", async () => {
+  test("without planning again when roles or callers alternate", async () => {
     const ask = async () => {
       for (const as of [undefined, "ada", undefined, "bob", "ada"] as const) {
         expect(await rows("counted?id=eq.1&select=value", { as })).toEqual([{ value: 1 }]);

@@ -43,7 +43,7 @@ test.each<Found>([
   ["id=in.()", []],
   ["id=not.in.()", [1, 2, 3, 4, 5]],
   ["id=not.in.(1,2)", [3, 4, 5]],
-])("?%s looks into a list: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
+])("?%s searches a list: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
 
 test.each<Found>([
   ["pages=is.null", [5]],
@@ -54,7 +54,7 @@ test.each<Found>([
   ["is_rare=is.unknown", [4, 5]],
   ["is_rare=is.TRUE", [1]],
   ["is_rare=not.is.true", [2, 3, 4, 5]],
-])("?%s asks what something is: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
+])("?%s tests for null and booleans: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
 
 test.each<Found>([
   ["title=like(any).{*Engine,*Man}", [1, 5]],
@@ -82,9 +82,7 @@ test.each<Found>([
   ["title=fts(english).engines", [1]],
   ["title=wfts.frankenstein", [4]],
   ["facts=fts.London", [1]],
-])("?%s searches texts, whether they are tsvector or not: %j", async (query, ids) =>
-  expect(await found(query)).toEqual(ids),
-);
+])("?%s searches text and tsvector columns: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
 
 test.each<Found>([
   ["tags=cs.{machine}", [1, 2]],
@@ -119,9 +117,11 @@ test.each<Found>([
   ["print->>city=eq.Paris", [2, 3]],
   ["long_title=eq.Frankenstein (280)", [4]],
   ["long_title=like.*(250)", [3]],
-])("?%s goes into JSON, arrays and computed fields: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
+])("?%s filters by JSON paths, arrays and computed fields: %j", async (query, ids) =>
+  expect(await found(query)).toEqual(ids),
+);
 
-test("a field of a composite is reached like one of JSON", async () => {
+test("a field of a composite type has a path like JSON", async () => {
   expect(await rows("authors?select=id&home->>city=eq.London")).toEqual([{ id: 1 }]);
   expect(await rows("authors?select=id&home->>city=is.null&order=id")).toEqual([{ id: 3 }, { id: 4 }]);
 });
@@ -142,7 +142,7 @@ test.each<Found>([
   ["or=(title.fts(english).engines,long_title.like.*280*)", [1, 4]],
   ['or=(lent.sl."[2024-02-15,2024-03-20)",id.eq.5)', [1, 5]],
   ["and=(id.gt.1)&or=(id.eq.2,id.eq.3)&id=lt.3", [2]],
-])("?%s adds up, or is a tree of and and or: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
+])("?%s combines conditions with and and or: %j", async (query, ids) => expect(await found(query)).toEqual(ids));
 
 test.each([
   ['"a,b"=eq.comma', 1],
@@ -155,7 +155,7 @@ test.each([
   ['or=("a,b".eq."a,b","c.d".eq.nothing)', 2],
   ['or=("c.d".eq."c.d")', 2],
   ["the id=eq.2", 2],
-])("?%s names a column that is no plain word", async (query, id) => {
+])("?%s filters by a column whose name needs quotes", async (query, id) => {
   expect(await rows(`odd names?select="the id"&${query}`)).toEqual([{ "the id": id }]);
 });
 
@@ -165,7 +165,7 @@ test("a value is never SQL", async () => {
   expect(await found("facts->>' or true --=eq.x")).toEqual([]);
 });
 
-describe("what is no filter", () => {
+describe("an invalid filter", () => {
   test.each([
     ["id=foo.2", "PGRST100"],
     ["id=eq", "PGRST100"],
@@ -201,12 +201,12 @@ describe("what is no filter", () => {
     expect([status, code]).toEqual([expected === "42883" ? 404 : 400, expected]);
   });
 
-  test("an operator that the type does not have is unknown, as a function would be: 404", async () => {
+  test("with an operator that the type does not have is 404, like an unknown function", async () => {
     expect(await failure("books?title=cs.{a}")).toEqual([404, "42883"]);
     expect(await failure("books?id=like.1*")).toEqual([404, "42883"]);
   });
 
-  test("says where it went wrong, and what might have been meant", async () => {
+  test("has an error with the position and a suggestion", async () => {
     expect((await rest("books?id=foo.2")).json).toEqual({
       code: "PGRST100",
       message: "failed to parse filter (foo.2)",

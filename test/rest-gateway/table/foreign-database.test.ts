@@ -89,7 +89,7 @@ async function serve({ url, login, anon }: Foreign, settings: Readonly<Record<st
   return { service, logged, get };
 }
 
-describe("a database of somebody else", () => {
+describe("a database that the service does not migrate", () => {
   let foreign: Foreign;
   let running: Awaited<ReturnType<typeof serve>>;
   beforeAll(async () => {
@@ -120,7 +120,7 @@ describe("a database of somebody else", () => {
     };
   });
 
-  test("is served to nobody as the anonymous role, without a key", async () => {
+  test("serves callers without credentials as the anonymous role, without a key", async () => {
     expect((await running.get("/rest/v1/posts?select=id")).json).toEqual([{ id: 1 }]);
     expect((await running.get("/rest/v1/rpc/who")).json).toEqual({
       role: foreign.anon,
@@ -129,7 +129,7 @@ describe("a database of somebody else", () => {
     });
   });
 
-  test("and to those whose token names a role, as that one", async () => {
+  test("serves callers with a token as the role in the token", async () => {
     const editor = sign({ role: foreign.editor, sub: "auth0|7" });
     expect((await running.get("/rest/v1/posts?select=id&order=id", editor)).json).toEqual([{ id: 1 }, { id: 2 }]);
     expect((await running.get("/rest/v1/rpc/who", editor)).json).toMatchObject({
@@ -141,7 +141,7 @@ describe("a database of somebody else", () => {
     expect((await running.get("/rest/v1/posts?id=eq.3", editor, { method: "DELETE" })).status).toBe(204);
   });
 
-  test("a token without a role is the anonymous one's", async () => {
+  test("serves a token without a role as the anonymous role", async () => {
     expect((await running.get("/rest/v1/rpc/who", sign({ sub: "7" }))).json).toMatchObject({
       role: foreign.anon,
       sub: "7",
@@ -156,17 +156,17 @@ describe("a database of somebody else", () => {
     ["somebody else has signed", () => sign({ role: foreign.editor }, `${SECRET}!`), 401, "PGRST301"],
     ["nobody has signed", () => jwt.sign({ role: foreign.editor }, "", { algorithm: "none" }), 401, "PGRST301"],
     ["it has expired", () => sign({ role: foreign.editor, exp: Math.floor(Date.now() / 1000) - 60 }), 401, "PGRST303"],
-  ])("a token is refused where %s", async (_what, token, status, code) => {
+  ])("refuses a token if %s", async (_what, token, status, code) => {
     const answer = await running.get("/rest/v1/posts", token());
     expect([answer.status, answer.json.code]).toEqual([status, code]);
   });
 
-  test("clocks may differ by half a minute", async () => {
+  test("tolerates a clock difference of half a minute", async () => {
     const token = sign({ role: foreign.editor, exp: Math.floor(Date.now() / 1000) - 10 });
     expect((await running.get("/rest/v1/drafts", token)).status).toBe(200);
   });
 
-  test("what is not granted is forbidden: 401 to nobody, 403 to somebody", async () => {
+  test("responds to a missing privilege with 401 for anonymous callers and 403 for signed-in callers", async () => {
     expect((await running.get("/rest/v1/drafts")).status).toBe(401);
     const body = JSON.stringify({ id: 9 });
     expect((await running.get("/rest/v1/posts", undefined, { method: "POST", body })).status).toBe(401);
@@ -175,7 +175,7 @@ describe("a database of somebody else", () => {
     );
   });
 
-  test("nobody signs in there", async () => {
+  test("has no sign-in endpoints", async () => {
     expect((await running.get("/auth/login", undefined, { method: "POST", body: "{}" })).status).toBe(404);
   });
 
@@ -184,7 +184,7 @@ describe("a database of somebody else", () => {
     /** As a client writes it where names stand in lists. */
     const name = encodeURIComponent(`"${column.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`);
 
-    test("is read: chosen, filtered, ordered, embedded", async () => {
+    test("can be selected, filtered, ordered and embedded", async () => {
       expect((await running.get(`${path}?order=id`)).json).toEqual([
         { id: 1, [column]: "one", parent: null },
         { id: 2, [column]: "two", parent: 1 },
@@ -197,7 +197,7 @@ describe("a database of somebody else", () => {
       expect(embedded.text).toBe(`[{"id":2,"above":{"id":1,${JSON.stringify(column)}:"one"}}]`);
     });
 
-    test("is written", async () => {
+    test("can be written", async () => {
       const body = `{"id": 3, ${JSON.stringify(column)}: "three"}`;
       const inserted = await running.get(path, undefined, {
         method: "POST",
@@ -215,14 +215,14 @@ describe("a database of somebody else", () => {
     });
   });
 
-  test("OpenAPI describes all of it", async () => {
+  test("the OpenAPI document describes all names", async () => {
     const { status, json } = await running.get("/rest/v1/");
     expect(status).toBe(200);
     const paths = Object.keys(json.paths);
     for (const [table] of NAMES) expect(paths).toContain(`/${encodeURIComponent(table)}`);
   });
 
-  test("GraphQL has no names for that: the log and /health say so, and nothing else suffers", async () => {
+  test("if GraphQL cannot name a table, the log and /health say so, and REST still works", async () => {
     expect(
       (await running.get("/graphql", undefined, { method: "POST", body: '{"query":"{__typename}"}' })).status,
     ).toBe(503);
@@ -232,7 +232,7 @@ describe("a database of somebody else", () => {
     expect(running.logged.map(({ err }) => err?.message)).toContain(json.details.graphql.schema);
   });
 
-  test("GRAPHQL_MAX_TABLES=0 leaves GraphQL out, and says nothing of it in the log", async () => {
+  test("GRAPHQL_MAX_TABLES=0 disables GraphQL without a log entry", async () => {
     const { service, get, logged } = await serve(foreign, { GRAPHQL_MAX_TABLES: "0", GRAPHIQL: "on" });
     onTestFinished(() => service.stop());
     expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });

@@ -48,7 +48,7 @@ const show = (select: string, body: unknown, prefer = "") =>
   rows(`items?select=${select}`, { body, prefer: `${REPRESENTATION},${prefer}` });
 
 describe("POST", () => {
-  test("of an object inserts a row, and answers 201 without a body", async () => {
+  test("of an object inserts a row and returns 201 without a body", async () => {
     const { status, headers, text } = await rest("items", { body: { name: "cup", quantity: 2 } });
     expect([status, text]).toEqual([201, ""]);
     expect(headers.get("content-range")).toBe("*/*");
@@ -57,7 +57,7 @@ describe("POST", () => {
     expect(await sql("select name, quantity from items")).toEqual([{ name: "cup", quantity: 2 }]);
   });
 
-  test("of an array inserts its objects in their order", async () => {
+  test("of an array inserts its objects in order", async () => {
     const { status, json } = await rest("items", { body: [{ name: "b" }, { name: "a" }], prefer: REPRESENTATION });
     expect([status, json.map(({ id, name }: any) => [id, name])]).toEqual([
       201,
@@ -68,7 +68,7 @@ describe("POST", () => {
     ]);
   });
 
-  test("with return=representation answers the rows as they are now", async () => {
+  test("with return=representation returns the rows as they are stored", async () => {
     expect(await rows("items", { body: { name: "cup" }, prefer: REPRESENTATION })).toEqual([
       { id: 1, name: "cup", quantity: 7, price: null, tags: ["new"], details: null, made: "2024-01-01T12:00:00+00:00" },
     ]);
@@ -91,7 +91,7 @@ describe("POST", () => {
     expect([status, json.map(({ name, quantity }: any) => [name, quantity])]).toEqual([201, inserted]);
   });
 
-  test("of objects whose keys stand in another order is fine", async () => {
+  test("accepts objects whose keys have a different order", async () => {
     const body = [
       { name: "a", quantity: 1 },
       { quantity: 2, name: "b" },
@@ -99,7 +99,7 @@ describe("POST", () => {
     expect(await show("name,quantity", body)).toEqual(body);
   });
 
-  test("of objects with other keys is refused, and nothing is inserted", async () => {
+  test("of objects with different keys is refused, and nothing is inserted", async () => {
     expect(await rest("items", { body: [{ name: "a" }, { quantity: 1 }] })).toMatchObject({
       status: 400,
       json: { code: "PGRST102", message: "All object keys must match" },
@@ -107,21 +107,21 @@ describe("POST", () => {
     expect(await sql("select from items")).toEqual([]);
   });
 
-  test("with a key that is no column is refused", async () => {
+  test("with a key that is not a column is refused", async () => {
     expect(await rest("items", { body: { name: "cup", colour: "red" } })).toMatchObject({
       status: 400,
       json: { code: "PGRST204", message: "Could not find the 'colour' column of 'items' in the schema cache" },
     });
   });
 
-  test("to a table that does not exist is 404, and a name that is like it is told", async () => {
+  test("to an unknown table is 404 with a similar name", async () => {
     expect(await rest("itemz", { body: {} })).toMatchObject({
       status: 404,
       json: { code: "PGRST205", hint: "Perhaps you meant the table 'public.items'" },
     });
   });
 
-  test("takes 10,000 rows at once", async () => {
+  test("inserts 10,000 rows at once", async () => {
     const body = Array.from({ length: 10_000 }, (_, i) => ({ id: i + 1, name: `item ${i}` }));
     expect((await rest("items", { body })).status).toBe(201);
     expect(await sql("select count(*)::int, max(name) from items")).toEqual([{ count: 10_000, max: "item 9999" }]);
@@ -142,7 +142,7 @@ describe("POST", () => {
     expect(await failure("measures", { body: { taken: "2023-01-01", id: 1 } })).toEqual([400, "23514"]);
   });
 
-  test("needs no right to read, as long as nothing is answered of the row", async () => {
+  test("requires no select privilege if no row is returned", async () => {
     expect((await rest("entries", { body: { line: "started" } })).status).toBe(201);
     expect(await failure("entries", { body: { line: "hidden" }, prefer: REPRESENTATION })).toEqual([401, "42501"]);
     expect(await sql("select line from entries")).toEqual([{ line: "started" }]);
@@ -150,7 +150,7 @@ describe("POST", () => {
 });
 
 describe("columns=", () => {
-  test("says what is read of the body, in which other keys may stand", async () => {
+  test("selects the keys that are read from the body, and ignores others", async () => {
     const body = [{ name: "a", quantity: 1, colour: "red" }, { name: "b" }];
     expect(await rows("items?columns=name,quantity&select=name,quantity", { body, prefer: REPRESENTATION })).toEqual([
       { name: "a", quantity: 1 },
@@ -158,11 +158,11 @@ describe("columns=", () => {
     ]);
   });
 
-  test.each(["name,colour", "colour"])("%s is refused for a name that is no column", async (columns) => {
+  test.each(["name,colour", "colour"])("%s is refused for a name that is not a column", async (columns) => {
     expect(await failure(`items?columns=${columns}`, { body: { name: "a" } })).toEqual([400, "PGRST204"]);
   });
 
-  test("may name a column twice", async () => {
+  test("may repeat a column", async () => {
     expect((await rest("items?columns=name,name", { body: { name: "a" } })).status).toBe(201);
   });
 });
@@ -178,31 +178,31 @@ describe("missing=default", () => {
         { id: 2, name: "unnamed", quantity: null, tags: ["new"] },
       ],
     ],
-  ])("gives what the keys %s leave out the default of its column", async (_, body, expected) => {
+  ])("uses the default of columns that the keys %s omit", async (_, body, expected) => {
     const sent = { body, prefer: `${REPRESENTATION}, missing=default` };
     const { json, headers } = await rest("items?columns=id,name,quantity,tags&select=id,name,quantity,tags", sent);
     expect(json).toEqual(expected);
     expect(headers.get("preference-applied")).toBe("missing=default, return=representation");
   });
 
-  test("is null for a column without a default", async () => {
+  test("uses null for a column without a default", async () => {
     const path = "items?columns=name,price&select=name,price";
     expect(await rows(path, { body: {}, prefer: `${REPRESENTATION}, missing=default` })).toEqual([
       { name: "unnamed", price: null },
     ]);
   });
 
-  test("without it what is left out is null", async () => {
+  test("is required: without it, omitted columns are null", async () => {
     expect(await failure("items?columns=name,price", { body: {} })).toEqual([400, "23502"]);
   });
 });
 
-describe("columns whose value the database makes", () => {
-  test("are not given", async () => {
+describe("generated columns", () => {
+  test("are omitted from the body", async () => {
     expect(await rows("halves", { body: { half: 4 }, prefer: REPRESENTATION })).toEqual([{ id: 1, half: 4, whole: 8 }]);
   });
 
-  test.each([{ id: 5 }, { half: 1, whole: 2 }])("%j is refused", async (body) => {
+  test.each([{ id: 5 }, { half: 1, whole: 2 }])("%j are refused", async (body) => {
     expect(await failure("halves", { body })).toEqual([400, "428C9"]);
   });
 });
@@ -211,13 +211,13 @@ describe("return=headers-only", () => {
   const location = async (path: string, body: unknown) =>
     (await rest(path, { body, prefer: "return=headers-only" })).headers.get("location");
 
-  test("tells where the row is, without a body", async () => {
+  test("returns the Location of the row without a body", async () => {
     const { status, headers, text } = await rest("items", { body: { name: "cup" }, prefer: "return=headers-only" });
     expect([status, text, headers.get("preference-applied")]).toEqual([201, "", "return=headers-only"]);
     expect(headers.get("location")).toBe("/rest/v1/items?id=eq.1");
   });
 
-  test("encodes a key of several columns, so that it leads to the row", async () => {
+  test("encodes a composite key in a Location that leads to the row", async () => {
     const row = { land: "Ö & Co", "house & number": "1/2 = 50%, or so" };
     const where = await location("places", row);
     expect(where).toBe(
@@ -226,7 +226,7 @@ describe("return=headers-only", () => {
     expect(await rows(where!.slice("/rest/v1/".length))).toEqual([row]);
   });
 
-  test("tells of one row alone, and of one that has a key", async () => {
+  test("returns a Location only for a single row with a primary key", async () => {
     expect(await location("items", [{ name: "one" }])).toBe("/rest/v1/items?id=eq.1");
     expect(await location("items", [{ name: "two" }, { name: "three" }])).toBeNull();
     expect(await location("items", [])).toBeNull();
@@ -247,7 +247,7 @@ describe("values", () => {
     );
   });
 
-  test("in JSON keep theirs too", async () => {
+  test("in JSON columns keep all digits too", async () => {
     expect((await kept('{"n":12345678901234567890.10}')).text).toBe('[{"details":{"n": 12345678901234567890.10}}]');
   });
 
@@ -258,13 +258,13 @@ describe("values", () => {
     },
   );
 
-  test("text may not hold NUL, in a text or inside of jsonb", async () => {
+  test("with NUL are refused, in text and in jsonb", async () => {
     expect(await failure("items", { body: '{"name":"a\\u0000b"}' })).toEqual([400, "22P05"]);
     expect((await kept('{"a":"\\u0000"}')).status).toBe(400);
     expect((await kept('"\\ud83d"')).status).toBe(400);
   });
 
-  test("null in jsonb is SQL's null, and so is none", async () => {
+  test("null and an absent key are SQL null in jsonb", async () => {
     expect(await show("details", [{ details: null }])).toEqual([{ details: null }]);
     expect(await sql("select details is null as is_null from items")).toEqual([{ is_null: true }]);
   });
@@ -281,7 +281,7 @@ describe("values", () => {
   });
 });
 
-test("a domain with casts from and to JSON is written, found and shown in its own form", async () => {
+test("a domain with casts from and to JSON is written, filtered and returned in that form", async () => {
   const blue = { colour: "#0000ff", name: "blue" };
   const columns = "columns=colour,mixed_with,name";
   const { headers } = await rest("paints", { body: blue, prefer: "return=headers-only" });

@@ -60,7 +60,7 @@ test("every limit is a setting with a default", () => {
   });
 });
 
-describe("what is just within a limit is served, and what is just beyond is refused by its name", () => {
+describe("a request at the limit is served, and a request beyond it is refused", () => {
   const within = async (client: typeof usual, path: string, sent?: RestSent) => {
     const { status, text } = await client.rest(path, sent);
     expect(status, text).toBeLessThan(300);
@@ -75,7 +75,7 @@ describe("what is just within a limit is served, and what is just beyond is refu
   test.each([
     ["REST_MAX_EMBED_DEPTH", 2, narrow],
     ["its default", 10, usual],
-  ])("%s: %i levels of relations", async (_name, max, client) => {
+  ])("by %s: %i levels of relations", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST100", message: `select is nested in more than ${max} levels` };
     const source = (levels: number) => (levels % 2 === 0 ? "articles" : "users");
     await within(client, `${source(max)}?select=${embeds(max)}&limit=1&id=eq.0`);
@@ -87,14 +87,14 @@ describe("what is just within a limit is served, and what is just beyond is refu
   test.each([
     ["REST_MAX_CONDITION_DEPTH", 2, narrow],
     ["its default", 20, usual],
-  ])("%s: %i levels of and(…) and or(…)", async (_name, max, client) => {
+  ])("by %s: %i levels of and(…) and or(…)", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST100", message: `the logic tree is nested in more than ${max} levels` };
     await within(client, `notes?or=${conditions(max)}&select=id`);
     await beyond(client, `notes?or=${conditions(max + 1)}`, undefined, refused);
     await beyond(client, `notes?not.and=(not.or${conditions(2000)})`, undefined, refused);
   });
 
-  test("REST_BODY_LIMIT: bytes of a body, with or without a length", async () => {
+  test("by REST_BODY_LIMIT: bytes of a body, with or without Content-Length", async () => {
     const refused = { status: 413, code: "PGRST102", message: "the body must not be larger than 2000 bytes" };
     const body = (size: number) => `[${" ".repeat(size - 2)}]`;
     await within(narrow, "rpc/whole", { body: body(2000) });
@@ -110,7 +110,7 @@ describe("what is just within a limit is served, and what is just beyond is refu
     expect((await raw.head()).status).toBe(413);
   });
 
-  test("16 MiB of a body are taken, and a byte more is not", async () => {
+  test("by the default limit of a body: 16 MiB", async () => {
     const MIB16 = 16 * 1024 * 1024;
     await within(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 2)}]` });
     await beyond(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 1)}]` }, { status: 413, code: "PGRST102" });
@@ -119,14 +119,14 @@ describe("what is just within a limit is served, and what is just beyond is refu
   test.each([
     ["JSON_MAX_DEPTH", 4, narrow],
     ["its default", 64, usual],
-  ])("%s: %i levels of brackets in a body", async (_name, max, client) => {
+  ])("by %s: %i levels of brackets in a body", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST102", details: `the body has brackets in more than ${max} levels` };
     await within(client, "rpc/whole", { body: brackets(max) });
     await beyond(client, "rpc/whole", { body: brackets(max + 1) }, refused);
     await beyond(client, "rpc/whole", { body: brackets(900) }, refused);
   });
 
-  test("DB_MAX_ROWS: rows of each list, and not of writes", async () => {
+  test("by DB_MAX_ROWS: rows of each list, but not of writes", async () => {
     expect(await narrow.rows("notes?select=id")).toEqual([{ id: 1 }, { id: 2 }]);
     expect(await narrow.rows("notes?select=id&limit=3")).toHaveLength(2);
     expect(await narrow.rows("rpc/many?select=id")).toHaveLength(2);
@@ -135,7 +135,7 @@ describe("what is just within a limit is served, and what is just beyond is refu
     expect(await narrow.rows("notes?id=lt.4&select=id", update)).toHaveLength(3);
   });
 
-  test("DB_STATEMENT_TIMEOUT: milliseconds of a statement; DB_POOL_TIMEOUT: of waiting for a connection", async () => {
+  test("by DB_STATEMENT_TIMEOUT and DB_POOL_TIMEOUT: milliseconds of a statement and of waiting for a connection", async () => {
     const first = beyond(narrow, "rpc/sleeps", undefined, { status: 504, code: "57014" });
     const running = "select count(*)::int from pg_stat_activity where query like '%sleeps%' and state = 'active'";
     await expect
@@ -145,7 +145,7 @@ describe("what is just within a limit is served, and what is just beyond is refu
     await first;
   });
 
-  test("the address and headers: 16 kB, told as JSON", async () => {
+  test("with a JSON error: 16 kB of URL and headers", async () => {
     await within(usual, `notes?id=in.(${many(7000, "1")})&select=id`);
     const { status, json } = await usual.rest(`notes?id=in.(${many(10_000, "1")})`);
     expect({ status, json }).toEqual({
@@ -168,7 +168,7 @@ describe("DB_MAX_RESULT_BYTES", () => {
   test.each<[what: string, path: string]>([
     ["a read", `notes?select=${many(90, "text")}`],
     ["a function that only reads", `rpc/many?select=${many(90, "text")}`],
-  ])("%s that is larger is refused", async (_what, path) => {
+  ])("refuses %s that is larger", async (_what, path) => {
     expect(await narrow.rest(path)).toMatchObject({
       status: 400,
       json: { code: "54000", message: "the result is larger than 1000 bytes; request less at a time" },
@@ -204,7 +204,7 @@ describe("DB_MAX_RESULT_BYTES", () => {
     ["a function that writes", "rpc/rename_note", { body: { id: 1, text: long } }],
     ["a function that writes and gives a value", "rpc/shout", { body: { text: long } }],
     ["that value as it is", "rpc/shout", { body: { text: long }, headers: { accept: "text/plain" } }],
-  ])("%s that would be answered with more is undone, and its client knows", async (_what, path, sent) => {
+  ])("rolls back %s with a larger response, with an error", async (_what, path, sent) => {
     const before = await texts();
     expect(await narrow.rest(path, sent)).toMatchObject({
       status: 400,
@@ -213,7 +213,7 @@ describe("DB_MAX_RESULT_BYTES", () => {
     expect(await texts()).toEqual(before);
   });
 
-  test("a write that is answered with less is made, however much it writes", async () => {
+  test("does not limit how much a write with a small response writes", async () => {
     const update = { method: "PATCH", body: { text: long } };
     expect((await narrow.rest("notes?id=eq.5", update)).status).toBe(204);
     expect(await narrow.rows("notes?id=eq.5&select=id", { ...update, prefer: "return=representation" })).toEqual([
@@ -223,7 +223,7 @@ describe("DB_MAX_RESULT_BYTES", () => {
   });
 });
 
-describe("as wide as an address can be", () => {
+describe("the largest URL", () => {
   test.each<[what: string, expected: number, path: string, sent?: RestSent]>([
     ["500 relations", 200, `users?select=id,${many(500, "comments(id)")}&id=eq.1`],
     ["1,200 relations that are not shown", 200, `users?select=id,${many(1200, "articles()")}&id=eq.1`],

@@ -33,8 +33,8 @@ const told = async (path: string, type: string, sent: object = {}) => {
   return [status, headers.get("content-type"), text];
 };
 
-describe("an aggregate whose result is a domain that is named like a media type", () => {
-  test("makes that type of the rows of its table", async () => {
+describe("an aggregate that returns a domain named like a media type", () => {
+  test("produces that media type from the rows of its table", async () => {
     expect(await told("pages?order=id", "text/html")).toEqual([
       200,
       "text/html",
@@ -43,24 +43,24 @@ describe("an aggregate whose result is a domain that is named like a media type"
     expect(await told("pages?id=eq.2", "text/html")).toEqual([200, "text/html", "<!doctype html><p>two</p>"]);
   });
 
-  test("of those that a function gives, and of those that were written", async () => {
+  test("also from the rows that a function returns and from written rows", async () => {
     expect(await told("rpc/all_pages", "text/html")).toEqual([200, "text/html", "<!doctype html><p>one</p><p>two</p>"]);
     const written = { body: { id: 3, html: "<p>three</p>" }, prefer: "return=representation" };
     expect(await told("pages", "text/html", written)).toEqual([201, "text/html", "<!doctype html><p>three</p>"]);
   });
 
-  test("and not of other rows", async () => {
+  test("but not from other rows", async () => {
     expect(await failure("pages?select=html", accept("text/html"))).toEqual([406, "PGRST107"]);
     expect(await failure("users", accept("text/html"))).toEqual([406, "PGRST107"]);
   });
 
-  test("of anyelement makes it of any rows", async () => {
+  test("of anyelement produces it from any rows", async () => {
     const type = "text/x-lines";
     expect(await told("pages?select=id&order=id&id=lt.3", type)).toEqual([200, type, '{"id":1}\n{"id":2}\n']);
     expect(await told("users?select=n:name&id=eq.1", type)).toEqual([200, type, '{"n":"Ada Lovelace"}\n']);
   });
 
-  test("is there beside the others, which are taken as the client wants", async () => {
+  test("is available next to the other media types", async () => {
     expect(await told("pages?id=eq.1", "text/html;q=0.1, text/csv")).toEqual([
       200,
       "text/csv; charset=utf-8",
@@ -70,7 +70,7 @@ describe("an aggregate whose result is a domain that is named like a media type"
   });
 });
 
-test("one for */* answers whatever is asked for with its bytes", async () => {
+test("an aggregate for */* produces the response to every Accept", async () => {
   for (const type of ["image/png", "application/json", "*/*"]) {
     const { headers, text } = await rest("scans?order=id&id=eq.2", accept(type));
     expect([headers.get("content-type"), text]).toEqual(["application/octet-stream", "\u0001"]);

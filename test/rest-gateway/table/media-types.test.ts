@@ -44,7 +44,7 @@ describe("Accept", () => {
     ],
     ["application/vnd.pgrst.object+json", "application/vnd.pgrst.object+json; charset=utf-8"],
     ["application/vnd.pgrst.object", "application/vnd.pgrst.object+json; charset=utf-8"],
-  ])("%s is answered with %s", async (accept, type) => expect(await typeOf(accept)).toEqual([200, type]));
+  ])("%s returns %s", async (accept, type) => expect(await typeOf(accept)).toEqual([200, type]));
 
   test.each([
     "text/html",
@@ -53,12 +53,12 @@ describe("Accept", () => {
     "image/*",
     "application/geo+json", // PostGIS is not installed
     'application/vnd.pgrst.plan+json; for="image/png"',
-  ])("%s is not to be had: 406", async (accept) => {
+  ])("%s is 406", async (accept) => {
     const { status, json } = await get("books", accept);
     expect([status, json.code]).toEqual([406, "PGRST107"]);
   });
 
-  test("says what is not to be had", async () => {
+  test("of an unavailable type is 406, which names the type", async () => {
     expect((await get("books", "text/html, image/png")).json).toEqual({
       code: "PGRST107",
       message: "None of these media types are available: text/html, image/png",
@@ -68,7 +68,7 @@ describe("Accept", () => {
   });
 });
 
-test("rows as JSON are the bytes of Postgres: a line for each", async () => {
+test("JSON is returned as Postgres writes it, with a line for each row", async () => {
   expect((await get("genres?order=id", "application/json")).text).toBe(
     '[{"id":1,"name":"Novel"}, \n {"id":2,"name":"Adventure"}, \n {"id":3,"name":"Essay"}]',
   );
@@ -78,7 +78,7 @@ test("rows as JSON are the bytes of Postgres: a line for each", async () => {
 describe("text/csv", () => {
   const csv = async (path: string) => (await get(path, "text/csv")).text;
 
-  test("has a line of names, and quotes where they are needed", async () => {
+  test("has a header, and quotes where they are needed", async () => {
     expect(await csv("texts?order=id")).toBe(
       [
         "id,text",
@@ -96,28 +96,28 @@ describe("text/csv", () => {
     );
   });
 
-  test("values of all types as Postgres writes them", async () => {
+  test("has values of all types in the text format of Postgres", async () => {
     expect(await csv("books?select=is_rare,price,tags,facts->print,covers(colour)&id=eq.1")).toBe(
       'is_rare,price,tags,print,covers\nt,12.50,"{math,machine}","{""city"": ""London"", ""year"": 1843}","{""colour"":""green""}"',
     );
   });
 
-  test("names quoted as well", async () => {
+  test("quotes names too", async () => {
     expect(await csv('odd names?select="a,b",x:"c.d","\\"q\\"":"or"&the id=eq.1')).toBe(
       '"a,b",x,"""q"""\ncomma,dot,either',
     );
   });
 
-  test("no rows are the line of names alone, a null alone is an empty line", async () => {
+  test("without rows is only the header, and a single null is an empty line", async () => {
     expect(await csv("texts?id=eq.99")).toBe("id,text");
     expect(await csv("texts?select=text&id=in.(6,7)&order=id")).toBe('text\n""\n');
   });
 });
 
-describe("one object", () => {
+describe("application/vnd.pgrst.object+json", () => {
   const one = "application/vnd.pgrst.object+json";
 
-  test("in place of an array", async () => {
+  test("returns an object instead of an array", async () => {
     const { text, headers } = await get("genres?id=eq.1", one);
     expect(text).toBe('{"id":1,"name":"Novel"}');
     expect(headers.get("content-range")).toBe("0-0/*");
@@ -126,7 +126,7 @@ describe("one object", () => {
   test.each([
     ["genres?id=eq.9", 0],
     ["genres", 3],
-  ])("%s has %i rows: 406", async (path, count) => {
+  ])("for %s with %i rows is 406", async (path, count) => {
     const { status, json } = await get(path, one);
     expect(status).toBe(406);
     expect(json).toEqual({
@@ -137,21 +137,21 @@ describe("one object", () => {
     });
   });
 
-  test("of HEAD too", async () => {
+  test("applies to HEAD too", async () => {
     const { status, text } = await rest("genres", { method: "HEAD", headers: { accept: one } });
     expect([status, text]).toEqual([406, ""]);
   });
 });
 
-test("without nulls, on every level", async () => {
+test("nulls=stripped omits nulls on every level", async () => {
   const path = "books?select=id,pages,notes,authors!author_id(name),covers(colour)&id=eq.5";
   const text = '{"id":5,"authors":{"name":"Mary Shelley"}}';
   expect((await get(path, "application/vnd.pgrst.array+json;nulls=stripped")).text).toBe(`[${text}]`);
   expect((await get(path, "application/vnd.pgrst.object+json;nulls=stripped")).text).toBe(text);
 });
 
-describe("the plan of a query", () => {
-  test("as text and as JSON", async () => {
+describe("application/vnd.pgrst.plan", () => {
+  test("returns the query plan as text or as JSON", async () => {
     const text = await get("books?limit=1", "application/vnd.pgrst.plan");
     expect(text.headers.get("content-type")).toBe(
       'application/vnd.pgrst.plan+text; for="application/json"; charset=utf-8',
@@ -164,7 +164,7 @@ describe("the plan of a query", () => {
     expect(json.json[0].Plan).toMatchObject({ "Node Type": "Aggregate" });
   });
 
-  test("with options, those that there are", async () => {
+  test("accepts the options of EXPLAIN and ignores others", async () => {
     const { json, headers } = await get(
       "books?limit=1",
       "application/vnd.pgrst.plan+json; options=verbose|analyze|buffers|nonsense",
@@ -175,7 +175,7 @@ describe("the plan of a query", () => {
     expect(json[0].Plan).toMatchObject({ "Actual Loops": 1, "Shared Read Blocks": 0, Output: expect.any(Array) });
   });
 
-  test("for another media type", async () => {
+  test("returns the plan for another media type", async () => {
     const { json, headers } = await get("books", 'application/vnd.pgrst.plan+json; for="text/csv"; options=verbose');
     expect(headers.get("content-type")).toBe(
       'application/vnd.pgrst.plan+json; for="text/csv"; options=verbose; charset=utf-8',
@@ -187,17 +187,17 @@ describe("the plan of a query", () => {
     ]);
   });
 
-  test("is refused as the query is", async () => {
+  test("is refused when the request is refused", async () => {
     expect(await failure("books?nope=eq.1", { headers: { accept: "application/vnd.pgrst.plan+json" } })).toEqual([
       400,
       "42703",
     ]);
   });
 
-  describe("where it is switched off, as it is by default", () => {
+  describe("when it is disabled, the default,", () => {
     const { rest } = useLibrary();
 
-    test("is not to be had: 406", async () => {
+    test("is 406", async () => {
       const { status, json } = await rest("books", { headers: { accept: "application/vnd.pgrst.plan+json" } });
       expect([status, json.code]).toEqual([406, "PGRST107"]);
     });

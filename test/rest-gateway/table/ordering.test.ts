@@ -25,20 +25,20 @@ test.each([
   expect(idsOf(await rows(`books?select=id&order=${order}`))).toEqual(ids);
 });
 
-test("the first of two orders counts", async () => {
+test("the first of two order parameters applies", async () => {
   expect(idsOf(await rows("books?select=id&order=id.desc&order=id"))).toEqual([5, 4, 3, 2, 1]);
 });
 
-test("a column that is not selected, and the field of a composite", async () => {
+test("rows are ordered by a column that is not selected, and by a field of a composite type", async () => {
   expect(idsOf(await rows("authors?select=id&order=home->>city.desc.nullslast,born"))).toEqual([1, 2, 3, 4]);
 });
 
-test("names that are no plain words", async () => {
+test("rows are ordered by columns whose names need quotes", async () => {
   expect(await rows('odd names?select="the id"&order="c.d".nullsfirst')).toEqual([{ "the id": 2 }, { "the id": 1 }]);
   expect(await rows("odd names?select=the id&order=and.desc")).toEqual([{ "the id": 2 }, { "the id": 1 }]);
 });
 
-describe("by a column of the one row that a relation has", () => {
+describe("rows are ordered by a column of a to-one relation", () => {
   test.each([
     ["covers(colour)", "covers(colour)", [4, 2, 1, 3, 5]],
     ["covers(colour)", "covers(colour).desc.nullslast,id.desc", [1, 2, 4, 5, 3]],
@@ -51,7 +51,7 @@ describe("by a column of the one row that a relation has", () => {
     expect(idsOf(await rows(`books?select=id,${select}&order=${order}`))).toEqual(ids);
   });
 
-  test("as its filters leave it", async () => {
+  test("after its filters", async () => {
     expect(idsOf(await rows("books?select=id,covers(colour)&covers.colour=neq.black&order=covers(colour),id"))).toEqual(
       [2, 1, 3, 4, 5],
     );
@@ -63,7 +63,7 @@ describe("by a column of the one row that a relation has", () => {
     ).toEqual([{ id: 2, books: [{ id: 3 }, { id: 2 }] }]);
   });
 
-  test("and not of one that has many", async () => {
+  test("but not of a to-many relation", async () => {
     expect((await rest("books?select=id,genres(name)&order=genres(name)")).json).toEqual({
       code: "PGRST118",
       message: "A related order on 'genres' is not possible",
@@ -74,7 +74,7 @@ describe("by a column of the one row that a relation has", () => {
   });
 });
 
-describe("by what select calls a value", () => {
+describe("rows are ordered by a name of the select list:", () => {
   test("an aggregate", async () => {
     expect(await rows("books?select=shelf,count()&order=count")).toEqual([
       { shelf: "science", count: 1 },
@@ -97,7 +97,7 @@ describe("by what select calls a value", () => {
     expect(await rows("books?select=city:print->>city&order=city&limit=1")).toEqual([{ city: "London" }]);
   });
 
-  test("a column that is spread, or aggregated there", async () => {
+  test("a spread column, or an aggregate of it", async () => {
     expect(await rows("books?select=id,...covers(tone:colour)&order=tone.desc.nullslast&limit=1")).toEqual([
       { id: 1, tone: "green" },
     ]);
@@ -107,7 +107,7 @@ describe("by what select calls a value", () => {
     ]);
   });
 
-  test("within relations, and of a function's rows", async () => {
+  test("a name within a relation, and one of a function's rows", async () => {
     expect(await rows("genres?select=name,books(author_id,count())&books.order=count,author_id.desc&id=eq.1")).toEqual([
       {
         name: "Novel",
@@ -120,14 +120,14 @@ describe("by what select calls a value", () => {
     expect(await rows("rpc/books_by?writer=2&select=n:id&order=n.desc")).toEqual([{ n: 3 }, { n: 2 }]);
   });
 
-  test("where no column is called so", async () => {
+  test("a name that is not a column", async () => {
     // pages is the column, and not what select shows under its name
     expect(await rows("books?select=id,pages:price&order=pages.desc.nullslast&limit=1")).toEqual([
       { id: 2, pages: 9.99 },
     ]);
   });
 
-  test.each(["n->x", "covers", "nope"])("and not by %s", async (order) => {
+  test.each(["n->x", "covers", "nope"])("but not by %s", async (order) => {
     expect(await failure(`books?select=n:id,covers(colour)&order=${order}`)).toEqual([400, "42703"]);
   });
 });
@@ -143,6 +143,6 @@ test.each([
   ["order=id;drop table books", "PGRST100"],
 ])("?%s is refused with %s", async (query, code) => expect(await failure(`books?${query}`)).toEqual([400, code]));
 
-test("a type without an order: 404, as for any operator that does not exist", async () => {
+test("order by a type without an order is 404, like any operator that does not exist", async () => {
   expect(await failure("books?order=notes")).toEqual([404, "42883"]);
 });

@@ -35,7 +35,7 @@ describe("limit and offset", () => {
     ["offset=9", "*/*", []],
     ["limit=2&limit=1", "0-0/*", [1]],
     ["id=eq.9", "*/*", []],
-  ])("?%s is %s", async (query, range, ids) => expect(await page(query)).toEqual([200, range, ids]));
+  ])("?%s return the range %s", async (query, range, ids) => expect(await page(query)).toEqual([200, range, ids]));
 
   test.each([
     ["limit=-1", 416, "PGRST103"],
@@ -44,7 +44,7 @@ describe("limit and offset", () => {
     ["limit=", 400, "PGRST100"],
     ["limit=1.5", 400, "PGRST100"],
     ["offset=99999999999999999999", 400, "PGRST100"],
-  ])("?%s is refused", async (query, ...problem) => expect(await failure(`books?${query}`)).toEqual(problem));
+  ])("?%s are refused", async (query, ...problem) => expect(await failure(`books?${query}`)).toEqual(problem));
 });
 
 describe("the header Range", () => {
@@ -57,11 +57,11 @@ describe("the header Range", () => {
     ["1-3", "limit=2", "1-1/*", [2]],
     ["2-9", "limit=3&offset=1", "2-3/*", [3, 4]],
     ["0-3", "limit=0", "*/*", []],
-  ])("%s and ?%s are %s", async (range, query, contentRange, ids) => {
+  ])("%s with ?%s returns %s", async (range, query, contentRange, ids) => {
     expect(await page(query, { headers: { range } })).toEqual([200, contentRange, ids]);
   });
 
-  test("in units of rows", async () => {
+  test("counts rows", async () => {
     expect(await page("", { headers: { range: "0-0", "range-unit": "items" } })).toEqual([200, "0-0/*", [1]]);
     const all = [200, "0-4/*", [1, 2, 3, 4, 5]];
     expect(await page("", { headers: { range: "0-0", "range-unit": "bytes" } })).toEqual(all);
@@ -69,12 +69,12 @@ describe("the header Range", () => {
     expect(await page("", { headers: { range: "all of them" } })).toEqual(all);
   });
 
-  test("counts for GET alone", async () => {
+  test("applies only to GET", async () => {
     const { status, headers } = await rest("books", { method: "HEAD", headers: { range: "0-0" } });
     expect([status, headers.get("content-range")]).toEqual([200, "0-4/*"]);
   });
 
-  test("that ends before it begins, or has nothing in common with limit and offset: 416", async () => {
+  test("is 416 if it ends before it begins, or has no rows in common with limit and offset", async () => {
     expect((await rest("books", { headers: { range: "3-1" } })).json).toEqual({
       code: "PGRST103",
       message: "Requested range not satisfiable",
@@ -96,19 +96,19 @@ describe("count=exact", () => {
     ["id=gt.2&limit=1", 206, "0-0/3"],
     ["id=gt.3", 200, "0-1/2"],
     ["id=eq.9", 200, "*/0"],
-  ])("?%s: %i, %s", async (query, status, range) => {
+  ])("with ?%s is %i with the range %s", async (query, status, range) => {
     expect(await counted(`books?${query}`, "count=exact")).toEqual([status, range]);
   });
 
-  test("together with the header Range", async () => {
+  test("works with the header Range", async () => {
     expect(await page("", { prefer: "count=exact", headers: { range: "1-3" } })).toEqual([206, "1-3/5", [2, 3, 4]]);
   });
 
-  test("of groups counts the groups", async () => {
+  test("counts groups, not rows", async () => {
     expect(await counted("books?select=shelf,count()", "count=exact")).toEqual([200, "0-1/2"]);
   });
 
-  test("an offset beyond it: 416, with the number of rows", async () => {
+  test("with an offset beyond the total is 416 with the total", async () => {
     const { status, headers, json } = await rest("books?offset=6", { prefer: "count=exact" });
     expect([status, headers.get("content-range")]).toEqual([416, "*/5"]);
     expect(json).toEqual({
@@ -119,22 +119,22 @@ describe("count=exact", () => {
     });
   });
 
-  test("of HEAD is that of GET", async () => {
+  test("is the same for HEAD as for GET", async () => {
     expect(await counted("books?limit=2", "count=exact", "HEAD")).toEqual([206, "0-1/5"]);
   });
 });
 
-describe("other counts", () => {
+describe("the preference for a count", () => {
   test.each([
     ["count=exact", "0-0/50"],
     ["count=planned", "0-0/100"], // what the planner expects
     ["count=estimated", "0-0/50"], // exact as far as DB_MAX_ROWS
     ["count=exact, count=planned", "0-0/50"], // the first one
-  ])("%s is %s", async (prefer, range) => {
+  ])("%s returns the range %s", async (prefer, range) => {
     expect(await counted("words?limit=1", prefer)).toEqual([206, range]);
   });
 
-  test("one that there isn't is ignored, or refused by handling=strict", async () => {
+  test("is ignored if it is unknown, or refused with handling=strict", async () => {
     expect(await counted("words?limit=1", "count=guessed")).toEqual([200, "0-0/*"]);
     expect(await failure("words", { prefer: "count=guessed, handling=strict" })).toEqual([400, "PGRST122"]);
   });
@@ -143,7 +143,7 @@ describe("other counts", () => {
 describe("DB_MAX_ROWS", () => {
   const { rows, rest } = useLibrary({ DB_MAX_ROWS: "2" }, WORDS);
 
-  test("is the most that a list has", async () => {
+  test("limits a list", async () => {
     expect(await rows("books?select=id&order=id")).toEqual([{ id: 1 }, { id: 2 }]);
     expect(await rows("books?select=id&order=id&limit=5")).toEqual([{ id: 1 }, { id: 2 }]);
     expect(await rows("books?select=id&order=id&limit=5&offset=4")).toEqual([{ id: 5 }]);
@@ -151,7 +151,7 @@ describe("DB_MAX_ROWS", () => {
     expect(await rows("rpc/books_by?writer=2&select=id")).toEqual([{ id: 2 }, { id: 3 }]);
   });
 
-  test("on every level", async () => {
+  test("limits lists on every level", async () => {
     expect(
       await rows("countries?select=code,authors(id,loans:books!author_id(id,loans(id)))&code=eq.GB&authors.order=id"),
     ).toEqual([
@@ -175,12 +175,12 @@ describe("DB_MAX_ROWS", () => {
     ]);
   });
 
-  test("says with a count that there are more", async () => {
+  test("does not limit the total count", async () => {
     const { status, headers } = await rest("books?order=id", { prefer: "count=exact" });
     expect([status, headers.get("content-range")]).toEqual([206, "0-1/5"]);
   });
 
-  test("is where estimated counts begin to be planned", async () => {
+  test("is the limit above which estimated counts come from the planner", async () => {
     const rangeOf = async (query: string) =>
       (await rest(`words?${query}`, { prefer: "count=estimated" })).headers.get("content-range");
     expect(await rangeOf("")).toBe("0-1/100");
@@ -188,7 +188,7 @@ describe("DB_MAX_ROWS", () => {
     expect(await rangeOf("id=eq.99")).toBe("*/0");
   });
 
-  test("does not cut what is aggregated", async () => {
+  test("does not limit the rows of an aggregate", async () => {
     expect(await rows("books?select=count()")).toEqual([{ count: 5 }]);
   });
 });

@@ -28,7 +28,7 @@ const GONE = { method: "DELETE" } as const;
 const NEW = { body: { name: "new" } } as const;
 
 describe("Preference-Applied", () => {
-  test("has every preference that took effect, in its own order", async () => {
+  test("lists every preference that had an effect, in a fixed order", async () => {
     const prefer =
       "timezone=UTC, handling=strict, count=exact, return=representation, missing=default, resolution=merge-duplicates";
     expect(await applied("items", { ...NEW, prefer })).toBe(
@@ -67,11 +67,11 @@ describe("Preference-Applied", () => {
     ],
     ["GET", "items", {}, "timezone=UTC, handling=strict, max-affected=1, tx=rollback", "handling=strict, timezone=UTC"],
     ["GET", "items", {}, "nonsense, return=whatever, count=", null],
-  ])("of %s %s %j with Prefer: %s is %j", async (_, path, sent, prefer, expected) => {
+  ])("for %s %s %j with Prefer: %s is %j", async (_, path, sent, prefer, expected) => {
     expect(await applied(path, { ...sent, prefer })).toBe(expected);
   });
 
-  test("reads several headers as one list, of which the first counts", async () => {
+  test("reads several headers as one list, in which the first value applies", async () => {
     const { url, service: started } = service();
     const apikey = started.tokens.issueKey("anon");
     const prefer = ["count=exact", "handling=lenient, count=planned", "handling=strict, timezone=Asia/Tokyo"];
@@ -89,7 +89,7 @@ describe("handling", () => {
     ["colour, handling=strict, return=everything", "colour, return=everything"],
     ["handling=strict, max-affected=-1", "max-affected=-1"],
     ["handling=strict, count=roughly", "count=roughly"],
-  ])("%s is refused, and nothing is written", async (prefer, listed) => {
+  ])("%s refuses unknown preferences, and nothing is written", async (prefer, listed) => {
     expect(await rest("items", { ...NEW, prefer })).toMatchObject({
       status: 400,
       json: {
@@ -113,7 +113,7 @@ describe("max-affected", () => {
   test.each([
     ["PATCH", MUG, ["mug", "mug", "mug"]],
     ["DELETE", GONE, []],
-  ])("of %s undoes what reaches more rows", async (_, sent, after) => {
+  ])("rolls back %s of more rows", async (_, sent, after) => {
     expect(await rest("items?id=gt.0", { ...sent, prefer: "handling=strict, max-affected=2" })).toMatchObject({
       status: 400,
       json: {
@@ -127,13 +127,13 @@ describe("max-affected", () => {
     expect([status, await names()]).toEqual([204, after]);
   });
 
-  test("of none allows none", async () => {
+  test("of 0 allows no rows", async () => {
     const prefer = "handling=strict, max-affected=0";
     expect(await failure("items?id=eq.1", { ...GONE, prefer })).toEqual([400, "PGRST124"]);
     expect((await rest("items?id=eq.9", { ...GONE, prefer })).status).toBe(204);
   });
 
-  test("says nothing when handling is lenient, nor to POST", async () => {
+  test("has no effect with lenient handling, and for POST", async () => {
     expect((await rest("items?id=gt.0", { ...MUG, prefer: "max-affected=1" })).status).toBe(204);
     const prefer = "handling=strict, max-affected=1";
     expect((await rest("items", { body: [{ name: "a" }, { name: "b" }], prefer })).status).toBe(201);
@@ -146,7 +146,7 @@ describe("count", () => {
     ["PATCH", "items?id=gte.2", MUG, "0-1/2"],
     ["PATCH", "items?id=eq.9", MUG, "*/0"],
     ["DELETE", "items?id=gte.2", GONE, "*/2"],
-  ])("of a %s is exact, whichever is asked for", async (_, path, sent, range) => {
+  ])("of a %s is exact, whichever kind is requested", async (_, path, sent, range) => {
     for (const count of ["exact", "planned", "estimated"]) {
       await sql(SEED);
       const { headers } = await rest(path, { ...sent, prefer: `count=${count}` });
@@ -159,7 +159,7 @@ describe("timezone", () => {
   test.each([
     ["America/New_York", "2024-06-01T12:00:00-04:00"],
     ["UTC", "2024-06-01T12:00:00+00:00"],
-  ])("%s is where times are, in the body and in the answer", async (timezone, made) => {
+  ])("%s is the time zone of times in the request and response bodies", async (timezone, made) => {
     const prefer = `timezone=${timezone}, return=representation`;
     const sent = { method: "PATCH", body: { made: "2024-06-01T12:00:00" }, prefer };
     expect(await rows("items?id=eq.1&select=made", sent)).toEqual([{ made }]);
@@ -176,7 +176,7 @@ describe("timezone", () => {
     },
   );
 
-  test("is forgotten with its request", async () => {
+  test("does not affect later requests", async () => {
     await rest("items", { prefer: "timezone=Asia/Tokyo" });
     expect(await rows("items?id=eq.1&select=made")).toEqual([{ made: "2024-01-01T12:00:00+00:00" }]);
   });
@@ -195,7 +195,7 @@ describe("tx", () => {
   };
   const REPRESENTATION = "return=representation";
 
-  test("may be chosen where DB_TX_END says so, and is told then", async () => {
+  test("applies if DB_TX_END allows it, and is then in Preference-Applied", async () => {
     expect(await end(commits, "")).toEqual(["committed", REPRESENTATION]);
     expect(await end(commits, "tx=commit")).toEqual(["committed", `${REPRESENTATION}, tx=commit`]);
     expect(await end(commits, "tx=rollback")).toEqual(["rolled back", `${REPRESENTATION}, tx=rollback`]);
@@ -203,12 +203,12 @@ describe("tx", () => {
     expect(await end(rollsBack, "tx=commit")).toEqual(["committed", `${REPRESENTATION}, tx=commit`]);
   });
 
-  test("may not be chosen elsewhere: everything is committed, and nothing is told", async () => {
+  test("is ignored otherwise: changes are committed, and Preference-Applied does not list it", async () => {
     expect((await rest("items", { ...NEW, prefer: "tx=rollback" })).headers.get("preference-applied")).toBeNull();
     expect(await names()).toContain("new");
   });
 
-  test("checks deferred constraints before it rolls back", async () => {
+  test("checks deferred constraints before the rollback", async () => {
     const sent = { body: { owner_id: 77 }, prefer: "tx=rollback" };
     expect(await commits.failure("items", sent)).toEqual([409, "23503"]);
     expect(await failure("items", sent)).toEqual([409, "23503"]);

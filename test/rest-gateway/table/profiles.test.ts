@@ -23,20 +23,20 @@ const { rest, rows, failure } = useLibrary({ DB_SCHEMAS: "library,archive,Größ
 const reading = (profile: string) => ({ headers: { "accept-profile": profile } });
 const writing = (profile: string) => ({ headers: { "content-profile": profile, prefer: "return=representation" } });
 
-describe("of several schemas", () => {
-  test("the first is the default, and the answer says which", async () => {
+describe("with several schemas,", () => {
+  test("the first schema is the default, and Content-Profile names it", async () => {
     const { json, headers } = await rest("books?select=title&id=eq.1");
     expect(json).toEqual([{ title: "Notes on the Engine" }]);
     expect(headers.get("content-profile")).toBe("library");
   });
 
-  test.each(["GET", "HEAD"])("Accept-Profile chooses for %s", async (method) => {
+  test.each(["GET", "HEAD"])("Accept-Profile selects the schema for %s", async (method) => {
     const { status, text, headers } = await rest("books", { method, ...reading("archive") });
     expect([status, text]).toEqual([200, method === "GET" ? '[{"id":1,"box":"A"}]' : ""]);
     expect(headers.get("content-profile")).toBe("archive");
   });
 
-  test("Content-Profile chooses for everything else", async () => {
+  test("Content-Profile selects the schema for other methods", async () => {
     const inserted = await rest("books", { body: { id: 2, box: "B" }, ...writing("archive") });
     expect([inserted.status, inserted.headers.get("content-profile")]).toEqual([201, "archive"]);
     const updated = await rest("books?id=eq.2", { method: "PATCH", body: { box: "C" }, ...writing("archive") });
@@ -45,25 +45,25 @@ describe("of several schemas", () => {
     expect([deleted.json, deleted.headers.get("content-profile")]).toEqual([[{ id: 2, box: "C" }], "archive"]);
   });
 
-  test("each header counts for its own methods alone", async () => {
+  test("each header applies only to its methods", async () => {
     expect(await rows("books?select=title&id=eq.1", writing("archive"))).toEqual([{ title: "Notes on the Engine" }]);
     expect(await failure("boxes", { body: { name: "x" }, ...reading("archive") })).toEqual([404, "PGRST205"]);
   });
 
-  test("functions are chosen the same way", async () => {
+  test("the headers apply to functions too", async () => {
     expect(await rows("rpc/boxed", reading("archive"))).toBe(7);
     expect(await rows("rpc/boxed", { body: {}, ...writing("archive") })).toBe(7);
     expect(await failure("rpc/boxed")).toEqual([404, "PGRST202"]);
   });
 
-  test("a name may have any letters, as UTF-8", async () => {
+  test("a schema name may have any letters, as UTF-8", async () => {
     const profile = Buffer.from("Größe").toString("latin1");
     const { status, json, headers } = await rest("maße", reading(profile));
     expect([status, json]).toEqual([200, []]);
     expect(headers.get("content-profile")).toBe(profile);
   });
 
-  test("one that is not served: 406, with those that are", async () => {
+  test("a schema that is not exposed is 406 with the list of exposed schemas", async () => {
     const { status, json } = await rest("books", reading("cellar"));
     expect(status).toBe(406);
     expect(json).toEqual({
@@ -76,12 +76,12 @@ describe("of several schemas", () => {
     expect(await failure("books", { method: "OPTIONS", ...reading("cellar") })).toEqual([406, "PGRST106"]);
   });
 
-  test("a table of another one is not found", async () => {
+  test("a table of another schema is not found", async () => {
     expect(await failure("boxes")).toEqual([404, "PGRST205"]);
     expect(await failure("genres", reading("archive"))).toEqual([404, "PGRST205"]);
   });
 
-  test("relations lead from one to another, and not to those that are not served", async () => {
+  test("relations lead to other exposed schemas only", async () => {
     expect(await rows("books?select=id,boxes(name)&id=eq.1&boxes.order=name")).toEqual([
       { id: 1, boxes: [{ name: "blue" }, { name: "red" }] },
     ]);

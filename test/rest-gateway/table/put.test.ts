@@ -21,13 +21,13 @@ const put = (path: string, body: unknown, prefer = "return=representation") =>
   rest(path, { method: "PUT", body, prefer });
 const items = () => sql("select id, name, quantity from items order by id");
 
-test("replaces the row that the URL names: 200", async () => {
+test("PUT replaces the row that the URL names with 200", async () => {
   const { status, json } = await put("items?id=eq.1", { id: 1, name: "mug", quantity: 5 });
   expect([status, json]).toEqual([200, [{ id: 1, name: "mug", quantity: 5 }]]);
   expect(await items()).toMatchObject([{ name: "mug" }, { name: "jug" }]);
 });
 
-test("inserts it when it is not there: 201", async () => {
+test("PUT inserts a missing row with 201", async () => {
   const { status, json } = await put("items?id=eq.3", { id: 3, name: "pot" });
   expect([status, json]).toEqual([201, [{ id: 3, name: "pot", quantity: 7 }]]);
 });
@@ -43,7 +43,7 @@ test.each(["", "return=minimal", "return=headers-only"])(
   },
 );
 
-test("has a body of any kind, one object or an array of one", async () => {
+test("PUT accepts an object or an array with one object, in any body format", async () => {
   const name = async (body: unknown, type: string) => {
     const sent = { method: "PUT", body, prefer: "return=representation", headers: { "content-type": type } };
     return (await rest("items?id=eq.1", sent)).json?.[0].name;
@@ -53,19 +53,19 @@ test("has a body of any kind, one object or an array of one", async () => {
   expect(await name("id=1&name=in+a+form", "application/x-www-form-urlencoded")).toBe("in a form");
 });
 
-test("answers one object when that is asked for", async () => {
+test("PUT returns one object if Accept requires it", async () => {
   const headers = { accept: "application/vnd.pgrst.object+json" };
   const sent = { method: "PUT", body: { id: 3, name: "pot" }, prefer: "return=representation", headers };
   expect((await rest("items?id=eq.3&select=id,name", sent)).json).toEqual({ id: 3, name: "pot" });
 });
 
-test("names all columns of a key that has several", async () => {
+test("PUT requires all columns of a composite key", async () => {
   const { status, json } = await put("places?number=eq.1&land=eq.it", { land: "it", number: 1, note: "new" });
   expect([status, json]).toEqual([200, [{ land: "it", number: 1, note: "new" }]]);
   expect((await put("places?number=eq.2&land=eq.it", { land: "it", number: 2 })).status).toBe(201);
 });
 
-describe("is refused, and writes nothing,", () => {
+describe("PUT is refused and writes nothing", () => {
   const content = () =>
     sql("select (select json_agg(i order by id) from items i) as i, (select json_agg(p) from places p) as p");
 
@@ -100,13 +100,13 @@ describe("is refused, and writes nothing,", () => {
     expect(await content()).toEqual(rows);
   });
 
-  test("with the methods that there are, where it is 405", async () => {
+  test("with the header Allow if the status is 405", async () => {
     expect((await put("remarks?id=eq.1", { id: 1 })).headers.get("allow")).toBe("OPTIONS,GET,HEAD,POST,PATCH,DELETE");
     expect((await put("items?id=gt.1", { id: 1 })).headers.get("allow")).toContain("PUT");
   });
 });
 
-test("is not refused because an inner relation leaves the row out of the answer", async () => {
+test("PUT succeeds even if an inner relation excludes the row from the response", async () => {
   const { status, json } = await put("items?id=eq.1&select=id,parts!inner(label)", { id: 1, name: "mug" });
   expect([status, json]).toEqual([200, []]);
   expect(await items()).toMatchObject([{ name: "mug" }, { name: "jug" }]);

@@ -14,20 +14,20 @@ const { rest, failure, service } = useLibrary({ CORS_ORIGINS: "https://app.examp
 const OWN = ["date", "x-request-id", "server-timing", "connection", "keep-alive", "content-length", "etag"];
 const sharedHeaders = (headers: Headers) => [...headers].filter(([name]) => !OWN.includes(name));
 
-describe("an answer to a reader says", () => {
-  test("where the same is to be had: parameters in order", async () => {
+describe("the response to a read has", () => {
+  test("Content-Location with sorted parameters", async () => {
     const { headers } = await rest("books?select=id&order=id&id=eq.1&title=like.*a%20b*");
     expect(headers.get("content-location")).toBe("/rest/v1/books?id=eq.1&order=id&select=id&title=like.*a%20b*");
     expect((await rest("books")).headers.get("content-location")).toBe("/rest/v1/books");
   });
 
-  test("that nobody else may keep it, and what it depends on", async () => {
+  test("Cache-Control and Vary", async () => {
     const { headers } = await rest("books?limit=1");
     expect(headers.get("cache-control")).toBe("private, no-cache");
     expect(headers.get("vary")).toContain("Accept, Prefer, Range, Authorization, apikey, Accept-Profile");
   });
 
-  test("how long it is, and where the time went", async () => {
+  test("Content-Length and Server-Timing", async () => {
     const { headers } = await rest("genres?select=id&id=eq.1");
     expect(headers.get("content-length")).toBe(String('[{"id":1}]'.length));
     expect(headers.get("server-timing")).toMatch(
@@ -43,19 +43,19 @@ describe("an answer to a reader says", () => {
     ["max-affected=1, handling=strict", "handling=strict"], // of writes alone
     ["tx=rollback", null], // not allowed
     ["nonsense=1", null],
-  ])("which preferences had an effect: of %s %s", async (prefer, applied) => {
+  ])("Preference-Applied: for %s it is %s", async (prefer, applied) => {
     const { headers } = await rest("books?select=id", { prefer });
     expect(headers.get("preference-applied")).toBe(applied);
   });
 });
 
-test("of one schema an answer does not say which it is", async () => {
+test("with one schema, responses have no Content-Profile", async () => {
   const reading = (profile: string) => ({ headers: { "accept-profile": profile } });
   expect((await rest("books?limit=1", reading("library"))).headers.get("content-profile")).toBeNull();
   expect(await failure("books", reading("public"))).toEqual([406, "PGRST106"]);
 });
 
-test("preferences that are none are refused by handling=strict", async () => {
+test("handling=strict refuses unknown preferences", async () => {
   const { status, json } = await rest("books", { prefer: "handling=strict, nonsense=1, count=all" });
   expect(status).toBe(400);
   expect(json).toEqual({
@@ -66,7 +66,7 @@ test("preferences that are none are refused by handling=strict", async () => {
   });
 });
 
-test("times are shown in the time zone that is preferred; one that there isn't is refused", async () => {
+test("times are in the preferred time zone, and an unknown time zone is refused", async () => {
   const noon = async (prefer: string) => (await rest("genres?select=noon&id=eq.1", { prefer })).json;
   expect(await noon("timezone=Europe/Paris")).toEqual([{ noon: "2024-06-01T14:00:00+02:00" }]);
   expect(await noon("timezone=America/Lima")).toEqual([{ noon: "2024-06-01T07:00:00-05:00" }]);
@@ -92,29 +92,29 @@ describe("HEAD has the headers of GET and no body", () => {
   });
 });
 
-describe("OPTIONS says what can be done", () => {
+describe("OPTIONS returns the allowed methods", () => {
   test.each([
     ["books", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"],
     ["loans", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"],
     ["novels", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"], // a view that Postgres can write through
     ["shelves", "OPTIONS,GET,HEAD"], // a view that it can't
     ["rpc/books_by", "OPTIONS,GET,HEAD,POST"],
-  ])("with %s: %s", async (path, allow) => {
+  ])("of %s: %s", async (path, allow) => {
     const { status, text, headers } = await rest(path, { method: "OPTIONS" });
     expect([status, text, headers.get("allow")]).toEqual([200, "", allow]);
   });
 
-  test("without reading anything else of the request", async () => {
+  test("without reading the rest of the request", async () => {
     const { status } = await rest("books?select=nothing&x", { method: "OPTIONS", headers: { accept: "x/y" } });
     expect(status).toBe(200);
   });
 
-  test("of what there is", async () => {
+  test("only of existing tables and functions", async () => {
     expect(await failure("nothing", { method: "OPTIONS" })).toEqual([404, "PGRST205"]);
     expect(await failure("rpc/nothing", { method: "OPTIONS" })).toEqual([404, "PGRST202"]);
   });
 
-  test("and is a preflight where it asks for a method: CORS answers", async () => {
+  test("unless it is a CORS preflight request", async () => {
     const { status, headers } = await fetch(`${service().url}/rest/v1/books`, {
       method: "OPTIONS",
       headers: {
@@ -139,7 +139,7 @@ describe("OPTIONS says what can be done", () => {
 });
 
 describe("methods and paths", () => {
-  test.each(["POST", "PATCH", "DELETE"])("%s on a view that can't be written: 405 with Allow", async (method) => {
+  test.each(["POST", "PATCH", "DELETE"])("%s on a read-only view is 405 with Allow", async (method) => {
     const { status, json, headers } = await rest("shelves?shelf=eq.poetry", {
       method,
       ...(method !== "DELETE" && { body: { shelf: "poetry" } }),
@@ -147,22 +147,22 @@ describe("methods and paths", () => {
     expect([status, json.code, headers.get("allow")]).toEqual([405, "PGRST117", "OPTIONS,GET,HEAD"]);
   });
 
-  test("one that there isn't: 405", async () => {
+  test("an unknown method is 405", async () => {
     expect(await failure("books", { method: "PROPFIND" })).toEqual([405, "PGRST117"]);
     expect(await failure("rpc/books_by", { method: "DELETE" })).toEqual([405, "PGRST101"]);
   });
 
-  test.each(["books/1", "books/", "rpc/a/b", "a/b/c"])("%s is no address: 404", async (path) => {
+  test.each(["books/1", "books/", "rpc/a/b", "a/b/c"])("the path %s is 404", async (path) => {
     expect(await failure(path)).toEqual([404, "PGRST125"]);
   });
 
-  test("names of tables are decoded", async () => {
+  test("table names in paths are percent-decoded", async () => {
     expect((await rest("odd%20names?the%20id=eq.1&select=and")).json).toEqual([{ and: 7 }]);
     expect((await rest("%62ooks?select=id&id=eq.1")).json).toEqual([{ id: 1 }]);
   });
 });
 
-test("a table that may not be read: 401 for those who are not signed in, 403 for those who are", async () => {
+test("reading a table without permission is 401 for anonymous callers and 403 for signed-in callers", async () => {
   expect(await failure("hidden")).toEqual([401, "42501"]);
   expect(await failure("hidden", { as: "ada" })).toEqual([403, "42501"]);
   expect((await rest("hidden")).headers.get("www-authenticate")).toBe("Bearer");

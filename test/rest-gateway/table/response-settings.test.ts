@@ -40,24 +40,24 @@ const reply = (body: { status?: string; headers?: unknown; is_local?: boolean })
 };
 
 describe("response.status", () => {
-  test.each([200, 201, 302, 404, 418, 503])("is the status: %i, with the body as it is", async (status) => {
+  test.each([200, 201, 302, 404, 418, 503])("sets the status %i and does not change the body", async (status) => {
     const answer = await reply({ status: String(status) });
     expect([answer.status, answer.text]).toEqual([status, '"said"']);
   });
 
-  test("204 and 304 have no body", async () => {
+  test("of 204 and 304 removes the body", async () => {
     const empty = await reply({ status: "204" });
     expect([empty.status, empty.text, empty.headers.get("content-length")]).toEqual([204, "", null]);
     const unchanged = await reply({ status: "304" });
     expect([unchanged.status, unchanged.text]).toEqual([304, ""]);
   });
 
-  test("is that of void and of HEAD too", async () => {
+  test("applies to void functions and HEAD too", async () => {
     expect((await rest("rpc/silent?status=202")).status).toBe(202);
     expect((await rest("rpc/reply?status=404", { method: "HEAD" })).status).toBe(404);
   });
 
-  test.each(["abc", "99", "100", "199", "600", "2000", "200.5", "-200", " 200"])("%j is none", async (status) => {
+  test.each(["abc", "99", "100", "199", "600", "2000", "200.5", "-200", " 200"])("%j is an error", async (status) => {
     const { status: answered, json } = await reply({ status });
     expect([answered, json]).toEqual([
       500,
@@ -67,7 +67,7 @@ describe("response.status", () => {
 });
 
 describe("response.headers", () => {
-  test("are headers of the answer, those of one name all of them", async () => {
+  test("sets headers, also several with one name", async () => {
     const cookies = ["session=1; HttpOnly; Path=/", "id=2; Expires=Wed, 21 Oct 2015 07:28:00 GMT"];
     const { headers } = await reply({
       headers: [{ "X-First": "a, b" }, { "Set-Cookie": cookies[0] }, { "x-second": "" }, { "Set-Cookie": cookies[1] }],
@@ -76,7 +76,7 @@ describe("response.headers", () => {
     expect(headers.getSetCookie()).toEqual(cookies);
   });
 
-  test("take the place of ours, in whatever case they are written", async () => {
+  test("replaces the service's headers, whatever their case", async () => {
     const { headers } = await reply({
       headers: [{ "cache-control": "public, max-age=60" }, { "CONTENT-TYPE": "text/x-said" }, { Vary: "Accept" }],
     });
@@ -85,12 +85,12 @@ describe("response.headers", () => {
     expect(headers.get("vary")).toBe("Accept");
   });
 
-  test.each(["X-Title", "Content-Disposition"])("are sent as UTF-8: %s", async (name) => {
+  test.each(["X-Title", "Content-Disposition"])("is sent as UTF-8: %s", async (name) => {
     const { headers } = await reply({ headers: [{ [name]: 'filename="Übung €.pdf"' }] });
     expect(Buffer.from(headers.get(name)!, "latin1").toString()).toBe('filename="Übung €.pdf"');
   });
 
-  test("are those of functions that give rows, or nothing", async () => {
+  test("works in functions that return rows or void", async () => {
     const { headers, json } = await rest('rpc/rows?headers=[{"X-Rows":"1"}]', { prefer: "count=exact" });
     expect([headers.get("x-rows"), json]).toEqual(["1", [{ n: 1 }]]);
     expect((await rest("rpc/silent?status=")).headers.get("x-silent")).toBe("yes");
@@ -122,7 +122,7 @@ describe("response.headers", () => {
   });
 });
 
-test("triggers set them as well", async () => {
+test("triggers set both too", async () => {
   const { status, headers } = await rest("orders", { body: { id: 1, what: "tea" } });
   expect([status, headers.get("location"), headers.get("retry-after")]).toEqual([202, "/queue/7", "3"]);
   const changed = await rest("orders?id=eq.1", {
@@ -133,18 +133,21 @@ test("triggers set them as well", async () => {
   expect([changed.status, changed.json]).toEqual([202, [{ id: 1, what: "milk" }]]);
 });
 
-test("a write that sets nonsense is answered as a fault", async () => {
+test("a write with an invalid value is 500", async () => {
   await sql(`create or replace function replies.on_order() returns trigger language plpgsql as
     $$ begin perform set_config('response.status', 'none', true); return new; end $$`);
   expect(await failure("orders", { body: { id: 2 } })).toEqual([500, "PGRST112"]);
 });
 
-test.each([true, false])("the next request on the connection hears nothing of them, is_local %s", async (is_local) => {
-  const first = await reply({ status: "418", headers: [{ "X-Said": "before" }], is_local });
-  expect([first.status, first.headers.get("x-said")]).toEqual([418, "before"]);
-  for (const path of ["orders?limit=0", 'rpc/rows?headers=[{"X-Own":"1"}]']) {
-    const { status, headers } = await rest(path);
-    expect([status, headers.get("x-said")]).toEqual([200, null]);
-  }
-  expect(await rows("rpc/reply")).toBe("said");
-});
+test.each([true, false])(
+  "the settings do not affect the next request on the connection, with is_local %s",
+  async (is_local) => {
+    const first = await reply({ status: "418", headers: [{ "X-Said": "before" }], is_local });
+    expect([first.status, first.headers.get("x-said")]).toEqual([418, "before"]);
+    for (const path of ["orders?limit=0", 'rpc/rows?headers=[{"X-Own":"1"}]']) {
+      const { status, headers } = await rest(path);
+      expect([status, headers.get("x-said")]).toEqual([200, null]);
+    }
+    expect(await rows("rpc/reply")).toBe("said");
+  },
+);

@@ -42,7 +42,7 @@ const SINGULAR = { accept: "application/vnd.pgrst.object+json" };
 const moved = (select: string) =>
   rows(`pets?id=eq.1&${select}`, { method: "PATCH", body: { owner_id: 2 }, prefer: REPRESENTATION });
 
-describe("select says what is answered of the rows that were written", () => {
+describe("select chooses the columns of the returned rows", () => {
   test.each([
     ["select=id,name", [{ id: 1, name: "Rex" }]],
     ["select=title:name,weight::text", [{ title: "Rex", weight: "30.50" }]],
@@ -59,7 +59,7 @@ describe("select says what is answered of the rows that were written", () => {
     expect(await moved(select)).toEqual(expected);
   });
 
-  test("for rows that are inserted", async () => {
+  test("for inserted rows", async () => {
     const sent = {
       body: [
         { name: "Ann", owner_id: 2 },
@@ -73,7 +73,7 @@ describe("select says what is answered of the rows that were written", () => {
     ]);
   });
 
-  test("up to the limit: nothing is written whose answer would be larger", async () => {
+  test("up to the limit: a write with a larger response is rolled back", async () => {
     const sent = { body: { name: "x".repeat(30_000) }, prefer: REPRESENTATION };
     expect(await failure("pets", sent)).toEqual([400, "54000"]);
     expect(await sql("select from pets")).toHaveLength(3);
@@ -81,7 +81,7 @@ describe("select says what is answered of the rows that were written", () => {
     expect((await rest("pets", { ...sent, prefer: "" })).status).toBe(201);
   });
 
-  test("for rows that are gone", async () => {
+  test("for deleted rows", async () => {
     const sent = { method: "DELETE", prefer: REPRESENTATION };
     expect(await rows("pets?id=lte.2&select=name,owners(name),toys(name),shout&order=name", sent)).toEqual([
       { name: "Mia", owners: { name: "Ben" }, toys: [{ name: "mouse" }], shout: "MIA" },
@@ -89,7 +89,7 @@ describe("select says what is answered of the rows that were written", () => {
     ]);
   });
 
-  test("in the order that is asked for", async () => {
+  test("in the requested order", async () => {
     const sent = { method: "PATCH", body: { data: {} }, prefer: REPRESENTATION };
     expect(await rows("pets?id=gt.0&select=name&order=name", sent)).toEqual([
       { name: "Ben" },
@@ -119,13 +119,13 @@ describe("select says what is answered of the rows that were written", () => {
     ["select=nothing(id)", 400, "PGRST200"],
     ["select=id&owners.name=eq.Ann", 400, "PGRST108"],
     ["select=name::nonsense", 400, "42704"],
-  ])("and ?%s is refused before anything is written", async (select, status, code) => {
+  ])("and with ?%s is refused before anything is written", async (select, status, code) => {
     expect(await failure(`pets?${select}`, { body: { name: "Tom" }, prefer: REPRESENTATION })).toEqual([status, code]);
     expect(await sql("select from pets where name = 'Tom'")).toEqual([]);
   });
 });
 
-describe("aggregates and inner relations of an answer", () => {
+describe("aggregates and inner relations in the returned rows", () => {
   const doubled = (select: string, prefer: string, headers = {}) =>
     rest(`pets?id=gt.0&${select}`, {
       method: "PATCH",
@@ -134,20 +134,20 @@ describe("aggregates and inner relations of an answer", () => {
       headers,
     });
 
-  test("count what was changed", async () => {
+  test("apply to the changed rows", async () => {
     const { json, headers } = await doubled("select=count(),weight.sum()", "count=exact");
     expect(json).toEqual([{ count: 3, sum: 40.5 }]);
     expect(headers.get("content-range")).toBe("0-2/3");
   });
 
-  test("leave rows out of the answer, and not out of the change", async () => {
+  test("exclude rows from the response, but not from the change", async () => {
     const { json, headers } = await doubled("select=name,owners!inner(name)&owners.name=eq.Ann", "count=exact");
     expect(json).toEqual([{ name: "Rex", owners: { name: "Ann" } }]);
     expect(headers.get("content-range")).toBe("0-2/3");
     expect(await sql("select from pets where data is not null")).toHaveLength(3);
   });
 
-  test("hide no row from max-affected", async () => {
+  test("do not exclude rows from max-affected", async () => {
     for (const select of ["select=count()", "select=id,owners!inner()&owners.name=eq.Ann"])
       expect(await doubled(select, "handling=strict, max-affected=2")).toMatchObject({
         status: 400,
@@ -156,7 +156,7 @@ describe("aggregates and inner relations of an answer", () => {
     expect(await sql("select from pets where data is not null")).toEqual([]);
   });
 
-  test("decide whether there is a single object", async () => {
+  test("determine whether there is a single object", async () => {
     expect((await doubled("select=count()", "", SINGULAR)).json).toEqual({ count: 3 });
     expect((await doubled("select=id,owners!inner()&owners.name=eq.Nobody", "", SINGULAR)).json).toMatchObject({
       code: "PGRST116",
@@ -175,7 +175,7 @@ describe("a single object", () => {
     ["PATCH with nothing to change", "pets?id=eq.1", { method: "PATCH", body: {} }, 0],
     ["DELETE of three", "pets?id=gt.0", { method: "DELETE" }, 3],
     ["DELETE of none", "pets?id=eq.99", { method: "DELETE" }, 0],
-  ])("is asked for: %s is undone, whether rows are answered or not", async (_, path, sent, count) => {
+  ])("is required: %s is rolled back, whether rows are returned or not", async (_, path, sent, count) => {
     const before = await sql("select * from pets order by id");
     for (const prefer of [sent.prefer ?? "", `${REPRESENTATION},${sent.prefer ?? ""}`])
       expect(await rest(path, { ...sent, prefer, headers: SINGULAR })).toMatchObject({
@@ -189,7 +189,7 @@ describe("a single object", () => {
     expect(await sql("select * from pets order by id")).toEqual(before);
   });
 
-  test("that was written is answered by itself, or not at all", async () => {
+  test("is returned without an array, or not at all", async () => {
     const sent = { body: { name: "Tom" }, headers: SINGULAR };
     const { status, json } = await rest("pets?select=id,name", { ...sent, prefer: REPRESENTATION });
     expect([status, json]).toEqual([201, { id: 4, name: "Tom" }]);
@@ -197,7 +197,7 @@ describe("a single object", () => {
   });
 });
 
-describe("the right to read is needed for what is answered or asked, and for no more", () => {
+describe("the select privilege is required only for returned and filtered columns", () => {
   test.each([
     ["POST", "secrets", { id: 2, open: "o", hidden: "h" }],
     ["PATCH", "secrets?id=eq.1", { hidden: "new" }],
@@ -215,7 +215,7 @@ describe("the right to read is needed for what is answered or asked, and for no 
     expect(await rows(path, { method, body, prefer: REPRESENTATION })).toMatchObject([{ open: "open" }]);
   });
 
-  test("POST that tells the key in Location", async () => {
+  test("POST with the key in Location", async () => {
     const { headers } = await rest("secrets", { body: { id: 2 }, prefer: "return=headers-only" });
     expect(headers.get("location")).toBe("/rest/v1/secrets?id=eq.2");
   });
@@ -234,7 +234,7 @@ describe("the right to read is needed for what is answered or asked, and for no 
   });
 });
 
-test("columns may have the names that our SQL has for other things", async () => {
+test("columns may have the names that the generated SQL uses", async () => {
   const row = { r: 1, e: 2, t: 3, t1: 4, b: 5, o: 6, changed: 7, one: 8, body: "x", value: "y" };
   expect(await rows("clashes", { body: [row], prefer: `${REPRESENTATION}, missing=default` })).toEqual([row]);
   expect(await rows("clashes?select=*,clash&clash=eq.3")).toEqual([{ ...row, clash: 3 }]);

@@ -109,12 +109,12 @@ describe("a value", () => {
     }
   });
 
-  test("as one object it is the same, nulls are stripped inside of it", async () => {
+  test("is the same as a single object, and nulls are stripped inside it", async () => {
     expect((await rest("rpc/number", accept(OBJECT))).text).toBe("7");
     expect((await rest("rpc/document", accept(`${OBJECT};nulls=stripped`))).text).toBe('{"a":1}');
   });
 
-  test("count=exact counts it as one, limit and offset do not matter", async () => {
+  test("counts as one row, whatever limit and offset are", async () => {
     const answer = await rest("rpc/number?limit=0&offset=5", { prefer: "count=exact" });
     expect([answer.status, answer.text, answer.headers.get("content-range")]).toEqual([200, "7", "0-0/1"]);
   });
@@ -125,7 +125,7 @@ describe("a value", () => {
     "number?a=eq.1",
     "number?order=a",
     "number?pgrst_scalar=eq.1",
-  ])("has no columns to speak of: rpc/%s", async (call) =>
+  ])("has no columns to select, filter or order by: rpc/%s", async (call) =>
     expect(await failure(`rpc/${call}`)).toEqual([400, "42703"]),
   );
 
@@ -134,15 +134,15 @@ describe("a value", () => {
   });
 });
 
-describe("no value", () => {
-  test.each(["GET", "POST", "HEAD"])("void is 204 without a type, whatever was asked for: %s", async (method) => {
+describe("void", () => {
+  test.each(["GET", "POST", "HEAD"])("is 204 without Content-Type for every Accept: %s", async (method) => {
     for (const type of ["*/*", "text/csv", OBJECT, "image/png"]) {
       const { status, text, headers } = await rest("rpc/nothing", { method, ...accept(type) });
       expect([status, text, headers.get("content-type"), headers.get("content-length")]).toEqual([204, "", null, null]);
     }
   });
 
-  test("has no columns either", async () => {
+  test("has no columns to filter by", async () => {
     expect(await failure("rpc/nothing?a=eq.1")).toEqual([400, "42703"]);
     expect(await failure("rpc/nothing?select=a")).toEqual([400, "42703"]);
   });
@@ -174,7 +174,7 @@ describe("a set of values", () => {
     expect(await failure("rpc/numbers?upto=5&offset=9", { prefer: "count=exact" })).toEqual([416, "PGRST103"]);
   });
 
-  test("ends at DB_MAX_ROWS, without making the rest", async () => {
+  test("stops at DB_MAX_ROWS without computing the rest", async () => {
     expect(await rows("rpc/numbers?upto=2000000000")).toHaveLength(100);
   });
 
@@ -186,7 +186,7 @@ describe("a set of values", () => {
     expect(await failure(`rpc/numbers?upto=5&${query}`)).toEqual([400, "42703"]);
   });
 
-  test("as one object must be one", async () => {
+  test("must have one value for a single object", async () => {
     expect(await rows("rpc/numbers?upto=1", accept(OBJECT))).toEqual({ pgrst_scalar: 1 });
     expect(await failure("rpc/numbers?upto=2", accept(OBJECT))).toEqual([406, "PGRST116"]);
   });
@@ -212,16 +212,19 @@ describe("a row", () => {
     expect(await rows(`rpc/${call}`, accept(OBJECT))).toEqual(row);
   });
 
-  test.each(["no_point", "tool?id=9", "tool?id=1&name=eq.bolt"])("%s: null, and as one object none", async (call) => {
-    expect(await rows(`rpc/${call}`)).toBeNull();
-    expect(await failure(`rpc/${call}`, accept(OBJECT))).toEqual([406, "PGRST116"]);
-  });
+  test.each(["no_point", "tool?id=9", "tool?id=1&name=eq.bolt"])(
+    "%s is null, and 406 as a single object",
+    async (call) => {
+      expect(await rows(`rpc/${call}`)).toBeNull();
+      expect(await failure(`rpc/${call}`, accept(OBJECT))).toEqual([406, "PGRST116"]);
+    },
+  );
 
   test("counts as one", async () => {
     expect((await rest("rpc/point", { prefer: "count=exact" })).headers.get("content-range")).toBe("0-0/1");
   });
 
-  test("has the columns that it has, and a record none that are known", async () => {
+  test("has its columns, and a record has no known columns", async () => {
     expect(await failure("rpc/point?select=z")).toEqual([400, "42703"]);
     expect(await failure("rpc/divided?a=7&b=2&a=eq.7")).toEqual([400, "42703"]);
     expect(await failure("rpc/loose?select=a")).toEqual([400, "42703"]);
@@ -272,19 +275,19 @@ describe("rows", () => {
     expect(await rows(`rpc/${call}`)).toEqual(result);
   });
 
-  test("of POST are asked in the URL alike", async () => {
+  test("of POST are filtered in the URL too", async () => {
     expect(await rows("rpc/tools_from?select=id&id=lt.3&order=id.desc", { body: { first: 1 } })).toEqual([
       { id: 2 },
       { id: 1 },
     ]);
   });
 
-  test("an argument may have the name of a column that is filtered", async () => {
+  test("may have a column with the name of an argument", async () => {
     expect(await rows("rpc/tool?id=1&id=eq.1&select=id")).toEqual({ id: 1 });
     expect(await rows("rpc/tool?id=1&id=eq.2&select=id")).toBeNull();
   });
 
-  test("have counts, pages and headers without a body", async () => {
+  test("have counts, pages and HEAD", async () => {
     const path = "rpc/tools_from?select=id,parts!inner(id)&limit=1&order=id";
     for (const method of ["GET", "HEAD"]) {
       const { status, text, headers } = await rest(path, { method, prefer: "count=exact" });
@@ -297,7 +300,7 @@ describe("rows", () => {
     );
   });
 
-  test("Range is for GET alone", async () => {
+  test("accept Range only for GET", async () => {
     const headers = { range: "1-1" };
     expect(await rows("rpc/tools_from?select=id", { headers })).toEqual([{ id: 2 }]);
     expect(await rows("rpc/tools_from?select=id", { headers, body: {} })).toHaveLength(3);
@@ -332,7 +335,7 @@ describe("rows", () => {
   });
 });
 
-describe("a value as it is", () => {
+describe("a raw value", () => {
   const raw = async (path: string, type: string) => {
     const { url, service: running } = service();
     const headers = { apikey: running.tokens.issueKey("anon"), accept: type };
@@ -363,7 +366,7 @@ describe("a value as it is", () => {
   test.each([
     ["page", '"<b>hé</b>"'],
     ["picture", '"\\\\x89504e"'],
-  ])("who takes anything gets JSON: rpc/%s", async (call, text) => {
+  ])("is JSON for a client that accepts anything: rpc/%s", async (call, text) => {
     const { headers, ...answer } = await rest(`rpc/${call}`, accept("*/*"));
     expect([headers.get("content-type"), answer.text]).toEqual(["application/json; charset=utf-8", text]);
   });
@@ -376,7 +379,7 @@ describe("a value as it is", () => {
     ["texts", "text/plain"],
     ["loose", "text/csv"],
     ["tools_from", "application/octet-stream"],
-  ])("rpc/%s can't be had as %s", async (call, type) => {
+  ])("rpc/%s is not available as %s", async (call, type) => {
     expect(await failure(`rpc/${call}`, accept(type))).toEqual([406, "PGRST107"]);
   });
 });
@@ -390,7 +393,7 @@ describe("writing", () => {
     },
   );
 
-  test("a function that is not volatile only reads, by POST too", async () => {
+  test("is refused in a function that is not volatile, also by POST", async () => {
     expect(await rows("rpc/access", { method: "POST" })).toBe("on");
     expect(await rows("rpc/access_volatile", { method: "POST" })).toBe("off");
     expect(await rows("rpc/access_volatile")).toBe("on");
@@ -409,7 +412,7 @@ describe("writing", () => {
     },
   );
 
-  test("what was written is answered, or nothing is", async () => {
+  test("returns the written rows, or none", async () => {
     await sql("truncate results.log restart identity");
     expect(await rows("rpc/write", { body: { what: "one" } })).toEqual({ id: 1, what: "one" });
     expect((await rest("rpc/write_quietly", { method: "POST" })).status).toBe(204);
@@ -417,13 +420,13 @@ describe("writing", () => {
     expect(await log()).toEqual([{ what: "one" }, { what: "quietly" }, { what: "many" }, { what: "many" }]);
   });
 
-  test.each(["write_many", "write_values"])("an answer that must be one object undoes more: rpc/%s", async (name) => {
+  test.each(["write_many", "write_values"])("is rolled back if a single object is required: rpc/%s", async (name) => {
     await sql("truncate results.log");
     expect(await failure(`rpc/${name}`, { body: { count: 2 }, ...accept(OBJECT) })).toEqual([406, "PGRST116"]);
     expect(await log()).toEqual([]);
   });
 
-  test.each(["write_many", "write_values"])("max-affected undoes more rows than that: rpc/%s", async (name) => {
+  test.each(["write_many", "write_values"])("is rolled back above max-affected: rpc/%s", async (name) => {
     await sql("truncate results.log");
     const { status, json } = await rest(`rpc/${name}`, {
       body: { count: 3 },
@@ -447,7 +450,7 @@ describe("writing", () => {
     expect((await rest(`rpc/${name}`, { body: { count: 3 }, prefer: "max-affected=2" })).status).toBe(200);
   });
 
-  test.each(["write", "write_quietly", "next"])("max-affected needs a set: rpc/%s", async (name) => {
+  test.each(["write", "write_quietly", "next"])("with max-affected requires a set: rpc/%s", async (name) => {
     const sent = { body: name === "write" ? { what: "x" } : {}, prefer: "handling=strict, max-affected=2" };
     expect(await failure(`rpc/${name}`, sent)).toEqual([400, "PGRST128"]);
   });

@@ -83,31 +83,31 @@ describe("arguments", () => {
     expect(await rows(`rpc/${path.split("?")[0]}`, { body })).toEqual(result);
   });
 
-  test("null is null, and no default", async () => {
+  test("null is null, not the default", async () => {
     expect(await rows("rpc/add", { body: { a: 1, b: null } })).toBeNull();
   });
 
-  test("of one that is named twice in a query the last counts", async () => {
+  test("in a query string, the last value of a repeated name applies", async () => {
     expect(await rows("rpc/add?a=1&a=5&b=2")).toBe(7);
   });
 
   test.each<[string, object]>([
     ["an empty body", { method: "POST" }],
     ["an empty body of JSON", { method: "POST", ...typed("application/json", "") }],
-  ])("%s gives none", async (_what, sent) => expect(await rows("rpc/one", sent)).toBe(1));
+  ])("%s passes no arguments", async (_what, sent) => expect(await rows("rpc/one", sent)).toBe(1));
 
-  test("a form gives them as texts, and a name that comes twice as an array", async () => {
+  test("a form passes text, and a repeated name as an array", async () => {
     const form = (text: string) => typed("application/x-www-form-urlencoded", text);
     expect(await rows("rpc/add", form("a=1&b=2"))).toBe(3);
     expect(await rows("rpc/joined", form("separator=%2B&words=a&words=b"))).toBe("a+b");
   });
 
-  test("CSV gives those of its first line", async () => {
+  test("CSV passes those of its first line", async () => {
     expect(await rows("rpc/add", typed("text/csv", "a,b\n1,2\n5,6"))).toBe(3);
     expect(await failure("rpc/add", typed("text/csv", "a,b"))).toEqual([404, "PGRST202"]);
   });
 
-  test("of an array of objects the first one counts", async () => {
+  test("of an array of objects, the first object applies", async () => {
     expect(
       await rows("rpc/add", {
         body: [
@@ -120,7 +120,7 @@ describe("arguments", () => {
     expect(await failure("rpc/add", { body: [{ a: 1 }, { b: 2 }] })).toEqual([404, "PGRST202"]);
   });
 
-  test("columns= says which keys are arguments", async () => {
+  test("columns= selects the keys that are arguments", async () => {
     expect(await rows("rpc/add?columns=a", { body: { a: 1, other: 2 } })).toBe(11);
   });
 
@@ -137,22 +137,22 @@ describe("arguments", () => {
     expect(await failure(`rpc/${path}`, { body })).toEqual([status, code]);
   });
 
-  test("an array by GET is a literal of Postgres, and no name that comes twice", async () => {
+  test("by GET, an array is a Postgres literal, not a repeated name", async () => {
     expect(await failure("rpc/total?numbers=1&numbers=2")).toEqual([400, "22P02"]);
   });
 });
 
-describe("among functions of one name", () => {
+describe("with overloaded functions", () => {
   test.each<[query: string, body: unknown, result: string]>([
     ["side=1", { side: 1 }, "square"],
     ["width=1&height=2", { height: 2, width: 1 }, "rectangle"],
     ["radius=1", { radius: 1 }, "circle"],
-  ])("the names of the arguments choose: %s", async (query, body, result) => {
+  ])("the argument names select the function: %s", async (query, body, result) => {
     expect(await rows(`rpc/area?${query}`)).toBe(result);
     expect(await rows("rpc/area", { body })).toBe(result);
   });
 
-  test("those that differ in types alone can't be told apart: 300", async () => {
+  test("functions that differ only in types are ambiguous: 300", async () => {
     for (const sent of [GET, { body: { n: 1 } }]) {
       const { status, json } = await rest(sent === GET ? "rpc/twice?n=1" : "rpc/twice", sent);
       expect([status, json]).toEqual([
@@ -173,12 +173,12 @@ describe("among functions of one name", () => {
     ["any other object", { body: { b: 1 } }, "json"],
     ["an array", { body: [1, 2] }, "json"],
     ["a text", typed("text/plain", "x"), "text"],
-  ])("one without names takes what the others don't: %s", async (_what, sent, result) => {
+  ])("a function with an unnamed argument accepts other bodies: %s", async (_what, sent, result) => {
     expect(await rows("rpc/either", sent)).toBe(result);
   });
 });
 
-describe("one unnamed argument takes the whole body", () => {
+describe("a single unnamed argument accepts the whole body", () => {
   test.each<[name: string, type: string, body: string | Uint8Array, result: unknown]>([
     ["take_json", "application/json", '{"a": [1]}', { given: { a: [1] } }],
     ["take_json", "application/json", "[1, 2]", { given: [1, 2] }],
@@ -201,23 +201,23 @@ describe("one unnamed argument takes the whole body", () => {
     ["take_bytes", "text/xml", "<a/>"],
     ["take_int", "application/json", "5"],
     ["add", "text/plain", "1"],
-  ])("%s takes no %s", async (name, type, body) => {
+  ])("%s does not accept %s", async (name, type, body) => {
     expect(await failure(`rpc/${name}`, typed(type, body))).toEqual([404, "PGRST202"]);
   });
 
-  test("by GET it is not there", async () => expect(await failure("rpc/take_json")).toEqual([404, "PGRST202"]));
+  test("but not by GET", async () => expect(await failure("rpc/take_json")).toEqual([404, "PGRST202"]));
 
-  test("bytes that are no text of UTF-8 are refused", async () => {
+  test("text that is not valid UTF-8 is refused", async () => {
     const sent = typed("text/plain", new Uint8Array([0x61, 0xff]));
     expect(await failure("rpc/take_text", { method: "POST", ...sent })).toEqual([400, "PGRST102"]);
   });
 
-  test("a type that nobody reads: 415", async () => {
+  test("an unsupported type is 415", async () => {
     expect(await failure("rpc/take_text", typed("image/png", "x"))).toEqual([415, "PGRST102"]);
   });
 });
 
-describe("what is not there", () => {
+describe("an unknown function", () => {
   test.each<[path: string, body: unknown, message: string, details: string, hint: string | null]>([
     [
       "ad?a=1",
@@ -247,7 +247,7 @@ describe("what is not there", () => {
       "Searched for the function calls.take_int with a single unnamed json/jsonb parameter, but no matches were found in the schema cache.",
       "It exists as calls.take_int(integer)",
     ],
-  ])("rpc/%s with %j says what is", async (path, body, message, details, hint) => {
+  ])("rpc/%s with %j is 404 with a suggestion", async (path, body, message, details, hint) => {
     const { status, json } = await rest(`rpc/${path}`, body === undefined ? {} : { body });
     expect([status, json]).toEqual([404, { code: "PGRST202", message, details, hint }]);
   });
@@ -265,12 +265,12 @@ describe("what is not there", () => {
     "__proto__",
     "add;drop",
     "%22add%22",
-  ])("functions of Postgres, of other schemas, and what is no function: rpc/%s", async (path) => {
+  ])("built-in functions, functions of other schemas and procedures are 404: rpc/%s", async (path) => {
     expect(await failure(`rpc/${path}`)).toEqual([404, "PGRST202"]);
     expect(await failure(`rpc/${path.split("?")[0]}`, { body: {} })).toEqual([404, "PGRST202"]);
   });
 
-  test("a function that the caller may not execute is forbidden: 401 for nobody, 403 for somebody", async () => {
+  test("a function without the execute privilege is 401 for anonymous callers and 403 for signed-in callers", async () => {
     expect(await failure("rpc/secret")).toEqual([401, "42501"]);
     expect(await failure("rpc/secret", { as: "ada" })).toEqual([403, "42501"]);
   });
@@ -280,17 +280,17 @@ describe("methods", () => {
   test.each([
     ["one", "OPTIONS,GET,HEAD,POST"],
     ["tick", "OPTIONS,POST"],
-  ])("OPTIONS rpc/%s: %s", async (name, allow) => {
+  ])("OPTIONS rpc/%s returns %s", async (name, allow) => {
     const { status, headers } = await rest(`rpc/${name}`, { method: "OPTIONS" });
     expect([status, headers.get("allow")]).toEqual([200, allow]);
   });
 
-  test.each(["PUT", "PATCH", "DELETE"])("%s is not for functions: 405", async (method) => {
+  test.each(["PUT", "PATCH", "DELETE"])("%s on a function is 405", async (method) => {
     const { status, json, headers } = await rest("rpc/one", { method });
     expect([status, json.code, headers.get("allow")]).toEqual([405, "PGRST101", "OPTIONS,GET,HEAD,POST"]);
   });
 
-  test("HEAD has the headers of GET and no body", async () => {
+  test("HEAD returns the headers of GET and no body", async () => {
     const get = await rest("rpc/add?a=1");
     const head = await rest("rpc/add?a=1", { method: "HEAD" });
     expect([head.status, head.text]).toEqual([200, ""]);

@@ -93,7 +93,7 @@ describe("text of a request never becomes SQL", () => {
   });
 });
 
-describe("names longer than 63 bytes, which Postgres would cut off", () => {
+describe("names longer than 63 bytes, which Postgres would truncate", () => {
   test.each<[path: string, code: string, sent?: RestSent]>([
     [`t${LONG}4`, "PGRST205"],
     [`rpc/f${LONG}4`, "PGRST202"],
@@ -110,18 +110,18 @@ describe("names longer than 63 bytes, which Postgres would cut off", () => {
     [`long_names?columns=id,a${LONG}4`, "PGRST204", { body: { id: 2 } }],
     [`long_names?on_conflict=a${LONG}4`, "42703", { body: { id: 2 }, prefer: "resolution=merge-duplicates" }],
     ["long_names", "PGRST204", { body: { id: 2, [`a${LONG}4`]: "x" } }],
-  ])("%s is none that is there: %s", async (path, code, sent) => {
+  ])("do not match an existing %s: %s", async (path, code, sent) => {
     expect((await failure(path, sent))[1]).toBe(code);
   });
 
-  test("those of 63 bytes are served", async () => {
+  test("of 63 bytes are served", async () => {
     expect(await rows(`long_names?a${LONG}=eq.cut&select=id,a${LONG}`)).toEqual([{ id: 1, [`a${LONG}`]: "cut" }]);
     expect(await rows(`rpc/f${LONG}?p${LONG}=7`)).toBe(1);
     expect(await rows(`t${LONG}`)).toEqual([]);
   });
 });
 
-describe("schemas that are not served", () => {
+describe("schemas that are not exposed", () => {
   const schemas = [
     "auth_private",
     "auth_api",
@@ -134,7 +134,7 @@ describe("schemas that are not served", () => {
     "PUBLIC",
   ];
 
-  test.each(schemas)("can't be chosen: %s", async (schema) => {
+  test.each(schemas)("cannot be selected: %s", async (schema) => {
     expect(await failure("accounts", { headers: { "accept-profile": schema } })).toEqual([406, "PGRST106"]);
     expect(await failure("accounts", { body: {}, headers: { "content-profile": schema } })).toEqual([406, "PGRST106"]);
     expect(await failure("rpc/uid", { headers: { "accept-profile": schema } })).toEqual([406, "PGRST106"]);
@@ -172,13 +172,13 @@ describe("schemas that are not served", () => {
     ["rpc/announce_change", 404, "PGRST202"],
     ["rpc/substring_pattern?keyword=a", 404, "PGRST202"],
     ["rpc/auth_api.open_session", 404, "PGRST202"],
-  ])("are reached by no other name: %s", async (path, status, code) => {
+  ])("cannot be reached by another name: %s", async (path, status, code) => {
     expect(await failure(path)).toEqual([status, code]);
     expect(await failure(path, { as: "service" })).toEqual([status, code]);
   });
 });
 
-describe("what one request does to the connection is gone with it", () => {
+describe("a request does not leave changes on the connection:", () => {
   afterEach(async () => {
     expect(await rows("rpc/whoami")).toBe("anon -");
     expect(await rows("rpc/whoami", { as: "bob" })).toBe("authenticated 2");
@@ -186,16 +186,16 @@ describe("what one request does to the connection is gone with it", () => {
     expect(await rows("secrets?select=id")).toEqual([]);
   });
 
-  test("a role that a function takes", async () => {
+  test("a role that a function sets", async () => {
     expect(await rows("rpc/become", { body: { name: "admin" }, as: "ada" })).toBe("admin");
     expect(await rows("rpc/become", { body: { name: "authenticated" } })).toBe("authenticated");
   });
 
-  test("a role that it lays down", async () => {
+  test("a role that a function resets", async () => {
     expect(await rows("rpc/unbecome", { method: "POST", as: "ada" })).toMatch(/_data$/);
   });
 
-  test("the roles of others can't be taken at all", async () => {
+  test("other login roles cannot be set at all", async () => {
     for (const name of ["service_role", "auth_owner", "postgres"])
       expect(await failure("rpc/become", { body: { name }, as: "admin" })).toEqual([403, "42501"]);
   });
@@ -208,7 +208,7 @@ describe("what one request does to the connection is gone with it", () => {
     ["response.status", "418"],
     ["response.headers", '[{"X-Left": "behind"}]'],
     ["request.headers", '{"x-admin": "yes"}'],
-  ])("a setting that it keeps: %s", async (name, value) => {
+  ])("a session setting: %s", async (name, value) => {
     await rest("rpc/keep", { body: { name, value }, as: "ada" });
     const { status, headers } = await rest("rpc/whoami");
     expect([status, headers.get("x-left")]).toEqual([200, null]);
@@ -217,7 +217,7 @@ describe("what one request does to the connection is gone with it", () => {
   });
 });
 
-describe("who may only read writes nothing", () => {
+describe("a read never writes", () => {
   test.each<[what: string, path: string, sent?: RestSent]>([
     ["GET of a function that writes", "rpc/writes"],
     ["HEAD of it", "rpc/writes", { method: "HEAD" }],
@@ -225,7 +225,7 @@ describe("who may only read writes nothing", () => {
     ["POST of that", "rpc/writes_stably", { method: "POST" }],
     ["GET of a view that calls it", "writing"],
     ["HEAD of that, counted", "writing?id=eq.9", { method: "HEAD", prefer: "count=exact" }],
-  ])("%s: 405", async (_what, path, sent) => {
+  ])("%s is 405", async (_what, path, sent) => {
     const before = await contents();
     const answer = await rest(path, sent);
     expect([answer.status, answer.json?.code]).toEqual([405, sent?.method === "HEAD" ? undefined : "25006"]);
@@ -243,7 +243,7 @@ describe("rows that a policy hides", () => {
     "secrets?select=text::int",
     "secrets?or=(told.is.null,id.eq.5)",
     "secrets?payload->>a=eq.1&select=told::int",
-  ])("are given to no function, and told by no error: %s", async (path) => {
+  ])("are not passed to functions or revealed by errors: %s", async (path) => {
     expect((await rest(path)).text).not.toContain("secret of");
     const { text } = await rest(path, { as: "ada" });
     expect(text).not.toContain("secret of Bob");
@@ -256,14 +256,14 @@ describe("rows that a policy hides", () => {
     ["a check", { id: 3, owner_id: 1, text: "no", payload: { a: "mine" } }, "23514"],
     ["a column that is null", { id: 3, owner_id: 1, code: null, text: "mine" }, "23502"],
     ["a policy", { id: 3, owner_id: 2, text: "mine" }, "42501"],
-  ])("an error about %s shows no row", async (_what, body, code) => {
+  ])("are not revealed by an error about %s", async (_what, body, code) => {
     const { json, text } = await rest("secrets", { body, as: "ada" });
     expect(json).toMatchObject({ code, details: null });
     expect(text).not.toMatch(/secret of|mine/);
   });
 });
 
-describe("headers that functions set", () => {
+describe("response settings of functions", () => {
   const given = (headers: string) => ["rpc/sets_headers", { body: { headers } }] as const;
   test.each([
     '[{"X-Split": "a\\r\\nX-Injected: yes"}]',
@@ -275,7 +275,7 @@ describe("headers that functions set", () => {
     '[{"Content-Length": "1"}]',
     '[{"Transfer-Encoding": "chunked"}]',
     '[{"Connection": "close"}]',
-  ])("can't change the frame of the answer: %s", async (headers) => {
+  ])("cannot change the message framing: %s", async (headers) => {
     expect(await failure(...given(headers))).toEqual([500, "PGRST111"]);
     const [asObject] = JSON.parse(headers);
     const message = '{"code": "X", "message": "x"}';
@@ -283,7 +283,7 @@ describe("headers that functions set", () => {
     expect(await failure("rpc/raises", { body: { message, detail } })).toEqual([500, "PGRST121"]);
   });
 
-  test("nor can the text of a status", async () => {
+  test("cannot inject text with the reason phrase", async () => {
     const detail = JSON.stringify({ status: 400, headers: {}, status_text: "a\r\nX-Injected: yes" });
     const answer = await rest("rpc/raises", {
       body: { message: '{"code": "a\\r\\nX-Injected: yes", "message": "x"}', detail },
@@ -293,7 +293,7 @@ describe("headers that functions set", () => {
   });
 });
 
-describe("what errors tell", () => {
+describe("error messages", () => {
   test.each<[path: string, sent?: RestSent]>([
     ["articles?id=eq.x"],
     ["articles?title=eq(any).{"],
@@ -308,7 +308,7 @@ describe("what errors tell", () => {
     ["rpc/raises?message={&detail={"],
     ["rpc/sets_headers?headers={"],
     ["articles?id=eq.1&select=status::int", OBJECT],
-  ])("is nothing of our SQL, nor of how the database is reached: %s", async (path, sent) => {
+  ])("do not reveal SQL or connection details: %s", async (path, sent) => {
     const { status, text } = await rest(path, sent);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(text).not.toMatch(
@@ -326,7 +326,7 @@ describe("credentials", () => {
     expect((await rest("articles", { headers })).status).toBe(200);
   });
 
-  test("two that disagree are refused, whichever is the stronger", async () => {
+  test("of two different callers are refused, whichever has more rights", async () => {
     const { tokens } = service().service;
     const as = (apikey: string, token: string) =>
       failure("articles", { headers: { apikey, authorization: `Bearer ${token}` } });
@@ -336,12 +336,12 @@ describe("credentials", () => {
     expect(await as(anon, "garbage")).toEqual([401, "PGRST301"]);
   });
 
-  test("a session's cookie is none", async () => {
+  test("do not include a session cookie", async () => {
     const headers = { apikey: "", cookie: "SESSION=anything" };
     expect(await failure("articles", { headers })).toEqual([401, "PGRST302"]);
   });
 
-  test("two Authorization headers, or an address with a host in it, are refused", async () => {
+  test("in two Authorization headers are refused, as is an absolute URL", async () => {
     const apikey = service().service.tokens.issueKey("anon");
     const ask = async (target: string, ...headers: string[]) => {
       const raw = await openRaw(service().url);
@@ -354,7 +354,7 @@ describe("credentials", () => {
     expect(await ask("http://elsewhere/rest/v1/articles", bearer)).toBe(400);
   });
 
-  test("never reach the database, where any function could keep them", async () => {
+  test("never reach the database, where any function could store them", async () => {
     const key = service().service.tokens.issueKey("anon");
     const headers = { cookie: "SESSION=leaked; theme=dark", "x-api-key": key, "x-other": "seen" };
     const seen = await rows("rpc/stored?name=request.headers", { as: "ada", headers });
@@ -367,7 +367,7 @@ describe("credentials", () => {
   });
 });
 
-test("operators, functions and types of a served schema do not take the place of Postgres' own", async () => {
+test("operators, functions and types of an exposed schema do not shadow the built-in ones", async () => {
   expect(
     await rows("articles?id=eq.1&select=id,title::text,users(id),comments(count())&author_id=neq.7&order=id"),
   ).toEqual([{ id: 1, title: "Notes on the Analytical Engine", users: { id: 1 }, comments: [{ count: 2 }] }]);
@@ -377,7 +377,7 @@ test("operators, functions and types of a served schema do not take the place of
   ]);
 });
 
-test("the log holds nothing of what was sent: no key, token, cookie, value, argument or body", {
+test("the log contains no key, token, cookie, value, argument or body of a request", {
   timeout: 60_000,
 }, async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "security-"));

@@ -38,27 +38,30 @@ test.each([
   expect((await rest(`books?id=eq.1&${query}`)).text).toBe(text);
 });
 
-test.each(["books?id=eq.1", "books?id=eq.1&select=", "books?id=eq.1&select=*"])("%s is every column", async (path) => {
-  expect(await rows(path)).toEqual([
-    {
-      id: 1,
-      title: "Notes on the Engine",
-      author_id: 1,
-      translator_id: null,
-      shelf: "science",
-      pages: 66,
-      price: 12.5,
-      tags: ["math", "machine"],
-      lent: "[2024-01-01,2024-02-01)",
-      facts: { isbn: "A-1", sizes: [10, 20, 30], print: { city: "London", year: 1843 } },
-      notes: { seen: true },
-      words: "'engin':4 'note':1",
-      is_rare: true,
-    },
-  ]);
-});
+test.each(["books?id=eq.1", "books?id=eq.1&select=", "books?id=eq.1&select=*"])(
+  "%s returns every column",
+  async (path) => {
+    expect(await rows(path)).toEqual([
+      {
+        id: 1,
+        title: "Notes on the Engine",
+        author_id: 1,
+        translator_id: null,
+        shelf: "science",
+        pages: 66,
+        price: 12.5,
+        tags: ["math", "machine"],
+        lent: "[2024-01-01,2024-02-01)",
+        facts: { isbn: "A-1", sizes: [10, 20, 30], print: { city: "London", year: 1843 } },
+        notes: { seen: true },
+        words: "'engin':4 'note':1",
+        is_rare: true,
+      },
+    ]);
+  },
+);
 
-test("every column and more", async () => {
+test("every column can be combined with others", async () => {
   expect(await rows("covers?select=*,tone:colour&book_id=eq.1")).toEqual([
     { book_id: 1, colour: "green", tone: "green" },
   ]);
@@ -83,14 +86,14 @@ test.each([
   expect(await rows(`books?id=eq.1&select=${select}`)).toEqual([row]);
 });
 
-test("the fields of a composite are reached like those of JSON", async () => {
+test("fields of a composite type have paths like JSON", async () => {
   expect(await rows("authors?id=eq.1&select=home->>city,s:home->street,home")).toEqual([
     { city: "London", s: "St James's Square", home: { street: "St James's Square", city: "London" } },
   ]);
 });
 
-describe("a function of the row", () => {
-  test("is a field, where it is named", async () => {
+describe("a computed field", () => {
+  test("is returned if it is selected", async () => {
     expect(await rows("books?id=eq.1&select=id,long_title,print")).toEqual([
       { id: 1, long_title: "Notes on the Engine (66)", print: { city: "London", year: 1843 } },
     ]);
@@ -104,14 +107,14 @@ describe("a function of the row", () => {
   });
 });
 
-test("names that are no plain words", async () => {
+test("columns whose names need quotes can be selected", async () => {
   expect(await rows('odd names?select="the id","a,b",dots:"c.d","über (x)",select,"or"&the id=eq.1')).toEqual([
     { "the id": 1, "a,b": "comma", dots: "dot", "über (x)": "brackets", select: "word", or: "either" },
   ]);
 });
 
 describe("a domain with casts", () => {
-  test("is shown by its cast to json, alone and among all columns", async () => {
+  test("is returned by its cast to json, alone and with all columns", async () => {
     expect(await rows("paints?select=tint&order=id")).toEqual([
       { tint: "#0000ff" },
       { tint: "#00ff00" },
@@ -121,7 +124,7 @@ describe("a domain with casts", () => {
     expect(await rows("paints?id=eq.1&select=shade:tint")).toEqual([{ shade: "#0000ff" }]);
   });
 
-  test("is shown so within relations", async () => {
+  test("is returned the same way within relations", async () => {
     expect(await rows("books?id=eq.1&select=paints(tint)&paints.order=id")).toEqual([
       { paints: [{ tint: "#0000ff" }, { tint: "#00ff00" }] },
     ]);

@@ -3,8 +3,8 @@ import { useLibrary } from "./library.ts";
 
 const { rows, rest, failure } = useLibrary();
 
-describe("the columns of one row stand among those outside", () => {
-  test("null where there is no row", async () => {
+describe("a spread to-one relation adds its columns to the outer row", () => {
+  test("as null without a related row", async () => {
     expect(await rows("books?select=id,...covers(colour)&order=id")).toEqual([
       { id: 1, colour: "green" },
       { id: 2, colour: "blue" },
@@ -22,14 +22,14 @@ describe("the columns of one row stand among those outside", () => {
     ]);
   });
 
-  test("all of them", async () => {
+  test("with *", async () => {
     expect(await rows("books?select=id,...covers(*)&id=in.(1,3)&order=id")).toEqual([
       { id: 1, book_id: 1, colour: "green" },
       { id: 3, book_id: null, colour: null },
     ]);
   });
 
-  test("where they are in select", async () => {
+  test("in the order of the select", async () => {
     expect((await rest("books?select=...covers(colour),id&id=eq.1")).text).toBe('[{"colour":"green","id":1}]');
   });
 
@@ -41,7 +41,7 @@ describe("the columns of one row stand among those outside", () => {
     ).toEqual([{ colour: "blue", title: "Twenty Thousand Leagues", name: "Jules Verne", country: "France" }]);
   });
 
-  test("and relations of it as objects and arrays", async () => {
+  test("with its relations as objects and arrays", async () => {
     expect(
       await rows(
         "covers?select=colour,...books(genres(name),authors!author_id(name))&book_id=eq.2&books.genres.order=name",
@@ -66,14 +66,14 @@ describe("the columns of one row stand among those outside", () => {
     ]);
   });
 
-  test("ordered by", async () => {
+  test("and orders the rows", async () => {
     expect(await rows("books?select=id,...covers(colour)&order=covers(colour)&limit=2")).toEqual([
       { id: 4, colour: "black" },
       { id: 2, colour: "blue" },
     ]);
   });
 
-  test("of a relation that is embedded", async () => {
+  test("within an embedded relation", async () => {
     expect(await rows("books?select=id,book_genres(weight,...genres(name))&id=eq.2&book_genres.order=weight")).toEqual([
       {
         id: 2,
@@ -85,13 +85,13 @@ describe("the columns of one row stand among those outside", () => {
     ]);
   });
 
-  test("nothing of it, where it only filters", async () => {
+  test("without columns if it only filters", async () => {
     expect(await rows("books?select=id,...covers!inner()&covers.colour=eq.blue")).toEqual([{ id: 2 }]);
   });
 });
 
-describe("of many rows each column is an array", () => {
-  test("an empty one where there are none", async () => {
+describe("a spread to-many relation adds an array for each column", () => {
+  test("which is empty without related rows", async () => {
     expect(
       await rows("authors?select=name,...books!author_id(id,titles:title)&id=gt.1&order=id&books.order=id"),
     ).toEqual([
@@ -101,14 +101,14 @@ describe("of many rows each column is an array", () => {
     ]);
   });
 
-  test("in the order, and as many, as is said", async () => {
+  test("with its order and limit", async () => {
     const select = "authors?select=...books!author_id(id,pages)&id=eq.3";
     expect(await rows(`${select}&books.order=id.desc`)).toEqual([{ id: [5, 4], pages: [null, 280] }]);
     expect(await rows(`${select}&books.order=id.desc&books.limit=1`)).toEqual([{ id: [5], pages: [null] }]);
     expect(await rows(`${select}&books.pages=not.is.null`)).toEqual([{ id: [4], pages: [280] }]);
   });
 
-  test("through junctions and functions", async () => {
+  test("also for junctions and functions", async () => {
     expect(await rows("books?select=id,...genres(genres:name)&id=eq.2&genres.order=name")).toEqual([
       { id: 2, genres: ["Adventure", "Novel"] },
     ]);
@@ -124,31 +124,31 @@ describe("of many rows each column is an array", () => {
     ]);
   });
 
-  test("what one of them refers to is spread into arrays of the same length", async () => {
+  test("with arrays of the same length for a nested to-one spread", async () => {
     expect(await rows("authors?select=...books!author_id(id,...covers(colour))&id=eq.2&books.order=id")).toEqual([
       { id: [2, 3], colour: ["blue", null] },
     ]);
   });
 
-  test("many of many are arrays of arrays", async () => {
+  test("with arrays of arrays for a nested to-many spread", async () => {
     expect(await rows("authors?select=...books!author_id(id,...genres(genre:name))&id=eq.3&books.order=id")).toEqual([
       { id: [4, 5], genre: [["Novel"], []] },
     ]);
   });
 
-  test("relations of them are arrays of objects", async () => {
+  test("with arrays of objects for its relations", async () => {
     expect(await rows("authors?select=...books!author_id(id,covers(colour))&id=eq.2&books.order=id")).toEqual([
       { id: [2, 3], covers: [{ colour: "blue" }, null] },
     ]);
   });
 
-  test("within one that is spread, many of them are arrays", async () => {
+  test("also within a spread to-one relation", async () => {
     expect(
       await rows("loans?select=id,...books(title,...genres(genres:name))&id=eq.2&books.genres.order=name"),
     ).toEqual([{ id: 2, title: "Twenty Thousand Leagues", genres: ["Adventure", "Novel"] }]);
   });
 
-  test("rows without a match are left out by !inner alone", async () => {
+  test("rows without a match are excluded only with !inner", async () => {
     expect(await rows("authors?select=id,...books!author_id(books:id)&books.id=gt.3&order=id&id=gt.1")).toEqual([
       { id: 2, books: [] },
       { id: 3, books: expect.arrayContaining([4, 5]) },
@@ -160,7 +160,7 @@ describe("of many rows each column is an array", () => {
   });
 });
 
-test("as CSV the columns are named as in JSON", async () => {
+test("CSV has the same column names as JSON", async () => {
   const { text } = await rest("books?select=id,...covers(tone:colour),...authors!author_id(name)&id=eq.1", {
     headers: { accept: "text/csv" },
   });

@@ -64,7 +64,7 @@ const { rest, rows, failure, service } = useRest(settings, DDL);
 const setting = (name: string, sent: RestSent = {}) => rows(`rpc/setting?name=${encodeURIComponent(name)}`, sent);
 const told = (name: string, sent: RestSent = {}) => rows(`rpc/told?name=${name}`, sent);
 
-describe("a transaction knows", () => {
+describe("a transaction has", () => {
   test.each<[RestSent["as"], string, string]>([
     [undefined, "anon", "_data"],
     ["ada", "authenticated", "_data"],
@@ -74,7 +74,7 @@ describe("a transaction knows", () => {
     expect(await rows("rpc/who", as ? { as } : {})).toEqual({ role, login: `${service().database.name}${login}` });
   });
 
-  test("the claims of the token, or who nobody is", async () => {
+  test("the claims of the token, or of an anonymous caller", async () => {
     expect(await told("request.jwt.claims", { as: "ada" })).toMatchObject({
       sub: "1",
       name: "Ada Lovelace",
@@ -91,7 +91,7 @@ describe("a transaction knows", () => {
     expect(await setting("request.path")).toBe("/rest/v1/rpc/setting");
   });
 
-  test("headers and cookies, without those that are credentials", async () => {
+  test("headers and cookies without credentials", async () => {
     const headers = {
       "x-custom": 'a "b"',
       "user-agent": "test",
@@ -112,33 +112,33 @@ describe("a transaction knows", () => {
     expect(await told("request.cookies")).toEqual({});
   });
 
-  test("the application's settings, as they are", async () => {
+  test("the application settings", async () => {
     expect(await setting("app.settings.tenant")).toBe("7; drop table tx.notes");
   });
 
-  test("the time zone that was asked for", async () => {
+  test("the requested time zone", async () => {
     expect(await setting("timezone", { prefer: "timezone=Asia/Tokyo" })).toBe("Asia/Tokyo");
     expect(await rows("moments", { prefer: "timezone=Asia/Tokyo" })).toEqual([{ at: "2024-07-01T21:00:00+09:00" }]);
     expect(await failure("moments", { prefer: "timezone=Mars/Olympus" })).toEqual([400, "22023"]);
   });
 
-  test("where names are looked for: the served schema and DB_EXTRA_SEARCH_PATH", async () => {
+  test("the search path: the exposed schema and DB_EXTRA_SEARCH_PATH", async () => {
     expect(await setting("search_path")).toBe('"tx", "extra", "public"');
     expect(await rows("rpc/helped_here")).toBe("by the extra search path");
     const headers = { "accept-profile": 'odd "schema"' };
     expect(await rows("rpc/here", { headers })).toBe('"odd ""schema""", "extra", "public"');
   });
 
-  test("whether it may write", async () => {
+  test("the access mode: read only or read write", async () => {
     expect(await setting("transaction_read_only")).toBe("on");
     expect(await rows("rpc/setting", { body: { name: "transaction_read_only" } })).toBe("on");
     expect(await rows("rpc/writable", { method: "POST" })).toBe("off");
   });
 
-  test("the limit of its statements", async () => expect(await setting("statement_timeout")).toBe("10s"));
+  test("the statement timeout", async () => expect(await setting("statement_timeout")).toBe("10s"));
 });
 
-describe("settings of a function", () => {
+describe("the settings of a function", () => {
   test.each([
     ["isolated", "repeatable read"],
     ["serializable", "serializable"],
@@ -151,34 +151,34 @@ describe("settings of a function", () => {
   });
 });
 
-describe("settings of a role", () => {
+describe("the settings of a role", () => {
   test.each([
     ["statement_timeout", "3s", "10s"],
     ["work_mem", "9MB", "4MB"],
     ["app.plan", "a, b", ""],
     ["transaction_isolation", "serializable", "read committed"],
-  ])("%s is %s for those who have it, and %s for others", async (name, own, other) => {
+  ])("apply to it: %s is %s, and %s for others", async (name, own, other) => {
     expect(await setting(name, { as: "ada" })).toBe(own);
     expect((await setting(name)) ?? "").toBe(other);
     expect(await setting(name, { as: "bob" })).toBe(own);
   });
 
-  test("a function's own win", async () => {
+  test("yield to the settings of a function", async () => {
     expect(await rows("rpc/patient", { as: "ada" })).toBe("7s");
     expect(await rows("rpc/isolated", { as: "ada" })).toBe("repeatable read");
   });
 
-  test("the search path is the interface's", async () => {
+  test("do not include the search path", async () => {
     expect(await setting("search_path", { as: "ada" })).toBe('"tx", "extra", "public"');
   });
 
-  test("those that only a superuser may set are passed over", async () => {
+  test("are ignored if only a superuser may set them", async () => {
     expect(await setting("log_min_duration_statement", { as: "ada" })).toBe("-1");
   });
 });
 
-describe("nothing stays on the connection", () => {
-  test("callers take turns on the one there is", async () => {
+describe("a request leaves no state on the connection:", () => {
+  test("callers share a single connection", async () => {
     const callers = [undefined, "ada", "admin", "bob", undefined, "ada"] as const;
     const names = { ada: "1", bob: "2", admin: "3" };
     for (const as of callers) {
@@ -189,7 +189,7 @@ describe("nothing stays on the connection", () => {
     }
   });
 
-  test("not what the preferences of a request were", async () => {
+  test("preferences end with the request", async () => {
     await rows("moments", { prefer: "timezone=Asia/Tokyo" });
     expect(await rows("moments")).toEqual([{ at: "2024-07-01T12:00:00+00:00" }]);
   });
@@ -204,7 +204,7 @@ describe("nothing stays on the connection", () => {
     ["transaction_read_only", "off"],
     ["app.settings.tenant", "8"],
     ["request.cookies", '{"a":"b"}'],
-  ])("not what a function set for the session: %s", async (name, value) => {
+  ])("session settings of a function end with the request: %s", async (name, value) => {
     // Each token has an id and a time of its own.
     const seen = async () => ((await setting(name, { as: "ada" })) ?? "").replace(/"(jti|iat|exp)":[^,}]*/g, "");
     const before = await seen();
@@ -221,7 +221,7 @@ describe("nothing stays on the connection", () => {
     },
   );
 
-  test("not a failure, nor what came before it", async () => {
+  test("a failed request leaves nothing", async () => {
     const body = [
       { id: 1, text: "a" },
       { id: 1, text: "b" },
@@ -236,7 +236,7 @@ describe("DB_PRE_REQUEST", () => {
   const checked = useRest({ ...settings, DB_PRE_REQUEST: "checks.before" }, DDL);
   const does = (what: string) => ({ headers: { "x-do": what } });
 
-  test("may refuse, in every way that functions can", async () => {
+  test("may refuse a request with any error that functions can raise", async () => {
     const { status, json, headers } = await checked.rest("notes", { as: "ada", ...does("raise") });
     expect([status, json]).toEqual([
       403,
@@ -247,12 +247,12 @@ describe("DB_PRE_REQUEST", () => {
     expect(await checked.failure("rpc/who", { body: {}, ...does("pay") })).toEqual([402, "PT402"]);
   });
 
-  test("stops a write before it is made", async () => {
+  test("stops a write before it happens", async () => {
     expect(await checked.failure("notes", { body: { id: 1 }, ...does("raise") })).toEqual([401, "42501"]);
     expect(await checked.rows("notes")).toEqual([]);
   });
 
-  test("sees who asks for what, and may say something to the request", async () => {
+  test("sees the caller and the request, and may set response headers", async () => {
     const sent = { as: "ada", ...does("set") } as const;
     expect(await checked.rows("rpc/setting?name=app.checked", sent)).toBe("authenticated /rest/v1/rpc/setting");
     expect((await checked.rest("notes", does("reply"))).headers.get("x-checked")).toBe("yes");
@@ -264,7 +264,7 @@ describe("DB_PRE_REQUEST", () => {
     expect(await checked.rows("rpc/who", { as: "ada" })).toMatchObject({ role: "authenticated" });
   });
 
-  test("writes where the request may write", async () => {
+  test("may write if the request may write", async () => {
     expect(await checked.failure("notes", does("write"))).toEqual([405, "25006"]);
     const written = await checked.rest("notes", { body: { id: 1 }, ...does("write") });
     expect(written.status).toBe(201);
@@ -278,7 +278,7 @@ describe.each([
 ])("DB_TX_END=%s", (end, isKept) => {
   const ended = useRest({ ...settings, DB_TX_END: end }, DDL);
 
-  test.each([undefined, "tx=commit", "tx=rollback"])("whatever is preferred: %s", async (tx) => {
+  test.each([undefined, "tx=commit", "tx=rollback"])("with the preference %s", async (tx) => {
     const prefer = ["return=representation", tx].filter(Boolean).join(", ");
     const { status, json, headers } = await ended.rest("notes", { body: { id: 1, text: "a" }, prefer });
     expect([status, json]).toEqual([201, [{ id: 1, text: "a" }]]);

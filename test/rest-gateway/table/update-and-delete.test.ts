@@ -32,7 +32,7 @@ const patch = (path: string, body: unknown, prefer = "") => rest(path, { method:
 const items = () => sql("select id::int, name, quantity from items order by id");
 
 describe("PATCH", () => {
-  test("changes the columns of the body in the rows that match: 204", async () => {
+  test("changes the columns of the body in the matching rows with 204", async () => {
     const { status, text, headers } = await patch("items?id=gte.2", { quantity: 9 });
     expect([status, text, headers.get("content-range")]).toEqual([204, "", "0-1/*"]);
     expect(await items()).toEqual([
@@ -42,20 +42,20 @@ describe("PATCH", () => {
     ]);
   });
 
-  test("with return=representation answers the changed rows: 200", async () => {
+  test("with return=representation returns the changed rows with 200", async () => {
     const { status, json, headers } = await patch("items?id=eq.1", { name: "mug" }, REPRESENTATION);
     expect([status, json]).toEqual([200, [{ id: 1, name: "mug", quantity: 1, price: null }]]);
     expect(headers.get("content-range")).toBe("0-0/*");
     expect(headers.get("preference-applied")).toBe(REPRESENTATION);
   });
 
-  test("answers rows that no longer match", async () => {
+  test("returns rows that no longer match the filter", async () => {
     expect((await patch("items?name=eq.cup&select=name", { name: "mug" }, REPRESENTATION)).json).toEqual([
       { name: "mug" },
     ]);
   });
 
-  test("of no row is no error", async () => {
+  test("of no row succeeds", async () => {
     const { status, json, headers } = await patch("items?id=eq.99", { name: "mug" }, REPRESENTATION);
     expect([status, json, headers.get("content-range")]).toEqual([200, [], "*/*"]);
     expect((await patch("items?id=eq.99", { name: "mug" })).status).toBe(204);
@@ -67,7 +67,7 @@ describe("PATCH", () => {
     expect(await items()).toMatchObject([{ name: "cup" }, { name: "jug" }, { name: "pot" }]);
   });
 
-  test("with an array takes the first object", async () => {
+  test("with an array applies the first object", async () => {
     expect((await patch("items?id=eq.1", [{ name: "first" }, { name: "second" }])).status).toBe(204);
     expect(await items()).toMatchObject([{ name: "first" }, {}, {}]);
   });
@@ -77,7 +77,7 @@ describe("PATCH", () => {
     expect(await items()).toMatchObject([{ quantity: null }, {}, {}]);
   });
 
-  test("takes CSV and forms too", async () => {
+  test("accepts CSV and forms too", async () => {
     const send = (type: string, body: string) =>
       rest("items?id=eq.1", { method: "PATCH", body, headers: { "content-type": type } });
     await send("text/csv", "name,quantity\nmug,NULL");
@@ -100,7 +100,7 @@ describe("PATCH", () => {
     expect(await failure(path, { method: "PATCH", body })).toEqual([status, code]);
   });
 
-  test("works on a table without a primary key, and of equal rows changes all", async () => {
+  test("works on a table without a primary key, and changes all equal rows", async () => {
     expect((await patch("remarks?text=eq.same", { text: "new" }, REPRESENTATION)).json).toHaveLength(2);
   });
 
@@ -117,14 +117,14 @@ describe("columns=", () => {
   const changed = async (columns: string, body: unknown, prefer = "") =>
     (await patch(`items?id=eq.1&select=name,quantity&columns=${columns}`, body, `${REPRESENTATION},${prefer}`)).json;
 
-  test("says what is read of the body: what it lacks becomes null", async () => {
+  test("selects the keys that are read, and sets missing keys to null", async () => {
     expect(await changed("quantity", { name: "ignored", colour: "red" })).toEqual([{ name: "cup", quantity: null }]);
     expect(await changed("quantity", [{ quantity: 4, name: "x" }, { colour: 1 }])).toEqual([
       { name: "cup", quantity: 4 },
     ]);
   });
 
-  test("with missing=default what it lacks gets its default", async () => {
+  test("sets missing keys to their default with missing=default", async () => {
     expect(await changed("name,quantity", {}, "missing=default")).toEqual([{ name: "unnamed", quantity: 7 }]);
     expect(await changed("name,quantity", [{ quantity: null }], "missing=default")).toEqual([
       { name: "unnamed", quantity: null },
@@ -142,24 +142,24 @@ test("numbers keep their digits", async () => {
 describe("DELETE", () => {
   const remove = (path: string, prefer = "") => rest(path, { method: "DELETE", prefer });
 
-  test("removes the rows that match: 204", async () => {
+  test("deletes the matching rows with 204", async () => {
     const { status, text, headers } = await remove("items?id=gte.2");
     expect([status, text, headers.get("content-range")]).toEqual([204, "", "*/*"]);
     expect(await items()).toMatchObject([{ name: "cup" }]);
   });
 
-  test("with return=representation answers what was removed: 200", async () => {
+  test("with return=representation returns the deleted rows with 200", async () => {
     const { status, json, headers } = await remove("items?id=gte.2&select=name&order=id.desc", REPRESENTATION);
     expect([status, json]).toEqual([200, [{ name: "pot" }, { name: "jug" }]]);
     expect(headers.get("content-range")).toBe("*/*");
   });
 
-  test("of no row is no error", async () => {
+  test("of no row succeeds", async () => {
     expect(await rows("items?id=eq.99", { method: "DELETE", prefer: REPRESENTATION })).toEqual([]);
     expect((await remove("items?id=eq.99")).status).toBe(204);
   });
 
-  test("reads no body", async () => {
+  test("ignores a body", async () => {
     expect((await rest("items?id=eq.1", { method: "DELETE", body: "{ this is no JSON" })).status).toBe(204);
   });
 });

@@ -70,7 +70,7 @@ describe("resolution=merge-duplicates", () => {
       ],
     ],
     ["none", [], 200, []],
-  ])("of %s: 201 when a row was inserted, else 200", async (_, body, status, expected) => {
+  ])("of %s is 201 if a row was inserted, otherwise 200", async (_, body, status, expected) => {
     const [answered, rows] = await upsert("items?select=id,name,quantity", "merge", body);
     expect([answered, rows.map(({ id, name, quantity }: any) => [id, name, quantity])]).toEqual([status, expected]);
   });
@@ -81,7 +81,7 @@ describe("resolution=merge-duplicates", () => {
     expect([await status({ id: 1 }), await status({ id: 5 })]).toEqual([200, 201]);
   });
 
-  test("changes the columns of the body and no others", async () => {
+  test("changes only the columns of the body", async () => {
     await upsert("items", "merge", { id: 1, quantity: 50 });
     await upsert("items?columns=id,quantity", "merge", [{ id: 2, name: "ignored", quantity: 60 }]);
     expect(await items()).toEqual([
@@ -95,7 +95,7 @@ describe("resolution=merge-duplicates", () => {
     expect(await upsert("items?select=id", "merge", {})).toEqual([201, [{ id: 4 }]]);
   });
 
-  test("of a row that has nothing but its key leaves it as it is, and shows it", async () => {
+  test("of a row with only a key leaves it unchanged and returns it", async () => {
     expect(await upsert("pairs", "merge", { a: 1, b: 1 })).toEqual([200, [{ a: 1, b: 1 }]]);
     expect(
       await upsert("pairs", "merge", [
@@ -127,14 +127,14 @@ describe("resolution=merge-duplicates", () => {
     expect(await upsert("measures", "merge", body)).toEqual([201, body]);
   });
 
-  test("with missing=default resets what the body leaves out", async () => {
+  test("with missing=default resets the columns that the body omits", async () => {
     const prefer = `resolution=merge-duplicates, missing=default, ${REPRESENTATION}`;
     const { json, headers } = await rest("items?columns=id,name,quantity", { body: [{ id: 1, name: "mug" }], prefer });
     expect(json).toMatchObject([{ id: 1, name: "mug", quantity: 7 }]);
     expect(headers.get("preference-applied")).toBe(`resolution=merge-duplicates, missing=default, ${REPRESENTATION}`);
   });
 
-  test("tells of the row with return=headers-only, whether it was inserted or found", async () => {
+  test("with return=headers-only returns the Location of an inserted or existing row", async () => {
     const prefer = "resolution=merge-duplicates, return=headers-only";
     const { status, headers } = await rest("items", { body: { id: 1, name: "mug" }, prefer });
     expect([status, headers.get("location")]).toEqual([200, "/rest/v1/items?id=eq.1"]);
@@ -142,7 +142,7 @@ describe("resolution=merge-duplicates", () => {
 });
 
 describe("resolution=ignore-duplicates", () => {
-  test("inserts what is new and leaves the rest as it is: 201, with the inserted rows", async () => {
+  test("inserts new rows and ignores others with 201 and the inserted rows", async () => {
     const body = [
       { id: 1, name: "mug" },
       { id: 9, name: "pot" },
@@ -152,7 +152,7 @@ describe("resolution=ignore-duplicates", () => {
     expect(await items()).toMatchObject([{ name: "cup" }, { name: "jug" }, { name: "pot" }]);
   });
 
-  test("tells of no row with return=headers-only when there was one", async () => {
+  test("with return=headers-only returns no Location for an existing row", async () => {
     const prefer = "resolution=ignore-duplicates, return=headers-only";
     const { status, headers } = await rest("items", { body: { id: 1 }, prefer });
     expect([status, headers.get("location")]).toEqual([201, null]);
@@ -174,7 +174,7 @@ describe("on_conflict", () => {
     expect(await upsert(path, "ignore", body)).toEqual([201, []]);
   });
 
-  test("works on a view, whose key is that of its table", async () => {
+  test("works on a view with the key of its table", async () => {
     expect(await upsert("labelled?on_conflict=label", "merge", { label: "a", text: "new" })).toEqual([
       200,
       [{ label: "a", text: "new" }],
@@ -185,19 +185,19 @@ describe("on_conflict", () => {
     ["quantity", "42P10"],
     ["colour", "42703"],
     ["", "PGRST100"],
-  ])("%j, which is no key, is refused with %s", async (columns, code) => {
+  ])("%j, which is not a key, is refused with %s", async (columns, code) => {
     const sent = { body: { id: 1, name: "x" }, prefer: "resolution=merge-duplicates" };
     expect(await failure(`items?on_conflict=${columns}`, sent)).toEqual([400, code]);
   });
 
-  test("without a resolution says nothing: a duplicate is refused", async () => {
+  test("without a resolution has no effect: a duplicate is refused", async () => {
     const body = { name: "cup", shelf: "top" };
     for (const columns of ["name,shelf", "colour"])
       expect(await failure(`items?on_conflict=${columns}`, { body })).toEqual([409, "23505"]);
   });
 });
 
-test("a table without a primary key has no duplicates, unless on_conflict says what they are", async () => {
+test("a table without a primary key has no duplicates unless on_conflict names a key", async () => {
   const sent = { body: { label: "b" }, prefer: "resolution=merge-duplicates" };
   const { status, headers } = await rest("labels", sent);
   expect([status, headers.get("preference-applied")]).toEqual([201, null]);

@@ -63,14 +63,14 @@ describe("a view over one table", () => {
     expect(await names()).toEqual(["mug", "bowl", "pot"]);
   });
 
-  test("keeps to its check option", async () => {
+  test("enforces its check option", async () => {
     expect(await rest("stocked", { body: { name: "pot", quantity: 0 } })).toMatchObject({
       status: 400,
       json: { code: "44000", details: null },
     });
   });
 
-  test("refuses a column that is made of others", async () => {
+  test("refuses a computed column", async () => {
     expect((await rest("both", { body: { name: "pot" } })).status).toBe(201);
     const { status, json } = await rest("both", { body: { name: "pot", loud: "POT" } });
     expect([status, json.message]).toEqual([400, 'cannot insert into column "loud" of view "both"']);
@@ -78,7 +78,7 @@ describe("a view over one table", () => {
 });
 
 describe("a view with INSTEAD OF triggers", () => {
-  test("does what they do", async () => {
+  test("writes through them", async () => {
     expect(await rows("joined", { body: [{ name: "pot" }, { name: "pan" }], prefer: REPRESENTATION })).toMatchObject([
       { id: 3, name: "pot" },
       { id: 4, name: "pan" },
@@ -93,13 +93,13 @@ describe("a view with INSTEAD OF triggers", () => {
     expect(await names()).toEqual(["pot!", "pan"]);
   });
 
-  test("tells in Location where the row is", async () => {
+  test("returns the Location of the row", async () => {
     const { status, headers } = await rest("joined", { body: { name: "pot" }, prefer: "return=headers-only" });
     expect([status, headers.get("location")]).toEqual([201, "/rest/v1/joined?id=eq.3"]);
   });
 });
 
-describe("what can't be written answers 405, with the methods that there are", () => {
+describe("a view that is not writable is 405 with the allowed methods", () => {
   const READ = "OPTIONS,GET,HEAD";
 
   test.each([

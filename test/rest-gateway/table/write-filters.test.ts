@@ -75,7 +75,7 @@ describe.each(METHOD_NAMES)("%s", (name) => {
     ["select=id,visits()&visits.paid=is.false&visits=not.is.null", [2]],
     ["select=id,owners(),visits()&or=(owners.is.null,visits.not.is.null)", [1, 2, 3]],
     ["select=id,last_visits()&last_visits.paid=is.true&last_visits=not.is.null", [1, 2]],
-  ])("?%s takes the rows %j, whether they are answered or not", async (query, expected) => {
+  ])("?%s changes the rows %j, whether they are returned or not", async (query, expected) => {
     expect(await ids(`pets?${query.includes("select=") ? query : `select=id&${query}`}`)).toEqual(expected);
     await sql(SEED);
     expect((await quietly(`pets?${query}`)).status).toBe(204);
@@ -98,7 +98,7 @@ describe.each(METHOD_NAMES)("%s", (name) => {
     },
   );
 
-  test("without a filter takes all rows where SAFE_UPDATE is off", async () => {
+  test("without a filter changes all rows if SAFE_UPDATE is off", async () => {
     await unguarded.sql(SEED);
     const changed = await unguarded.rows("visits?select=id", {
       ...sent,
@@ -116,7 +116,7 @@ describe.each(METHOD_NAMES)("%s", (name) => {
     ["id=eq.one", 400, "22P02"],
     ["id=equals.1", 400, "PGRST100"],
     ["or=(id.eq.1", 400, "PGRST100"],
-  ])("?%s is refused, whether rows are answered or not", async (query, status, code) => {
+  ])("?%s is refused, whether rows are returned or not", async (query, status, code) => {
     expect(await failure(`pets?${query}`, sent)).toEqual([status, code]);
     expect(await failure(`pets?${query}`, { ...sent, prefer: "" })).toEqual([status, code]);
     expect(await untouched()).toEqual([1, 2, 3]);

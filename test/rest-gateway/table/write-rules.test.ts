@@ -45,7 +45,7 @@ async function refused(path: string, sent: RestSent): Promise<[status: number, c
 const ARTICLE = { title: "A new title", content: "Some content." };
 
 describe("articles", () => {
-  test("are written by who is signed in, in his own name", async () => {
+  test("are created by a signed-in user as the author", async () => {
     const sent = { body: ARTICLE, as: "ada", prefer: REPRESENTATION } as const;
     expect(await rows("articles?select=title,status,author_id,updated_at", sent)).toEqual([
       { title: "A new title", status: "DRAFT", author_id: 1, updated_at: null },
@@ -56,7 +56,7 @@ describe("articles", () => {
     expect(await rows("articles?select=author_id", byService)).toEqual([{ author_id: 2 }]);
   });
 
-  test("of somebody else are not there to be changed or deleted", async () => {
+  test("of other authors are not found for changes and deletes", async () => {
     const before = await content();
     const patch = { method: "PATCH", body: { title: "Taken over" }, as: "ada" } as const;
     expect(await rest("articles?id=eq.2", { ...patch, prefer: REPRESENTATION })).toMatchObject({
@@ -72,7 +72,7 @@ describe("articles", () => {
     ]);
   });
 
-  test("are changed by their author and by an admin, which moves updated_at", async () => {
+  test("are changed by their author and by an admin, which sets updated_at", async () => {
     for (const as of ["bob", "admin"] as const) {
       const sent = { method: "PATCH", body: { title: `By ${as}` }, as, prefer: REPRESENTATION };
       const [article] = await rows("articles?id=eq.2&select=title,updated_at", sent);
@@ -93,7 +93,7 @@ describe("articles", () => {
 });
 
 describe("users", () => {
-  test("sign up without credentials, and once with each e-mail, whatever its case", async () => {
+  test("sign up without credentials, and only once with each e-mail address, ignoring case", async () => {
     const body = { name: "Grace Hopper", email: "grace@navy.example" };
     expect((await rest("users", { body })).status).toBe(201);
     expect(await rest("users", { body: { ...body, email: "GRACE@navy.EXAMPLE" } })).toMatchObject({
@@ -115,12 +115,12 @@ describe("users", () => {
     expect([status, json.code, json.hint]).toEqual([400, "23514", hint]);
   });
 
-  test("change themselves alone", async () => {
+  test("change only their own row", async () => {
     const change = { method: "PATCH", body: { age: 99 }, as: "ada", prefer: REPRESENTATION } as const;
     expect(await rows("users?id=in.(1,2)&select=id,age", change)).toEqual([{ id: 1, age: 99 }]);
   });
 
-  test("who have written something can't be deleted", async () => {
+  test("who have written articles or comments cannot be deleted", async () => {
     expect(await refused("users?id=eq.1", { method: "DELETE", as: "ada" })).toMatchObject([
       409,
       expect.stringMatching(/^23[05]0[13]$/),
@@ -166,15 +166,15 @@ describe("row-level security", () => {
     expect(await refused(path, { ...sent, as: "ada" })).toEqual([403, "42501"]);
   });
 
-  test("refuses with 401 who is not signed in", async () => {
+  test("refuses anonymous callers with 401", async () => {
     expect(await refused("diaries", { body: { id: 4, owner: "1" } })).toEqual([401, "42501"]);
   });
 
-  test("takes a row that nobody may see, when nothing is answered", async () => {
+  test("allows inserting a row that the caller cannot see if it is not returned", async () => {
     expect((await rest("diaries", { body: { id: 4, owner: "1", note: "secret" }, as: "ada" })).status).toBe(201);
   });
 
-  test("hides rows from PATCH and DELETE, which then find none", async () => {
+  test("hides rows from PATCH and DELETE, which find none", async () => {
     for (const sent of [{ method: "PATCH", body: { note: "new" } }, { method: "DELETE" }] as const) {
       const prefer = `${REPRESENTATION}, count=exact`;
       const { status, json, headers } = await rest("diaries?id=gte.2", { ...sent, as: "ada", prefer });
@@ -184,13 +184,13 @@ describe("row-level security", () => {
     expect(await sql("select from diaries where note in ('yours', 'secret')")).toHaveLength(2);
   });
 
-  test("is passed by the service key", async () => {
+  test("does not apply to the service key", async () => {
     expect((await rest("diaries?id=gte.1", { method: "DELETE", as: "service" })).status).toBe(204);
     expect(await sql("select from diaries")).toEqual([]);
   });
 });
 
-describe("errors of the database", () => {
+describe("a database error", () => {
   beforeEach(() => sql("truncate bookings; insert into bookings values (1, 2, '[1,5)', null)"));
 
   test.each([
@@ -234,11 +234,11 @@ describe("errors of the database", () => {
     expect(answer.headers.get("proxy-status")).toContain(`error=${code}`);
   });
 
-  test("of an exclusion constraint are conflicts", async () => {
+  test("of an exclusion constraint is a conflict", async () => {
     expect(await refused("bookings", { body: { id: 2, seats: 1, span: "[4,6)" } })).toEqual([409, "23P01"]);
   });
 
-  test("do not quote a row, of which the caller may not see all", async () => {
+  test("does not quote the row, which the caller may not be allowed to read", async () => {
     await sql("insert into bookings (id, seats) values (5, 3)");
     for (const body of [{ seats: 9 }, { seats: null }]) {
       const { json, text } = await rest("bookings?id=eq.5", { method: "PATCH", body });
@@ -247,7 +247,7 @@ describe("errors of the database", () => {
   });
 });
 
-test("what is written here reaches the subscribers of GraphQL, and what is undone does not", async () => {
+test("committed writes reach GraphQL subscribers, and rolled back writes do not", async () => {
   const client = connect(service());
   const created = await client.subscribe("subscription { onArticleCreated { title author { name } } }");
   const updated = await client.subscribe("subscription { onArticleUpdated(id: 2) { title } }");
