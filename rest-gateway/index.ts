@@ -36,9 +36,9 @@ export type RestSettings = {
   readonly safeUpdate: boolean;
   readonly dbAggregates: boolean;
   readonly dbPlan: boolean;
-  /** 0 is no limit. */
+  /** 0 means no limit. */
   readonly dbMaxRows: number;
-  /** 0 is no limit. */
+  /** 0 means no limit. */
   readonly dbMaxResultBytes: number;
   readonly restMaxEmbedDepth: number;
   readonly restMaxConditionDepth: number;
@@ -62,7 +62,7 @@ export type RestOptions = {
   readonly database: Database;
   readonly verifier: Verifier;
   readonly tokens: Tokens;
-  /** Null where nobody signs in. */
+  /** Null when the service has no accounts. */
   readonly auth: Auth | null;
   readonly addressOf: AddressReader;
   /** Null where there are none. */
@@ -93,7 +93,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     sunset: settings.apiV1Sunset || null,
     guide: settings.apiV1Guide,
   });
-  // Where tokens come from somebody else, keys do too.
+  // If another issuer signs the tokens, it issues the keys too.
   const anonKey = apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null;
   const { resources, register } = createResources(options, catalog, lifecycle);
   return {

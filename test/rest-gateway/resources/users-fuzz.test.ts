@@ -5,9 +5,9 @@ import pino from "pino";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { CODES } from "../../../db/errors.ts";
 import { REST_CODES } from "../../../rest-gateway/conventions/problem.ts";
+import { useResources } from "../../support/resource-client.ts";
 import { reads, writes } from "./fuzz-users.ts";
 import { type PlainReply, type PlainRequest, sendPlain } from "./plain-http.ts";
-import { useResources } from "../../support/resource-client.ts";
 
 const lines: string[] = [];
 const log = pino(

@@ -7,9 +7,9 @@ import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { RestError } from "../../../rest-gateway/conventions/problem.ts";
-import { type TaskSettings, type Tasks, createTasks } from "../../../rest-gateway/tasks/index.ts";
-import { type SqlStep, requestOf, sqlTaskHandler } from "./sql-task-handler.ts";
-import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
+import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
 export const SETTINGS: TaskSettings = {
   dbAnonRole: "anon",
