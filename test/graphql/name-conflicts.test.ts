@@ -5,8 +5,8 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-const NOT_SERVED = "the changed schema can not be served: the old one stays";
-const NOT_BUILT = "the schema can not be built: GraphQL is not served until it is mended";
+const NOT_SERVED = "the changed schema cannot be served: the previous one stays";
+const NOT_BUILT = "the schema cannot be built: GraphQL is not served until it is fixed";
 const LEFT_OUT = "a part of the schema is left out because of its name";
 
 const ARTICLE_EDGES = "create table article_edges (id int primary key); grant select on article_edges to anon;";

@@ -38,8 +38,8 @@ afterEach(() => {
 /** Executes statements as a DBA does in psql. */
 const dba = async (sql: string) => (await service.database.owner.query(sql)).rows;
 
-const SERVED = "the schema has changed and is served anew";
-const NOT_SERVED = "the changed schema can not be served: the old one stays";
+const SERVED = "the schema has changed and the new one is served";
+const NOT_SERVED = "the changed schema cannot be served: the previous one stays";
 
 /** The fields of a type, with their types: `{ id: "ID!", note: "String" }`; null if there is no such type. */
 async function fieldsOf(type: string): Promise<Record<string, string> | null> {
