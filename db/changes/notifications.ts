@@ -20,7 +20,7 @@ export type NotificationFeedOptions = {
 
 /**
  * The feed by LISTEN. Triggers notify the channel "changes", event triggers of DDL "schema_changes", the triggers of
- * accounts, sessions and keys "principals"; DBAs notify "pgrst", as with PostgREST. While the connection is lost,
+ * accounts, sessions and keys "accounts"; DBAs notify "pgrst", as with PostgREST. While the connection is lost,
  * changes are missed: all subscriptions are interrupted.
  */
 export class NotificationFeed implements ChangeFeed {
@@ -51,7 +51,7 @@ export class NotificationFeed implements ChangeFeed {
     client.on("end", () => this.#handleLoss(client));
     try {
       await client.connect();
-      await client.query("listen changes; listen schema_changes; listen pgrst; listen principals");
+      await client.query("listen changes; listen schema_changes; listen pgrst; listen accounts");
     } catch (error) {
       void client.end().catch(() => {});
       throw error;
@@ -92,7 +92,7 @@ export class NotificationFeed implements ChangeFeed {
 
   #receive(channel: string, payload: string): void {
     if (channel === "changes") this.#publish(parseChange(payload));
-    else if (channel === "principals") this.#identityChanged(parseIdentityChange(payload));
+    else if (channel === "accounts") this.#identityChanged(parseIdentityChange(payload));
     else this.#schemaChanged();
   }
 

@@ -32,6 +32,7 @@
 --!include auth/security_events/functions.sql
 --!include auth/attempts/table.sql
 --!include auth/attempts/functions.sql
+--!include auth/owner.sql
 --!include tasks/table.sql
 --!include tasks/access.sql
 --!include tasks/functions.sql

@@ -226,8 +226,8 @@ test("a change of one user closes no socket of another", async () => {
   const client = connect(first, { headers: await credentialsOf("Bearer", first, 2) });
   await client.run("{ me { id } }");
   await accounts("disabled_at = now()");
-  await sql("select pg_notify('principals', $1)", '{"user":"2"}');
-  await sql("select pg_notify('principals', $1)", "{");
+  await sql("select pg_notify('accounts', $1)", '{"user":"2"}');
+  await sql("select pg_notify('accounts', $1)", "{");
   expect(await client.run("{ me { id } }")).toEqual({ data: { me: { id: "2" } } });
 });
 

@@ -238,11 +238,11 @@ test("every process hears of a factor that is enabled, once", async () => {
   const { owner } = service().database;
   const heard: unknown[] = [];
   owner.on("notification", ({ payload }) => heard.push(payload));
-  await owner.query("listen principals");
+  await owner.query("listen accounts");
   await enrol("bob");
   await login("bob", { code: "123456" });
   await expect.poll(() => heard).toEqual(['{"user" : 2}']);
-  await owner.query("unlisten principals");
+  await owner.query("unlisten accounts");
 });
 
 describe("POST /api/mfa/disable", () => {

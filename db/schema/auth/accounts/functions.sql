@@ -1,53 +1,69 @@
--- security definer: the gateway's login may call these functions and see no table.
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  select json_build_object('id', a.user_id::text, 'username', coalesce(a.username, u.email), 'name', u.name, 'role', a.role,
-    'permissions', a.permissions, 'passwordHash', a.password_hash, 'isDisabled', a.disabled_at is not null, 'epoch', a.epoch,
+  select json_build_object(
+    'id', a.user_id::text,
+    'username', coalesce(a.username, u.email),
+    'name', u.name,
+    'role', a.role,
+    'permissions', a.permissions,
+    'passwordHash', a.password_hash,
+    'isDisabled', a.disabled_at is not null,
+    'epoch', a.epoch,
     'hasFactor', coalesce(f.enabled_at is not null, false))
   from auth_private.accounts as a
   join public.users as u on u.id = a.user_id
   left join auth_private.factors as f on f.user_id = a.user_id
-  -- One at most: no username looks like an e-mail.
+  -- At most one: a username has no @, and an e-mail has one.
   where a.user_id in (
-    select named.user_id from auth_private.accounts as named where lower(named.username) = lower(login)
+    select named.user_id
+    from auth_private.accounts as named
+    where lower(named.username) = lower(login)
     union all
-    select known.id from public.users as known where lower(known.email) = lower(login)
+    select known.id
+    from public.users as known
+    where lower(known.email) = lower(login)
   )
 $$;
 
-comment on function auth_api.find_account(text) is
-  'The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor}; null when there is none.';
-
--- security definer: see above.
-create or replace function auth_api.account_of(user_id bigint) returns json
-language sql stable security definer set search_path = '' as $$
-  select auth_api.find_account(u.email) from public.users as u where u.id = account_of.user_id
+comment on function auth_api.find_account(text) is $$
+The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash,
+isDisabled, epoch, hasFactor}; null if there is none.
 $$;
 
-comment on function auth_api.account_of(bigint) is 'The same of a user that is known; null when he has no account.';
+create or replace function auth_api.account_of(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select auth_api.find_account(u.email)
+  from public.users as u
+  where u.id = account_of.user_id
+$$;
 
--- security definer: see above.
+comment on function auth_api.account_of(bigint) is
+  'The account of a user, as find_account returns it; null if the user has none.';
+
 create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
 returns bigint
 language plpgsql volatile security definer set search_path = '' as $$
 declare user_id bigint;
 begin
-  insert into public.users (name, email, age) values (register.name, register.email, register.age) returning id into user_id;
-  -- The check of accounts would only say that it looks like an e-mail.
-  perform from public.users as u where lower(u.email) = lower(register.username) and u.id <> user_id;
-  if found then
-    raise unique_violation using
-      message = 'username already taken', schema = 'auth_private', table = 'accounts', constraint = 'accounts_username_key';
-  end if;
+  insert into public.users (name, email, age)
+  values (register.name, register.email, register.age)
+  returning id into user_id;
+
   insert into auth_private.accounts (user_id, username, password_hash)
-  values (user_id, case when lower(register.username) <> lower(register.email) then register.username end, register.password_hash);
+  values (
+    user_id,
+    case when lower(register.username) <> lower(register.email) then register.username end,
+    register.password_hash);
   return user_id;
 end $$;
 
-comment on function auth_api.register(text, text, integer, text, text) is
-  'Signs somebody up with a password and gives the id. The username may be null or the e-mail: either way the e-mail is the login. Raises 23505 when the e-mail or the username is taken.';
+comment on function auth_api.register(text, text, integer, text, text) is $$
+Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
+e-mail. The constraints of both tables say which values are refused.
+$$;
 
--- Whoever has signed in before loses it: tokens and sessions carry the epoch that they were issued in.
+-- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
 create or replace function auth_private.begin_epoch() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -55,7 +71,8 @@ begin
   return new;
 end $$;
 
-comment on function auth_private.begin_epoch() is 'Ends what was issued to an account: its role, its password or its being disabled has changed.';
+comment on function auth_private.begin_epoch() is
+  'Ends what was issued to an account when its role, permissions or password change, or it is disabled or enabled.';
 
 create or replace trigger _200_epoch before update on auth_private.accounts
   for each row when (
@@ -68,36 +85,47 @@ create or replace trigger _200_epoch before update on auth_private.accounts
 create or replace function auth_private.announce_account() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
-  perform pg_notify('principals', json_build_object('user', old.user_id)::text);
+  perform pg_notify('accounts', json_build_object('user', old.user_id)::text);
   return null;
 end $$;
 
-comment on function auth_private.announce_account() is 'Tells the listeners of the channel "principals" whose account, or what was issued to it, has changed, or is gone.';
-
-create or replace trigger _500_principals after update or delete on auth_private.accounts
-  for each row execute function auth_private.announce_account();
-
--- security definer: see above.
-create or replace function auth_api.end_epoch(user_id bigint) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
+comment on function auth_private.announce_account() is $$
+Notifies the channel "accounts" that an account, or what was issued to it, has changed or was deleted.
 $$;
 
-comment on function auth_api.end_epoch(bigint) is 'Ends all access and refresh tokens and sessions that were issued to a user; his keys go on, for programs run while he is not there.';
+create or replace trigger _500_announce after update or delete on auth_private.accounts
+  for each row execute function auth_private.announce_account();
 
--- security definer: see above.
-create or replace function auth_api.change_password(user_id bigint, old_hash text, password_hash text, address inet) returns json
+create or replace function auth_api.end_epoch(user_id bigint) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a
+  set epoch = a.epoch + 1
+  where a.user_id = end_epoch.user_id
+$$;
+
+comment on function auth_api.end_epoch(bigint) is $$
+Ends all access tokens, refresh tokens and sessions of a user. Keys remain valid: the user's programs use them.
+$$;
+
+create or replace function auth_api.change_password(
+  user_id bigint, old_hash text, password_hash text, address inet)
+returns json
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  -- For the event that is noted of it.
+  -- Read by note_account_change.
   perform set_config('request.address', coalesce(host(change_password.address), ''), true);
-  update auth_private.accounts as a set password_hash = change_password.password_hash
-  where a.user_id = change_password.user_id and a.password_hash = old_hash and a.disabled_at is null;
+  update auth_private.accounts as a
+  set password_hash = change_password.password_hash
+  where a.user_id = change_password.user_id
+    and a.password_hash = old_hash
+    and a.disabled_at is null;
   return case when found then auth_api.account_of(change_password.user_id) end;
 end $$;
 
-comment on function auth_api.change_password(bigint, text, text, inet) is
-  'Sets another password and gives the account as it is now; what was issued to the user before is worth nothing then. Null when the old one is not his any more.';
+comment on function auth_api.change_password(bigint, text, text, inet) is $$
+Sets another password, which ends what was issued to the user, and returns the account as it is then. Null if the old
+password has changed since, or the account is disabled.
+$$;
 
 create or replace function auth_private.note_account_change() returns trigger
 language plpgsql volatile set search_path = '' as $$
@@ -113,24 +141,19 @@ begin
     case when old.role is distinct from new.role then 'role_changed' end
   ], null) loop
     insert into public.security_events (event, user_id, address, detail)
-    values (happened, new.user_id, client,
-      case when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role) else '{}' end);
+    values (
+      happened,
+      new.user_id,
+      client,
+      case
+        when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role)
+        else '{}'
+      end);
   end loop;
   return null;
 end $$;
 
-comment on function auth_private.note_account_change() is 'Notes the changes of an account as security events, whoever makes them.';
+comment on function auth_private.note_account_change() is 'Records each change of an account as a security event.';
 
 create or replace trigger _600_events after update on auth_private.accounts
   for each row execute function auth_private.note_account_change();
-
--- The owner of these functions is no superuser: that is all they can do.
-alter function auth_api.find_account(text) owner to auth_owner;
-alter function auth_api.account_of(bigint) owner to auth_owner;
-alter function auth_api.register(text, text, integer, text, text) owner to auth_owner;
-alter function auth_private.begin_epoch() owner to auth_owner;
-alter function auth_private.announce_account() owner to auth_owner;
-alter function auth_api.end_epoch(bigint) owner to auth_owner;
-alter function auth_api.change_password(bigint, text, text, inet) owner to auth_owner;
-alter function auth_private.note_account_change() owner to auth_owner;
-revoke all on all functions in schema auth_api from public;

@@ -1,4 +1,4 @@
--- How a user signs in. A user without an account can be read, but not signed in.
+-- How a user signs in. A user without an account can be read, and can't sign in.
 create table auth_private.accounts (
   user_id       bigint primary key references public.users on delete cascade,
   username      text, -- null: signs in with the e-mail alone
@@ -7,9 +7,9 @@ create table auth_private.accounts (
   permissions   text[] not null default '{}',
   disabled_at   timestamptz, -- null while the account may sign in
   created_at    timestamptz not null default now(),
-  epoch         integer not null default 0, -- what was signed in before the last change of it is worth nothing
+  epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
 
-  -- An e-mail has an @, so that no login is one user's name and another's e-mail. Basic credentials end a name at the colon.
+  -- Without @, so that no login is one user's name and another user's e-mail. In Basic credentials a colon ends the name.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
   constraint accounts_role_known check (role in ('authenticated', 'admin')),
   constraint accounts_password_hash_format check (password_hash like '$argon2id$%')
@@ -22,5 +22,5 @@ comment on constraint accounts_username_format on auth_private.accounts is
   'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
 
 alter table auth_private.accounts owner to auth_owner;
--- Only the owner is granted anything; the policies say so too, should a grant ever slip in.
+-- Only the owner has grants. Without policies a grant made by mistake shows no rows either.
 alter table auth_private.accounts enable row level security;

@@ -1,5 +1,14 @@
--- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval) returns json
+-- What an attempt counts for, as SHA-256: names and addresses are not stored.
+create or replace function auth_private.attempt_key(variadic parts text[]) returns bytea
+language sql stable set search_path = ''
+return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
+
+comment on function auth_private.attempt_key(text[]) is
+  'The key of an attempt: attempt_key(''user'', ''1'', ''203.0.113.7'').';
+
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval)
+returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   place integer;
@@ -9,80 +18,212 @@ declare
   is_full boolean := false;
   ids bigint[];
 begin
-  -- Before anything is compared, and one after the other for each key: however many come at once, no more are let through.
+  -- Reservations for one key wait for each other, so that parallel attempts can't exceed the limit.
   for place in select i from generate_subscripts(keys, 1) as i order by keys[i] loop
     perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
   end loop;
   for place in select i from generate_subscripts(keys, 1) as i loop
-    -- What is not decided is counted before what counts: what is decided in between stands in both counts, not in neither.
-    -- After a minute it never will be: its process has ended, and has told nobody how it went.
-    select count(*) into undecided from auth_private.attempts as a
-    where a.key = keys[place] and a.at > reserve_attempt.now - interval '1 minute' and not a.counts;
-    select count(*), min(a.at) into taken, oldest
+    -- Undecided attempts are counted first: one that is decided in between is in both counts, never in neither.
+    -- After a minute an attempt stays undecided for ever: its process has ended.
+    select count(*)
+    into undecided
+    from auth_private.attempts as a
+    where a.key = keys[place]
+      and a.at > reserve_attempt.now - interval '1 minute'
+      and not a.counts;
+
+    select count(*), min(a.at)
+    into taken, oldest
     from (
-      select a.at from auth_private.attempts as a
-      where a.key = keys[place] and a.at > reserve_attempt.now - span and a.counts
-      order by a.at desc limit limits[place]
+      select a.at
+      from auth_private.attempts as a
+      where a.key = keys[place]
+        and a.at > reserve_attempt.now - span
+        and a.counts
+      order by a.at desc
+      limit limits[place]
     ) as a;
+
     if taken >= limits[place] then
-      return json_build_object('retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
+      return json_build_object(
+        'retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
     end if;
     is_full := is_full or taken + undecided >= limits[place];
   end loop;
   if is_full then return null; end if;
+
   with reserved as (
-    insert into auth_private.attempts (key, at) select key, reserve_attempt.now from unnest(keys) as key returning id
+    insert into auth_private.attempts (key, at)
+    select key, reserve_attempt.now
+    from unnest(keys) as key
+    returning id
   )
-  select array_agg(id) into ids from reserved;
+  select array_agg(id)
+  into ids
+  from reserved;
   return json_build_object('ids', ids);
 end $$;
 
-comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is
-  'Takes a place among the attempts of each key before it is made: {ids}, or {retryAfter} in seconds when as many as the limit of one of the keys count within `span`. Null while others that are not decided yet have the last places.';
-
--- security definer: see above.
-create or replace function auth_api.count_attempt(ids bigint[]) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.attempts as a set counts = true where a.id = any (ids)
+comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is $$
+Reserves an attempt for each key before it is made: {ids}, or {retryAfter} in seconds when the limit of a key is
+reached within `span`. Null while undecided attempts hold the last places.
 $$;
 
-comment on function auth_api.count_attempt(bigint[]) is 'Decides that attempts count.';
+create or replace function auth_api.begin_login(
+  login text, user_id bigint, address text, attempts integer, attempts_per_address integer,
+  now timestamptz, span interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  account constant json := case
+    when begin_login.user_id is null then auth_api.find_account(login)
+    else auth_api.account_of(begin_login.user_id)
+  end;
+  found_id constant bigint := coalesce(begin_login.user_id, (account ->> 'id')::bigint);
+  reservation json;
+  secret bytea;
+begin
+  reservation := auth_api.reserve_attempt(
+    array[
+      -- With the address, so that a user can't be locked out from another one.
+      case
+        when found_id is null then auth_private.attempt_key('name', lower(login), address)
+        else auth_private.attempt_key('user', found_id::text, address)
+      end,
+      auth_private.attempt_key('address', address)
+    ],
+    array[attempts, attempts_per_address],
+    begin_login.now,
+    span);
+  if reservation ->> 'retryAfter' is not null then
+    perform auth_api.note_event('login_throttled', found_id, nullif(address, '')::inet, null, begin_login.now);
+  end if;
 
--- security definer: see above.
-create or replace function auth_api.forgive_attempt(ids bigint[]) returns void
-language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.attempts as a where a.id = any (ids)
+  select f.secret
+  into secret
+  from auth_private.factors as f
+  where f.user_id = found_id;
+  return json_build_object('account', account, 'factor', encode(secret, 'hex'), 'attempt', reservation);
+end $$;
+
+comment on function auth_api.begin_login(text, bigint, text, integer, integer, timestamptz, interval) is $$
+Finds the account of a login, or of a user, and reserves an attempt for it at this address: {account, factor, attempt},
+where `factor` is the encrypted secret in hex and `attempt` is as reserve_attempt returns it. An unknown login costs
+the same statements as a known one.
 $$;
 
-comment on function auth_api.forgive_attempt(bigint[]) is 'Decides that attempts do not count.';
-
--- security definer: see above.
-create or replace function auth_api.forget_attempts(key bytea) returns void
+create or replace function auth_api.reserve_code(user_id bigint, attempts integer, now timestamptz, span interval)
+returns json
 language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.attempts as a where a.key = forget_attempts.key
+  select auth_api.reserve_attempt(
+    array[auth_private.attempt_key('factor', reserve_code.user_id::text)],
+    array[attempts],
+    reserve_code.now,
+    span)
 $$;
 
-comment on function auth_api.forget_attempts(bytea) is 'Takes back all attempts of a key.';
+comment on function auth_api.reserve_code(bigint, integer, timestamptz, interval) is $$
+Reserves an attempt at a code of a second factor. The password is known already: addresses do not count.
+$$;
 
--- security definer: see above.
-create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval) returns void
+create or replace function auth_api.reserve_registration(
+  address text, attempts integer, now timestamptz, span interval)
+returns json
 language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.attempts as a where a.at < purge.now - attempt_span;
-  delete from auth_private.refresh_tokens as t where t.expires_at < purge.now - interval '1 day';
+  select auth_api.reserve_attempt(
+    array[auth_private.attempt_key('registration', address)],
+    array[attempts],
+    reserve_registration.now,
+    span)
+$$;
+
+comment on function auth_api.reserve_registration(text, integer, timestamptz, interval) is
+  'Reserves the creation of an account from an address.';
+
+create or replace function auth_api.settle_attempt(ids bigint[], counts boolean) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.attempts as a
+  set counts = true
+  where a.id = any (ids)
+    and settle_attempt.counts;
+
+  delete from auth_private.attempts as a
+  where a.id = any (ids)
+    and not settle_attempt.counts;
+$$;
+
+comment on function auth_api.settle_attempt(bigint[], boolean) is
+  'Decides reserved attempts: they count, or they are deleted.';
+
+create or replace function auth_api.try_code(
+  user_id bigint, secret bytea, step bigint, code_hashes bytea[], challenge uuid,
+  address inet, attempts integer, now timestamptz, span interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  reservation constant json := auth_api.reserve_code(try_code.user_id, attempts, try_code.now, span);
+  ids constant bigint[] := array(select json_array_elements_text(reservation -> 'ids')::bigint);
+  is_accepted boolean;
+begin
+  if reservation is null or reservation ->> 'retryAfter' is not null then return reservation; end if;
+
+  if step is not null then
+    perform from auth_private.factors as f
+    where f.user_id = try_code.user_id
+      and f.secret = try_code.secret;
+    is_accepted := found and auth_api.accept_step(try_code.user_id, step);
+  else
+    is_accepted := exists (
+      select from unnest(code_hashes) as hash
+      where auth_api.use_backup_code(try_code.user_id, hash, try_code.now));
+    if is_accepted then
+      perform auth_api.note_event('backup_code_used', try_code.user_id, address, null, try_code.now);
+    end if;
+  end if;
+
+  perform auth_api.settle_attempt(ids, not is_accepted);
+  if not is_accepted then
+    perform auth_api.note_event('code_failed', try_code.user_id, address, null, try_code.now);
+    return json_build_object('outcome', 'wrong');
+  end if;
+  if challenge is not null and not auth_api.spend_challenge(challenge, try_code.now) then
+    return json_build_object('outcome', 'spent');
+  end if;
+  return json_build_object('outcome', 'accepted');
+end $$;
+
+comment on function auth_api.try_code(
+  bigint, bytea, bigint, bytea[], uuid, inet, integer, timestamptz, interval) is $$
+Spends the code of a second factor, by its step or by the hash of a backup code, and then the challenge, if any:
+{outcome}, where outcome is accepted, wrong, or spent: the challenge was used before. A wrong code counts as an attempt.
+Otherwise as reserve_attempt: {retryAfter}, or null.
+$$;
+
+create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval)
+returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a
+  where a.at < purge.now - attempt_span;
+
+  delete from auth_private.refresh_tokens as t
+  where t.expires_at < purge.now - interval '1 day';
+
   delete from auth_private.token_families as f
   where f.started_at < purge.now - interval '1 day'
     and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
-  delete from auth_private.spent_challenges as c where c.spent_at < purge.now - interval '1 day';
-  delete from auth_private.sessions as s where s.expires_at < purge.now;
-  delete from auth_private.api_keys as k where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
-  delete from public.security_events as e where e.at < purge.now - event_retention;
+
+  delete from auth_private.spent_challenges as c
+  where c.spent_at < purge.now - interval '1 day';
+
+  delete from auth_private.sessions as s
+  where s.expires_at < purge.now;
+
+  delete from auth_private.api_keys as k
+  where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
+
+  delete from public.security_events as e
+  where e.at < purge.now - event_retention;
 $$;
 
-comment on function auth_api.purge(timestamptz, interval, interval) is 'Forgets what nobody needs any more: old attempts, tokens, sessions, keys and security events.';
-
-alter function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) owner to auth_owner;
-alter function auth_api.count_attempt(bigint[]) owner to auth_owner;
-alter function auth_api.forgive_attempt(bigint[]) owner to auth_owner;
-alter function auth_api.forget_attempts(bytea) owner to auth_owner;
-alter function auth_api.purge(timestamptz, interval, interval) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
+comment on function auth_api.purge(timestamptz, interval, interval) is
+  'Deletes expired attempts, tokens, sessions, keys and security events.';

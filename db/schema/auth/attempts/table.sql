@@ -1,7 +1,7 @@
--- Attempts that count, such as logins that have failed, and those that are not decided yet: what throttles guessing.
+-- Attempts that count, such as failed logins, and undecided ones: they limit guessing.
 create table auth_private.attempts (
   id     bigint generated always as identity primary key,
-  key    bytea not null, -- SHA-256 of what is counted: a username at an address, an address, a user's second factor
+  key    bytea not null, -- auth_private.attempt_key: a user at an address, an address, a user's second factor
   at     timestamptz not null,
   counts boolean not null default false, -- false until it is decided
 
@@ -9,10 +9,11 @@ create table auth_private.attempts (
 );
 -- Attempts within the window.
 create index attempts_key_at_idx on auth_private.attempts (key, at);
--- Those that may be forgotten.
+-- Deleting old attempts.
 create index attempts_at_idx on auth_private.attempts (at);
 
-comment on table auth_private.attempts is 'Attempts that count, such as logins that have failed, and those that are not decided yet.';
+comment on table auth_private.attempts is
+  'Attempts that count, such as failed logins, and undecided ones.';
 
 alter table auth_private.attempts owner to auth_owner;
 alter table auth_private.attempts enable row level security;

@@ -1,15 +1,15 @@
--- Keys for programs, by their SHA-256. A key of a user stands for him; anon and service keys stand for their role.
+-- Keys for programs, by their SHA-256. A user's key identifies the user; anon and service keys identify their role.
 create table auth_private.api_keys (
   id           uuid primary key default gen_random_uuid(),
   kind         text not null,
   user_id      bigint references auth_private.accounts on delete cascade,
   name         text not null,
-  prefix       text not null, -- what people tell it by
+  prefix       text not null, -- by which people recognize it
   key_hash     bytea not null,
   created_at   timestamptz not null default now(),
   expires_at   timestamptz, -- null: never
-  revoked_at   timestamptz, -- null while it is good
-  last_used_at timestamptz, -- within a minute
+  revoked_at   timestamptz, -- null while it is valid
+  last_used_at timestamptz, -- exact to a minute
 
   constraint api_keys_kind_known check (kind in ('user', 'anon', 'service')),
   constraint api_keys_user_id_known check ((kind = 'user') = (user_id is not null)),

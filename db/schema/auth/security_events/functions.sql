@@ -1,11 +1,26 @@
--- security definer: the gateway's login may call this function and see no table.
-create or replace function auth_api.note_event(event text, user_id bigint, address inet, detail jsonb, now timestamptz) returns void
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.note_event(
+  event text, user_id bigint, address inet, detail jsonb, now timestamptz)
+returns void
 language sql volatile security definer set search_path = '' as $$
   insert into public.security_events (event, user_id, address, detail, at)
   values (note_event.event, note_event.user_id, note_event.address, coalesce(note_event.detail, '{}'), note_event.now)
 $$;
 
-comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Notes a security event.';
+comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Records a security event.';
 
-alter function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
+create or replace function auth_api.note_login(
+  user_id bigint, epoch integer, address inet, issued text, now timestamptz)
+returns void
+language sql volatile security definer set search_path = '' as $$
+  select auth_api.note_event(
+    'login', a.user_id, note_login.address, jsonb_build_object('by', issued), note_login.now)
+  from auth_private.accounts as a
+  where a.user_id = note_login.user_id
+    and a.epoch = note_login.epoch
+    and a.disabled_at is null
+$$;
+
+comment on function auth_api.note_login(bigint, integer, inet, text, timestamptz) is $$
+Records a login for which a token or a session was issued; not if the account has changed since it was found.
+$$;

@@ -1,71 +1,86 @@
 create or replace function auth_private.announce_session() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
-  perform pg_notify('principals', json_build_object('session', encode(old.id_hash, 'hex'))::text);
+  perform pg_notify('accounts', json_build_object('session', encode(old.id_hash, 'hex'))::text);
   return null;
 end $$;
 
-comment on function auth_private.announce_session() is 'Tells the listeners of the channel "principals" which session has ended.';
+comment on function auth_private.announce_session() is 'Notifies the channel "accounts" that a session has ended.';
 
-create or replace trigger _500_principals_delete after delete on auth_private.sessions
+create or replace trigger _500_announce_delete after delete on auth_private.sessions
   for each row execute function auth_private.announce_session();
-create or replace trigger _500_principals_update after update on auth_private.sessions
+create or replace trigger _500_announce_update after update on auth_private.sessions
   for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
 
--- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.start_session(user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.start_session(
+  user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
 returns boolean
 language sql volatile security definer set search_path = '' as $$
   with started as (
     insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
     select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
     from auth_private.accounts as a
-    where a.user_id = start_session.user_id and a.epoch = start_session.epoch and a.disabled_at is null
-    on conflict (user_id) do update set
-      id_hash = excluded.id_hash, epoch = excluded.epoch,
-      started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
+    where a.user_id = start_session.user_id
+      and a.epoch = start_session.epoch
+      and a.disabled_at is null
+    on conflict (user_id) do update
+    set id_hash = excluded.id_hash,
+      epoch = excluded.epoch,
+      started_at = excluded.started_at,
+      seen_at = excluded.seen_at,
+      expires_at = excluded.expires_at
     returning s.user_id
   )
   select exists (select from started)
 $$;
 
-comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is
-  'Begins a session of an account that was found in this epoch; one that the user has elsewhere ends. False when the account has changed since, or is disabled.';
+comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is $$
+Starts a session of an account that was found in this epoch, and ends the session that the user has elsewhere. False if
+the account has changed since, or is disabled.
+$$;
 
--- security definer: see above.
 create or replace function auth_api.touch_session(id_hash bytea, now timestamptz, idle interval) returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   session auth_private.sessions;
   account json;
 begin
-  select * into session from auth_private.sessions as s where s.id_hash = touch_session.id_hash;
+  select *
+  into session
+  from auth_private.sessions as s
+  where s.id_hash = touch_session.id_hash;
   if not found then return null; end if;
   account := auth_api.account_of(session.user_id);
-  if session.expires_at <= touch_session.now or session.seen_at + idle <= touch_session.now
-    or account is null or (account ->> 'isDisabled')::boolean or (account ->> 'epoch')::integer <> session.epoch then
-    -- Unless it has been seen, or has begun anew, in between.
-    delete from auth_private.sessions as s where s.id_hash = touch_session.id_hash and s.seen_at = session.seen_at;
+  if session.expires_at <= touch_session.now
+    or session.seen_at + idle <= touch_session.now
+    or account is null
+    or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> session.epoch
+  then
+    -- Unless it was seen, or started again, in between.
+    delete from auth_private.sessions as s
+    where s.id_hash = touch_session.id_hash
+      and s.seen_at = session.seen_at;
     return null;
   end if;
-  update auth_private.sessions as s set seen_at = touch_session.now
-  where s.id_hash = touch_session.id_hash and s.seen_at < touch_session.now;
+  update auth_private.sessions as s
+  set seen_at = touch_session.now
+  where s.id_hash = touch_session.id_hash
+    and s.seen_at < touch_session.now;
   return json_build_object('account', account, 'startedAt', session.started_at, 'expiresAt', session.expires_at);
 end $$;
 
-comment on function auth_api.touch_session(bytea, timestamptz, interval) is
-  'Whose session it is: {account, startedAt, expiresAt}; it has been seen now. Null when there is none, or none any more: it was idle for too long, or its account has changed.';
-
--- security definer: see above.
-create or replace function auth_api.end_session(id_hash bytea) returns bigint
-language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.sessions as s where s.id_hash = end_session.id_hash returning s.user_id
+comment on function auth_api.touch_session(bytea, timestamptz, interval) is $$
+Marks a session as seen now and returns {account, startedAt, expiresAt}. Null if there is none, or it has ended: it was
+idle for too long, or its account has changed.
 $$;
 
-comment on function auth_api.end_session(bytea) is 'Ends a session and gives its user; null when there is none.';
+create or replace function auth_api.end_session(id_hash bytea) returns bigint
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.sessions as s
+  where s.id_hash = end_session.id_hash
+  returning s.user_id
+$$;
 
-alter function auth_private.announce_session() owner to auth_owner;
-alter function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) owner to auth_owner;
-alter function auth_api.touch_session(bytea, timestamptz, interval) owner to auth_owner;
-alter function auth_api.end_session(bytea) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
+comment on function auth_api.end_session(bytea) is 'Ends a session and returns its user; null if there is none.';

@@ -1,18 +1,18 @@
--- Who is signed in by cookie, by the SHA-256 of the session's id. One for each user.
+-- Sessions by the SHA-256 of their id. One for each user.
 create table auth_private.sessions (
   id_hash    bytea primary key,
   user_id    bigint not null references auth_private.accounts on delete cascade,
-  epoch      integer not null, -- that of the account at sign-in
+  epoch      integer not null, -- of the account at sign-in
   started_at timestamptz not null,
   seen_at    timestamptz not null,
-  expires_at timestamptz not null, -- however busy it is
+  expires_at timestamptz not null, -- the end, whether it is used or not
 
   constraint sessions_id_hash_length check (octet_length(id_hash) = 32)
 );
--- At most one session for each user is a rule, not a habit.
+-- A user has at most one session.
 create unique index sessions_user_id_key on auth_private.sessions (user_id);
 
-comment on table auth_private.sessions is 'Who is signed in by cookie, by the SHA-256 of the session''s id.';
+comment on table auth_private.sessions is 'Sessions by the SHA-256 of their id.';
 
 alter table auth_private.sessions owner to auth_owner;
 alter table auth_private.sessions enable row level security;
