@@ -20,7 +20,6 @@
 --!include auth/accounts/table.sql
 --!include auth/factors/table.sql
 --!include auth/accounts/functions.sql
---!include auth/factors/functions.sql
 --!include auth/tokens/table.sql
 --!include auth/tokens/functions.sql
 --!include auth/sessions/table.sql
@@ -32,6 +31,7 @@
 --!include auth/security_events/functions.sql
 --!include auth/attempts/table.sql
 --!include auth/attempts/functions.sql
+--!include auth/factors/functions.sql
 --!include auth/owner.sql
 --!include tasks/table.sql
 --!include tasks/access.sql

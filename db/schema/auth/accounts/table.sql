@@ -9,7 +9,7 @@ create table auth_private.accounts (
   created_at    timestamptz not null default now(),
   epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
 
-  -- Without @, so that no login is one user's name and another user's e-mail. In Basic credentials a colon ends the name.
+  -- Without @, so that no login is one user's name and another's e-mail. In Basic credentials a colon ends the name.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
   constraint accounts_role_known check (role in ('authenticated', 'admin')),
   constraint accounts_password_hash_format check (password_hash like '$argon2id$%')
