@@ -7,17 +7,17 @@ import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/csrf.ts";
 import { KeyUses } from "../../identity/key-uses.ts";
 import type { Tokens } from "../../identity/tokens.ts";
+import { Enrolment } from "./enrolment.ts";
 import { PasswordHashing } from "./hashing.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { PasswordCheck } from "./password-check.ts";
 import { Registration } from "./registration.ts";
+import { AuthStore } from "./repository.ts";
 import { OwnPages } from "./same-origin.ts";
 import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
-import { Enrolment } from "./second-factor-enrolment.ts";
 import { Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
-import { AuthStore } from "./store.ts";
 import { Throttle } from "./throttle.ts";
 
 /** The names are those of the service's settings. */

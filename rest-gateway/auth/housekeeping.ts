@@ -1,4 +1,4 @@
-import type { AuthStore } from "./store.ts";
+import type { AuthStore } from "./repository.ts";
 
 const HOUR = 3_600_000;
 

@@ -6,9 +6,9 @@ import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import { IDLE_SECONDS } from "./cookie.ts";
+import type { AuthStore } from "./repository.ts";
 import type { OwnPages } from "./same-origin.ts";
 import type { SignIn } from "./sign-in.ts";
-import type { AuthStore } from "./store.ts";
 
 /** Milliseconds that a session counts as seen without a word to the database: its end is exact to that. */
 const SEEN_FOR = 30_000;

@@ -4,7 +4,7 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair } from "../../identity/tokens.ts";
 import { restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
-import { parseSignIn } from "./login-input.ts";
+import { parseSignIn } from "./bodies.ts";
 import { challenged } from "./problem.ts";
 import type { Client } from "./throttle.ts";
 

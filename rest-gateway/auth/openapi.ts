@@ -1,7 +1,7 @@
 import { type HeaderName, headerReferences, type ProblemStatus, problems } from "../openapi/convention-responses.ts";
 import type { Content, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
 import { queryParameter, refer } from "../openapi/schema-parts.ts";
-import type { AuthSchema } from "./openapi-schemas.ts";
+import type { AuthSchema } from "./responses.ts";
 
 export const AUTH_TAG = { name: "authentication", description: "Signing in, and what one signs in with." };
 

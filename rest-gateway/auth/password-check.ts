@@ -1,6 +1,6 @@
 import type { Account } from "../../identity/account.ts";
 import type { PasswordHashing } from "./hashing.ts";
-import type { AuthStore, EventName } from "./store.ts";
+import type { AuthStore, EventName } from "./repository.ts";
 import type { Client, Throttle } from "./throttle.ts";
 
 export type PasswordCheckOptions = {

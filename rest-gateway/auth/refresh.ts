@@ -4,7 +4,7 @@ import { TokenError } from "../../identity/verifier.ts";
 import type { RestError } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { expiredRefreshToken, invalidRefreshToken, noRefreshToken, revokedRefreshToken } from "./problem.ts";
-import type { Rotation } from "./store.ts";
+import type { Rotation } from "./repository.ts";
 
 /**
  * Spends a refresh token for another pair. Rejects with RestError; one that was spent before, and not just now, ends all that

@@ -3,7 +3,7 @@ import { RefusedError } from "../../identity/refused.ts";
 import { restRefusal } from "../conventions/problem.ts";
 import { GATEWAY } from "./gateway.ts";
 import type { PasswordHashing } from "./hashing.ts";
-import type { AuthStore } from "./store.ts";
+import type { AuthStore } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
 
 /** Who signs up. Without a username the e-mail is the login. */

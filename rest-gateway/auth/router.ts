@@ -1,10 +1,10 @@
 import { Router } from "express";
 import type { Auth } from "./auth.ts";
-import { keysRouter } from "./keys-routes.ts";
-import { mfaRouter } from "./mfa-routes.ts";
-import { passwordRouter } from "./password-route.ts";
+import { keysRouter } from "./keys.ts";
+import { mfaRouter } from "./mfa.ts";
+import { passwordRouter } from "./password.ts";
 import { sessionRouter } from "./session-routes.ts";
-import { tokensRouter } from "./tokens-routes.ts";
+import { tokensRouter } from "./tokens.ts";
 
 /** The routes that sign users in, and the public keys. Signing up is a route of the resource `users`. */
 export function authRouter(auth: Auth): Router {

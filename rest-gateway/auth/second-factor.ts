@@ -1,8 +1,8 @@
 import type { Account, Clock } from "../../identity/account.ts";
 import { BackupCodes, isBackupCode } from "./backup-codes.ts";
 import { factorUnreadable } from "./problem.ts";
+import type { AuthStore } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
-import type { AuthStore } from "./store.ts";
 import type { Client, Throttle } from "./throttle.ts";
 import { stepOf } from "./totp.ts";
 

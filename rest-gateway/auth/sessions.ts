@@ -3,7 +3,7 @@ import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
-import type { AuthStore } from "./store.ts";
+import type { AuthStore } from "./repository.ts";
 
 export type SessionsOptions = {
   readonly store: AuthStore;

@@ -5,8 +5,8 @@ import type { Challenge, Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verifier.ts";
 import type { PasswordCheck, Wrong } from "./password-check.ts";
 import { wrongCodeAtLogin } from "./problem.ts";
+import type { AuthStore } from "./repository.ts";
 import type { SecondFactor } from "./second-factor.ts";
-import type { AuthStore } from "./store.ts";
 import type { Client, Throttle } from "./throttle.ts";
 
 export type LoginInput = {

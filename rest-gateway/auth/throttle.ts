@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CancelSignal } from "../../db/transaction.ts";
 import type { Account } from "../../identity/account.ts";
 import { type RefusalReason, RefusedError } from "../../identity/refused.ts";
-import type { AuthStore, SecurityEvent } from "./store.ts";
+import type { AuthStore, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = {
   /** Failures of one name at one address within the window. */

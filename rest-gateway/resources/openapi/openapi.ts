@@ -1,5 +1,5 @@
 import { AUTH_TAG, authPaths } from "../../auth/openapi.ts";
-import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
+import { AUTH_SCHEMAS } from "../../auth/responses.ts";
 import { HEADERS, problemResponses } from "../../openapi/convention-responses.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import { SECURITY, SECURITY_SCHEMES } from "./access.ts";

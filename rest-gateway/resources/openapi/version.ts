@@ -1,5 +1,5 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { AUTH_SCHEMAS } from "../../auth/openapi-schemas.ts";
+import { AUTH_SCHEMAS } from "../../auth/responses.ts";
 import type { Version } from "../../conventions/version.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
 import type { Description } from "../description.ts";

@@ -2,13 +2,13 @@ import { beforeAll, expect, test } from "vitest";
 import { provisionLogins } from "../../../db/cluster/provision.ts";
 import { Transactions } from "../../../db/transaction.ts";
 import { Tokens } from "../../../identity/tokens.ts";
+import { parseLogin } from "../../../rest-gateway/auth/bodies.ts";
 import { PasswordHashing } from "../../../rest-gateway/auth/hashing.ts";
-import { parseLogin } from "../../../rest-gateway/auth/login-input.ts";
 import { PasswordCheck } from "../../../rest-gateway/auth/password-check.ts";
 import { hashPassword, passwordFaults } from "../../../rest-gateway/auth/passwords.ts";
 import { type NewUser, Registration } from "../../../rest-gateway/auth/registration.ts";
+import { AuthStore } from "../../../rest-gateway/auth/repository.ts";
 import { SignIn } from "../../../rest-gateway/auth/sign-in.ts";
-import { AuthStore } from "../../../rest-gateway/auth/store.ts";
 import { Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { Transactions } from "../../../db/transaction.ts";
 import { RefusedError } from "../../../identity/refused.ts";
-import { AuthStore } from "../../../rest-gateway/auth/store.ts";
+import { AuthStore } from "../../../rest-gateway/auth/repository.ts";
 import { Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 

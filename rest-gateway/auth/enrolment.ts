@@ -1,7 +1,7 @@
 import type { Account, Clock } from "../../identity/account.ts";
 import { factorEnabled, noFactorEnabled, noFactorPending, wrongCode } from "./problem.ts";
+import type { AuthStore } from "./repository.ts";
 import type { FactorKeys } from "./second-factor.ts";
-import type { AuthStore } from "./store.ts";
 import type { Client, Throttle } from "./throttle.ts";
 import { newTotpSecret, stepOf, totpUri } from "./totp.ts";
 
