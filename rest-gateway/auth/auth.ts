@@ -1,3 +1,4 @@
+import { Router } from "express";
 import type { NotificationFeed } from "../../db/changes/notifications.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import type { BodyLimits } from "../../http/body.ts";
@@ -8,17 +9,21 @@ import { CsrfTokens } from "../../identity/csrf.ts";
 import { KeyUses } from "../../identity/key-uses.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import { Enrolment } from "./enrolment.ts";
-import { PasswordHashing } from "./hashing.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
+import { keysRouter } from "./keys.ts";
+import { mfaRouter } from "./mfa.ts";
+import { passwordRouter } from "./password.ts";
 import { PasswordCheck } from "./password-check.ts";
+import { PasswordHashing } from "./passwords.ts";
 import { Registration } from "./registration.ts";
-import { AuthStore } from "./repository.ts";
+import { AuthRepository } from "./repository.ts";
 import { OwnPages } from "./same-origin.ts";
 import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
-import { Sessions } from "./sessions.ts";
+import { Sessions, sessionRouter } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
+import { tokensRouter } from "./tokens.ts";
 
 /** The names are those of the service's settings. */
 export type AuthSettings = FactorSettings & {
@@ -62,10 +67,11 @@ export type AuthOptions = {
 /** Everything that signing in is made of; the routes take from it what they need. */
 export type Auth = {
   readonly settings: AuthSettings;
-  readonly store: AuthStore;
+  readonly repository: AuthRepository;
   readonly tokens: Tokens;
   readonly hashing: PasswordHashing;
   readonly passwords: PasswordCheck;
+  readonly throttle: Throttle;
   readonly signIn: SignIn;
   readonly registration: Registration;
   readonly secondFactor: SecondFactor;
@@ -102,31 +108,32 @@ export function createAuth({
     bodyLimit: size,
     jsonMaxDepth: depth,
   } = settings;
-  const store = new AuthStore(database, clock);
+  const repository = new AuthRepository(database, clock);
   const limitsOfAttempts = { attempts, attemptsPerAddress, codeAttempts, registrationsPerAddress, window };
-  const throttle = new Throttle(store, limitsOfAttempts);
+  const throttle = new Throttle(repository, limitsOfAttempts);
   const hashing = new PasswordHashing();
-  const passwords = new PasswordCheck({ store, hashing, throttle });
+  const passwords = new PasswordCheck({ hashing, throttle });
   const csrf = new CsrfTokens(secret);
-  const factor = { store, throttle, clock, ...factorKeys(settings, secret) };
+  const factor = { repository, throttle, clock, ...factorKeys(settings, secret) };
   const secondFactor = new SecondFactor(factor);
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer });
-  const signIn = new SignIn({ store, passwords, throttle, tokens, secondFactor });
-  const registration = new Registration({ database, store, hashing, throttle });
-  const housekeeping = new Housekeeping({ store, attemptSeconds: window, eventSeconds: auditRetention, onError });
-  const keyUses = new KeyUses({ write: (ids) => store.useKeys(ids), onError });
+  const signIn = new SignIn({ passwords, throttle, tokens, secondFactor });
+  const registration = new Registration({ repository, hashing, throttle });
+  const housekeeping = new Housekeeping({ repository, attemptSeconds: window, eventSeconds: auditRetention, onError });
+  const keyUses = new KeyUses({ write: (ids) => repository.useKeys(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const ownPages = new OwnPages(settings);
-  const identities = identityStore({ store, signIn, csrf, ownPages, clock, changes, onKeyUsed });
+  const identities = identityStore({ repository, signIn, csrf, ownPages, clock, changes, onKeyUsed });
   const callers = new CallerResolver({ tokens, anonymousRole, store: identities, addressOf });
-  const sessions = new Sessions({ store, known: identities.sessions, clock, maxAge: settings.sessionMaxAge });
+  const sessions = new Sessions({ repository, known: identities.sessions, clock, maxAge: settings.sessionMaxAge });
   const limits = { size, depth };
   return {
     settings,
-    store,
+    repository,
     tokens,
     hashing,
     passwords,
+    throttle,
     signIn,
     registration,
     secondFactor,
@@ -144,4 +151,15 @@ export function createAuth({
       await Promise.all([housekeeping.close(), keyUses.close()]);
     },
   };
+}
+
+/** The routes that sign users in, and the public keys. Signing up is a route of the resource `users`. */
+export function authRouter(auth: Auth): Router {
+  const router = Router();
+  router.use(tokensRouter(auth));
+  router.use(passwordRouter(auth));
+  router.use(keysRouter(auth));
+  router.use(mfaRouter(auth));
+  router.use(sessionRouter(auth));
+  return router;
 }

@@ -1,54 +1,163 @@
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import { type BodyLimits, readBytes } from "../../http/body.ts";
+import { parseBody } from "../conventions/json-body.ts";
 import type { Fault } from "../conventions/problem.ts";
-import { objectOf } from "./body.ts";
-import { MAX_CODE, parseCode } from "./code-input.ts";
-import { MAX_PASSWORD } from "./passwords.ts";
-import { badFields } from "./problem.ts";
-import type { ChallengeInput, LoginInput } from "./sign-in.ts";
+import type { JsonSchema } from "../openapi/document.ts";
+import { isBackupCode } from "./backup-codes.ts";
+import { MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
+import { badFields, notAnObject } from "./problem.ts";
+import { isAppCode } from "./totp.ts";
+
+// The bodies of the routes: requests are parsed with these schemas, and the OpenAPI document is written from them.
 
 /** Of a username or an e-mail. */
 const MAX_LOGIN = 254;
-/** Characters of a token; ours have some hundreds. */
+/** Of a token; the service issues tokens of some hundred characters. */
 const MAX_TOKEN = 4096;
+/** Of a code, with the spaces and dashes that people type. */
+const MAX_CODE = 20;
+const MAX_KEY_NAME = 100;
+/** Seconds that a key may be valid. */
+const MIN_SECONDS = 60;
+const MAX_SECONDS = 365 * 24 * 3600;
 
-/** `{ username, password, code? }`. Throws RestError for what can't be credentials. */
-export function parseLogin(body: unknown): LoginInput {
-  const { code = null } = objectOf(body);
-  const { username, password } = parseTexts(body, { username: MAX_LOGIN, password: MAX_PASSWORD });
-  return { username, password, code: code === null ? null : parseCode(code) };
+const isStorable = (text: string) => text.isWellFormed() && !text.includes("\0");
+/** Postgres and JavaScript disagree on which characters are blank. */
+const isVisible = (text: string) => /[\p{L}\p{N}\p{P}\p{S}]/u.test(text);
+
+/** A required string; `message` is for a value that is not valid, `missing` for a missing field. */
+const field = (isValid: (value: string) => boolean, message: string, schema: JsonSchema, missing?: string) =>
+  z
+    .string({ error: ({ input }) => (input === undefined ? (missing ?? "is required") : message) })
+    .refine(isValid, { error: message })
+    .meta(schema);
+
+const text = (max: number, schema: JsonSchema) =>
+  field(
+    (value) => value !== "" && value.length <= max && isStorable(value),
+    `must be a string of 1 to ${max} characters`,
+    { minLength: 1, maxLength: max, ...schema },
+  );
+
+const secret = (description: string): JsonSchema => ({ description, writeOnly: true });
+const PASSWORD = { ...secret("The password."), format: "password" };
+const CODE = secret("A code of the authenticator app, or a backup code.");
+
+const code = field(
+  (value) => value.length <= MAX_CODE && (isAppCode(value) || isBackupCode(value)),
+  "must be the 6 digits that the app shows, or a backup code",
+  CODE,
+);
+
+export const LoginBody = z.object({
+  username: text(MAX_LOGIN, { description: "The username or the e-mail." }),
+  password: text(MAX_PASSWORD, PASSWORD),
+  code: code.nullable().optional(),
+});
+
+export const ChallengeBody = z.object({
+  challenge: text(MAX_TOKEN, secret("The challenge of the 401 `MFA_REQUIRED` before.")),
+  code,
+});
+
+export const RefreshBody = z.object({ refreshToken: text(MAX_TOKEN, secret("The refresh token of the last pair.")) });
+
+/** The rules for a new password are checked later, together with the old one. */
+export const PasswordBody = z.object({
+  oldPassword: text(MAX_PASSWORD, PASSWORD),
+  newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", {
+    ...secret("With upper case, lower case, digit and special character."),
+    format: "password",
+    minLength: MIN_PASSWORD,
+    maxLength: MAX_PASSWORD,
+  }),
+});
+
+/** Unknown fields are refused: with `expires_in` a key would be valid for ever. */
+export const KeyBody = z.strictObject({
+  name: field(
+    (value) => isVisible(value) && [...value].length <= MAX_KEY_NAME && isStorable(value),
+    `must be a string of 1 to ${MAX_KEY_NAME} characters`,
+    { minLength: 1, maxLength: MAX_KEY_NAME, description: "What the key is for." },
+  ),
+  expiresIn: z
+    .int({ error: `must be a whole number of seconds from ${MIN_SECONDS} to ${MAX_SECONDS}, or null for no expiry` })
+    .min(MIN_SECONDS)
+    .max(MAX_SECONDS)
+    .nullable()
+    .default(null)
+    .meta({ description: `Seconds until the key expires, at most ${MAX_SECONDS}; null for no expiry.` }),
+});
+
+/** Any string is compared: a password that can't be one is wrong. */
+export const ConfirmationBody = z.object({
+  password: field(() => true, "must be a string", PASSWORD),
+  code: code.nullable().optional(),
+});
+
+/** The first code of a factor, which has no backup codes yet. */
+export const CodeBody = z.object({
+  code: field(
+    (value) => value.length <= MAX_CODE && isAppCode(value),
+    "must be the 6 digits that the app shows",
+    secret("A code of the authenticator app."),
+    "is required: send it as ?code=… or as {code}",
+  ),
+});
+
+export type LoginInput = { readonly username: string; readonly password: string; readonly code: string | null };
+export type ChallengeInput = z.infer<typeof ChallengeBody>;
+
+/** Reads JSON of any type. Rejects with RestError, and with ApiError for a body that is too large. */
+export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
+  parseBody(await readBytes(request, limits.size), request.headers["content-type"], limits);
+
+/** `{ username, password, code? }`, or `{ challenge, code }` to complete a login. Throws RestError. */
+export const parseLogin = (body: unknown): LoginInput | ChallengeInput =>
+  (body as { challenge?: unknown } | null)?.challenge === undefined
+    ? parseCredentials(body)
+    : parse(ChallengeBody, body);
+
+export function parseCredentials(body: unknown): LoginInput {
+  const { username, password, code = null } = parse(LoginBody, body);
+  return { username, password, code };
 }
 
-/** The same, or `{ challenge, code }`. */
-export function parseSignIn(body: unknown): LoginInput | ChallengeInput {
-  if (objectOf(body).challenge === undefined) return parseLogin(body);
-  const { challenge, code } = parseTexts(body, { challenge: MAX_TOKEN, code: MAX_CODE });
-  return { challenge, code: parseCode(code) };
+/** Throws RestError that names every invalid field: MISSING_FIELD if one is missing, otherwise VALIDATION_ERROR. */
+export function parse<Body>(schema: z.ZodType<Body>, body: unknown): Body {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) throw notAnObject();
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const faults = new Map<string, Fault>();
+  for (const issue of result.error.issues) for (const fault of faultsOf(issue)) faults.set(fault.field, fault);
+  const isMissing = [...faults.keys()].some((name) => (body as Record<string, unknown>)[name] === undefined);
+  throw badFields([...faults.values()], isMissing);
 }
 
-/** `{ refreshToken }` */
-export const parseRefresh = (body: unknown): string => parseTexts(body, { refreshToken: MAX_TOKEN }).refreshToken;
-
-/** `{ oldPassword, newPassword }`; whether the new one is good enough is not looked at. */
-export const parseNewPassword = (body: unknown) =>
-  parseTexts(body, { oldPassword: MAX_PASSWORD, newPassword: Number.POSITIVE_INFINITY });
-
-/** These fields, each a text of as many characters at most. Throws RestError that names every fault. */
-function parseTexts<Name extends string>(body: unknown, limits: Record<Name, number>): Record<Name, string> {
-  const object = objectOf(body);
-  const names = Object.keys(limits) as Name[];
-  const faults = names.flatMap((field): Fault[] => {
-    if (object[field] === undefined) return [{ field, message: `${field} is required` }];
-    const most = limits[field] === Number.POSITIVE_INFINITY ? "" : ` of ${limits[field]} characters at most`;
-    return isText(object[field], limits[field])
-      ? []
-      : [{ field, message: `${field} must be a text${most}, and not empty` }];
+function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
+  if (issue.code !== "unrecognized_keys") {
+    const name = String(issue.path[0]);
+    return [{ field: name, message: `${name} ${issue.message}` }];
+  }
+  return issue.keys.slice(0, 10).map((key) => {
+    const name = key.slice(0, 50);
+    return { field: name, message: `there is no field ${name}: use name and expiresIn` };
   });
-  if (faults.length > 0)
-    throw badFields(
-      faults,
-      names.some((name) => object[name] === undefined),
-    );
-  return Object.fromEntries(names.map((name) => [name, object[name]])) as Record<Name, string>;
 }
 
-const isText = (value: unknown, max: number): value is string =>
-  typeof value === "string" && value !== "" && value.length <= max && value.isWellFormed() && !value.includes("\0");
+/** The OpenAPI schema of a body. */
+export function schemaOf(body: z.ZodType): JsonSchema {
+  const { $schema, ...schema } = z.toJSONSchema(body, {
+    io: "input",
+    override: ({ jsonSchema }) => {
+      // `type: ["string", "null"]` in place of anyOf.
+      const [value, nothing] = jsonSchema.anyOf ?? [];
+      if (value?.type === undefined || nothing?.type !== "null") return;
+      const { anyOf, ...rest } = jsonSchema;
+      for (const name of Object.keys(jsonSchema)) delete (jsonSchema as Record<string, unknown>)[name];
+      Object.assign(jsonSchema, { ...value, ...rest, type: [value.type, "null"] });
+    },
+  });
+  return schema as JsonSchema;
+}

@@ -1,9 +1,9 @@
-import type { AuthStore } from "./repository.ts";
+import type { AuthRepository } from "./repository.ts";
 
 const HOUR = 3_600_000;
 
 export type HousekeepingOptions = {
-  readonly store: Pick<AuthStore, "purge">;
+  readonly repository: Pick<AuthRepository, "purge">;
   /** Seconds that an attempt to sign in counts. */
   readonly attemptSeconds: number;
   /** Seconds that security events are kept. */
@@ -36,7 +36,7 @@ export class Housekeeping {
   }
 
   async #purge(): Promise<void> {
-    const { store, attemptSeconds, eventSeconds, onError } = this.#options;
-    await store.purge(attemptSeconds, eventSeconds).catch(onError);
+    const { repository, attemptSeconds, eventSeconds, onError } = this.#options;
+    await repository.purge(attemptSeconds, eventSeconds).catch(onError);
   }
 }

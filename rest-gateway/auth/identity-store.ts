@@ -5,9 +5,9 @@ import type { CsrfTokens } from "../../identity/csrf.ts";
 import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
-import { IDLE_SECONDS } from "./cookie.ts";
-import type { AuthStore } from "./repository.ts";
+import type { AuthRepository } from "./repository.ts";
 import type { OwnPages } from "./same-origin.ts";
+import { IDLE_SECONDS } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 
 /** Milliseconds that a session counts as seen without a word to the database: its end is exact to that. */
@@ -16,7 +16,7 @@ const SEEN_FOR = 30_000;
 const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
 
 export type IdentityStoreOptions = {
-  readonly store: AuthStore;
+  readonly repository: AuthRepository;
   readonly signIn: SignIn;
   readonly csrf: CsrfTokens;
   readonly ownPages: OwnPages;
@@ -27,21 +27,21 @@ export type IdentityStoreOptions = {
 
 /** The credentials that are in the database, cached until the database reports a change. */
 export function identityStore(options: IdentityStoreOptions): IdentityStore {
-  const { store, signIn, csrf, ownPages, clock, changes, onKeyUsed } = options;
+  const { repository, signIn, csrf, ownPages, clock, changes, onKeyUsed } = options;
   const forever = { maxAge: () => Number.POSITIVE_INFINITY, clock };
   const accounts = new LookupCache<AccountState | null>({
     ...forever,
-    lookUp: (id) => store.accountState(id, REVOKED_FOR),
+    lookUp: (id) => repository.accountState(id, REVOKED_FOR),
   });
   const keys = new LookupCache<FoundKey | null>({
     ...forever,
-    lookUp: (hash) => store.findKey(Buffer.from(hash, "hex")),
+    lookUp: (hash) => repository.findKey(Buffer.from(hash, "hex")),
   });
   const sessions = new LookupCache<Session | null>({
     // Not beyond its end.
     maxAge: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
-    lookUp: (hash) => store.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
+    lookUp: (hash) => repository.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
   });
   const basic = new BasicSignIns({
     clock,

@@ -1,35 +1,32 @@
-import { type Request, Router } from "express";
-import { byMethod } from "../../http/express.ts";
+import type { Request, Router } from "express";
 import { hashOf, newKey } from "../../identity/secrets.ts";
 import { isUuid } from "../conventions/parameters.ts";
 import type { Auth } from "./auth.ts";
-import { readBody } from "./body.ts";
-import { parseKey } from "./keys-input.ts";
-import { ownerOf } from "./owner.ts";
+import { KeyBody, parse, readBody } from "./bodies.ts";
 import { invalidKeyId, noSuchKey, tooManyKeys } from "./problem.ts";
-import { route } from "./route.ts";
+import { ownerOf, route, routes } from "./route.ts";
 
-/** `/auth/keys`: the keys that a user has made for his programs. */
+/** `/auth/keys`: the keys that a user has created for programs. */
 export function keysRouter(auth: Auth): Router {
-  const { store, clock, limits, addressOf, settings } = auth;
+  const { repository, clock, limits, addressOf, settings } = auth;
 
   const list = route(async (request, response) => {
-    response.json({ data: await store.listKeys(await ownerOf(request)) });
+    response.json({ data: await repository.listKeys((await ownerOf(request)).id) });
   });
 
   const create = route(async (request, response) => {
-    const userId = await ownerOf(request);
-    const { name, expiresIn } = parseKey(await readBody(request, limits));
+    const { id: userId } = await ownerOf(request);
+    const { name, expiresIn } = parse(KeyBody, await readBody(request, limits));
     const { key, prefix } = newKey("user");
     const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
-    const made = await store.createKey(
+    const made = await repository.createKey(
       "user",
       userId,
       { name, prefix, hash: hashOf(key), expiresAt },
       settings.apiKeysMax,
     );
     if (made === null) throw tooManyKeys(settings.apiKeysMax);
-    await store.note({ event: "key_created", userId, address: addressOf(request), detail: { key: made.id } });
+    await repository.note({ event: "key_created", userId, address: addressOf(request), detail: { key: made.id } });
     const { id, ...described } = made;
     response
       .status(201)
@@ -38,25 +35,25 @@ export function keysRouter(auth: Auth): Router {
   });
 
   const read = route(async (request, response) => {
-    const userId = await ownerOf(request);
+    const { id: userId } = await ownerOf(request);
     const id = idOf(request);
-    const found = (await store.listKeys(userId)).find((key) => key.id === id);
+    const found = (await repository.listKeys(userId)).find((key) => key.id === id);
     if (found === undefined) throw noSuchKey();
     response.json(found);
   });
 
   const revoke = route(async (request, response) => {
-    const userId = await ownerOf(request);
+    const { id: userId } = await ownerOf(request);
     const id = idOf(request);
-    if (!(await store.revokeKey(userId, id))) throw noSuchKey();
-    await store.note({ event: "key_revoked", userId, address: addressOf(request), detail: { key: id } });
+    if (!(await repository.revokeKey(userId, id))) throw noSuchKey();
+    await repository.note({ event: "key_revoked", userId, address: addressOf(request), detail: { key: id } });
     response.status(204).end();
   });
 
-  const router = Router({ strict: true, caseSensitive: true });
-  router.all("/auth/keys", byMethod({ GET: list, POST: create }));
-  router.all("/auth/keys/:id", byMethod({ GET: read, DELETE: revoke }));
-  return router;
+  return routes({
+    "/auth/keys": { GET: list, POST: create },
+    "/auth/keys/:id": { GET: read, DELETE: revoke },
+  });
 }
 
 function idOf({ params }: Request): string {

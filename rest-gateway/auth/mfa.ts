@@ -1,25 +1,21 @@
-import { type Request, type Response, Router } from "express";
+import type { Request, Response, Router } from "express";
 import { toDataURL } from "qrcode";
-import { byMethod } from "../../http/express.ts";
 import type { Account } from "../../identity/account.ts";
 import { loginRequired } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
-import { clientOf } from "./client.ts";
-import { ownerOf } from "./owner.ts";
-import type { Wrong } from "./password-check.ts";
+import { CodeBody, ConfirmationBody, parse, readBody } from "./bodies.ts";
+import type { WrongPassword } from "./password-check.ts";
 import { noFactorEnabled, wrongCode, wrongPassword } from "./problem.ts";
-import { route } from "./route.ts";
-import { readCode, readConfirmation } from "./second-factor-input.ts";
+import { clientOf, ownerOf, route, routes } from "./route.ts";
 
 const SCAN =
   "scan the QR code with an authenticator app, or type the secret into it; then send its code to /api/mfa/verify";
-const ENABLED = "the second factor is enabled: from now on logins need a code";
-const KEEP =
-  "keep these codes in a safe place: they are shown only now, and each is good once, in place of a code of the app";
+const ENABLED = "the second factor is enabled: logins need a code from now on";
+const KEEP = "keep these codes in a safe place: they are shown only now, and each replaces a code of the app once";
 
-/** `/api/mfa/…`: the second factor of whoever is signed in. */
+/** `/api/mfa/…`: the second factor of the signed-in user. */
 export function mfaRouter(auth: Auth): Router {
-  const { enrolment, limits, addressOf } = auth;
+  const { enrolment, addressOf } = auth;
 
   const enable = route(async (request, response) => {
     const { secret, uri } = await enrolment.begin(await accountOf(auth, request));
@@ -28,7 +24,7 @@ export function mfaRouter(auth: Auth): Router {
 
   const verify = route(async (request, response) => {
     const account = await accountOf(auth, request);
-    const code = await readCode(request, limits);
+    const code = await codeOf(auth, request);
     const backupCodes = await enrolment.enable(account, code, clientOf(auth, request, response));
     response.json({ message: ENABLED, backupCodes, warning: KEEP });
   });
@@ -36,7 +32,7 @@ export function mfaRouter(auth: Auth): Router {
   const renew = route(async (request, response) => {
     const account = await confirmedAccountOf(auth, request, response);
     const backupCodes = await enrolment.renewBackupCodes(account, addressOf(request));
-    response.json({ message: "the old backup codes are worth nothing any more", backupCodes, warning: KEEP });
+    response.json({ message: "the old backup codes are no longer valid", backupCodes, warning: KEEP });
   });
 
   const disable = route(async (request, response) => {
@@ -45,35 +41,44 @@ export function mfaRouter(auth: Auth): Router {
     response.json({ message: "the second factor is disabled" });
   });
 
-  const router = Router({ strict: true, caseSensitive: true });
-  router.all("/api/mfa/enable", byMethod({ POST: enable }));
-  router.all("/api/mfa/verify", byMethod({ POST: verify }));
-  router.all("/api/mfa/backup-codes", byMethod({ POST: renew }));
-  router.all("/api/mfa/disable", byMethod({ POST: disable }));
-  return router;
+  return routes({
+    "/api/mfa/enable": { POST: enable },
+    "/api/mfa/verify": { POST: verify },
+    "/api/mfa/backup-codes": { POST: renew },
+    "/api/mfa/disable": { POST: disable },
+  });
+}
+
+/** `?code=123456`, or `{ code }`, which stays out of the logs of proxies. Rejects with RestError. */
+async function codeOf({ limits }: Auth, request: Request): Promise<string> {
+  const hasBody = request.query.code === undefined && request.headers["content-type"] !== undefined;
+  const { code } = parse(CodeBody, hasBody ? await readBody(request, limits) : { code: request.query.code });
+  return code;
 }
 
 async function accountOf(auth: Auth, request: Request): Promise<Account> {
-  const account = await auth.store.accountOf(await ownerOf(request));
+  const { id } = await ownerOf(request);
+  const account = await auth.repository.accountOf(id);
   if (account === null) throw loginRequired();
   return account;
 }
 
 /**
- * The account, of which the password is known too: what somebody left signed in, or a key, is not enough. The code is the
- * caller's to send, as those who have lost their codes must get rid of the factor; one that is sent must be right.
+ * The account, after its password is verified too: a session that was left open is not enough. The code is optional, so that
+ * users who have lost their codes can remove the factor; a code that is sent must be right.
  */
 async function confirmedAccountOf(auth: Auth, request: Request, response: Response): Promise<Account> {
-  const { passwords, secondFactor, limits } = auth;
-  const who = await accountOf(auth, request);
-  const { password, code } = await readConfirmation(request, limits);
-  if (!who.hasFactor) throw noFactorEnabled();
+  const { passwords, secondFactor, throttle, limits } = auth;
+  const { id: userId, hasFactor } = await accountOf(auth, request);
+  const { password, code = null } = parse(ConfirmationBody, await readBody(request, limits));
+  if (!hasFactor) throw noFactorEnabled();
   const client = clientOf(auth, request, response);
-  return passwords.check({ who, password }, client, WRONG, async (account, count) => {
-    if (code === null || (await secondFactor.accepts(account, code, client))) return account;
-    count();
-    throw wrongCode();
-  });
+  const { account, factor, attempt } = await passwords.verify({ userId }, password, client, WRONG);
+  const trial = code === null ? null : secondFactor.tryCode(account, { factor, code, challenge: null }, client);
+  const isConfirmed = trial === null || (await throttle.guard(attempt, trial)) === "accepted";
+  await throttle.settle(attempt, !isConfirmed);
+  if (!isConfirmed) throw wrongCode();
+  return account;
 }
 
-const WRONG: Wrong = { event: "password_failed", error: wrongPassword };
+const WRONG: WrongPassword = { event: "password_failed", error: wrongPassword };

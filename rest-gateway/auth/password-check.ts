@@ -1,24 +1,17 @@
 import type { Account } from "../../identity/account.ts";
-import type { PasswordHashing } from "./hashing.ts";
-import type { AuthStore, EventName } from "./repository.ts";
-import type { Client, Throttle } from "./throttle.ts";
+import type { PasswordHashing } from "./passwords.ts";
+import type { EventName, Login } from "./repository.ts";
+import type { Client, ReservedLogin, Throttle } from "./throttle.ts";
 
-export type PasswordCheckOptions = {
-  readonly store: AuthStore;
-  readonly hashing: PasswordHashing;
-  readonly throttle: Throttle;
-};
+export type PasswordCheckOptions = { readonly hashing: PasswordHashing; readonly throttle: Throttle };
 
-export type Guess = {
-  /** An account, or a name that nobody has. */
-  readonly who: Account | string;
-  readonly password: string;
-};
+/** What happens after a wrong password. */
+export type WrongPassword = { readonly event: EventName; error(): Error };
 
-/** What becomes of a password that is wrong. */
-export type Wrong = { readonly event: EventName; error(): Error };
+/** A login whose password was right. Its attempt has to be settled. */
+export type VerifiedLogin = ReservedLogin & { readonly account: Account };
 
-/** The one place where it is asked whether somebody knows the password of an account. */
+/** Verifies the password of an account, for logins and for changes that need it again. */
 export class PasswordCheck {
   readonly #options: PasswordCheckOptions;
 
@@ -27,23 +20,20 @@ export class PasswordCheck {
   }
 
   /**
-   * Goes on with `next` when the password is right. A wrong one counts as a failed login, and is noted and refused as `wrong`
-   * says; `next` may count too. Rejects with RefusedError "too many attempts" whatever the password is, and "busy".
+   * Reserves an attempt and verifies the password; the caller settles the attempt. A wrong password counts as a failed login,
+   * and rejects with the error of `wrong`. Rejects with RefusedError "too many attempts", whatever the password is, and "busy".
    */
-  check<Result>(
-    { who, password }: Guess,
-    client: Client,
-    wrong: Wrong,
-    next: (account: Account, count: () => void) => Promise<Result>,
-  ): Promise<Result> {
-    const { store, hashing, throttle } = this.#options;
-    const account = typeof who === "string" ? null : who;
-    return throttle.login(who, client, async (count) => {
-      const isRight = await hashing.matches(password, account?.passwordHash ?? null);
-      if (isRight && account !== null) return next(account, count);
-      count();
-      await store.note({ event: wrong.event, userId: account?.id ?? null, address: client.address });
-      throw wrong.error();
+  async verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
+    const { hashing, throttle } = this.#options;
+    const login = await throttle.reserveLogin(who, client);
+    const { account, attempt } = login;
+    const isRight = await throttle.guard(attempt, hashing.matches(password, account?.passwordHash ?? null));
+    if (isRight && account !== null) return { ...login, account };
+    await throttle.settle(attempt, true, {
+      event: wrong.event,
+      userId: account?.id ?? null,
+      address: client.address,
     });
+    throw wrong.error();
   }
 }

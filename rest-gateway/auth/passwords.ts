@@ -1,13 +1,15 @@
+import { randomBytes } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
+import { RefusedError } from "../../identity/refused.ts";
 
 /** The functions of the library, in one object so that tests can count their calls. */
 export const argon2 = { hash, verify };
 
 export const MIN_PASSWORD = 12;
-/** As many are read at login too. */
+/** At login too. */
 export const MAX_PASSWORD = 128;
 
-/** Memory in KiB. The algorithm is argon2id, the library's own choice. */
+/** Memory in KiB. The algorithm is argon2id, the default of the library. */
 const COSTS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 type Rule = { readonly holds: (password: string) => boolean; readonly message: string };
@@ -34,9 +36,55 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Which rules a new password breaks, as sentences: `passwordFaults("Secret-7")` → `["password must have at least 12 characters"]` */
+/** The rules that a new password breaks, as sentences: `passwordFaults("Secret-7")` → `["password must have at least 12 characters"]` */
 export const passwordFaults = (password: string): string[] =>
   RULES.filter(({ holds }) => !holds(password)).map(({ message }) => message);
 
-/** A PHC string. Passwords are hashed in one Unicode form, whatever keyboard they were typed on. */
+/** Returns a PHC string. The password is normalized first: keyboards send different Unicode forms of a letter. */
 export const hashPassword = (password: string): Promise<string> => argon2.hash(password.normalize("NFC"), COSTS);
+
+/** Each takes a thread, 19 MiB and about 15 ms: more at once would only slow down other work. */
+const AT_ONCE = 2;
+const MAX_WAITING = 64;
+
+/** Hashes and verifies passwords, a few at a time; rejects when too many wait. */
+export class PasswordHashing {
+  readonly #hash: typeof hashPassword;
+  /** Verified when there is no such account, so that an unknown name costs the same work as a wrong password. */
+  readonly #decoy: Promise<string>;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(hash = hashPassword) {
+    this.#hash = hash;
+    this.#decoy = hash(randomBytes(32).toString("hex"));
+  }
+
+  /** Rejects with RefusedError "busy". */
+  hash(password: string): Promise<string> {
+    return this.#inTurn(() => this.#hash(password));
+  }
+
+  /** False for a password that is longer than any can be. `hash` is null for an unknown account. Rejects as `hash` does. */
+  async matches(password: string, hash: string | null): Promise<boolean> {
+    const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
+    const text = isPossible ? password.normalize("NFC") : "";
+    const isRight = await this.#inTurn(async () => argon2.verify(hash ?? (await this.#decoy), text));
+    return isRight && hash !== null && isPossible;
+  }
+
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#running >= AT_ONCE) {
+      if (this.#waiting.length >= MAX_WAITING) throw new RefusedError("busy");
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#running++;
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      // The next in the queue takes the place.
+      if (next) next();
+      else this.#running--;
+    }
+  }
+}

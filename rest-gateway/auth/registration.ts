@@ -1,12 +1,10 @@
-import type { Transactions } from "../../db/transaction.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import { restRefusal } from "../conventions/problem.ts";
-import { GATEWAY } from "./gateway.ts";
-import type { PasswordHashing } from "./hashing.ts";
-import type { AuthStore } from "./repository.ts";
+import type { PasswordHashing } from "./passwords.ts";
+import type { AuthRepository } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** Who signs up. Without a username the e-mail is the login. */
+/** A new user. Without a username the user signs in with the e-mail. */
 export type NewUser = {
   readonly name: string;
   readonly email: string;
@@ -15,9 +13,7 @@ export type NewUser = {
 };
 
 export type RegistrationOptions = {
-  /** The pool whose login may call auth_api. */
-  readonly database: Transactions;
-  readonly store: AuthStore;
+  readonly repository: AuthRepository;
   readonly hashing: PasswordHashing;
   readonly throttle: Throttle;
 };
@@ -35,32 +31,23 @@ export class Registration {
    * rules are constraints, whose errors pass through. Rejects with RestError 429 and 503.
    */
   async register(user: NewUser, password: string, address: string): Promise<string> {
-    const { store } = this.#options;
+    const { repository } = this.#options;
     const hash = await this.#hash(password, address);
-    const userId = await this.#create(user, hash);
-    await store.note({ event: "registered", userId, address });
+    const userId = await repository.register(user, hash);
+    await repository.note({ event: "registered", userId, address });
     return userId;
   }
 
+  /** A registration counts although the database may refuse it: otherwise it would tell, without limit, who has an account. */
   async #hash(password: string, address: string): Promise<string> {
     const { hashing, throttle } = this.#options;
     try {
-      return await throttle.registration({ address }, async (count) => {
-        const hash = await hashing.hash(password);
-        count();
-        return hash;
-      });
+      const attempt = await throttle.reserveRegistration({ address });
+      const hash = await throttle.guard(attempt, hashing.hash(password));
+      await throttle.settle(attempt, true);
+      return hash;
     } catch (error) {
       throw error instanceof RefusedError ? restRefusal(error) : error;
     }
-  }
-
-  async #create({ name, email, age, username }: NewUser, hash: string): Promise<string> {
-    const statement = {
-      text: "select auth_api.register($1, $2, $3::integer, $4, $5)::text",
-      values: [name, email, age === null ? null : String(age), username, hash],
-    };
-    const [result] = await this.#options.database.run(GATEWAY, [statement]);
-    return result!.rows[0]![0]!.toString();
   }
 }

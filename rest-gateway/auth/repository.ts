@@ -1,13 +1,15 @@
+import { anonymous } from "../../db/caller.ts";
+import { type Identity, NO_REQUEST } from "../../db/identity.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import type { Account, AccountState, Clock, FoundKey, KeyKind, Session } from "../../identity/account.ts";
-import { GATEWAY } from "./gateway.ts";
+import type { NewUser } from "./registration.ts";
 
 export type Rotation =
   | { readonly outcome: "rotated"; readonly userId: string; readonly family: string; readonly account: Account }
   | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
   | { readonly outcome: "unknown" };
 
-/** What the owner of a key is told of it. */
+/** A key as its owner sees it. */
 export type KeyDescription = {
   readonly id: string;
   readonly prefix: string;
@@ -17,12 +19,57 @@ export type KeyDescription = {
   readonly lastUsedAt: string | null;
 };
 
-/** Secrets are encrypted, in hex; null where there is none. */
+/** Secrets are encrypted, in hex. */
 export type Factor = { readonly secret: string | null; readonly pending: string | null; readonly lastStep: number };
 
-export type Reservation = { readonly ids: readonly number[] } | { /** Seconds. */ readonly retryAfter: number };
+/** The ids of a reserved attempt, which has to be settled. */
+export type Attempt = readonly number[];
 
-/** What the gateway notes; other events the database notes itself. */
+/** Null while other attempts that are undecided hold the last places. */
+export type Reservation = { readonly ids: Attempt } | { /** Seconds. */ readonly retryAfter: number } | null;
+
+/** Who attempts to sign in: a username or an e-mail, or the id of a user whose account is known. */
+export type Login = { readonly login: string } | { readonly userId: string };
+
+/** `window` is seconds. */
+export type LoginLimits = {
+  readonly attempts: number;
+  readonly attemptsPerAddress: number;
+  readonly window: number;
+};
+
+export type BegunLogin = {
+  readonly account: Account | null;
+  /** The encrypted secret of the second factor, in hex. */
+  readonly factor: string | null;
+  readonly attempt: Reservation;
+};
+
+/** An attempt whose credentials were right, and the IP address of the client. */
+export type Admission = { readonly attempt: Attempt; readonly address: string };
+export type SessionLogin = Admission & {
+  /** The hash of the id of the session that ends. */ readonly previous: Buffer | null;
+};
+
+/** `window` is seconds. */
+export type CodeLimits = { readonly codeAttempts: number; readonly window: number };
+
+/** A code of the app is its step, null if it is wrong; a backup code is its possible hashes. */
+export type CodeToTry = {
+  readonly secret: string | null;
+  readonly step: number | null;
+  readonly hashes: readonly Buffer[];
+  /** The id of the challenge that is spent with the code. */
+  readonly challenge: string | null;
+  readonly address: string;
+};
+
+/** "spent": the challenge was used before. */
+export type CodeOutcome =
+  | { readonly outcome: "accepted" | "wrong" | "spent" }
+  | { /** Seconds. */ readonly retryAfter: number };
+
+/** Events that the gateway records. The database records others itself. */
 export type EventName =
   | "registered"
   | "login"
@@ -49,8 +96,11 @@ export type SecurityEvent = {
   readonly detail?: Readonly<Record<string, unknown>>;
 };
 
-/** Hashes are given as bytes and stored so; the functions are those of `auth_api`. */
-export class AuthStore {
+/** The gateway itself: "none" keeps the login role of the pool. */
+const GATEWAY: Identity = { caller: anonymous("none"), request: NO_REQUEST };
+
+/** Calls the functions of `auth_api`, which are all that the gateway's login may use. */
+export class AuthRepository {
   readonly #database: Transactions;
   readonly #clock: Clock;
 
@@ -59,16 +109,17 @@ export class AuthStore {
     this.#clock = clock;
   }
 
-  /** By username or e-mail. */
-  findAccount(login: string): Promise<Account | null> {
-    return this.#call("find_account($1)", [login]);
+  /** Creates a user with an account and returns the id. Rejects with the errors of the database. */
+  async register({ name, email, age, username }: NewUser, passwordHash: string): Promise<string> {
+    const values = [name, email, age === null ? null : String(age), username, passwordHash];
+    return String(await this.#call("register($1, $2, $3::integer, $4, $5)", values));
   }
 
   accountOf(userId: string): Promise<Account | null> {
     return this.#call("account_of($1::bigint)", [userId]);
   }
 
-  /** `revokedFor` is milliseconds: of families that were revoked before nothing is told. */
+  /** `revokedFor` is milliseconds: families that were revoked before that are left out. */
   async accountState(userId: string, revokedFor: number): Promise<AccountState | null> {
     type Found = Pick<Account, "epoch" | "role"> & { readonly revoked: readonly string[] };
     const values = [userId, time(this.#clock() - revokedFor)];
@@ -81,35 +132,48 @@ export class AuthStore {
     await this.#call("end_epoch($1::bigint)", [userId]);
   }
 
-  /** The account as it is then; null when it has another password by now, or is disabled. */
-  changePassword({ id, passwordHash }: Account, newHash: string, address: string): Promise<Account | null> {
-    return this.#call("change_password($1::bigint, $2, $3, $4::inet)", [id, passwordHash, newHash, address || null]);
+  /** Settles the attempt. Returns the account as it is then; null if its password has changed since, or it is disabled. */
+  async changePassword(
+    { id, passwordHash }: Account,
+    newHash: string,
+    { attempt, address }: Admission,
+  ): Promise<Account | null> {
+    const values = [id, passwordHash, newHash, address || null];
+    const call = { call: "change_password($1::bigint, $2, $3, $4::inet)", values };
+    const [changed] = await this.#run(call, settling(attempt, false));
+    return changed as Account | null;
   }
 
-  /** The id of their family; null when the account has changed meanwhile: nobody is signed in. */
-  startTokens({ id, epoch }: Account, hash: Buffer, expiresAt: number): Promise<string | null> {
-    const values = [id, String(epoch), bytes(hash), time(expiresAt)];
-    return this.#call("start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz)", values);
+  /** Returns the id of the token family; null if the account has changed since it was found. */
+  async startTokens(account: Account, hash: Buffer, expiresAt: number, login?: Admission): Promise<string | null> {
+    const values = [account.id, String(account.epoch), bytes(hash), time(expiresAt)];
+    const call = { call: "start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz)", values };
+    const [family] = await this.#run(call, ...(login ? this.#completing(account, login, "token") : []));
+    return family as string | null;
   }
 
-  /** A token that was spent before is taken once more within `graceSeconds`. */
+  /** A token that was spent before is accepted again within `graceSeconds`. */
   rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number, graceSeconds: number): Promise<Rotation> {
     const values = [bytes(oldHash), bytes(newHash), this.#now(), time(expiresAt), `${graceSeconds} seconds`];
     return this.#call("rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval)", values);
   }
 
-  /** False when it was spent before. */
-  spendChallenge(id: string): Promise<boolean> {
-    return this.#call("spend_challenge($1::uuid, $2::timestamptz)", [id, this.#now()]);
+  /** False if the account has changed since it was found. `previous` is a session that ends with it. */
+  async startSession(
+    account: Account,
+    idHash: Buffer,
+    expiresAt: number,
+    login: SessionLogin | null,
+  ): Promise<boolean> {
+    const values = [account.id, String(account.epoch), bytes(idHash), this.#now(), time(expiresAt)];
+    const call = "start_session($1::bigint, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)";
+    const ended = login?.previous ? [{ call: "end_session($1::bytea)", values: [bytes(login.previous)] }] : [];
+    const noted = login ? this.#completing(account, login, "session") : [];
+    const [hasBegun] = await this.#run({ call, values }, ...ended, ...noted);
+    return hasBegun as boolean;
   }
 
-  /** False when the account has changed since it was found. */
-  startSession({ id, epoch }: Account, idHash: Buffer, expiresAt: number): Promise<boolean> {
-    const values = [id, String(epoch), bytes(idHash), this.#now(), time(expiresAt)];
-    return this.#call("start_session($1::bigint, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)", values);
-  }
-
-  /** Null when there is none any more. */
+  /** Null if the session has ended. */
   touchSession(idHash: Buffer, idleSeconds: number): Promise<Session | null> {
     const values = [bytes(idHash), this.#now(), `${idleSeconds} seconds`];
     return this.#call("touch_session($1::bytea, $2::timestamptz, $3::interval)", values);
@@ -119,7 +183,7 @@ export class AuthStore {
     await this.#call("end_session($1::bytea)", [bytes(idHash)]);
   }
 
-  /** Null when the user has `maxKeys` already that are good, or no account any more. */
+  /** Null if the user has `maxKeys` valid keys already, or no account. */
   createKey(
     kind: KeyKind,
     userId: string | null,
@@ -153,24 +217,15 @@ export class AuthStore {
     return this.#call("factor_of($1::bigint, $2::timestamptz)", [userId, this.#now()]);
   }
 
-  /** False when a factor is enabled. */
+  /** False if a factor is enabled. Forgets attempts at codes. */
   beginFactor(userId: string, pending: Buffer, until: number): Promise<boolean> {
     return this.#call("begin_factor($1::bigint, $2::bytea, $3::timestamptz)", [userId, bytes(pending), time(until)]);
   }
 
-  /** False when `pending` is not pending any more. */
+  /** False if `pending` is no longer pending. */
   enableFactor(userId: string, pending: Buffer, step: number, codes: readonly Buffer[]): Promise<boolean> {
     const values = [userId, bytes(pending), String(step), byteArray(codes), this.#now()];
     return this.#call("enable_factor($1::bigint, $2::bytea, $3::bigint, $4::bytea[], $5::timestamptz)", values);
-  }
-
-  acceptStep(userId: string, step: number): Promise<boolean> {
-    return this.#call("accept_step($1::bigint, $2::bigint)", [userId, String(step)]);
-  }
-
-  useBackupCode(userId: string, hash: Buffer): Promise<boolean> {
-    const values = [userId, bytes(hash), this.#now()];
-    return this.#call("use_backup_code($1::bigint, $2::bytea, $3::timestamptz)", values);
   }
 
   replaceBackupCodes(userId: string, codes: readonly Buffer[]): Promise<boolean> {
@@ -181,34 +236,52 @@ export class AuthStore {
     return this.#call("remove_factor($1::bigint)", [userId]);
   }
 
-  /**
-   * A place among the attempts of each of the keys, unless as many as the limit of one count within the window. Null while
-   * others that are not decided have the last places.
-   */
-  reserveAttempt(
-    limits: readonly (readonly [key: Buffer, limit: number])[],
-    windowSeconds: number,
-  ): Promise<Reservation | null> {
-    const keys = byteArray(limits.map(([key]) => key));
-    const values = [keys, `{${limits.map(([, limit]) => limit).join()}}`, this.#now(), `${windowSeconds} seconds`];
-    return this.#call("reserve_attempt($1::bytea[], $2::integer[], $3::timestamptz, $4::interval)", values);
+  /** Finds the account of a login or a user, and reserves an attempt for it; an unknown login costs the same statements. */
+  beginLogin(who: Login, address: string, limits: LoginLimits): Promise<BegunLogin> {
+    const { attempts, attemptsPerAddress, window } = limits;
+    const [login, userId] = "login" in who ? [who.login, null] : [null, who.userId];
+    const values = [login, userId, address, String(attempts), String(attemptsPerAddress), this.#now(), seconds(window)];
+    return this.#call(
+      "begin_login($1, $2::bigint, $3, $4::integer, $5::integer, $6::timestamptz, $7::interval)",
+      values,
+    );
   }
 
-  async countAttempt(ids: readonly number[]): Promise<void> {
-    await this.#call("count_attempt($1::bigint[])", [`{${ids.join()}}`]);
+  reserveCode(userId: string, attempts: number, window: number): Promise<Reservation> {
+    const values = [userId, String(attempts), this.#now(), seconds(window)];
+    return this.#call("reserve_code($1::bigint, $2::integer, $3::timestamptz, $4::interval)", values);
   }
 
-  async forgiveAttempt(ids: readonly number[]): Promise<void> {
-    await this.#call("forgive_attempt($1::bigint[])", [`{${ids.join()}}`]);
+  reserveRegistration(address: string, attempts: number, window: number): Promise<Reservation> {
+    const values = [address, String(attempts), this.#now(), seconds(window)];
+    return this.#call("reserve_registration($1, $2::integer, $3::timestamptz, $4::interval)", values);
   }
 
-  async forgetAttempts(key: Buffer): Promise<void> {
-    await this.#call("forget_attempts($1::bytea)", [bytes(key)]);
+  /** The attempt counts, or is forgotten; the event is recorded in the same transaction. */
+  async settle(attempt: Attempt, counts: boolean, event?: SecurityEvent): Promise<void> {
+    await this.#run(settling(attempt, counts), ...(event ? [this.#noting(event)] : []));
   }
 
-  async note({ event, userId, address, detail = {} }: SecurityEvent): Promise<void> {
-    const values = [event, userId, address || null, JSON.stringify(detail), this.#now()];
-    await this.#call("note_event($1, $2::bigint, $3::inet, $4::jsonb, $5::timestamptz)", values);
+  /** Spends a code, and the challenge with it. A wrong code counts as an attempt. Null while others are undecided. */
+  tryCode(userId: string, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome | null> {
+    const { secret, step, hashes, challenge, address } = code;
+    const values = [
+      userId,
+      secret && `\\x${secret}`,
+      step === null ? null : String(step),
+      byteArray(hashes),
+      challenge,
+      address || null,
+      String(limits.codeAttempts),
+      this.#now(),
+      seconds(limits.window),
+    ];
+    const types = ["bigint", "bytea", "bigint", "bytea[]", "uuid", "inet", "integer", "timestamptz", "interval"];
+    return this.#call(`try_code(${types.map((type, i) => `$${i + 1}::${type}`).join(", ")})`, values);
+  }
+
+  async note(event: SecurityEvent): Promise<void> {
+    await this.#run(this.#noting(event));
   }
 
   async purge(attemptSeconds: number, eventSeconds: number): Promise<void> {
@@ -220,15 +293,40 @@ export class AuthStore {
     return time(this.#clock());
   }
 
-  async #call<T>(call: string, values: readonly (string | null)[]): Promise<T> {
-    const text = `select to_json(auth_api.${call})`;
-    const [result] = await this.#database.run(GATEWAY, [{ text, values }]);
-    const field = result!.rows[0]?.[0];
-    return JSON.parse(field?.toString() ?? "null");
+  #noting({ event, userId, address, detail = {} }: SecurityEvent): Call {
+    const values = [event, userId, address || null, JSON.stringify(detail), this.#now()];
+    return { call: "note_event($1, $2::bigint, $3::inet, $4::jsonb, $5::timestamptz)", values };
+  }
+
+  /** What ends a login: its attempt does not count, and it is recorded with what was issued. */
+  #completing({ id, epoch }: Account, { attempt, address }: Admission, issued: "token" | "session"): readonly Call[] {
+    const values = [id, String(epoch), address || null, issued, this.#now()];
+    const call = "note_login($1::bigint, $2::integer, $3::inet, $4, $5::timestamptz)";
+    return [settling(attempt, false), { call, values }];
+  }
+
+  async #call<T>(call: string, values: Call["values"]): Promise<T> {
+    return (await this.#run({ call, values }))[0] as T;
+  }
+
+  /** Runs the calls as one transaction, with one wait for the database. */
+  async #run(...calls: readonly Call[]): Promise<unknown[]> {
+    const statements = calls.map(({ call, values }) => ({ text: `select to_json(auth_api.${call})`, values }));
+    const results = await this.#database.run(GATEWAY, statements);
+    return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
   }
 }
 
+/** A call of a function of `auth_api`. */
+type Call = { readonly call: string; readonly values: readonly (string | null)[] };
+
+const settling = (attempt: Attempt, counts: boolean): Call => ({
+  call: "settle_attempt($1::bigint[], $2::boolean)",
+  values: [`{${attempt.join()}}`, String(counts)],
+});
+
 const time = (milliseconds: number) => new Date(milliseconds).toISOString();
+const seconds = (count: number) => `${count} seconds`;
 const bytes = (buffer: Buffer) => `\\x${buffer.toString("hex")}`;
 const byteArray = (buffers: readonly Buffer[]) =>
   `{${buffers.map((buffer) => `"\\\\x${buffer.toString("hex")}"`).join()}}`;

@@ -1,8 +1,23 @@
-import type { RequestHandler } from "express";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type RequestHandler, Router } from "express";
+import type { Credential } from "../../db/caller.ts";
+import { identityOf } from "../../http/exchange.ts";
+import { byMethod, type Methods } from "../../http/express.ts";
+import { ClientGone } from "../../http/response.ts";
 import { RefusedError } from "../../identity/refused.ts";
-import { restRefusal } from "../conventions/problem.ts";
+import { loginRequired, restRefusal } from "../conventions/problem.ts";
+import type { Auth } from "./auth.ts";
+import { notByKey } from "./problem.ts";
+import type { Client } from "./throttle.ts";
 
-/** Nothing of it may be kept, and refusals are told as problems. */
+/** `routes({ "/auth/login": { POST: login } })`: other methods get 405. */
+export function routes(paths: Readonly<Record<string, Methods>>): Router {
+  const router = Router({ strict: true, caseSensitive: true });
+  for (const [path, handlers] of Object.entries(paths)) router.all(path, byMethod(handlers));
+  return router;
+}
+
+/** Responses are never cached, and a RefusedError becomes a RestError. */
 export const route =
   (handler: (...given: Parameters<RequestHandler>) => Promise<void>): RequestHandler =>
   async (request, response, next) => {
@@ -13,3 +28,22 @@ export const route =
       throw error instanceof RefusedError ? restRefusal(error) : error;
     }
   };
+
+export const clientOf = ({ addressOf }: Auth, request: IncomingMessage, response: ServerResponse): Client => ({
+  address: addressOf(request),
+  signal: new ClientGone(response),
+});
+
+/** The signed-in user, and the kind of the credential. */
+export type Owner = { readonly id: string; readonly by: Credential["kind"] | undefined };
+
+/**
+ * The user who manages the own account. A key may not: a stolen one could create further keys, or lock the user out with a
+ * second factor. Rejects with RestError.
+ */
+export async function ownerOf(request: IncomingMessage): Promise<Owner> {
+  const { claims, credential } = await identityOf(request).caller();
+  if (typeof claims.sub !== "string") throw loginRequired();
+  if (credential?.kind === "key") throw notByKey();
+  return { id: claims.sub, by: credential?.kind };
+}

@@ -1,16 +1,16 @@
 import type { Account, Clock } from "../../identity/account.ts";
 import { BackupCodes, isBackupCode } from "./backup-codes.ts";
 import { factorUnreadable } from "./problem.ts";
-import type { AuthStore } from "./repository.ts";
+import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
 import type { Client, Throttle } from "./throttle.ts";
 import { stepOf } from "./totp.ts";
 
-/** What the codes of all users are made with and checked by. */
+/** The keys that encrypt secrets and hash backup codes. */
 export type FactorKeys = { readonly box: SecretBox; readonly backupCodes: BackupCodes };
 
 export type SecondFactorOptions = FactorKeys & {
-  readonly store: AuthStore;
+  readonly repository: AuthRepository;
   readonly throttle: Throttle;
   readonly clock: Clock;
 };
@@ -18,7 +18,7 @@ export type SecondFactorOptions = FactorKeys & {
 /** The names are those of the service's settings; "" is unset. */
 export type FactorSettings = { readonly mfaKey: string; readonly mfaPreviousKey: string };
 
-/** Made from MFA_KEY, or else from `secret`, which is that of the service. Those who lose it lose all factors. */
+/** Derived from MFA_KEY, or else from `secret`, the JWT secret. Without the key no factor can be read. */
 export function factorKeys({ mfaKey, mfaPreviousKey }: FactorSettings, secret: string): FactorKeys {
   const previous = mfaPreviousKey === "" ? [] : [mfaPreviousKey];
   const keysFor = (purpose: string) =>
@@ -29,7 +29,7 @@ export function factorKeys({ mfaKey, mfaPreviousKey }: FactorSettings, secret: s
   };
 }
 
-/** Checks the codes of those who sign in: of their app, or of their list of backup codes. */
+/** Checks codes of the app and backup codes. */
 export class SecondFactor {
   readonly #options: SecondFactorOptions;
 
@@ -38,43 +38,37 @@ export class SecondFactor {
   }
 
   /**
-   * Whether the code is right and was not spent; spends it. Rejects with RefusedError "too many attempts" whatever the code
-   * is, and "busy"; with RestError when the user's secret can't be read.
+   * Spends a code, and the challenge with it. Rejects with RefusedError "too many attempts", whatever the code is, and "busy";
+   * with RestError when the user's secret can't be decrypted.
    */
-  accepts(account: Account, code: string, client: Client): Promise<boolean> {
-    const { store, throttle } = this.#options;
+  async tryCode(
+    { id }: Account,
+    { factor, code, challenge }: SentCode,
+    client: Client,
+  ): Promise<"accepted" | "wrong" | "spent"> {
+    const { throttle, backupCodes } = this.#options;
     const { address } = client;
-    return throttle.code(account.id, client, async (count) => {
-      const isRight = isBackupCode(code)
-        ? await this.#spendBackupCode(account, code, address)
-        : await this.#spendTotp(account, code, address);
-      if (isRight) return true;
-      count();
-      await store.note({ event: "code_failed", userId: account.id, address });
-      return false;
-    });
+    if (isBackupCode(code)) {
+      const hashes = backupCodes.hashesOf(code, id);
+      return throttle.tryCode(id, { secret: null, step: null, hashes, challenge, address }, client);
+    }
+    const step = factor === null ? null : await this.#stepOf(id, factor, code, address);
+    return throttle.tryCode(id, { secret: factor, step, hashes: [], challenge, address }, client);
   }
 
-  async #spendBackupCode({ id }: Account, code: string, address: string): Promise<boolean> {
-    const { store, backupCodes } = this.#options;
-    for (const hash of backupCodes.hashesOf(code, id)) {
-      if (!(await store.useBackupCode(id, hash))) continue;
-      await store.note({ event: "backup_code_used", userId: id, address });
-      return true;
-    }
-    return false;
-  }
-
-  async #spendTotp({ id }: Account, code: string, address: string): Promise<boolean> {
-    const { store, box, clock } = this.#options;
-    const sealed = (await store.factorOf(id))?.secret ?? null;
-    if (sealed === null) return false;
-    const secret = box.open(Buffer.from(sealed, "hex"), id);
-    if (secret === null) {
-      await store.note({ event: "factor_unreadable", userId: id, address });
-      throw factorUnreadable();
-    }
-    const step = stepOf(secret, code, clock());
-    return step !== null && (await store.acceptStep(id, step));
+  async #stepOf(userId: string, factor: string, code: string, address: string): Promise<number | null> {
+    const { repository, box, clock } = this.#options;
+    const secret = box.open(Buffer.from(factor, "hex"), userId);
+    if (secret !== null) return stepOf(secret, code, clock());
+    await repository.note({ event: "factor_unreadable", userId, address });
+    throw factorUnreadable();
   }
 }
+
+/** A code of a user whose encrypted secret is `factor`, in hex. */
+export type SentCode = {
+  readonly factor: string | null;
+  readonly code: string;
+  /** The id of the challenge that the code completes. */
+  readonly challenge: string | null;
+};

@@ -3,35 +3,27 @@ import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verifier.ts";
-import type { PasswordCheck, Wrong } from "./password-check.ts";
+import type { ChallengeInput, LoginInput } from "./bodies.ts";
+import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./password-check.ts";
 import { wrongCodeAtLogin } from "./problem.ts";
-import type { AuthStore } from "./repository.ts";
+import type { Admission } from "./repository.ts";
 import type { SecondFactor } from "./second-factor.ts";
 import type { Client, Throttle } from "./throttle.ts";
 
-export type LoginInput = {
-  /** A username or an e-mail. */
-  readonly username: string;
-  readonly password: string;
-  /** Of a second factor, or a backup code; null when none was sent. */
-  readonly code: string | null;
-};
-
-/** To go on with a login whose code was missing. */
-export type ChallengeInput = { readonly challenge: string; readonly code: string };
-
 export type SignInOptions = {
-  readonly store: AuthStore;
   readonly passwords: PasswordCheck;
   readonly throttle: Throttle;
   readonly tokens: Pick<Tokens, "verifyChallenge">;
-  readonly secondFactor: Pick<SecondFactor, "accepts">;
+  readonly secondFactor: Pick<SecondFactor, "tryCode">;
 };
 
-/** The same for a wrong password and an unknown name. */
-const WRONG: Wrong = { event: "login_failed", error: () => new RefusedError("wrong password") };
+/** An account that may sign in. What is issued to it settles the attempt. */
+export type AdmittedLogin = Admission & { readonly account: Account };
 
-/** Checks who somebody is, whatever he is given for it: tokens, a session, or nothing but this one answer. */
+/** The same for a wrong password and an unknown login. */
+const WRONG: WrongPassword = { event: "login_failed", error: () => new RefusedError("wrong password") };
+
+/** Verifies the credentials of a login, for tokens, a session or a single request. */
 export class SignIn {
   readonly #options: SignInOptions;
 
@@ -39,33 +31,42 @@ export class SignIn {
     this.#options = options;
   }
 
-  /**
-   * The account of these credentials. Rejects with RefusedError: "too many attempts" whatever the password is, "wrong
-   * password" for both a wrong one and an unknown name, "account disabled" only after the right one, "second factor needed"
-   * when a code is missing; with RestError for a wrong code after the right password. `signal` tells that the client has gone.
-   */
-  async account({ username, password, code }: LoginInput, address: string, signal?: CancelSignal): Promise<Account> {
-    const { store, passwords } = this.#options;
-    const who = (await store.findAccount(username)) ?? username;
-    const client = { address, signal };
-    return passwords.check({ who, password }, client, WRONG, (account, count) =>
-      this.#admit(account, code, client, count),
-    );
+  /** The account of Basic credentials, for one request. Rejects as `admit` does. */
+  async account(input: LoginInput, address: string, signal?: CancelSignal): Promise<Account> {
+    const { account, attempt } = await this.admit(input, { address, signal });
+    await this.#options.throttle.settle(attempt, false);
+    return account;
   }
 
   /**
-   * The account whose password was right a few minutes ago, and has not changed since. The login that completes it spends
-   * the challenge. Rejects as `account` does.
+   * Rejects with RefusedError: "too many attempts" whatever the password is, "wrong password" for both a wrong one and an
+   * unknown login, "account disabled" only after the right one, "second factor needed" when a code is missing; with RestError
+   * for a wrong code after the right password.
    */
-  async accountOfChallenge({ challenge, code }: ChallengeInput, client: Client): Promise<Account> {
-    const { store, throttle } = this.#options;
+  async admit({ username, password, code }: LoginInput, client: Client): Promise<AdmittedLogin> {
+    const { passwords } = this.#options;
+    const login = await passwords.verify({ login: username }, password, client, WRONG);
+    const { account, attempt } = login;
+    if (account.isDisabled) return this.#refuseDisabled(login, client);
+    if (account.hasFactor && code === null) {
+      await this.#options.throttle.settle(attempt, false);
+      throw new RefusedError("second factor needed", { account });
+    }
+    if (account.hasFactor) await this.#tryCode(login, code!, client, null);
+    return { account, attempt, address: client.address };
+  }
+
+  /** Completes a login whose code was missing, and spends the challenge. Rejects as `admit` does. */
+  async admitChallenge({ challenge, code }: ChallengeInput, client: Client): Promise<AdmittedLogin> {
+    const { throttle } = this.#options;
     const { id, userId, epoch } = this.#verified(challenge);
-    const account = await store.accountOf(userId);
-    const isSame = account !== null && account.epoch === epoch && account.hasFactor && !account.isDisabled;
-    if (!isSame) throw new RefusedError("invalid challenge");
-    await throttle.login(account, client, (count) => this.#withCode(account, code, client, count));
-    if (!(await store.spendChallenge(id))) throw new RefusedError("invalid challenge");
-    return account;
+    const { account, factor, attempt } = await throttle.reserveLogin({ userId }, client);
+    if (account === null || account.epoch !== epoch || !account.hasFactor || account.isDisabled) {
+      await throttle.settle(attempt, false);
+      throw new RefusedError("invalid challenge");
+    }
+    await this.#tryCode({ account, factor, attempt }, code, client, id);
+    return { account, attempt, address: client.address };
   }
 
   #verified(challenge: string): Challenge {
@@ -76,23 +77,25 @@ export class SignIn {
     }
   }
 
-  /** Whose password was right. */
-  async #admit(account: Account, code: string | null, client: Client, count: () => void): Promise<Account> {
-    if (account.isDisabled) {
-      const { address } = client;
-      const detail = { reason: "disabled" };
-      await this.#options.store.note({ event: "login_refused", userId: account.id, address, detail });
-      throw new RefusedError("account disabled");
-    }
-    if (!account.hasFactor) return account;
-    if (code === null) throw new RefusedError("second factor needed", { account });
-    return this.#withCode(account, code, client, count);
+  async #refuseDisabled({ account, attempt }: VerifiedLogin, { address }: Client): Promise<never> {
+    const detail = { reason: "disabled" };
+    await this.#options.throttle.settle(attempt, false, {
+      event: "login_refused",
+      userId: account.id,
+      address,
+      detail,
+    });
+    throw new RefusedError("account disabled");
   }
 
-  /** A wrong code counts as a failed login. */
-  async #withCode(account: Account, code: string, client: Client, count: () => void): Promise<Account> {
-    if (await this.#options.secondFactor.accepts(account, code, client)) return account;
-    count();
-    throw wrongCodeAtLogin();
+  /** A wrong code counts as a failed login. `challenge` is the id of the challenge that is spent with the code. */
+  async #tryCode(login: VerifiedLogin, code: string, client: Client, challenge: string | null): Promise<void> {
+    const { throttle, secondFactor } = this.#options;
+    const { account, factor, attempt } = login;
+    const trial = secondFactor.tryCode(account, { factor, code, challenge }, client);
+    const outcome = await throttle.guard(attempt, trial);
+    if (outcome === "accepted") return;
+    await throttle.settle(attempt, outcome === "wrong");
+    throw outcome === "wrong" ? wrongCodeAtLogin() : new RefusedError("invalid challenge");
   }
 }

@@ -1,120 +1,114 @@
-import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CancelSignal } from "../../db/transaction.ts";
 import type { Account } from "../../identity/account.ts";
 import { type RefusalReason, RefusedError } from "../../identity/refused.ts";
-import type { AuthStore, SecurityEvent } from "./repository.ts";
+import type { Attempt, AuthRepository, CodeToTry, Login, Reservation, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = {
-  /** Failures of one name at one address within the window. */
+  /** Failed logins of one name at one IP address within the window. */
   readonly attempts: number;
-  /** Failures from one address, whatever the names. */
+  /** Failed logins from one IP address, whatever the names. */
   readonly attemptsPerAddress: number;
   /** Wrong codes of one user. */
   readonly codeAttempts: number;
-  /** Accounts that may be made from one address. */
+  /** Accounts created from one IP address. */
   readonly registrationsPerAddress: number;
   /** Seconds. */
   readonly window: number;
 };
 
-/** Who attempts something. */
+/** The client that makes an attempt. */
 export type Client = {
+  /** The IP address. */
   readonly address: string;
-  /** Aborted when nobody waits for the outcome any more. */
+  /** Aborted when the client has disconnected. */
   readonly signal?: CancelSignal | undefined;
 };
 
-/** What is attempted. It says itself when it counts, before it ends; one that has not said so is taken back. */
-export type Attempt<Result> = (count: () => void) => Promise<Result>;
+/** A login that has reserved its attempt. */
+export type ReservedLogin = {
+  /** Null for an unknown login. */
+  readonly account: Account | null;
+  /** The encrypted secret of the second factor, in hex. */
+  readonly factor: string | null;
+  readonly attempt: Attempt;
+};
 
-/** What becomes of one too many; the event is noted. */
-type Refusal = { readonly reason: RefusalReason; readonly event?: SecurityEvent };
-const TOO_MANY: Refusal = { reason: "too many attempts" };
-
-type Key = readonly [key: Buffer, limit: number];
-
-/** Milliseconds between two looks whether others are decided, and from the first look to the last. */
+/** Milliseconds between two looks whether other attempts are decided, and until the client is sent away. */
 const LOOK_AGAIN = 100;
 const WAIT = 5000;
 /** More at once would only keep the database busy. */
 const MAX_WAITING = 64;
 
 /**
- * Holds up those who guess. An attempt has its place before it is made, so that of many at once no more are made than may
- * fail; those for whom no place is left while others are not decided wait for them.
+ * Limits guessing: reserve an attempt, verify what was sent, settle the attempt. An attempt is reserved before it is
+ * verified, so that parallel attempts can't exceed the limit. Those without a place wait while others are undecided.
  */
 export class Throttle {
-  readonly #store: AuthStore;
+  readonly #repository: AuthRepository;
   readonly #limits: ThrottleLimits;
   #waiting = 0;
 
-  constructor(store: AuthStore, limits: ThrottleLimits) {
-    this.#store = store;
+  constructor(repository: AuthRepository, limits: ThrottleLimits) {
+    this.#repository = repository;
     this.#limits = limits;
   }
 
   /**
-   * To say who one is, which counts for the name and the address: nobody can lock somebody else out from another one.
-   * `who` is an account, by whichever of its names it was found, or a name that is nobody's. Rejects with RefusedError "too
-   * many attempts", and "busy" when those before it are not decided in time.
+   * Finds the account and reserves an attempt for it at the IP address: a user can't be locked out from another one. Rejects
+   * with RefusedError "too many attempts", and "busy" when earlier attempts are not decided in time.
    */
-  login<Result>(who: Account | string, { address, signal }: Client, attempt: Attempt<Result>): Promise<Result> {
-    const { attempts, attemptsPerAddress } = this.#limits;
-    const name = typeof who === "string" ? ["name", who.toLowerCase()] : ["user", who.id];
-    const keys: Key[] = [
-      [keyOf(...name, address), attempts],
-      [keyOf("address", address), attemptsPerAddress],
-    ];
-    const userId = typeof who === "string" ? null : who.id;
-    return this.#make(attempt, keys, signal, { ...TOO_MANY, event: { event: "login_throttled", userId, address } });
+  async reserveLogin(who: Login, { address, signal }: Client): Promise<ReservedLogin> {
+    return this.#whenDecided(async () => {
+      const begun = await this.#repository.beginLogin(who, address, this.#limits);
+      const attempt = attemptOf(begun.attempt, "too many attempts");
+      return attempt && { ...begun, attempt };
+    }, signal);
   }
 
-  /** A code of a user. Who guesses it knows the password already: the user alone counts, and no address helps. */
-  code<Result>(userId: string, { signal }: Client, attempt: Attempt<Result>): Promise<Result> {
-    return this.#make(attempt, [[factorKeyOf(userId), this.#limits.codeAttempts]], signal, TOO_MANY);
+  /** For a code of a user, without the IP address: the client knows the password already. Rejects as reserveLogin does. */
+  async reserveCode(userId: string, { signal }: Client): Promise<Attempt> {
+    const { codeAttempts, window } = this.#limits;
+    const reserve = () => this.#repository.reserveCode(userId, codeAttempts, window);
+    return this.#whenDecided(async () => attemptOf(await reserve(), "too many attempts"), signal);
   }
 
-  /** What was guessed before is of another secret. */
-  async forgetCodes(userId: string): Promise<void> {
-    await this.#store.forgetAttempts(factorKeyOf(userId));
+  /** For a new account. Rejects with RefusedError "too many registrations" and "busy". */
+  async reserveRegistration({ address, signal }: Client): Promise<Attempt> {
+    const { registrationsPerAddress, window } = this.#limits;
+    const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, window);
+    return this.#whenDecided(async () => attemptOf(await reserve(), "too many registrations"), signal);
   }
 
-  /** To sign up. */
-  registration<Result>({ address, signal }: Client, attempt: Attempt<Result>): Promise<Result> {
-    const keys: Key[] = [[keyOf("registration", address), this.#limits.registrationsPerAddress]];
-    return this.#make(attempt, keys, signal, { reason: "too many registrations" });
+  /** Reserves, spends a code of a user and settles, in one transaction. Rejects as reserveLogin does. */
+  tryCode(userId: string, code: CodeToTry, { signal }: Client): Promise<"accepted" | "wrong" | "spent"> {
+    return this.#whenDecided(async () => {
+      const tried = await this.#repository.tryCode(userId, code, this.#limits);
+      if (tried !== null && "retryAfter" in tried) throw tooMany("too many attempts", tried.retryAfter);
+      return tried?.outcome ?? null;
+    }, signal);
   }
 
-  async #make<Result>(
-    attempt: Attempt<Result>,
-    keys: readonly Key[],
-    signal: CancelSignal | undefined,
-    refusal: Refusal,
-  ): Promise<Result> {
-    const look = () => this.#reserve(keys, refusal);
-    const ids = (await look()) ?? (await this.#await(look, signal));
-    let counts = false;
+  /** Decides whether the attempt counts, and records the event with it. */
+  settle(attempt: Attempt, counts: boolean, event?: SecurityEvent): Promise<void> {
+    return this.#repository.settle(attempt, counts, event);
+  }
+
+  /** Waits for a verification; if it fails by a fault of the service, the attempt does not count. */
+  async guard<Result>(attempt: Attempt, verification: Promise<Result>): Promise<Result> {
     try {
-      return await attempt(() => {
-        counts = true;
-      });
-    } finally {
-      await (counts ? this.#store.countAttempt(ids) : this.#store.forgiveAttempt(ids));
+      return await verification;
+    } catch (error) {
+      await this.settle(attempt, false);
+      throw error;
     }
   }
 
-  /** Null while those that are not decided yet have the last places. */
-  async #reserve(keys: readonly Key[], { reason, event }: Refusal): Promise<readonly number[] | null> {
-    const reserved = await this.#store.reserveAttempt(keys, this.#limits.window);
-    if (reserved === null) return null;
-    if ("ids" in reserved) return reserved.ids;
-    if (event) await this.#store.note(event);
-    throw new RefusedError(reason, { retryAfter: reserved.retryAfter });
-  }
-
-  async #await<Found>(look: () => Promise<Found | null>, signal: CancelSignal | undefined): Promise<Found> {
-    if (this.#waiting >= MAX_WAITING) throw tooManyAtOnce();
+  /** Asks until the answer is not null. */
+  async #whenDecided<Found>(look: () => Promise<Found | null>, signal: CancelSignal | undefined): Promise<Found> {
+    const found = await look();
+    if (found !== null) return found;
+    if (this.#waiting >= MAX_WAITING) throw busy();
     this.#waiting++;
     try {
       for (const until = performance.now() + WAIT; performance.now() < until; ) {
@@ -126,13 +120,17 @@ export class Throttle {
     } finally {
       this.#waiting--;
     }
-    throw tooManyAtOnce();
+    throw busy();
   }
 }
 
-const tooManyAtOnce = () => new RefusedError("busy", { retryAfter: 1 });
+/** Null while others are undecided. Throws RefusedError when the limit is reached. */
+function attemptOf(reservation: Reservation, reason: RefusalReason): Attempt | null {
+  if (reservation === null) return null;
+  if ("ids" in reservation) return reservation.ids;
+  throw tooMany(reason, reservation.retryAfter);
+}
 
-/** Names of any length, and of people, are kept as hashes. */
-const keyOf = (...parts: readonly string[]) => createHash("sha256").update(JSON.stringify(parts)).digest();
+const tooMany = (reason: RefusalReason, retryAfter: number) => new RefusedError(reason, { retryAfter });
 
-const factorKeyOf = (userId: string) => keyOf("factor", userId);
+const busy = () => new RefusedError("busy", { retryAfter: 1 });

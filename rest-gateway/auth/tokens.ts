@@ -1,37 +1,51 @@
-import { Router } from "express";
+import type { Router } from "express";
 import { identityOf } from "../../http/exchange.ts";
-import { byMethod } from "../../http/express.ts";
+import type { Account } from "../../identity/account.ts";
+import { RefusedError } from "../../identity/refused.ts";
+import { hashOf } from "../../identity/secrets.ts";
+import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
+import { TokenError } from "../../identity/verifier.ts";
 import { contentHandler } from "../conventions/conditional.ts";
+import type { RestError } from "../conventions/problem.ts";
+import { restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
-import { parseRefresh } from "./bodies.ts";
-import { readBody } from "./body.ts";
-import { clientOf } from "./client.ts";
-import { login } from "./login.ts";
-import { tokenRequired } from "./problem.ts";
-import { refresh } from "./refresh.ts";
-import { route } from "./route.ts";
+import { parse, parseLogin, RefreshBody, readBody } from "./bodies.ts";
+import {
+  challenged,
+  expiredRefreshToken,
+  invalidRefreshToken,
+  noRefreshToken,
+  revokedRefreshToken,
+  tokenRequired,
+} from "./problem.ts";
+import type { Admission, Rotation } from "./repository.ts";
+import { clientOf, route, routes } from "./route.ts";
+import type { AdmittedLogin } from "./sign-in.ts";
+import type { Client } from "./throttle.ts";
 
-/** `/auth/login`, `/auth/refresh`, `/auth/logout`: tokens for programs; and the public keys that they are verified with. */
+/** `/auth/login`, `/auth/refresh`, `/auth/logout`: tokens for programs; and the public keys that verify them. */
 export function tokensRouter(auth: Auth): Router {
-  const { store, tokens, limits, addressOf } = auth;
+  const { repository, tokens, limits, addressOf } = auth;
 
   const signIn = route(async (request, response) => {
-    response.json(await login(auth, await readBody(request, limits), clientOf(auth, request, response)));
+    const body = await readBody(request, limits);
+    const login = await admit(auth, body, clientOf(auth, request, response));
+    response.json(await startTokens(auth, login.account, login));
   });
 
   const renew = route(async (request, response) => {
-    const token = parseRefresh(await readBody(request, limits));
-    response.json(await refresh(auth, token, addressOf(request)));
+    const { refreshToken } = parse(RefreshBody, await readBody(request, limits));
+    response.json(await refresh(auth, refreshToken, addressOf(request)));
   });
 
-  /** Everywhere: no token of the user is worth anything after it, nor is his session. */
+  /** Ends all tokens and the session of the user. */
   const signOut = route(async (request, response) => {
     const { claims, credential } = await identityOf(request).caller();
     if (typeof claims.sub !== "string" || credential?.kind !== "token") throw tokenRequired();
-    await store.endEpoch(claims.sub);
+    await repository.endEpoch(claims.sub);
     auth.forget(claims.sub);
     const address = addressOf(request);
-    await store.note({ event: "logout", userId: claims.sub, address, detail: { by: "token" } });
+    await repository.note({ event: "logout", userId: claims.sub, address, detail: { by: "token" } });
     response.json({ message: "signed out" });
   });
 
@@ -41,10 +55,85 @@ export function tokensRouter(auth: Auth): Router {
     headers: { "Cache-Control": "public, max-age=300" },
   });
 
-  const router = Router({ strict: true, caseSensitive: true });
-  router.all("/auth/login", byMethod({ POST: signIn }));
-  router.all("/auth/refresh", byMethod({ POST: renew }));
-  router.all("/auth/logout", byMethod({ POST: signOut }));
-  router.all("/.well-known/jwks.json", byMethod({ GET: keys }));
-  return router;
+  return routes({
+    "/auth/login": { POST: signIn },
+    "/auth/refresh": { POST: renew },
+    "/auth/logout": { POST: signOut },
+    "/.well-known/jwks.json": { GET: keys },
+  });
 }
+
+/**
+ * Verifies the credentials of a login for tokens or a session: `{ username, password, code? }`, or `{ challenge, code }` to
+ * complete one whose code was missing. Rejects with RestError, RefusedError.
+ */
+export async function admit(auth: Auth, body: unknown, client: Client): Promise<AdmittedLogin> {
+  const input = parseLogin(body);
+  try {
+    return await ("challenge" in input ? auth.signIn.admitChallenge(input, client) : auth.signIn.admit(input, client));
+  } catch (error) {
+    throw error instanceof RefusedError ? withChallenge(error, auth) : error;
+  }
+}
+
+function withChallenge(error: RefusedError, { tokens }: Auth): Error {
+  const { account } = error.more;
+  if (account === undefined) return error;
+  return challenged(restRefusal(error).problem, tokens.issueChallenge(account));
+}
+
+/**
+ * Issues the first tokens of an account; for a `login` its attempt is settled and it is recorded. Rejects with RefusedError
+ * when the account has changed since it was found.
+ */
+export async function startTokens(
+  { repository, tokens, clock }: Auth,
+  account: Account,
+  login?: Admission,
+): Promise<TokenPair> {
+  const refreshToken = tokens.issueRefresh(account.id);
+  const expiresAt = clock() + REFRESH_SECONDS * 1000;
+  const family = await repository.startTokens(account, hashOf(refreshToken), expiresAt, login);
+  if (family === null) throw new RefusedError("wrong password");
+  return tokens.issuePair(account, { family, refreshToken });
+}
+
+/** Exchanges a refresh token for a new pair. A token that was spent before the grace period ends its whole sign-in. */
+async function refresh(auth: Auth, token: string, address: string): Promise<TokenPair> {
+  const { repository, tokens, clock, settings } = auth;
+  const refreshToken = tokens.issueRefresh(userOf(tokens, token));
+  const expiresAt = clock() + REFRESH_SECONDS * 1000;
+  const rotation = await repository.rotateToken(
+    hashOf(token),
+    hashOf(refreshToken),
+    expiresAt,
+    settings.jwtRefreshGrace,
+  );
+  if (rotation.outcome === "rotated") {
+    return tokens.issuePair(rotation.account, { family: rotation.family, refreshToken });
+  }
+  if (rotation.outcome === "reused") {
+    auth.forget(rotation.userId);
+    await repository.note({ event: "token_reused", userId: rotation.userId, address });
+  }
+  throw REFUSALS[rotation.outcome]();
+}
+
+/** The user of a refresh token; the database decides whether it is still valid. */
+function userOf(tokens: Tokens, token: string): string {
+  try {
+    const userId = tokens.verifyRefresh(token);
+    if (userId === null) throw noRefreshToken();
+    return userId;
+  } catch (error) {
+    throw error instanceof TokenError ? REFUSALS[error.reason]() : error;
+  }
+}
+
+const REFUSALS: Readonly<Record<Exclude<Rotation["outcome"], "rotated"> | TokenError["reason"], () => RestError>> = {
+  invalid: invalidRefreshToken,
+  expired: expiredRefreshToken,
+  unknown: revokedRefreshToken,
+  revoked: revokedRefreshToken,
+  reused: revokedRefreshToken,
+};

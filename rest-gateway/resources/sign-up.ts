@@ -6,8 +6,8 @@ import { byMethod } from "../../http/express.ts";
 import { contextOf } from "../../http/request.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "../auth/auth.ts";
-import { startTokens } from "../auth/login.ts";
 import { route } from "../auth/route.ts";
+import { startTokens } from "../auth/tokens.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { RestError } from "../conventions/problem.ts";
 import { registerNew } from "./accounts.ts";
@@ -32,7 +32,7 @@ export function registerRouter(options: SignUpOptions): Router {
   const { auth } = options;
   const register = route(async (request, response) => {
     const { id, location, user } = await signUp.of(request, response);
-    const account = await auth.store.accountOf(id);
+    const account = await auth.repository.accountOf(id);
     const pair = await startTokens(auth, account!);
     response
       .status(201)

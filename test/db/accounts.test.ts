@@ -92,13 +92,9 @@ const malformed = { code: "23514", constraint: "accounts_username_format" };
 
 test.each([
   ["an e-mail that is registered", { email: "ADA@example.com" }, { code: "23505", constraint: "users_email_key" }],
-  ["somebody else's username", { username: "ADA" }, taken],
-  [
-    "somebody else's e-mail as username",
-    { username: "Ada@example.com" },
-    { ...taken, message: "username already taken" },
-  ],
-  ["a username that could become somebody's e-mail", { username: "x@test.example" }, malformed],
+  ["the username of another user", { username: "ADA" }, taken],
+  ["the e-mail of another user as username", { username: "Ada@example.com" }, malformed],
+  ["a username that could become the e-mail of another user", { username: "x@test.example" }, malformed],
   ["an empty username", { username: "" }, malformed],
   ["a blank in the username", { username: "do ra" }, malformed],
   ["a colon in the username, which ends it in Basic credentials", { username: "do:ra" }, malformed],

@@ -7,16 +7,16 @@ const [ADA, ADDRESS] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
 const at = (minute: number) => new Date(Date.UTC(2030, 0, 1, 0, minute)).toISOString();
 const reserve = (db: TestTransaction, minute: number, keys = [ADA, ADDRESS], limits = [2, 3]) =>
   db.owner.call("auth_api.reserve_attempt", keys, limits, at(minute), "15 minutes");
-/** One that has failed. */
+/** An attempt that counts. */
 const fail = async (db: TestTransaction, minute: number, keys = [ADA, ADDRESS], limits = [2, 3]) => {
   const { ids } = await reserve(db, minute, keys, limits);
-  await db.owner.call("auth_api.count_attempt", ids);
+  await db.owner.call("auth_api.settle_attempt", ids, true);
   return ids;
 };
 const count = async (db: TestTransaction) =>
   (await db.owner.row("select count(*)::int as count from auth_private.attempts")).count;
 
-test("attempts that have failed count for each key, until one of them has its limit", () =>
+test("attempts count for each key, until one of the keys reaches its limit", () =>
   inTransaction(async (db) => {
     expect(await fail(db, 0)).toHaveLength(2);
     await fail(db, 1);
@@ -28,39 +28,47 @@ test("attempts that have failed count for each key, until one of them has its li
     expect((await reserve(db, 4, [other, Buffer.alloc(32, 4)])).ids).toHaveLength(2);
   }));
 
-test("an attempt counts for the span, and not longer", () =>
+test("an attempt counts within the span only", () =>
   inTransaction(async (db) => {
     await fail(db, 0, [ADA], [1]);
     expect(await reserve(db, 14, [ADA], [1])).toEqual({ retryAfter: 60 });
     expect((await reserve(db, 15, [ADA], [1])).ids).toHaveLength(1);
   }));
 
-test("while attempts that are not decided have the last places there is none, and nothing to wait for is told", () =>
+test("reserve_attempt returns null while undecided attempts hold the last places", () =>
   inTransaction(async (db) => {
     await fail(db, 0);
     const { ids } = await reserve(db, 0);
     expect(await reserve(db, 0)).toBe(null);
     expect(await count(db)).toBe(4);
-    await db.owner.call("auth_api.forgive_attempt", ids);
+    await db.owner.call("auth_api.settle_attempt", ids, false);
     expect((await reserve(db, 0)).ids).toHaveLength(2);
   }));
 
-test("an attempt that is not decided within a minute has no place any more", () =>
+test("an attempt that is undecided for a minute holds no place", () =>
   inTransaction(async (db) => {
     await reserve(db, 0, [ADA], [1]);
     expect(await reserve(db, 0.9, [ADA], [1])).toBe(null);
     expect((await reserve(db, 1, [ADA], [1])).ids).toHaveLength(1);
   }));
 
-test("forget_attempts takes back those of one key", () =>
+test("begin_factor forgets the attempts at codes of the user, unless a factor is enabled", () =>
   inTransaction(async (db) => {
-    for (const key of [ADA, ADDRESS]) await fail(db, 0, [key], [1]);
-    await db.owner.call("auth_api.forget_attempts", ADA);
-    expect((await reserve(db, 0, [ADA], [1])).ids).toHaveLength(1);
-    expect(await reserve(db, 0, [ADDRESS], [1])).toEqual({ retryAfter: 900 });
+    const reserveCode = () => db.owner.call("auth_api.reserve_code", 1, 1, at(0), "15 minutes");
+    const begin = () => db.owner.call("auth_api.begin_factor", 1, Buffer.from("sealed"), at(10));
+    const { ids } = await reserveCode();
+    await db.owner.call("auth_api.settle_attempt", ids, true);
+    expect(await reserveCode()).toEqual({ retryAfter: 900 });
+    expect(await begin()).toBe(true);
+    const again = await reserveCode();
+    expect(again.ids).toHaveLength(1);
+    await db.owner.call("auth_api.settle_attempt", again.ids, true);
+    await db.owner.call("auth_api.enable_factor", 1, Buffer.from("sealed"), 1, [], at(1));
+    expect(await begin()).toBe(false);
+    expect(await reserveCode()).toEqual({ retryAfter: 900 });
   }));
 
-test("purge forgets what nobody needs any more, and nothing else", () =>
+test("purge deletes expired rows only", () =>
   inTransaction(async (db) => {
     await db.owner.rows(`
       insert into auth_private.attempts (key, at) values (sha256('a'), now() - interval '20 minutes'), (sha256('b'), now());

@@ -2,12 +2,11 @@ import { beforeAll, expect, test } from "vitest";
 import { provisionLogins } from "../../../db/cluster/provision.ts";
 import { Transactions } from "../../../db/transaction.ts";
 import { Tokens } from "../../../identity/tokens.ts";
-import { parseLogin } from "../../../rest-gateway/auth/bodies.ts";
-import { PasswordHashing } from "../../../rest-gateway/auth/hashing.ts";
+import { parseCredentials } from "../../../rest-gateway/auth/bodies.ts";
 import { PasswordCheck } from "../../../rest-gateway/auth/password-check.ts";
-import { hashPassword, passwordFaults } from "../../../rest-gateway/auth/passwords.ts";
+import { hashPassword, PasswordHashing, passwordFaults } from "../../../rest-gateway/auth/passwords.ts";
 import { type NewUser, Registration } from "../../../rest-gateway/auth/registration.ts";
-import { AuthStore } from "../../../rest-gateway/auth/repository.ts";
+import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { SignIn } from "../../../rest-gateway/auth/sign-in.ts";
 import { Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -45,22 +44,21 @@ const LIMITS = {
   window: 900,
 };
 
-/** What signing up and in is made of. */
-function parts() {
-  const store = new AuthStore(auth, Date.now);
+function createParts() {
+  const repository = new AuthRepository(auth, Date.now);
   const hashing = new PasswordHashing();
-  const throttle = new Throttle(store, LIMITS);
-  return { store, hashing, throttle, passwords: new PasswordCheck({ store, hashing, throttle }) };
+  const throttle = new Throttle(repository, LIMITS);
+  return { repository, hashing, throttle, passwords: new PasswordCheck({ hashing, throttle }) };
 }
 
 /** Signs in for tokens, as at POST /auth/login. */
 async function signIn(body: object) {
-  const signIn = new SignIn({ ...parts(), tokens, secondFactor: { accepts: async () => false } });
-  return tokens.issuePair(await signIn.account(parseLogin(body), "127.0.0.1"));
+  const signIn = new SignIn({ ...createParts(), tokens, secondFactor: { tryCode: async () => "wrong" } });
+  return tokens.issuePair(await signIn.account(parseCredentials(body), "127.0.0.1"));
 }
 
 const register = (user: NewUser, password: string) =>
-  new Registration({ ...parts(), database: auth }).register(user, password, "127.0.0.1");
+  new Registration(createParts()).register(user, password, "127.0.0.1");
 
 const sql = async (text: string, ...values: unknown[]) => (await database.owner.query(text, values)).rows;
 
@@ -101,7 +99,11 @@ test("a password that is typed in another Unicode form is the same", async () =>
 test.each<[string, Partial<NewUser>, object]>([
   ["an e-mail that is registered", { email: "ADA@example.com" }, { code: "23505", constraint: "users_email_key" }],
   ["a username that is taken", { username: "Ada" }, { code: "23505", constraint: "accounts_username_key" }],
-  ["somebody else's e-mail", { username: "ada@example.com" }, { code: "23505", constraint: "accounts_username_key" }],
+  [
+    "the e-mail of another user",
+    { username: "ada@example.com" },
+    { code: "23514", constraint: "accounts_username_format" },
+  ],
   ["a username with an @", { username: "a@test.example" }, { code: "23514", constraint: "accounts_username_format" }],
   ["a malformed e-mail", { email: "dora" }, { code: "23514", constraint: "users_email_format" }],
   ["an age that is no whole number", { age: 1.5 }, { code: "22P02" }],

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Transactions } from "../../../db/transaction.ts";
 import { RefusedError } from "../../../identity/refused.ts";
-import { AuthStore } from "../../../rest-gateway/auth/repository.ts";
-import { Throttle } from "../../../rest-gateway/auth/throttle.ts";
+import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
+import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 const LIMITS = { attempts: 2, attemptsPerAddress: 100, codeAttempts: 2, registrationsPerAddress: 2, window: 900 };
@@ -15,7 +15,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const pool = { connectionString: database.url, max: 4 };
   const transactions = new Transactions({ pool, statementTimeout: 10_000, maxPrepared: 100, onConnectionError() {} });
-  throttle = new Throttle(new AuthStore(transactions, Date.now), LIMITS);
+  throttle = new Throttle(new AuthRepository(transactions, Date.now), LIMITS);
   return async () => {
     await transactions.close();
     await database.drop();
@@ -27,74 +27,58 @@ const BUSY = new RefusedError("busy", { retryAfter: 1 });
 const TOO_MANY = new RefusedError("too many attempts", { retryAfter: 900 });
 const TOO_MANY_REGISTRATIONS = new RefusedError("too many registrations", { retryAfter: 900 });
 
-/** Attempts that are under way until they are ended, each with whether it counts. */
-async function begin(count: number, make: (attempt: (count: () => void) => Promise<void>) => Promise<void>) {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const begun = Array.from({ length: count }, () => Promise.withResolvers<void>());
-  const made = begun.map(({ resolve: start }) =>
-    make(async (count) => {
-      start();
-      if (await promise) count();
-    }),
-  );
-  await Promise.all(begun.map(({ promise }) => promise));
-  return async (counts: boolean) => {
-    resolve(counts);
-    await Promise.all(made);
-  };
-}
+const ADA = { login: "ada" };
+/** Reserves an attempt and returns the ids. */
+const login = async (client: Client = CLIENT) => (await throttle.reserveLogin(ADA, client)).attempt;
 
-test.each([
-  ["a login", (attempt: (count: () => void) => Promise<void>) => throttle.login("ada", CLIENT, attempt), TOO_MANY],
-  ["a code", (attempt: (count: () => void) => Promise<void>) => throttle.code("1", CLIENT, attempt), TOO_MANY],
-  [
-    "a registration",
-    (attempt: (count: () => void) => Promise<void>) => throttle.registration(CLIENT, attempt),
-    TOO_MANY_REGISTRATIONS,
-  ],
-])("%s waits for others that have the last places, and is made unless they count", async (_what, make, refusal) => {
-  for (const counts of [false, true]) {
-    const end = await begin(2, make);
-    let isMade = false;
-    const third = make(async () => {
-      isMade = true;
-    }).catch((error) => error);
+describe.each([
+  ["a login", login, TOO_MANY],
+  ["a code", () => throttle.reserveCode("1", CLIENT), TOO_MANY],
+  ["a registration", () => throttle.reserveRegistration(CLIENT), TOO_MANY_REGISTRATIONS],
+])("%s", (_what, reserve, refusal) => {
+  test.each([
+    [false, "is reserved when earlier attempts are forgotten"],
+    [true, "is rejected when earlier attempts count"],
+  ])("waits while earlier attempts are undecided, and (count: %s) %s", async (counts) => {
+    const reserved = await Promise.all([reserve(), reserve()]);
+    const third = reserve().catch((error) => error);
     expect(await Promise.race([third, sleep(300, "waits")])).toBe("waits");
-    await end(counts);
-    expect(await third).toEqual(counts ? refusal : undefined);
-    expect(isMade).toBe(!counts);
-  }
-});
-
-test("an attempt that ends by a fault of the service does not count", async () => {
-  for (let i = 0; i < 3; i++) {
-    const fault = new Error("the database has gone");
-    await expect(throttle.login("ada", CLIENT, () => Promise.reject(fault))).rejects.toBe(fault);
-  }
-  await throttle.login("ada", CLIENT, async () => {});
-});
-
-test("whose client has gone does not wait on, and attempts nothing", async () => {
-  const end = await begin(2, (attempt) => throttle.login("ada", CLIENT, attempt));
-  const client = new AbortController();
-  let isMade = false;
-  const third = throttle.login("ada", { ...CLIENT, signal: client.signal }, async () => {
-    isMade = true;
+    for (const attempt of reserved) await throttle.settle(attempt, counts);
+    expect(await third).toEqual(counts ? refusal : expect.arrayContaining([expect.any(Number)]));
   });
+});
+
+test("an attempt does not count when its verification fails by a fault of the service", async () => {
+  for (let i = 0; i < 3; i++) {
+    const fault = new Error("the database is not available");
+    await expect(throttle.guard(await login(), Promise.reject(fault))).rejects.toBe(fault);
+  }
+  await login();
+});
+
+test("an attempt whose client has disconnected stops waiting, and is not reserved", async () => {
+  const reserved = [await login(), await login()];
+  const client = new AbortController();
+  const third = login({ ...CLIENT, signal: client.signal });
   client.abort();
   await expect(third).rejects.toEqual(BUSY);
-  await end(false);
-  expect(isMade).toBe(false);
+  for (const attempt of reserved) await throttle.settle(attempt, false);
+  const { rows } = await database.owner.query("select from auth_private.attempts");
+  expect(rows).toEqual([]);
 });
 
-test("of very many at once some are sent away: those that wait are 64", async () => {
-  const end = await begin(2, (attempt) => throttle.login("ada", CLIENT, attempt));
-  const refused: unknown[] = [];
-  const others = Array.from({ length: 70 }, () =>
-    throttle.login("ada", CLIENT, async () => {}).catch((error) => refused.push(error)),
-  );
-  await expect.poll(() => refused).toEqual(Array(6).fill(BUSY));
-  await end(false);
+test("at most 64 attempts wait at once: further ones are rejected", async () => {
+  const reserved = [await login(), await login()];
+  const rejected: unknown[] = [];
+  const others = Array.from({ length: 70 }, async () => {
+    try {
+      await throttle.settle(await login(), false);
+    } catch (error) {
+      rejected.push(error);
+    }
+  });
+  await expect.poll(() => rejected).toEqual(Array(6).fill(BUSY));
+  for (const attempt of reserved) await throttle.settle(attempt, false);
   await Promise.all(others);
-  expect(refused).toHaveLength(6);
+  expect(rejected).toHaveLength(6);
 });
