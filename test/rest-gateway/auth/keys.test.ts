@@ -60,8 +60,8 @@ describe.each([60, 365 * 24 * 3600, null, undefined])("expiresIn %j", (expiresIn
   test("is taken", async () => expect((await create({ expiresIn })).expiresAt === null).toBe(!expiresIn)),
 );
 
-const OF_NAME = "name must be a text of 1 to 100 characters";
-const OF_END = "expiresIn must be a whole number of seconds from 60 to 31536000, or null for a key without an end";
+const OF_NAME = "name must be a string of 1 to 100 characters";
+const OF_END = "expiresIn must be a whole number of seconds from 60 to 31536000, or null for no expiry";
 test.each<[unknown, string, string]>([
   [{}, "MISSING_FIELD", "name is required"],
   [{ name: null }, "VALIDATION_ERROR", OF_NAME],
