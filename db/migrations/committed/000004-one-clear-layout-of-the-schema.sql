@@ -1,5 +1,5 @@
 --! Previous: sha1:120afd525bd82395ba1d106ee0cf35902c20ca16
---! Hash: sha1:e2f1f71d3efcecd4d78e6e135a78d849359f3085
+--! Hash: sha1:74669a3838c4842818139a49e522a79ce2b613af
 --! Message: one clear layout of the schema
 
 -- The schema in its present layout: functions and comments as db/schema has them.
@@ -477,56 +477,72 @@ grant execute on function
   to anon, authenticated, service_role;
 --! EndIncluded content/articles/functions.sql
 --! Included auth/accounts/functions.sql
--- security definer: the gateway's login may call these functions and see no table.
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  select json_build_object('id', a.user_id::text, 'username', coalesce(a.username, u.email), 'name', u.name, 'role', a.role,
-    'permissions', a.permissions, 'passwordHash', a.password_hash, 'isDisabled', a.disabled_at is not null, 'epoch', a.epoch,
+  select json_build_object(
+    'id', a.user_id::text,
+    'username', coalesce(a.username, u.email),
+    'name', u.name,
+    'role', a.role,
+    'permissions', a.permissions,
+    'passwordHash', a.password_hash,
+    'isDisabled', a.disabled_at is not null,
+    'epoch', a.epoch,
     'hasFactor', coalesce(f.enabled_at is not null, false))
   from auth_private.accounts as a
   join public.users as u on u.id = a.user_id
   left join auth_private.factors as f on f.user_id = a.user_id
-  -- One at most: no username looks like an e-mail.
+  -- At most one: a username has no @, and an e-mail has one.
   where a.user_id in (
-    select named.user_id from auth_private.accounts as named where lower(named.username) = lower(login)
+    select named.user_id
+    from auth_private.accounts as named
+    where lower(named.username) = lower(login)
     union all
-    select known.id from public.users as known where lower(known.email) = lower(login)
+    select known.id
+    from public.users as known
+    where lower(known.email) = lower(login)
   )
 $$;
 
-comment on function auth_api.find_account(text) is
-  'The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor}; null when there is none.';
-
--- security definer: see above.
-create or replace function auth_api.account_of(user_id bigint) returns json
-language sql stable security definer set search_path = '' as $$
-  select auth_api.find_account(u.email) from public.users as u where u.id = account_of.user_id
+comment on function auth_api.find_account(text) is $$
+The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash,
+isDisabled, epoch, hasFactor}; null if there is none.
 $$;
 
-comment on function auth_api.account_of(bigint) is 'The same of a user that is known; null when he has no account.';
+create or replace function auth_api.account_of(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select auth_api.find_account(u.email)
+  from public.users as u
+  where u.id = account_of.user_id
+$$;
 
--- security definer: see above.
+comment on function auth_api.account_of(bigint) is
+  'The account of a user, as find_account returns it; null if the user has none.';
+
 create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
 returns bigint
 language plpgsql volatile security definer set search_path = '' as $$
 declare user_id bigint;
 begin
-  insert into public.users (name, email, age) values (register.name, register.email, register.age) returning id into user_id;
-  -- The check of accounts would only say that it looks like an e-mail.
-  perform from public.users as u where lower(u.email) = lower(register.username) and u.id <> user_id;
-  if found then
-    raise unique_violation using
-      message = 'username already taken', schema = 'auth_private', table = 'accounts', constraint = 'accounts_username_key';
-  end if;
+  insert into public.users (name, email, age)
+  values (register.name, register.email, register.age)
+  returning id into user_id;
+
   insert into auth_private.accounts (user_id, username, password_hash)
-  values (user_id, case when lower(register.username) <> lower(register.email) then register.username end, register.password_hash);
+  values (
+    user_id,
+    case when lower(register.username) <> lower(register.email) then register.username end,
+    register.password_hash);
   return user_id;
 end $$;
 
-comment on function auth_api.register(text, text, integer, text, text) is
-  'Signs somebody up with a password and gives the id. The username may be null or the e-mail: either way the e-mail is the login. Raises 23505 when the e-mail or the username is taken.';
+comment on function auth_api.register(text, text, integer, text, text) is $$
+Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
+e-mail. The constraints of both tables say which values are refused.
+$$;
 
--- Whoever has signed in before loses it: tokens and sessions carry the epoch that they were issued in.
+-- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
 create or replace function auth_private.begin_epoch() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -534,7 +550,8 @@ begin
   return new;
 end $$;
 
-comment on function auth_private.begin_epoch() is 'Ends what was issued to an account: its role, its password or its being disabled has changed.';
+comment on function auth_private.begin_epoch() is
+  'Ends what was issued to an account when its role, permissions or password change, or it is disabled or enabled.';
 
 create or replace trigger _200_epoch before update on auth_private.accounts
   for each row when (
@@ -547,36 +564,47 @@ create or replace trigger _200_epoch before update on auth_private.accounts
 create or replace function auth_private.announce_account() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
-  perform pg_notify('principals', json_build_object('user', old.user_id)::text);
+  perform pg_notify('accounts', json_build_object('user', old.user_id)::text);
   return null;
 end $$;
 
-comment on function auth_private.announce_account() is 'Tells the listeners of the channel "principals" whose account, or what was issued to it, has changed, or is gone.';
-
-create or replace trigger _500_principals after update or delete on auth_private.accounts
-  for each row execute function auth_private.announce_account();
-
--- security definer: see above.
-create or replace function auth_api.end_epoch(user_id bigint) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.accounts as a set epoch = a.epoch + 1 where a.user_id = end_epoch.user_id
+comment on function auth_private.announce_account() is $$
+Notifies the channel "accounts" that an account, or what was issued to it, has changed or was deleted.
 $$;
 
-comment on function auth_api.end_epoch(bigint) is 'Ends all access and refresh tokens and sessions that were issued to a user; his keys go on, for programs run while he is not there.';
+create or replace trigger _500_announce after update or delete on auth_private.accounts
+  for each row execute function auth_private.announce_account();
 
--- security definer: see above.
-create or replace function auth_api.change_password(user_id bigint, old_hash text, password_hash text, address inet) returns json
+create or replace function auth_api.end_epoch(user_id bigint) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a
+  set epoch = a.epoch + 1
+  where a.user_id = end_epoch.user_id
+$$;
+
+comment on function auth_api.end_epoch(bigint) is $$
+Ends all access tokens, refresh tokens and sessions of a user. Keys remain valid: the user's programs use them.
+$$;
+
+create or replace function auth_api.change_password(
+  user_id bigint, old_hash text, password_hash text, address inet)
+returns json
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  -- For the event that is noted of it.
+  -- Read by note_account_change.
   perform set_config('request.address', coalesce(host(change_password.address), ''), true);
-  update auth_private.accounts as a set password_hash = change_password.password_hash
-  where a.user_id = change_password.user_id and a.password_hash = old_hash and a.disabled_at is null;
+  update auth_private.accounts as a
+  set password_hash = change_password.password_hash
+  where a.user_id = change_password.user_id
+    and a.password_hash = old_hash
+    and a.disabled_at is null;
   return case when found then auth_api.account_of(change_password.user_id) end;
 end $$;
 
-comment on function auth_api.change_password(bigint, text, text, inet) is
-  'Sets another password and gives the account as it is now; what was issued to the user before is worth nothing then. Null when the old one is not his any more.';
+comment on function auth_api.change_password(bigint, text, text, inet) is $$
+Sets another password, which ends what was issued to the user, and returns the account as it is then. Null if the old
+password has changed since, or the account is disabled.
+$$;
 
 create or replace function auth_private.note_account_change() returns trigger
 language plpgsql volatile set search_path = '' as $$
@@ -592,30 +620,630 @@ begin
     case when old.role is distinct from new.role then 'role_changed' end
   ], null) loop
     insert into public.security_events (event, user_id, address, detail)
-    values (happened, new.user_id, client,
-      case when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role) else '{}' end);
+    values (
+      happened,
+      new.user_id,
+      client,
+      case
+        when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role)
+        else '{}'
+      end);
   end loop;
   return null;
 end $$;
 
-comment on function auth_private.note_account_change() is 'Notes the changes of an account as security events, whoever makes them.';
+comment on function auth_private.note_account_change() is 'Records each change of an account as a security event.';
 
 create or replace trigger _600_events after update on auth_private.accounts
   for each row execute function auth_private.note_account_change();
-
--- The owner of these functions is no superuser: that is all they can do.
-alter function auth_api.find_account(text) owner to auth_owner;
-alter function auth_api.account_of(bigint) owner to auth_owner;
-alter function auth_api.register(text, text, integer, text, text) owner to auth_owner;
-alter function auth_private.begin_epoch() owner to auth_owner;
-alter function auth_private.announce_account() owner to auth_owner;
-alter function auth_api.end_epoch(bigint) owner to auth_owner;
-alter function auth_api.change_password(bigint, text, text, inet) owner to auth_owner;
-alter function auth_private.note_account_change() owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
 --! EndIncluded auth/accounts/functions.sql
+--! Included auth/tokens/functions.sql
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.start_tokens(
+  user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
+returns uuid
+language plpgsql volatile security definer set search_path = '' as $$
+declare family_id uuid;
+begin
+  -- An account that has changed since the password was checked does not sign in.
+  insert into auth_private.token_families (user_id, epoch)
+  select a.user_id, a.epoch
+  from auth_private.accounts as a
+  where a.user_id = start_tokens.user_id
+    and a.epoch = start_tokens.epoch
+    and a.disabled_at is null
+  returning id into family_id;
+  if not found then return null; end if;
+
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
+  values (start_tokens.token_hash, family_id, start_tokens.expires_at);
+  return family_id;
+end $$;
+
+comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz) is $$
+Stores the first refresh token of a sign-in, by its SHA-256, and returns the id of its family. Null if the account has
+changed since it was found in this epoch.
+$$;
+
+create or replace function auth_api.rotate_token(
+  old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token auth_private.refresh_tokens;
+  family auth_private.token_families;
+  account json;
+begin
+  select *
+  into token
+  from auth_private.refresh_tokens as t
+  where t.token_hash = old_hash;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+
+  -- Uses of one family wait for each other here, then read the token again.
+  select *
+  into family
+  from auth_private.token_families as f
+  where f.id = token.family_id
+  for update;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+
+  select *
+  into token
+  from auth_private.refresh_tokens as t
+  where t.token_hash = old_hash;
+  account := auth_api.account_of(family.user_id);
+
+  if family.revoked_at is not null
+    or account is null
+    or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> family.epoch
+  then
+    return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
+  end if;
+  -- Without grace reuse is refused even if the clock of the other process is ahead.
+  if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
+    -- The token was stolen: the thief and the user both have to sign in again.
+    update auth_private.token_families as f
+    set revoked_at = rotate_token.now
+    where f.id = family.id;
+    return json_build_object('outcome', 'reused', 'userId', family.user_id::text);
+  end if;
+  if token.expires_at <= rotate_token.now then
+    return json_build_object('outcome', 'expired', 'userId', family.user_id::text);
+  end if;
+
+  update auth_private.refresh_tokens as t
+  set spent_at = rotate_token.now
+  where t.token_hash = old_hash
+    and t.spent_at is null;
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
+  values (new_hash, family.id, rotate_token.expires_at);
+  return json_build_object(
+    'outcome', 'rotated',
+    'userId', family.user_id::text,
+    'family', family.id,
+    'account', account);
+end $$;
+
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is $$
+Exchanges a refresh token for the next of its family: {outcome, userId, family, account}, where outcome is rotated,
+unknown, revoked, expired, or reused: a token that was spent before the grace period revokes its whole family.
+$$;
+
+create or replace trigger _500_announce after update on auth_private.token_families
+  for each row when (old.revoked_at is distinct from new.revoked_at)
+  execute function auth_private.announce_account();
+
+create or replace function auth_api.account_state(user_id bigint, since timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'epoch', a.epoch,
+    'role', a.role,
+    'revoked', array(
+      select f.id
+      from auth_private.token_families as f
+      where f.user_id = account_state.user_id
+        and f.revoked_at > account_state.since))
+  from auth_private.accounts as a
+  where a.user_id = account_state.user_id
+    and a.disabled_at is null
+$$;
+
+comment on function auth_api.account_state(bigint, timestamptz) is $$
+What an access token of this user must match: {epoch, role, revoked}, where `revoked` lists the token families that were
+revoked since. Null if the user has no account, or it is disabled.
+$$;
+
+create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with spent as (
+    insert into auth_private.spent_challenges (id, spent_at)
+    values (spend_challenge.id, spend_challenge.now)
+    on conflict do nothing
+    returning id
+  )
+  select exists (select from spent)
+$$;
+
+comment on function auth_api.spend_challenge(uuid, timestamptz) is
+  'Spends the challenge of a login, by its jti; false if it was spent before.';
+--! EndIncluded auth/tokens/functions.sql
+--! Included auth/sessions/functions.sql
+create or replace function auth_private.announce_session() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('accounts', json_build_object('session', encode(old.id_hash, 'hex'))::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_session() is 'Notifies the channel "accounts" that a session has ended.';
+
+create or replace trigger _500_announce_delete after delete on auth_private.sessions
+  for each row execute function auth_private.announce_session();
+create or replace trigger _500_announce_update after update on auth_private.sessions
+  for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
+
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.start_session(
+  user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
+returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with started as (
+    insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+    select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
+    from auth_private.accounts as a
+    where a.user_id = start_session.user_id
+      and a.epoch = start_session.epoch
+      and a.disabled_at is null
+    on conflict (user_id) do update
+    set id_hash = excluded.id_hash,
+      epoch = excluded.epoch,
+      started_at = excluded.started_at,
+      seen_at = excluded.seen_at,
+      expires_at = excluded.expires_at
+    returning s.user_id
+  )
+  select exists (select from started)
+$$;
+
+comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is $$
+Starts a session of an account that was found in this epoch, and ends the session that the user has elsewhere. False if
+the account has changed since, or is disabled.
+$$;
+
+create or replace function auth_api.touch_session(id_hash bytea, now timestamptz, idle interval) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  session auth_private.sessions;
+  account json;
+begin
+  select *
+  into session
+  from auth_private.sessions as s
+  where s.id_hash = touch_session.id_hash;
+  if not found then return null; end if;
+  account := auth_api.account_of(session.user_id);
+  if session.expires_at <= touch_session.now
+    or session.seen_at + idle <= touch_session.now
+    or account is null
+    or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> session.epoch
+  then
+    -- Unless it was seen, or started again, in between.
+    delete from auth_private.sessions as s
+    where s.id_hash = touch_session.id_hash
+      and s.seen_at = session.seen_at;
+    return null;
+  end if;
+  update auth_private.sessions as s
+  set seen_at = touch_session.now
+  where s.id_hash = touch_session.id_hash
+    and s.seen_at < touch_session.now;
+  return json_build_object('account', account, 'startedAt', session.started_at, 'expiresAt', session.expires_at);
+end $$;
+
+comment on function auth_api.touch_session(bytea, timestamptz, interval) is $$
+Marks a session as seen now and returns {account, startedAt, expiresAt}. Null if there is none, or it has ended: it was
+idle for too long, or its account has changed.
+$$;
+
+create or replace function auth_api.end_session(id_hash bytea) returns bigint
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.sessions as s
+  where s.id_hash = end_session.id_hash
+  returning s.user_id
+$$;
+
+comment on function auth_api.end_session(bytea) is 'Ends a session and returns its user; null if there is none.';
+--! EndIncluded auth/sessions/functions.sql
+--! Included auth/keys/functions.sql
+create or replace function auth_private.announce_key() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('accounts', json_build_object('key', encode(old.key_hash, 'hex'))::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_key() is
+  'Notifies the channel "accounts" that a key has changed or was deleted.';
+
+create or replace trigger _500_announce_delete after delete on auth_private.api_keys
+  for each row execute function auth_private.announce_key();
+create or replace trigger _500_announce_update after update on auth_private.api_keys
+  for each row when ((old.revoked_at, old.expires_at) is distinct from (new.revoked_at, new.expires_at))
+  execute function auth_private.announce_key();
+
+create or replace function auth_private.describe_key(key auth_private.api_keys) returns json
+language sql stable set search_path = ''
+return json_build_object(
+  'id', key.id,
+  'prefix', key.prefix,
+  'name', key.name,
+  'createdAt', key.created_at,
+  'expiresAt', key.expires_at,
+  'lastUsedAt', key.last_used_at);
+
+comment on function auth_private.describe_key(auth_private.api_keys) is 'A key as its owner sees it.';
+
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.create_key(
+  kind text, user_id bigint, name text, prefix text, key_hash bytea,
+  now timestamptz, expires_at timestamptz, max_keys integer)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare key auth_private.api_keys;
+begin
+  -- Locked, so that parallel calls can't exceed max_keys.
+  perform from auth_private.accounts as a
+  where a.user_id = create_key.user_id
+  for update;
+  if not found or max_keys <= (
+    select count(*)
+    from auth_private.api_keys as k
+    where k.user_id = create_key.user_id
+      and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > create_key.now)
+  ) then return null; end if;
+
+  insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash, created_at, expires_at)
+  values (
+    create_key.kind,
+    create_key.user_id,
+    create_key.name,
+    create_key.prefix,
+    create_key.key_hash,
+    create_key.now,
+    create_key.expires_at)
+  returning * into key;
+  return auth_private.describe_key(key);
+end $$;
+
+comment on function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) is
+  'Creates a key of a user; null if the user has `max_keys` valid keys already, or no account.';
+
+create or replace function auth_api.list_keys(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select coalesce(json_agg(auth_private.describe_key(k) order by k.created_at desc, k.id), '[]')
+  from auth_private.api_keys as k
+  where k.user_id = list_keys.user_id
+    and k.revoked_at is null
+$$;
+
+comment on function auth_api.list_keys(bigint) is 'The keys of a user that are not revoked, newest first.';
+
+create or replace function auth_api.revoke_key(user_id bigint, id uuid) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with revoked as (
+    update auth_private.api_keys as k
+    set revoked_at = now()
+    where k.id = revoke_key.id
+      and k.user_id = revoke_key.user_id
+      and k.revoked_at is null
+    returning k.id
+  )
+  select exists (select from revoked)
+$$;
+
+comment on function auth_api.revoke_key(bigint, uuid) is
+  'Revokes a key of a user; false if the user has no valid key with this id.';
+
+create or replace function auth_api.find_key(key_hash bytea) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'id', k.id,
+    'kind', k.kind,
+    'expiresAt', k.expires_at,
+    'account', case when k.user_id is not null then auth_api.account_of(k.user_id) end)
+  from auth_private.api_keys as k
+  where k.key_hash = find_key.key_hash
+    and k.revoked_at is null
+$$;
+
+comment on function auth_api.find_key(bytea) is
+  'A key that is not revoked: {id, kind, expiresAt, account}; null if there is none.';
+
+create or replace function auth_api.use_keys(ids uuid[]) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.api_keys as k
+  set last_used_at = now()
+  where k.id = any (ids)
+$$;
+
+comment on function auth_api.use_keys(uuid[]) is 'Records that keys were used.';
+--! EndIncluded auth/keys/functions.sql
+--! Included auth/security_events/access.sql
+alter table public.security_events enable row level security;
+
+grant select on public.security_events to service_role;
+grant insert (event, user_id, address, detail, at), select, delete on public.security_events to auth_owner;
+
+drop policy if exists "authentication records events and deletes old ones" on public.security_events;
+create policy "authentication records events and deletes old ones" on public.security_events to auth_owner
+  using (true)
+  with check (true);
+--! EndIncluded auth/security_events/access.sql
+--! Included auth/security_events/functions.sql
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.note_event(
+  event text, user_id bigint, address inet, detail jsonb, now timestamptz)
+returns void
+language sql volatile security definer set search_path = '' as $$
+  insert into public.security_events (event, user_id, address, detail, at)
+  values (note_event.event, note_event.user_id, note_event.address, coalesce(note_event.detail, '{}'), note_event.now)
+$$;
+
+comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Records a security event.';
+
+create or replace function auth_api.note_login(
+  user_id bigint, epoch integer, address inet, issued text, now timestamptz)
+returns void
+language sql volatile security definer set search_path = '' as $$
+  select auth_api.note_event(
+    'login', a.user_id, note_login.address, jsonb_build_object('by', issued), note_login.now)
+  from auth_private.accounts as a
+  where a.user_id = note_login.user_id
+    and a.epoch = note_login.epoch
+    and a.disabled_at is null
+$$;
+
+comment on function auth_api.note_login(bigint, integer, inet, text, timestamptz) is $$
+Records a login for which a token or a session was issued; not if the account has changed since it was found.
+$$;
+--! EndIncluded auth/security_events/functions.sql
+--! Included auth/attempts/functions.sql
+-- What an attempt counts for, as SHA-256: names and addresses are not stored.
+create or replace function auth_private.attempt_key(variadic parts text[]) returns bytea
+language sql stable set search_path = ''
+return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
+
+comment on function auth_private.attempt_key(text[]) is
+  'The key of an attempt: attempt_key(''user'', ''1'', ''203.0.113.7'').';
+
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
+create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  place integer;
+  oldest timestamptz;
+  undecided integer;
+  taken integer;
+  is_full boolean := false;
+  ids bigint[];
+begin
+  -- Reservations for one key wait for each other, so that parallel attempts can't exceed the limit.
+  for place in select i from generate_subscripts(keys, 1) as i order by keys[i] loop
+    perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
+  end loop;
+  for place in select i from generate_subscripts(keys, 1) as i loop
+    -- Undecided attempts are counted first: one that is decided in between is in both counts, never in neither.
+    -- After a minute an attempt stays undecided for ever: its process has ended.
+    select count(*)
+    into undecided
+    from auth_private.attempts as a
+    where a.key = keys[place]
+      and a.at > reserve_attempt.now - interval '1 minute'
+      and not a.counts;
+
+    select count(*), min(a.at)
+    into taken, oldest
+    from (
+      select a.at
+      from auth_private.attempts as a
+      where a.key = keys[place]
+        and a.at > reserve_attempt.now - span
+        and a.counts
+      order by a.at desc
+      limit limits[place]
+    ) as a;
+
+    if taken >= limits[place] then
+      return json_build_object(
+        'retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
+    end if;
+    is_full := is_full or taken + undecided >= limits[place];
+  end loop;
+  if is_full then return null; end if;
+
+  with reserved as (
+    insert into auth_private.attempts (key, at)
+    select key, reserve_attempt.now
+    from unnest(keys) as key
+    returning id
+  )
+  select array_agg(id)
+  into ids
+  from reserved;
+  return json_build_object('ids', ids);
+end $$;
+
+comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is $$
+Reserves an attempt for each key before it is made: {ids}, or {retryAfter} in seconds when the limit of a key is
+reached within `span`. Null while undecided attempts hold the last places.
+$$;
+
+create or replace function auth_api.begin_login(
+  login text, user_id bigint, address text, attempts integer, attempts_per_address integer,
+  now timestamptz, span interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  account constant json := case
+    when begin_login.user_id is null then auth_api.find_account(login)
+    else auth_api.account_of(begin_login.user_id)
+  end;
+  found_id constant bigint := coalesce(begin_login.user_id, (account ->> 'id')::bigint);
+  reservation json;
+  secret bytea;
+begin
+  reservation := auth_api.reserve_attempt(
+    array[
+      -- With the address, so that a user can't be locked out from another one.
+      case
+        when found_id is null then auth_private.attempt_key('name', lower(login), address)
+        else auth_private.attempt_key('user', found_id::text, address)
+      end,
+      auth_private.attempt_key('address', address)
+    ],
+    array[attempts, attempts_per_address],
+    begin_login.now,
+    span);
+  if reservation ->> 'retryAfter' is not null then
+    perform auth_api.note_event('login_throttled', found_id, nullif(address, '')::inet, null, begin_login.now);
+  end if;
+
+  select f.secret
+  into secret
+  from auth_private.factors as f
+  where f.user_id = found_id;
+  return json_build_object('account', account, 'factor', encode(secret, 'hex'), 'attempt', reservation);
+end $$;
+
+comment on function auth_api.begin_login(text, bigint, text, integer, integer, timestamptz, interval) is $$
+Finds the account of a login, or of a user, and reserves an attempt for it at this address: {account, factor, attempt},
+where `factor` is the encrypted secret in hex and `attempt` is as reserve_attempt returns it. An unknown login costs
+the same statements as a known one.
+$$;
+
+create or replace function auth_api.reserve_code(user_id bigint, attempts integer, now timestamptz, span interval)
+returns json
+language sql volatile security definer set search_path = '' as $$
+  select auth_api.reserve_attempt(
+    array[auth_private.attempt_key('factor', reserve_code.user_id::text)],
+    array[attempts],
+    reserve_code.now,
+    span)
+$$;
+
+comment on function auth_api.reserve_code(bigint, integer, timestamptz, interval) is $$
+Reserves an attempt at a code of a second factor. The password is known already: addresses do not count.
+$$;
+
+create or replace function auth_api.reserve_registration(
+  address text, attempts integer, now timestamptz, span interval)
+returns json
+language sql volatile security definer set search_path = '' as $$
+  select auth_api.reserve_attempt(
+    array[auth_private.attempt_key('registration', address)],
+    array[attempts],
+    reserve_registration.now,
+    span)
+$$;
+
+comment on function auth_api.reserve_registration(text, integer, timestamptz, interval) is
+  'Reserves the creation of an account from an address.';
+
+create or replace function auth_api.settle_attempt(ids bigint[], counts boolean) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.attempts as a
+  set counts = true
+  where a.id = any (ids)
+    and settle_attempt.counts;
+
+  delete from auth_private.attempts as a
+  where a.id = any (ids)
+    and not settle_attempt.counts;
+$$;
+
+comment on function auth_api.settle_attempt(bigint[], boolean) is
+  'Decides reserved attempts: they count, or they are deleted.';
+
+create or replace function auth_api.try_code(
+  user_id bigint, secret bytea, step bigint, code_hashes bytea[], challenge uuid,
+  address inet, attempts integer, now timestamptz, span interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  reservation constant json := auth_api.reserve_code(try_code.user_id, attempts, try_code.now, span);
+  ids constant bigint[] := array(select json_array_elements_text(reservation -> 'ids')::bigint);
+  is_accepted boolean;
+begin
+  if reservation is null or reservation ->> 'retryAfter' is not null then return reservation; end if;
+
+  if step is not null then
+    perform from auth_private.factors as f
+    where f.user_id = try_code.user_id
+      and f.secret = try_code.secret;
+    is_accepted := found and auth_api.accept_step(try_code.user_id, step);
+  else
+    is_accepted := exists (
+      select from unnest(code_hashes) as hash
+      where auth_api.use_backup_code(try_code.user_id, hash, try_code.now));
+    if is_accepted then
+      perform auth_api.note_event('backup_code_used', try_code.user_id, address, null, try_code.now);
+    end if;
+  end if;
+
+  perform auth_api.settle_attempt(ids, not is_accepted);
+  if not is_accepted then
+    perform auth_api.note_event('code_failed', try_code.user_id, address, null, try_code.now);
+    return json_build_object('outcome', 'wrong');
+  end if;
+  if challenge is not null and not auth_api.spend_challenge(challenge, try_code.now) then
+    return json_build_object('outcome', 'spent');
+  end if;
+  return json_build_object('outcome', 'accepted');
+end $$;
+
+comment on function auth_api.try_code(
+  bigint, bytea, bigint, bytea[], uuid, inet, integer, timestamptz, interval) is $$
+Spends the code of a second factor, by its step or by the hash of a backup code, and then the challenge, if any:
+{outcome}, where outcome is accepted, wrong, or spent: the challenge was used before. A wrong code counts as an attempt.
+Otherwise as reserve_attempt: {retryAfter}, or null.
+$$;
+
+create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval)
+returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a
+  where a.at < purge.now - attempt_span;
+
+  delete from auth_private.refresh_tokens as t
+  where t.expires_at < purge.now - interval '1 day';
+
+  delete from auth_private.token_families as f
+  where f.started_at < purge.now - interval '1 day'
+    and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
+
+  delete from auth_private.spent_challenges as c
+  where c.spent_at < purge.now - interval '1 day';
+
+  delete from auth_private.sessions as s
+  where s.expires_at < purge.now;
+
+  delete from auth_private.api_keys as k
+  where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
+
+  delete from public.security_events as e
+  where e.at < purge.now - event_retention;
+$$;
+
+comment on function auth_api.purge(timestamptz, interval, interval) is
+  'Deletes expired attempts, tokens, sessions, keys and security events.';
+--! EndIncluded auth/attempts/functions.sql
 --! Included auth/factors/functions.sql
--- security definer: the gateway's login may call these functions and see no table.
+-- security definer, here and below: the gateway's login may call these functions, and may read no table.
 create or replace function auth_api.factor_of(user_id bigint, now timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
@@ -627,475 +1255,137 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.factor_of(bigint, timestamptz) is
-  'A user''s second factor: {secret, pending, lastStep}, secrets encrypted, in hex; null without one.';
+  'The second factor of a user: {secret, pending, lastStep}, secrets encrypted, in hex; null if there is none.';
 
--- security definer: see above.
 create or replace function auth_api.begin_factor(user_id bigint, pending bytea, until timestamptz) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with begun as (
     insert into auth_private.factors as f (user_id, pending, pending_until)
     values (begin_factor.user_id, begin_factor.pending, begin_factor.until)
-    on conflict (user_id) do update set pending = excluded.pending, pending_until = excluded.pending_until
+    on conflict (user_id) do update
+    set pending = excluded.pending,
+      pending_until = excluded.pending_until
     where f.enabled_at is null
     returning f.user_id
+  ), forgotten as (
+    -- Codes that were tried before were codes of another secret.
+    delete from auth_private.attempts as a
+    using begun
+    where a.key = auth_private.attempt_key('factor', begun.user_id::text)
   )
   select exists (select from begun)
 $$;
 
-comment on function auth_api.begin_factor(bigint, bytea, timestamptz) is 'Begins an enrolment, in place of one that was begun before; false when a factor is enabled.';
+comment on function auth_api.begin_factor(bigint, bytea, timestamptz) is
+  'Begins an enrolment in place of a pending one, and forgets attempts at codes; false if a factor is enabled.';
 
--- security definer: see above.
-create or replace function auth_api.enable_factor(user_id bigint, pending bytea, step bigint, code_hashes bytea[], now timestamptz)
+create or replace function auth_api.enable_factor(
+  user_id bigint, pending bytea, step bigint, code_hashes bytea[], now timestamptz)
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  -- Of two at once the second finds nothing pending any more.
+  -- Of two parallel calls the second finds nothing pending.
   update auth_private.factors as f
-  set secret = f.pending, pending = null, pending_until = null, enabled_at = enable_factor.now, last_step = enable_factor.step
-  where f.user_id = enable_factor.user_id and f.pending = enable_factor.pending and f.pending_until > enable_factor.now;
-  if not found then return false; end if;
-  delete from auth_private.backup_codes as c where c.user_id = enable_factor.user_id;
-  insert into auth_private.backup_codes (user_id, code_hash) select enable_factor.user_id, hash from unnest(code_hashes) as hash;
-  return true;
+  set secret = f.pending,
+    pending = null,
+    pending_until = null,
+    enabled_at = enable_factor.now,
+    last_step = enable_factor.step
+  where f.user_id = enable_factor.user_id
+    and f.pending = enable_factor.pending
+    and f.pending_until > enable_factor.now;
+  return found and auth_api.replace_backup_codes(enable_factor.user_id, code_hashes);
 end $$;
 
 comment on function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) is
-  'Ends an enrolment whose first code, of this step, was right; false when it was not pending any more.';
+  'Enables a pending factor whose first code, of this step, was right; false if it is not pending.';
 
--- From now on a password alone is not enough.
-create or replace trigger _500_principals after update on auth_private.factors
+-- A password alone no longer signs the user in.
+create or replace trigger _500_announce after update on auth_private.factors
   for each row when (old.enabled_at is distinct from new.enabled_at)
   execute function auth_private.announce_account();
 
--- security definer: see above.
 create or replace function auth_api.accept_step(user_id bigint, step bigint) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with accepted as (
-    update auth_private.factors as f set last_step = accept_step.step
-    where f.user_id = accept_step.user_id and f.enabled_at is not null and f.last_step < accept_step.step
+    update auth_private.factors as f
+    set last_step = accept_step.step
+    where f.user_id = accept_step.user_id
+      and f.enabled_at is not null
+      and f.last_step < accept_step.step
     returning f.user_id
   )
   select exists (select from accepted)
 $$;
 
-comment on function auth_api.accept_step(bigint, bigint) is 'Spends the code of a step; false when it, or a later one, was spent before.';
+comment on function auth_api.accept_step(bigint, bigint) is
+  'Spends the code of a step; false if it, or a later one, was spent before.';
 
--- security definer: see above.
 create or replace function auth_api.use_backup_code(user_id bigint, code_hash bytea, now timestamptz) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with used as (
-    update auth_private.backup_codes as c set used_at = use_backup_code.now
-    where c.user_id = use_backup_code.user_id and c.code_hash = use_backup_code.code_hash and c.used_at is null
+    update auth_private.backup_codes as c
+    set used_at = use_backup_code.now
+    where c.user_id = use_backup_code.user_id
+      and c.code_hash = use_backup_code.code_hash
+      and c.used_at is null
     returning c.user_id
   )
   select exists (select from used)
 $$;
 
-comment on function auth_api.use_backup_code(bigint, bytea, timestamptz) is 'Spends a backup code; false when there is none such, or it was spent before.';
+comment on function auth_api.use_backup_code(bigint, bytea, timestamptz) is
+  'Spends a backup code; false if it does not exist, or was spent before.';
 
--- security definer: see above.
 create or replace function auth_api.replace_backup_codes(user_id bigint, code_hashes bytea[]) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  perform from auth_private.factors as f where f.user_id = replace_backup_codes.user_id and f.enabled_at is not null for update;
+  perform from auth_private.factors as f
+  where f.user_id = replace_backup_codes.user_id
+    and f.enabled_at is not null
+  for update;
   if not found then return false; end if;
-  delete from auth_private.backup_codes as c where c.user_id = replace_backup_codes.user_id;
-  insert into auth_private.backup_codes (user_id, code_hash) select replace_backup_codes.user_id, hash from unnest(code_hashes) as hash;
+
+  delete from auth_private.backup_codes as c
+  where c.user_id = replace_backup_codes.user_id;
+  insert into auth_private.backup_codes (user_id, code_hash)
+  select replace_backup_codes.user_id, hash
+  from unnest(code_hashes) as hash;
   return true;
 end $$;
 
-comment on function auth_api.replace_backup_codes(bigint, bytea[]) is 'New codes in place of the old ones; false without a factor.';
+comment on function auth_api.replace_backup_codes(bigint, bytea[]) is
+  'Replaces the backup codes of a user; false if no factor is enabled.';
 
--- security definer: see above.
 create or replace function auth_api.remove_factor(user_id bigint) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with removed as (
-    delete from auth_private.factors as f where f.user_id = remove_factor.user_id returning f.enabled_at
+    delete from auth_private.factors as f
+    where f.user_id = remove_factor.user_id
+    returning f.enabled_at
   )
   select exists (select from removed where enabled_at is not null)
 $$;
 
-comment on function auth_api.remove_factor(bigint) is 'Removes a second factor and its codes; false when none was enabled.';
-
-alter function auth_api.factor_of(bigint, timestamptz) owner to auth_owner;
-alter function auth_api.begin_factor(bigint, bytea, timestamptz) owner to auth_owner;
-alter function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) owner to auth_owner;
-alter function auth_api.accept_step(bigint, bigint) owner to auth_owner;
-alter function auth_api.use_backup_code(bigint, bytea, timestamptz) owner to auth_owner;
-alter function auth_api.replace_backup_codes(bigint, bytea[]) owner to auth_owner;
-alter function auth_api.remove_factor(bigint) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
+comment on function auth_api.remove_factor(bigint) is
+  'Removes a second factor and its codes; false if none was enabled.';
 --! EndIncluded auth/factors/functions.sql
---! Included auth/tokens/functions.sql
--- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.start_tokens(user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
-returns uuid
-language plpgsql volatile security definer set search_path = '' as $$
-declare family_id uuid;
+--! Included auth/owner.sql
+-- Functions of authentication belong to auth_owner, which is not a superuser: they run with its rights.
+-- PUBLIC may execute none of them.
+do $$
+declare function regprocedure;
 begin
-  -- Whoever signed in as the account was a moment ago, before its password was changed, has not signed in.
-  insert into auth_private.token_families (user_id, epoch)
-  select a.user_id, a.epoch from auth_private.accounts as a
-  where a.user_id = start_tokens.user_id and a.epoch = start_tokens.epoch and a.disabled_at is null
-  returning id into family_id;
-  if not found then return null; end if;
-  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
-  values (start_tokens.token_hash, family_id, start_tokens.expires_at);
-  return family_id;
-end $$;
-
-comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz) is
-  'Remembers the first refresh token of a sign-in, by its SHA-256, and gives the id of its family; null when the account is of another epoch by now.';
-
--- security definer: see above.
-create or replace function auth_api.rotate_token(
-  old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval)
-returns json
-language plpgsql volatile security definer set search_path = '' as $$
-declare
-  token auth_private.refresh_tokens;
-  family auth_private.token_families;
-  account json;
-begin
-  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
-  if not found then return json_build_object('outcome', 'unknown'); end if;
-  -- Uses of one family wait for each other here, and look again.
-  select * into family from auth_private.token_families as f where f.id = token.family_id for update;
-  if not found then return json_build_object('outcome', 'unknown'); end if;
-  select * into token from auth_private.refresh_tokens as t where t.token_hash = old_hash;
-  account := auth_api.account_of(family.user_id);
-
-  if family.revoked_at is not null or account is null or (account ->> 'isDisabled')::boolean
-    or (account ->> 'epoch')::integer <> family.epoch then
-    return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
-  end if;
-  -- No grace is none, also when it was spent by a process whose clock is ahead.
-  if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
-    -- Two have it: the thief, and whom it was stolen from. Both sign in again.
-    update auth_private.token_families as f set revoked_at = rotate_token.now where f.id = family.id;
-    return json_build_object('outcome', 'reused', 'userId', family.user_id::text);
-  end if;
-  if token.expires_at <= rotate_token.now then
-    return json_build_object('outcome', 'expired', 'userId', family.user_id::text);
-  end if;
-
-  update auth_private.refresh_tokens as t set spent_at = rotate_token.now where t.token_hash = old_hash and t.spent_at is null;
-  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at) values (new_hash, family.id, rotate_token.expires_at);
-  return json_build_object('outcome', 'rotated', 'userId', family.user_id::text, 'family', family.id, 'account', account);
-end $$;
-
-comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is
-  'Spends a refresh token for another one of its family: {outcome, userId, family, account}, where outcome is rotated, unknown, revoked, expired, or reused: a token that was spent before ends its whole family, unless that was within the grace.';
-
-create or replace trigger _500_principals after update on auth_private.token_families
-  for each row when (old.revoked_at is distinct from new.revoked_at)
-  execute function auth_private.announce_account();
-
--- security definer: see above.
-create or replace function auth_api.account_state(user_id bigint, since timestamptz) returns json
-language sql stable security definer set search_path = '' as $$
-  select json_build_object('epoch', a.epoch, 'role', a.role, 'revoked', array(
-    select f.id from auth_private.token_families as f
-    where f.user_id = account_state.user_id and f.revoked_at > account_state.since))
-  from auth_private.accounts as a
-  where a.user_id = account_state.user_id and a.disabled_at is null
-$$;
-
-comment on function auth_api.account_state(bigint, timestamptz) is
-  'What a token of this user must agree with: {epoch, role, revoked}, where revoked are the families of tokens that were revoked since; null for a user without an account, and for one that is disabled.';
-
--- security definer: see above.
-create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean
-language sql volatile security definer set search_path = '' as $$
-  with spent as (
-    insert into auth_private.spent_challenges (id, spent_at) values (spend_challenge.id, spend_challenge.now)
-    on conflict do nothing
-    returning id
-  )
-  select exists (select from spent)
-$$;
-
-comment on function auth_api.spend_challenge(uuid, timestamptz) is
-  'Spends the challenge of a login that is complete, by its jti; false when it was spent before.';
-
-alter function auth_api.start_tokens(bigint, integer, bytea, timestamptz) owner to auth_owner;
-alter function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) owner to auth_owner;
-alter function auth_api.account_state(bigint, timestamptz) owner to auth_owner;
-alter function auth_api.spend_challenge(uuid, timestamptz) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
---! EndIncluded auth/tokens/functions.sql
---! Included auth/sessions/functions.sql
-create or replace function auth_private.announce_session() returns trigger
-language plpgsql volatile set search_path = '' as $$
-begin
-  perform pg_notify('principals', json_build_object('session', encode(old.id_hash, 'hex'))::text);
-  return null;
-end $$;
-
-comment on function auth_private.announce_session() is 'Tells the listeners of the channel "principals" which session has ended.';
-
-create or replace trigger _500_principals_delete after delete on auth_private.sessions
-  for each row execute function auth_private.announce_session();
-create or replace trigger _500_principals_update after update on auth_private.sessions
-  for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
-
--- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.start_session(user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
-returns boolean
-language sql volatile security definer set search_path = '' as $$
-  with started as (
-    insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
-    select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
-    from auth_private.accounts as a
-    where a.user_id = start_session.user_id and a.epoch = start_session.epoch and a.disabled_at is null
-    on conflict (user_id) do update set
-      id_hash = excluded.id_hash, epoch = excluded.epoch,
-      started_at = excluded.started_at, seen_at = excluded.seen_at, expires_at = excluded.expires_at
-    returning s.user_id
-  )
-  select exists (select from started)
-$$;
-
-comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is
-  'Begins a session of an account that was found in this epoch; one that the user has elsewhere ends. False when the account has changed since, or is disabled.';
-
--- security definer: see above.
-create or replace function auth_api.touch_session(id_hash bytea, now timestamptz, idle interval) returns json
-language plpgsql volatile security definer set search_path = '' as $$
-declare
-  session auth_private.sessions;
-  account json;
-begin
-  select * into session from auth_private.sessions as s where s.id_hash = touch_session.id_hash;
-  if not found then return null; end if;
-  account := auth_api.account_of(session.user_id);
-  if session.expires_at <= touch_session.now or session.seen_at + idle <= touch_session.now
-    or account is null or (account ->> 'isDisabled')::boolean or (account ->> 'epoch')::integer <> session.epoch then
-    -- Unless it has been seen, or has begun anew, in between.
-    delete from auth_private.sessions as s where s.id_hash = touch_session.id_hash and s.seen_at = session.seen_at;
-    return null;
-  end if;
-  update auth_private.sessions as s set seen_at = touch_session.now
-  where s.id_hash = touch_session.id_hash and s.seen_at < touch_session.now;
-  return json_build_object('account', account, 'startedAt', session.started_at, 'expiresAt', session.expires_at);
-end $$;
-
-comment on function auth_api.touch_session(bytea, timestamptz, interval) is
-  'Whose session it is: {account, startedAt, expiresAt}; it has been seen now. Null when there is none, or none any more: it was idle for too long, or its account has changed.';
-
--- security definer: see above.
-create or replace function auth_api.end_session(id_hash bytea) returns bigint
-language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.sessions as s where s.id_hash = end_session.id_hash returning s.user_id
-$$;
-
-comment on function auth_api.end_session(bytea) is 'Ends a session and gives its user; null when there is none.';
-
-alter function auth_private.announce_session() owner to auth_owner;
-alter function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) owner to auth_owner;
-alter function auth_api.touch_session(bytea, timestamptz, interval) owner to auth_owner;
-alter function auth_api.end_session(bytea) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
---! EndIncluded auth/sessions/functions.sql
---! Included auth/keys/functions.sql
-create or replace function auth_private.announce_key() returns trigger
-language plpgsql volatile set search_path = '' as $$
-begin
-  perform pg_notify('principals', json_build_object('key', encode(old.key_hash, 'hex'))::text);
-  return null;
-end $$;
-
-comment on function auth_private.announce_key() is 'Tells the listeners of the channel "principals" which key has changed, or is gone.';
-
-create or replace trigger _500_principals_delete after delete on auth_private.api_keys
-  for each row execute function auth_private.announce_key();
-create or replace trigger _500_principals_update after update on auth_private.api_keys
-  for each row when ((old.revoked_at, old.expires_at) is distinct from (new.revoked_at, new.expires_at))
-  execute function auth_private.announce_key();
-
-create or replace function auth_private.describe_key(key auth_private.api_keys) returns json
-language sql stable set search_path = ''
-return json_build_object('id', key.id, 'prefix', key.prefix, 'name', key.name, 'createdAt', key.created_at,
-  'expiresAt', key.expires_at, 'lastUsedAt', key.last_used_at);
-
-comment on function auth_private.describe_key(auth_private.api_keys) is 'What its owner is told of a key.';
-
--- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.create_key(
-  kind text, user_id bigint, name text, prefix text, key_hash bytea, now timestamptz, expires_at timestamptz, max_keys integer)
-returns json
-language plpgsql volatile security definer set search_path = '' as $$
-declare key auth_private.api_keys;
-begin
-  -- One after the other for each user: two at once would both find room for one.
-  perform from auth_private.accounts as a where a.user_id = create_key.user_id for update;
-  if not found or max_keys <= (
-    select count(*) from auth_private.api_keys as k
-    where k.user_id = create_key.user_id and k.revoked_at is null and (k.expires_at is null or k.expires_at > create_key.now)
-  ) then return null; end if;
-  insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash, created_at, expires_at)
-  values (create_key.kind, create_key.user_id, create_key.name, create_key.prefix, create_key.key_hash, create_key.now, create_key.expires_at)
-  returning * into key;
-  return auth_private.describe_key(key);
-end $$;
-
-comment on function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) is
-  'Keeps a new key of a user and describes it; null when he has `max_keys` already that are good, or no account any more.';
-
--- security definer: see above.
-create or replace function auth_api.list_keys(user_id bigint) returns json
-language sql stable security definer set search_path = '' as $$
-  select coalesce(json_agg(auth_private.describe_key(k) order by k.created_at desc, k.id), '[]')
-  from auth_private.api_keys as k
-  where k.user_id = list_keys.user_id and k.revoked_at is null
-$$;
-
-comment on function auth_api.list_keys(bigint) is 'The keys of a user that are not revoked, newest first.';
-
--- security definer: see above.
-create or replace function auth_api.revoke_key(user_id bigint, id uuid) returns boolean
-language sql volatile security definer set search_path = '' as $$
-  with revoked as (
-    update auth_private.api_keys as k set revoked_at = now()
-    where k.id = revoke_key.id and k.user_id = revoke_key.user_id and k.revoked_at is null
-    returning k.id
-  )
-  select exists (select from revoked)
-$$;
-
-comment on function auth_api.revoke_key(bigint, uuid) is 'Ends a key of a user; false when he has none with this id.';
-
--- security definer: see above.
-create or replace function auth_api.find_key(key_hash bytea) returns json
-language sql stable security definer set search_path = '' as $$
-  select json_build_object('id', k.id, 'kind', k.kind, 'expiresAt', k.expires_at,
-    'account', case when k.user_id is not null then auth_api.account_of(k.user_id) end)
-  from auth_private.api_keys as k
-  where k.key_hash = find_key.key_hash and k.revoked_at is null
-$$;
-
-comment on function auth_api.find_key(bytea) is 'Whom a key stands for: {id, kind, expiresAt, account}; null when there is none, or none any more.';
-
--- security definer: see above.
-create or replace function auth_api.use_keys(ids uuid[]) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.api_keys as k set last_used_at = now() where k.id = any (ids)
-$$;
-
-comment on function auth_api.use_keys(uuid[]) is 'Notes that keys have been used.';
-
-alter function auth_private.announce_key() owner to auth_owner;
-alter function auth_private.describe_key(auth_private.api_keys) owner to auth_owner;
-alter function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) owner to auth_owner;
-alter function auth_api.list_keys(bigint) owner to auth_owner;
-alter function auth_api.revoke_key(bigint, uuid) owner to auth_owner;
-alter function auth_api.find_key(bytea) owner to auth_owner;
-alter function auth_api.use_keys(uuid[]) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
---! EndIncluded auth/keys/functions.sql
---! Included auth/security_events/functions.sql
--- security definer: the gateway's login may call this function and see no table.
-create or replace function auth_api.note_event(event text, user_id bigint, address inet, detail jsonb, now timestamptz) returns void
-language sql volatile security definer set search_path = '' as $$
-  insert into public.security_events (event, user_id, address, detail, at)
-  values (note_event.event, note_event.user_id, note_event.address, coalesce(note_event.detail, '{}'), note_event.now)
-$$;
-
-comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Notes a security event.';
-
-alter function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
---! EndIncluded auth/security_events/functions.sql
---! Included auth/attempts/functions.sql
--- security definer: the gateway's login may call these functions and see no table.
-create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval) returns json
-language plpgsql volatile security definer set search_path = '' as $$
-declare
-  place integer;
-  oldest timestamptz;
-  undecided integer;
-  taken integer;
-  is_full boolean := false;
-  ids bigint[];
-begin
-  -- Before anything is compared, and one after the other for each key: however many come at once, no more are let through.
-  for place in select i from generate_subscripts(keys, 1) as i order by keys[i] loop
-    perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
+  for function in
+    select p.oid
+    from pg_proc as p
+    where p.pronamespace in ('auth_api'::regnamespace, 'auth_private'::regnamespace)
+  loop
+    execute format('alter function %s owner to auth_owner', function);
+    execute format('revoke all on function %s from public', function);
   end loop;
-  for place in select i from generate_subscripts(keys, 1) as i loop
-    -- What is not decided is counted before what counts: what is decided in between stands in both counts, not in neither.
-    -- After a minute it never will be: its process has ended, and has told nobody how it went.
-    select count(*) into undecided from auth_private.attempts as a
-    where a.key = keys[place] and a.at > reserve_attempt.now - interval '1 minute' and not a.counts;
-    select count(*), min(a.at) into taken, oldest
-    from (
-      select a.at from auth_private.attempts as a
-      where a.key = keys[place] and a.at > reserve_attempt.now - span and a.counts
-      order by a.at desc limit limits[place]
-    ) as a;
-    if taken >= limits[place] then
-      return json_build_object('retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
-    end if;
-    is_full := is_full or taken + undecided >= limits[place];
-  end loop;
-  if is_full then return null; end if;
-  with reserved as (
-    insert into auth_private.attempts (key, at) select key, reserve_attempt.now from unnest(keys) as key returning id
-  )
-  select array_agg(id) into ids from reserved;
-  return json_build_object('ids', ids);
 end $$;
-
-comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is
-  'Takes a place among the attempts of each key before it is made: {ids}, or {retryAfter} in seconds when as many as the limit of one of the keys count within `span`. Null while others that are not decided yet have the last places.';
-
--- security definer: see above.
-create or replace function auth_api.count_attempt(ids bigint[]) returns void
-language sql volatile security definer set search_path = '' as $$
-  update auth_private.attempts as a set counts = true where a.id = any (ids)
-$$;
-
-comment on function auth_api.count_attempt(bigint[]) is 'Decides that attempts count.';
-
--- security definer: see above.
-create or replace function auth_api.forgive_attempt(ids bigint[]) returns void
-language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.attempts as a where a.id = any (ids)
-$$;
-
-comment on function auth_api.forgive_attempt(bigint[]) is 'Decides that attempts do not count.';
-
--- security definer: see above.
-create or replace function auth_api.forget_attempts(key bytea) returns void
-language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.attempts as a where a.key = forget_attempts.key
-$$;
-
-comment on function auth_api.forget_attempts(bytea) is 'Takes back all attempts of a key.';
-
--- security definer: see above.
-create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval) returns void
-language sql volatile security definer set search_path = '' as $$
-  delete from auth_private.attempts as a where a.at < purge.now - attempt_span;
-  delete from auth_private.refresh_tokens as t where t.expires_at < purge.now - interval '1 day';
-  delete from auth_private.token_families as f
-  where f.started_at < purge.now - interval '1 day'
-    and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
-  delete from auth_private.spent_challenges as c where c.spent_at < purge.now - interval '1 day';
-  delete from auth_private.sessions as s where s.expires_at < purge.now;
-  delete from auth_private.api_keys as k where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
-  delete from public.security_events as e where e.at < purge.now - event_retention;
-$$;
-
-comment on function auth_api.purge(timestamptz, interval, interval) is 'Forgets what nobody needs any more: old attempts, tokens, sessions, keys and security events.';
-
-alter function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) owner to auth_owner;
-alter function auth_api.count_attempt(bigint[]) owner to auth_owner;
-alter function auth_api.forgive_attempt(bigint[]) owner to auth_owner;
-alter function auth_api.forget_attempts(bytea) owner to auth_owner;
-alter function auth_api.purge(timestamptz, interval, interval) owner to auth_owner;
-revoke all on all functions in schema auth_api from public;
---! EndIncluded auth/attempts/functions.sql
+--! EndIncluded auth/owner.sql
 --! Included tasks/functions.sql
 -- For callers. These functions are security definer because no role of the API may access the tables: the functions
 -- decide what a caller may see and change. In them, current_user is the owner; the setting `role` is the caller's.
@@ -1511,3 +1801,31 @@ comment on constraint users_avatar_url_format on public.users is 'avatar_url mus
 -- tasks/table.sql
 comment on table tasks.tasks is 'Asynchronous work: requests whose clients do not wait for the result.';
 comment on table tasks.results is 'The results of tasks, in parts.';
+
+-- auth: the triggers of the channel "accounts" and the functions of attempts have other names.
+drop trigger if exists _500_principals on auth_private.accounts;
+drop trigger if exists _500_principals on auth_private.factors;
+drop trigger if exists _500_principals on auth_private.token_families;
+drop trigger if exists _500_principals_delete on auth_private.sessions;
+drop trigger if exists _500_principals_update on auth_private.sessions;
+drop trigger if exists _500_principals_delete on auth_private.api_keys;
+drop trigger if exists _500_principals_update on auth_private.api_keys;
+drop function if exists auth_api.count_attempt(bigint[]);
+drop function if exists auth_api.forgive_attempt(bigint[]);
+drop function if exists auth_api.forget_attempts(bytea);
+drop policy if exists "authentication notes what happens, and forgets it in time" on public.security_events;
+
+-- auth/*/table.sql
+comment on table auth_private.attempts is 'Attempts that count, such as failed logins, and undecided ones.';
+comment on table auth_private.token_families is 'One sign-in and its refresh tokens.';
+comment on table auth_private.sessions is 'Sessions by the SHA-256 of their id.';
+comment on table public.security_events is $$
+@behavior -query:resource:list -query:resource:connection -query:resource:single -insert -update -delete
+Sign-ins, failures and changes of accounts.
+$$;
+comment on column public.security_events.at is 'When it happened.';
+comment on column public.security_events.event is
+  'What happened: login, login_failed, login_throttled, logout, token_reused, password_changed …';
+comment on column public.security_events.user_id is 'The user whose account it is.';
+comment on column public.security_events.address is 'The IP address of the client.';
+comment on column public.security_events.detail is 'Further details; no secrets.';
