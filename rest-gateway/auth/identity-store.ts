@@ -10,9 +10,9 @@ import type { OwnPages } from "./same-origin.ts";
 import { IDLE_SECONDS } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 
-/** Milliseconds that a session counts as seen without a word to the database: its end is exact to that. */
+/** Milliseconds between two updates of a session that is in use: its idle end is exact to that. */
 const SEEN_FOR = 30_000;
-/** Milliseconds that tokens of a revoked family must be refused. Longer than they last: hosts differ in their clocks. */
+/** Milliseconds that tokens of a revoked family are refused. Longer than they are valid: clocks differ. */
 const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
 
 export type IdentityStoreOptions = {

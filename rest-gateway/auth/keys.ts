@@ -20,7 +20,6 @@ export function keysRouter(auth: Auth): Router {
     const { key, prefix } = newKey("user");
     const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
     const made = await repository.createKey(
-      "user",
       userId,
       { name, prefix, hash: hashOf(key), expiresAt },
       settings.apiKeysMax,

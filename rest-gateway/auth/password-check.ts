@@ -1,7 +1,7 @@
 import type { Account } from "../../identity/account.ts";
 import type { PasswordHashing } from "./passwords.ts";
-import type { EventName, Login } from "./repository.ts";
-import type { Client, ReservedLogin, Throttle } from "./throttle.ts";
+import type { EventName } from "./repository.ts";
+import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
 
 export type PasswordCheckOptions = { readonly hashing: PasswordHashing; readonly throttle: Throttle };
 

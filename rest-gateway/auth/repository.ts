@@ -1,8 +1,18 @@
 import { anonymous } from "../../db/caller.ts";
 import { type Identity, NO_REQUEST } from "../../db/identity.ts";
 import type { Transactions } from "../../db/transaction.ts";
-import type { Account, AccountState, Clock, FoundKey, KeyKind, Session } from "../../identity/account.ts";
+import type { Account, AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
 import type { NewUser } from "./registration.ts";
+import type {
+  Attempt,
+  BegunLogin,
+  CodeLimits,
+  CodeOutcome,
+  CodeToTry,
+  Login,
+  LoginLimits,
+  Reservation,
+} from "./throttle.ts";
 
 export type Rotation =
   | { readonly outcome: "rotated"; readonly userId: string; readonly family: string; readonly account: Account }
@@ -20,54 +30,13 @@ export type KeyDescription = {
 };
 
 /** Secrets are encrypted, in hex. */
-export type Factor = { readonly secret: string | null; readonly pending: string | null; readonly lastStep: number };
-
-/** The ids of a reserved attempt, which has to be settled. */
-export type Attempt = readonly number[];
-
-/** Null while other attempts that are undecided hold the last places. */
-export type Reservation = { readonly ids: Attempt } | { /** Seconds. */ readonly retryAfter: number } | null;
-
-/** Who attempts to sign in: a username or an e-mail, or the id of a user whose account is known. */
-export type Login = { readonly login: string } | { readonly userId: string };
-
-/** `window` is seconds. */
-export type LoginLimits = {
-  readonly attempts: number;
-  readonly attemptsPerAddress: number;
-  readonly window: number;
-};
-
-export type BegunLogin = {
-  readonly account: Account | null;
-  /** The encrypted secret of the second factor, in hex. */
-  readonly factor: string | null;
-  readonly attempt: Reservation;
-};
+export type Factor = { readonly secret: string | null; readonly pending: string | null };
 
 /** An attempt whose credentials were right, and the IP address of the client. */
 export type Admission = { readonly attempt: Attempt; readonly address: string };
 export type SessionLogin = Admission & {
   /** The hash of the id of the session that ends. */ readonly previous: Buffer | null;
 };
-
-/** `window` is seconds. */
-export type CodeLimits = { readonly codeAttempts: number; readonly window: number };
-
-/** A code of the app is its step, null if it is wrong; a backup code is its possible hashes. */
-export type CodeToTry = {
-  readonly secret: string | null;
-  readonly step: number | null;
-  readonly hashes: readonly Buffer[];
-  /** The id of the challenge that is spent with the code. */
-  readonly challenge: string | null;
-  readonly address: string;
-};
-
-/** "spent": the challenge was used before. */
-export type CodeOutcome =
-  | { readonly outcome: "accepted" | "wrong" | "spent" }
-  | { /** Seconds. */ readonly retryAfter: number };
 
 /** Events that the gateway records. The database records others itself. */
 export type EventName =
@@ -127,7 +96,7 @@ export class AuthRepository {
     return found && { ...found, revoked: new Set(found.revoked) };
   }
 
-  /** Ends everything that was issued to the user. */
+  /** Ends all tokens and sessions of the user. */
   async endEpoch(userId: string): Promise<void> {
     await this.#call("end_epoch($1::bigint)", [userId]);
   }
@@ -154,7 +123,7 @@ export class AuthRepository {
 
   /** A token that was spent before is accepted again within `graceSeconds`. */
   rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number, graceSeconds: number): Promise<Rotation> {
-    const values = [bytes(oldHash), bytes(newHash), this.#now(), time(expiresAt), `${graceSeconds} seconds`];
+    const values = [bytes(oldHash), bytes(newHash), this.#now(), time(expiresAt), seconds(graceSeconds)];
     return this.#call("rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval)", values);
   }
 
@@ -175,8 +144,8 @@ export class AuthRepository {
 
   /** Null if the session has ended. */
   touchSession(idHash: Buffer, idleSeconds: number): Promise<Session | null> {
-    const values = [bytes(idHash), this.#now(), `${idleSeconds} seconds`];
-    return this.#call("touch_session($1::bytea, $2::timestamptz, $3::interval)", values);
+    const call = "touch_session($1::bytea, $2::timestamptz, $3::interval)";
+    return this.#call(call, [bytes(idHash), this.#now(), seconds(idleSeconds)]);
   }
 
   async endSession(idHash: Buffer): Promise<void> {
@@ -185,15 +154,14 @@ export class AuthRepository {
 
   /** Null if the user has `maxKeys` valid keys already, or no account. */
   createKey(
-    kind: KeyKind,
-    userId: string | null,
+    userId: string,
     key: { readonly name: string; readonly prefix: string; readonly hash: Buffer; readonly expiresAt: number | null },
     maxKeys: number,
   ): Promise<KeyDescription | null> {
     const { name, prefix, hash, expiresAt } = key;
-    const ends = expiresAt === null ? null : time(expiresAt);
-    const values = [kind, userId, name, prefix, bytes(hash), this.#now(), ends, String(maxKeys)];
-    const call = "create_key($1, $2::bigint, $3, $4, $5::bytea, $6::timestamptz, $7::timestamptz, $8::integer)";
+    const end = expiresAt === null ? null : time(expiresAt);
+    const values = [userId, name, prefix, bytes(hash), this.#now(), end, String(maxKeys)];
+    const call = "create_key('user', $1::bigint, $2, $3, $4::bytea, $5::timestamptz, $6::timestamptz, $7::integer)";
     return this.#call(call, values);
   }
 
@@ -248,8 +216,8 @@ export class AuthRepository {
   }
 
   reserveCode(userId: string, attempts: number, window: number): Promise<Reservation> {
-    const values = [userId, String(attempts), this.#now(), seconds(window)];
-    return this.#call("reserve_code($1::bigint, $2::integer, $3::timestamptz, $4::interval)", values);
+    const call = "reserve_code($1::bigint, $2::integer, $3::timestamptz, $4::interval)";
+    return this.#call(call, [userId, String(attempts), this.#now(), seconds(window)]);
   }
 
   reserveRegistration(address: string, attempts: number, window: number): Promise<Reservation> {
@@ -285,7 +253,7 @@ export class AuthRepository {
   }
 
   async purge(attemptSeconds: number, eventSeconds: number): Promise<void> {
-    const values = [this.#now(), `${attemptSeconds} seconds`, `${eventSeconds} seconds`];
+    const values = [this.#now(), seconds(attemptSeconds), seconds(eventSeconds)];
     await this.#call("purge($1::timestamptz, $2::interval, $3::interval)", values);
   }
 

@@ -2,15 +2,15 @@ import type { IncomingHttpHeaders } from "node:http";
 import { RefusedError } from "../../identity/refused.ts";
 
 export type OwnPagesOptions = {
-  /** The address of the service; "" when it is that of the request. */
+  /** The URL of the service; "" if it is that of the request. */
   readonly baseUrl: string;
-  /** Origins that may call with cookies; `*` names none. */
+  /** Origins that may send cookies; `*` is not one of them. */
   readonly corsOrigins: readonly string[];
 };
 
 /**
- * Whether a page of ours sends a request, or a program: the protection of what needs no token, as there is no session
- * yet, or nothing to lose but the session.
+ * Whether a same-origin page, or a program, sends a request. It protects routes that need no CSRF token: there is no session
+ * yet, or only the session to lose.
  */
 export class OwnPages {
   readonly #origins: ReadonlySet<string>;
@@ -22,17 +22,17 @@ export class OwnPages {
     ]);
   }
 
-  /** Browsers say both in their own name: no page can write Origin or Sec-Fetch-Site. */
+  /** Browsers set Origin and Sec-Fetch-Site themselves: no page can forge them. */
   sends(headers: IncomingHttpHeaders): boolean {
     const { origin, host, "sec-fetch-site": site } = headers;
     if (origin !== undefined && this.#origins.has(origin)) return true;
-    // Said over https and on localhost alone.
+    // Sent over https and to localhost only.
     if (site !== undefined) return site === "same-origin" || site === "none";
-    // The scheme does not count: a proxy may end TLS in front of us.
+    // The scheme is not compared: a proxy may end TLS in front of the service.
     return origin === undefined || origin.replace(/^https?:\/\//, "") === host;
   }
 
-  /** Throws RefusedError for pages of others. */
+  /** Throws RefusedError for a page of another origin. */
   refuseOthers(headers: IncomingHttpHeaders): void {
     if (!this.sends(headers)) throw new RefusedError("foreign page");
   }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CancelSignal } from "../../db/transaction.ts";
 import type { Account } from "../../identity/account.ts";
 import { type RefusalReason, RefusedError } from "../../identity/refused.ts";
-import type { Attempt, AuthRepository, CodeToTry, Login, Reservation, SecurityEvent } from "./repository.ts";
+import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = {
   /** Failed logins of one name at one IP address within the window. */
@@ -16,6 +16,47 @@ export type ThrottleLimits = {
   /** Seconds. */
   readonly window: number;
 };
+
+/** The ids of a reserved attempt, which has to be settled. */
+export type Attempt = readonly number[];
+
+/** Null while other attempts that are undecided hold the last places. */
+export type Reservation = { readonly ids: Attempt } | { /** Seconds. */ readonly retryAfter: number } | null;
+
+/** Who attempts to sign in: a username or an e-mail, or the id of a user whose account is known. */
+export type Login = { readonly login: string } | { readonly userId: string };
+
+/** `window` is seconds. */
+export type LoginLimits = {
+  readonly attempts: number;
+  readonly attemptsPerAddress: number;
+  readonly window: number;
+};
+
+export type BegunLogin = {
+  readonly account: Account | null;
+  /** The encrypted secret of the second factor, in hex. */
+  readonly factor: string | null;
+  readonly attempt: Reservation;
+};
+
+/** `window` is seconds. */
+export type CodeLimits = { readonly codeAttempts: number; readonly window: number };
+
+/** A code of the app is its step, null if it is wrong; a backup code is its possible hashes. */
+export type CodeToTry = {
+  readonly secret: string | null;
+  readonly step: number | null;
+  readonly hashes: readonly Buffer[];
+  /** The id of the challenge that is spent with the code. */
+  readonly challenge: string | null;
+  readonly address: string;
+};
+
+/** "spent": the challenge was used before. */
+export type CodeOutcome =
+  | { readonly outcome: "accepted" | "wrong" | "spent" }
+  | { /** Seconds. */ readonly retryAfter: number };
 
 /** The client that makes an attempt. */
 export type Client = {

@@ -1,16 +1,16 @@
 import { generateSecret, generateURI, verifySync } from "otplib/functional";
 
-/** Seconds that a code is shown. SHA-1 and 6 digits, as all apps know them. Source: RFC 6238. */
+/** Seconds that a code is shown; with SHA-1 and 6 digits, which all apps support. Source: RFC 6238. */
 const PERIOD = 30;
-/** The code before and the one after are taken too: clocks differ, and people are slow. */
+/** The code before and the one after are accepted too: clocks differ, and typing takes time. */
 const DRIFT = PERIOD;
 
 /** 160 random bits, in base32. */
 export const newTotpSecret = (): string => generateSecret();
 
 /**
- * Which 30 s the code is of, counted from 1970, when `now` is in them or in those beside them; null for a wrong code.
- * `now` in milliseconds. Whether that step was spent before the database knows.
+ * The step of the code, in 30 s since 1970, if it is the step of `now` or one beside it; null for a wrong code. `now` is in
+ * milliseconds. The database decides whether the step was spent before.
  */
 export function stepOf(secret: string, code: string, now: number): number | null {
   if (!isAppCode(code)) return null;
@@ -20,12 +20,12 @@ export function stepOf(secret: string, code: string, now: number): number | null
   return result.valid && "timeStep" in result ? result.timeStep : null;
 }
 
-/** Whether it has the form of one. */
+/** Whether the text has the form of a code. */
 export const isAppCode = (code: string): boolean => /^[0-9]{6}$/.test(digitsOf(code));
 
 /** Apps show `123 456`. */
 const digitsOf = (code: string) => code.replace(/\s/g, "");
 
-/** What the QR code says: `otpauth://totp/Content%20Service:ada?secret=…&issuer=Content%20Service` */
+/** The content of the QR code: `otpauth://totp/Content%20Service:ada?secret=…&issuer=Content%20Service` */
 export const totpUri = (secret: string, issuer: string, account: string): string =>
   generateURI({ issuer, label: account, secret });

@@ -17,6 +17,7 @@ const jsonSchema: z.ZodType<unknown> = z.lazy(() =>
       .refine((text) => new RegExp(text, "u") instanceof RegExp)
       .optional(),
     minimum: z.number().optional(),
+    maximum: z.number().optional(),
     minLength: z.int().min(0).optional(),
     maxLength: z.int().min(0).optional(),
     items: jsonSchema.optional(),

@@ -1,5 +1,5 @@
 import { MAX_PASSWORD, MIN_PASSWORD } from "../../auth/passwords.ts";
-import { MAX_USERNAME, USERNAME } from "../../auth/usernames.ts";
+import { MAX_USERNAME, USERNAME } from "../../auth/registration.ts";
 import { plainText } from "../../openapi/comment.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";

@@ -1,5 +1,5 @@
 import { passwordFaults } from "../../auth/passwords.ts";
-import { usernameFault } from "../../auth/usernames.ts";
+import { usernameFault } from "../../auth/registration.ts";
 import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";

@@ -100,7 +100,7 @@ test("a user may have API_KEYS_MAX keys, however many are asked for at once", as
   expect(await narrow.failure("POST /auth/keys", { as: "bob", body: { name: "x" } })).toEqual([
     409,
     "RESOURCE_CONFLICT",
-    "there are 3 keys already: delete one first",
+    "the user has 3 keys already: delete one first",
   ]);
   const { data } = await narrow.body("/auth/keys", { as: "bob" });
   await narrow.api(`DELETE /auth/keys/${data[0].id}`, { as: "bob" });
@@ -143,7 +143,7 @@ describe("who may look after keys", () => {
     const refused = [
       403,
       "PERMISSION_DENIED",
-      "a key may not look after the account: sign in with a token, a session or the password",
+      "a key cannot manage the account: sign in with a token, a session or the password",
     ];
     expect(await failure("POST /auth/keys", { headers, body: { name: "another" } })).toEqual(refused);
     expect(await failure("/auth/keys", { headers })).toEqual(refused);

@@ -89,7 +89,7 @@ describe.each(VARIANTS)("POST %s", (path) => {
     const { challenge } = (await signIn()).json;
     const wrong = wrongCode(secret, now());
     const told = async (body: object) => (await failure(`POST ${path}`, { body })).slice(0, 3);
-    const WRONG_CODE = "the code is wrong, or was used before: enter the one that the app shows now";
+    const WRONG_CODE = "the code is wrong, or was used before: enter the code that the app shows now";
     expect(await told({ challenge, code: wrong })).toEqual([401, "AUTH_REQUIRED", WRONG_CODE]);
     expect(await told({ username: "ada", password: PASSWORD, code: wrong })).toEqual([
       401,

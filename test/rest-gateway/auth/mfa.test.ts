@@ -8,13 +8,13 @@ const MINUTE = 60_000;
 const NOTHING_PENDING = [
   400,
   "BAD_REQUEST",
-  "no second factor is being enabled, or its 10 minutes are over: begin with POST /api/mfa/enable",
+  "no second factor is pending, or its 10 minutes have passed: begin with POST /api/mfa/enable",
 ];
-const WRONG = [400, "VALIDATION_ERROR", "the code is wrong: enter the one that the app shows now"];
+const WRONG = [400, "VALIDATION_ERROR", "the code is wrong: enter the code that the app shows now"];
 const ENABLED = [
   409,
   "RESOURCE_CONFLICT",
-  "a second factor is enabled already: disable it first, at POST /api/mfa/disable",
+  "a second factor is already enabled: disable it first at POST /api/mfa/disable",
 ];
 const NOT_ENABLED = [409, "RESOURCE_CONFLICT", "no second factor is enabled"];
 
