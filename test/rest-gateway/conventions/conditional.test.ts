@@ -7,7 +7,7 @@ import {
   parseEntityTags,
 } from "../../../rest-gateway/conventions/conditional.ts";
 
-test("the tag of a content is the same for the same bytes alone", () => {
+test("the entity tag of a body is the same only for the same bytes", () => {
   expect(contentTag(Buffer.from("[]"))).toMatch(/^"[\w-]{16}"$/);
   expect(contentTag(Buffer.from("[]"))).toBe(contentTag(Buffer.from("[]")));
   expect(contentTag(Buffer.from("[]"))).not.toBe(contentTag(Buffer.from("[ ]")));
@@ -62,7 +62,7 @@ test.each([
   ["what has no date is never old", { "if-modified-since": SAME }, { etag: '"a"', lastModified: null }, false],
 ])("%s", (_what, headers, validators, expected) => expect(isNotModified(headers, validators)).toBe(expected));
 
-test("Last-Modified is told in the form of HTTP", () => expect(lastModifiedText(MODIFIED)).toBe(SAME));
+test("Last-Modified has the date format of HTTP", () => expect(lastModifiedText(MODIFIED)).toBe(SAME));
 
 test.each([
   [SAME, false], // whole seconds

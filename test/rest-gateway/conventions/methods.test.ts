@@ -22,12 +22,12 @@ const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PR
 describe.each(ADDRESSES)("%s", (path, allow) => {
   const allowed = allow.split(", ");
 
-  test("OPTIONS: 204 with Allow", async () => {
+  test("OPTIONS is 204 with Allow", async () => {
     const { status, headers, text } = await send(path, { method: "OPTIONS" });
     expect([status, headers.get("allow"), text]).toEqual([204, allow, ""]);
   });
 
-  test.each(METHODS.filter((method) => !allowed.includes(method)))("%s: 405 with Allow, in JSON", async (method) => {
+  test.each(METHODS.filter((method) => !allowed.includes(method)))("%s is 405 with Allow, in JSON", async (method) => {
     const { status, headers, text, json } = await send(path, { method });
     expect([status, headers.get("allow")]).toEqual([405, allow]);
     expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -60,7 +60,7 @@ test.each(ADDRESSES.filter(([, allow]) => allow === READ).map(([path]) => path))
 
 const UNKNOWN = ["/nothing", "/live/", "/docs/", "/docs/errors/", "/auth/login/", "/graphiql/", "/LIVE", "/Auth/Login"];
 
-test.each(UNKNOWN)("%s is no address: 404 in JSON by every method, and no body for HEAD", async (path) => {
+test.each(UNKNOWN)("the unknown path %s is 404 in JSON for every method, without a body for HEAD", async (path) => {
   for (const method of METHODS) {
     const { status, headers, text, json } = await send(path, { method });
     expect([status, headers.get("content-type")]).toEqual([404, "application/json; charset=utf-8"]);
@@ -69,20 +69,20 @@ test.each(UNKNOWN)("%s is no address: 404 in JSON by every method, and no body f
   }
 });
 
-test("a file that the explorer does not have is no address", async () => {
+test("an unknown file of the explorer is 404", async () => {
   expect(await send("/graphiql/static/nothing.js")).toMatchObject({
     status: 404,
     json: { error: { code: "RESOURCE_NOT_FOUND" } },
   });
 });
 
-test("OPTIONS * is answered", async () => {
+test("OPTIONS * succeeds", async () => {
   const raw = await openRaw(service().url);
   raw.write("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n");
   expect((await raw.head()).status).toBe(404);
 });
 
-test("what stays the same has a tag, by which it is asked for again", async () => {
+test("a static document has an entity tag, and If-None-Match gets 304", async () => {
   for (const path of ["/docs", "/docs/errors", "/.well-known/jwks.json"]) {
     const etag = (await send(path)).headers.get("etag")!;
     expect(etag).toMatch(/^"[\w-]{16}"$/);
@@ -93,7 +93,7 @@ test("what stays the same has a tag, by which it is asked for again", async () =
 });
 
 describe("/docs/errors", () => {
-  test("says in plain text what the codes mean", async () => {
+  test("explains the codes in plain text", async () => {
     const { status, headers, text } = await send("/docs/errors");
     expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([
       200,

@@ -32,8 +32,8 @@ beforeEach(async () => {
 const tagOf = async (path: string, headers = {}) => (await rest(path, { headers })).headers.get("etag");
 const ifNot = (etag: string | null) => ({ headers: { "if-none-match": etag! } });
 
-describe("an answer to a reader has a tag of its content", () => {
-  test("the same for the same rows, another when one changes", async () => {
+describe("the response to a read has an entity tag", () => {
+  test("that is the same for the same rows and changes with a row", async () => {
     const tag = await tagOf("notes?order=id");
     expect(tag).toMatch(/^"[\w-]{16}"$/);
     expect(await tagOf("notes?order=id")).toBe(tag);
@@ -41,7 +41,7 @@ describe("an answer to a reader has a tag of its content", () => {
     expect(await tagOf("notes?order=id")).not.toBe(tag);
   });
 
-  test("each format has its own", async () => {
+  test("that differs for each format", async () => {
     const types = ["application/json", "text/csv", "application/vnd.pgrst.array+json;nulls=stripped"];
     const tags = await Promise.all(types.slice(0, 2).map((accept) => tagOf("notes", { accept })));
     expect(new Set(tags).size).toBe(2);
@@ -53,13 +53,13 @@ describe("an answer to a reader has a tag of its content", () => {
     expect((await rest(path, ifNot(tag))).status).toBe(304);
   });
 
-  test("a part of the rows too", async () => {
+  test("for a part of the rows too", async () => {
     const headers = { range: "0-0", prefer: "count=exact" };
     const { status, headers: told } = await rest("notes?order=id", { headers });
     expect([status, told.get("etag")]).toEqual([206, expect.stringMatching(/^"[\w-]{16}\.3"$/)]);
   });
 
-  test("where rows are counted, another when their number changes alone", async () => {
+  test("that changes with the total if rows are counted", async () => {
     const page = "notes?order=id&limit=1";
     const headers = { prefer: "count=exact" };
     const tag = await tagOf(page, headers);
@@ -69,8 +69,8 @@ describe("an answer to a reader has a tag of its content", () => {
   });
 });
 
-describe("If-None-Match with the tag is answered by 304", () => {
-  test("without a body and what describes it, with what caches go by", async () => {
+describe("If-None-Match with the current tag returns 304", () => {
+  test("without a body and its headers, but with the headers for caches", async () => {
     const fresh = await rest("notes?order=id", { prefer: "count=exact" });
     const etag = fresh.headers.get("etag")!;
     const { status, text, headers } = await rest("notes?order=id", { ...ifNot(etag), prefer: "count=exact" });
@@ -91,7 +91,7 @@ describe("If-None-Match with the tag is answered by 304", () => {
     expect((await rest("notes", ifNot(header(tag!)))).status).toBe(status);
   });
 
-  test("and the connection goes on", async () => {
+  test("and keeps the connection open", async () => {
     const tag = await tagOf("notes");
     for (let i = 0; i < 3; i++) {
       expect((await rest("notes", ifNot(tag))).status).toBe(304);
@@ -101,12 +101,12 @@ describe("If-None-Match with the tag is answered by 304", () => {
 });
 
 describe("a function that sets ETag", () => {
-  test("keeps it", async () => {
+  test("replaces the service's tag", async () => {
     const { headers } = await rest("rpc/tagged");
     expect([headers.get("etag"), headers.get("content-language")]).toEqual(['"own-7"', "en"]);
   });
 
-  test("is asked by it, and its other headers stand on the 304", async () => {
+  test("is compared with If-None-Match, and its other headers are on the 304", async () => {
     const { status, headers, text } = await rest("rpc/tagged", ifNot('"own-7"'));
     expect([status, text, headers.get("etag")]).toEqual([304, "", '"own-7"']);
     expect([headers.get("cache-control"), headers.get("x-own")]).toEqual(["max-age=60", "yes"]);
@@ -114,7 +114,7 @@ describe("a function that sets ETag", () => {
   });
 });
 
-describe("there is no tag", () => {
+describe("there is no entity tag", () => {
   test.each([
     ["a problem", "nowhere", {}],
     ["no content", "rpc/nothing", {}],

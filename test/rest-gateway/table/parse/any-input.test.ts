@@ -93,7 +93,7 @@ const PLACES: Readonly<Record<string, (text: string) => Parameters<typeof parse>
   ],
 };
 
-test.each(Object.keys(PLACES))("%s: any text is read, or refused with the client's fault", (place) => {
+test.each(Object.keys(PLACES))("%s: any text is parsed, or refused with a 4xx", (place) => {
   fc.assert(
     fc.property(input, (text) => {
       try {
@@ -108,7 +108,7 @@ test.each(Object.keys(PLACES))("%s: any text is read, or refused with the client
   );
 });
 
-test("texts that were read are of use to Postgres: no NUL, no half of a character", () => {
+test("parsed texts are valid in Postgres, without NUL and lone surrogates", () => {
   fc.assert(
     fc.property(input, (text) => {
       try {

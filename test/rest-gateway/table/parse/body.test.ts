@@ -38,7 +38,7 @@ test.each([
   ["3", { isOther: true, keys: null, rows: 0 }],
   ["null", { isOther: true, keys: null, rows: 0 }],
   ['"ü"', { isOther: true, keys: null, rows: 0 }],
-] as [string, Partial<Body>][])("%s is read as far as its keys", (text, body) => {
+] as [string, Partial<Body>][])("%s is parsed as far as its keys", (text, body) => {
   expect(bodyOf("t", text)).toEqual(json(text, body));
 });
 
@@ -72,18 +72,18 @@ test.each([
     });
 });
 
-test("brackets in strings are no levels", () => {
+test("brackets in strings do not count as levels", () => {
   expect(bodyOf("t", JSON.stringify({ a: "[".repeat(100) }))).toMatchObject({ keys: ["a"] });
   expect(bodyOf("t", "[".repeat(LIMITS.bodyDepth) + "]".repeat(LIMITS.bodyDepth))).toMatchObject({ isOther: true });
 });
 
-test("no body stands for no arguments of a function", () => {
+test("an empty body passes no arguments to a function", () => {
   expect(bodyOf("rpc/f", "")).toEqual(json("{}", {}));
   expect(parse("rpc/f", { method: "POST" }).body).toEqual(json("{}", {}));
   expect(problemOf(() => parse("t", { method: "POST" }))).toMatchObject({ code: "PGRST102" });
 });
 
-test("methods that take none have none", () => {
+test("methods without a body ignore it", () => {
   for (const method of ["GET", "HEAD", "DELETE", "OPTIONS"])
     expect(parse("t", { method, body: "nonsense", headers: { "content-type": "nonsense" } }).body).toBeNull();
 });
@@ -123,7 +123,7 @@ test.each([
   expect(JSON.parse((body as any).text)).toEqual(rows);
 });
 
-test("CSV of a header alone has no rows", () => {
+test("CSV with only a header has no rows", () => {
   expect(bodyOf("t", "b,a\n", CSV)).toEqual(json("[]", { isArray: true, rows: 0, keys: ["a", "b"] }));
 });
 
@@ -152,7 +152,7 @@ test.each([
   }
 });
 
-test("of a form that names something twice the last value counts, but for functions, which get all of them", () => {
+test("a form with a repeated name uses the last value, and passes all values to a function", () => {
   const object = (url: string) => JSON.parse((bodyOf(url, "a=1&b=2&a=3", FORM) as any).text);
   expect(object("t")).toEqual({ a: "3", b: "2" });
   expect(object("rpc/f")).toEqual({ a: ["1", "3"], b: "2" });
@@ -172,7 +172,7 @@ test.each([
   ["t", FORM],
   ["rpc/f", "text/plain"],
   ["rpc/f", "text/xml"],
-])("what %s takes as %s must be UTF-8", (url, type) => {
+])("a body for %s of type %s must be valid UTF-8", (url, type) => {
   expect(problemOf(() => bodyOf(url, Buffer.from([0x61, 0xff]), type))).toMatchObject({
     status: 400,
     code: "PGRST102",
@@ -183,7 +183,7 @@ test.each<[type: string, text: string]>([
   ["text/plain", "häl\nlo"],
   ["text/xml; charset=utf-8", "<a>é</a>"],
   ["application/octet-stream", "\u0000\u0001"],
-])("functions take %s as it is", (type, text) => {
+])("functions receive %s unchanged", (type, text) => {
   const bytes = Buffer.from(text);
   expect(bodyOf("rpc/f", bytes, type)).toEqual({ kind: "text", type: type.split(";")[0], bytes });
   expect(problemOf(() => bodyOf("t", bytes, type))).toMatchObject({ status: 415, code: "PGRST102" });
@@ -205,7 +205,7 @@ test.each([
     });
 });
 
-test("100,000 rows are read", () => {
+test("100,000 rows are parsed", () => {
   const rows = Array.from({ length: 100_000 }, (_, i) => ({ id: i, name: `name ${i}` }));
   expect(bodyOf("t", JSON.stringify(rows))).toMatchObject({ rows: 100_000, keys: ["id", "name"] });
 });

@@ -37,13 +37,13 @@ test.each([
   expect(filterOf(text)).toEqual({ ...plain, operator: "eq", value });
 });
 
-test("`*` is the wildcard of like and ilike alone", () => {
+test("`*` is a wildcard only for like and ilike", () => {
   expect(filterOf("like.*a*%_").value).toBe("%a%%_");
   expect(filterOf("ilike(any).{a*,*b}").value).toBe("{a%,%b}");
   expect(filterOf("match.a*").value).toBe("a*");
 });
 
-test("a text search has a configuration", () => {
+test("a text search may have a configuration", () => {
   expect(filterOf("fts(english).cat")).toEqual({ ...plain, operator: "fts", language: "english", value: "cat" });
   expect(filterOf("not.wfts( my german ).x")).toMatchObject({
     isNegated: true,
@@ -106,7 +106,7 @@ test.each([
   expect(details).toContain(`at character ${character}: expected ${expected}, found `);
 });
 
-test("a list of many elements is read", () => {
+test("a list of many elements is parsed", () => {
   const many = Array.from({ length: 10_000 }, (_, i) => `"${i}"`);
   expect(filterOf(`in.(${many.join(",")})`).value).toBe(`{${many.join(",")}}`);
 });

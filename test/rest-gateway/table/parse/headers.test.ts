@@ -47,7 +47,7 @@ describe("Prefer", () => {
     expect(preferencesOf(text)).toEqual({ ...none, ...preferences });
   });
 
-  test("handling=strict refuses what is no preference", () => {
+  test("handling=strict refuses unknown preferences", () => {
     expect(problemOf(() => preferencesOf("handling=strict, a=b, count=all"))).toMatchObject({
       status: 400,
       code: "PGRST122",
@@ -55,7 +55,7 @@ describe("Prefer", () => {
     });
   });
 
-  test("without the header there are none", () => {
+  test("without the header there are no preferences", () => {
     expect(parse("t").preferences).toEqual(none);
   });
 });
@@ -87,7 +87,7 @@ describe("Accept", () => {
     expect(acceptOf(text)).toEqual(types);
   });
 
-  test("without the header it is anything", () => {
+  test("without the header anything is acceptable", () => {
     expect(parse("t").accept).toEqual([{ type: "*/*", parameters: new Map() }]);
   });
 });
@@ -112,16 +112,16 @@ describe("Range", () => {
     expect(rangeOf(text)).toEqual(range);
   });
 
-  test("it counts items", () => {
+  test("the unit is items", () => {
     expect(rangeOf("0-9", { "range-unit": "items" })).toEqual({ first: 0, last: 9 });
     expect(rangeOf("0-9", { "range-unit": "bytes" })).toBeNull();
   });
 
-  test("a last one before the first can't be", () => {
+  test("an end before the start is refused", () => {
     expect(problemOf(() => rangeOf("9-8"))).toMatchObject({ status: 416, code: "PGRST103" });
   });
 
-  test("GET alone has it", () => {
+  test("only GET has a range", () => {
     for (const method of ["HEAD", "DELETE"]) expect(rangeOf("0-9", {}, method)).toBeNull();
     expect(parse("t").range).toBeNull();
   });

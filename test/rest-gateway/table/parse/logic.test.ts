@@ -51,7 +51,7 @@ test.each([
   expect(conditionsOf(search)).toEqual([condition]);
 });
 
-test("conditions of a request add up in their order", () => {
+test("conditions of a request are combined in order", () => {
   expect(conditionsOf("a=eq.1&or=(b.eq.2,c.eq.3)&a=lt.4&and=(d.eq.5)")).toEqual([
     "eq(a, 1)",
     "or(eq(b, 2), eq(c, 3))",
@@ -84,7 +84,7 @@ test.each([
   });
 });
 
-test("and and or are nested in so many levels, and no deeper", () => {
+test("and and or are nested up to the limit of levels", () => {
   expect(conditionsOf("or=(and(or(a.eq.1)))")).toEqual(["or(and(or(eq(a, 1))))"]);
   const refused = { status: 400, message: "the logic tree is nested in more than 3 levels" };
   expect(problemOf(() => conditionsOf("or=(and(or(and(a.eq.1))))"))).toMatchObject(refused);

@@ -51,6 +51,6 @@ test.each([
   });
 });
 
-test("of two the first one counts", () => {
+test("the first of two orders applies", () => {
   expect(parse("t?order=a.desc&order=b").query.parts.get("")!.order).toEqual([by("a", { direction: "desc" })]);
 });

@@ -54,7 +54,7 @@ test.each([
   });
 });
 
-test("order, limits and conditions are of the rows, or of the relation that is named", () => {
+test("order, limits and conditions apply to the rows, or to the relation in the parameter name", () => {
   const { parts } = parse(
     "t?limit=1&offset=2&order=a&a.limit=3&a.offset=4&a.order=b.desc&a.b.or=(c.eq.1)&a.b.not.and=(d.eq.2)&not.a.or=(e.eq.3)",
   ).query;
@@ -68,11 +68,11 @@ test("order, limits and conditions are of the rows, or of the relation that is n
   ]);
 });
 
-test("of two limits the last one counts", () => {
+test("the last of two limits applies", () => {
   expect(parse("t?limit=1&limit=2&offset=3&offset=4").query.parts.get("")).toMatchObject({ limit: 2, offset: 4 });
 });
 
-test("the rows may be as many as can be", () => {
+test("the largest limit is accepted", () => {
   expect(parse("t").query.parts.get("")).toEqual({ conditions: [], order: [], limit: null, offset: 0 });
   expect(parse("t?limit=0&offset=0").query.parts.get("")).toMatchObject({ limit: 0, offset: 0 });
   expect(parse("t?limit=999999999999999").query.parts.get("")).toMatchObject({ limit: 999_999_999_999_999 });
@@ -90,7 +90,7 @@ test.each([
   expect(problemOf(() => parse(`t?${search}`))).toMatchObject({ status: 400, code: "PGRST100", details });
 });
 
-test.each(["limit=-1", "offset=-1", "a.limit=-7"])("%s is a range that can't be", (search) => {
+test.each(["limit=-1", "offset=-1", "a.limit=-7"])("%s is not a satisfiable range", (search) => {
   expect(problemOf(() => parse(`t?${search}`))).toMatchObject({ status: 416, code: "PGRST103" });
 });
 
@@ -110,12 +110,12 @@ test.each(["columns=", "columns=a,", "columns=a b(", "on_conflict=", "on_conflic
   });
 });
 
-test("values are decoded", () => {
+test("values are percent-decoded", () => {
   const { values } = parse("t?a=eq.b+c%2Bd%26e%3Df&a=eq.%C3%BC%F0%9F%99%82&a=eq.x=y&a=eq.;");
   expect(values).toEqual(["b c+d&e=f", "ü🙂", "x=y", ";"]);
 });
 
-test("a `%` that begins no byte stands for itself", () => {
+test("a `%` without two hex digits stands for itself", () => {
   expect(parse("t?a=like.50%&b=like.%zz%2&c=eq.%25").values).toEqual(["50%", "%zz%2", "%"]);
 });
 
@@ -125,7 +125,7 @@ test.each([
   ["a=eq.%00", "eq.\0", 4],
   ["%00=eq.1", "\0", 1],
   ["a=eq.\ud800", "eq.\ud800", 1],
-])("%j is refused: no text that Postgres can hold", (search, text, character) => {
+])("%j is refused, because Postgres cannot store it", (search, text, character) => {
   expect(problemOf(() => parse(`t?${search}`))).toMatchObject({
     status: 400,
     code: "PGRST100",
@@ -134,11 +134,11 @@ test.each([
   });
 });
 
-test("what has no `=` is ignored", () => {
+test("a parameter without `=` is ignored", () => {
   expect(parse("t?&select&a&&b=eq.1&").values).toEqual(["1"]);
 });
 
-test("arguments of a function that is read are what is no filter", () => {
+test("the parameters of a function that are not filters are its arguments", () => {
   const { query, values } = parse(
     "rpc/f?a=1&b=eq.2&c=&d=is.that&e=in.x&f=eq&a=3&g.h=x&%22i%22=x&j/k=x&data->x=y&limit=5&id=in.(6)",
   );

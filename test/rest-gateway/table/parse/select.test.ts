@@ -85,7 +85,7 @@ test.each([
   expect(selectOf(encodeURIComponent(text))).toEqual([field("a", { field: { name: "a", path } })]);
 });
 
-test("a path has an alias, a cast and an aggregate as a column has", () => {
+test("a path may have an alias, a cast and an aggregate, like a column", () => {
   const path = [{ arrow: "->>", key: "b" }];
   expect(selectOf("x:a->>b::int.sum()")).toEqual([
     field("", { field: { name: "a", path }, alias: "x", cast: "int", aggregate: { name: "sum", cast: null } }),
@@ -163,19 +163,19 @@ test.each([
   expect(details).toContain(`expected ${expected}, found `);
 });
 
-test("an alias has 63 bytes at most, as a name in Postgres", () => {
+test("an alias has at most 63 bytes, like a name in Postgres", () => {
   expect(selectOf(`${"a".repeat(63)}:id`)).toHaveLength(1);
   expect(problemOf(() => selectOf(`${"ä".repeat(32)}:id`))).toMatchObject({ status: 400, code: "PGRST100" });
   expect(selectOf("b".repeat(64))).toEqual([field("b".repeat(64))]);
 });
 
-test("relations are embedded in so many levels, and no deeper", () => {
+test("relations are embedded up to the limit of levels", () => {
   expect(selectOf("a(b(c(id)))")).toHaveLength(1);
   const refused = { status: 400, message: "select is nested in more than 3 levels" };
   expect(problemOf(() => selectOf("a(b(c(d(id))))"))).toMatchObject(refused);
   expect(problemOf(() => selectOf("a(".repeat(100_000)))).toMatchObject(refused);
 });
 
-test("of two the first one counts", () => {
+test("the first of two selects applies", () => {
   expect(parse("t?select=id&select=name").query.select).toEqual([field("id")]);
 });

@@ -15,7 +15,7 @@ test.each([
   ["t?a=not.eq.1", "t?%61=not.eq.2"],
   ["rpc/f?a=1&b=2", "rpc/f?a=3&b=4"],
   ['t?"a"=eq.1', "t?a=eq.1"],
-])("%s and %s have one shape", (one, other) => {
+])("%s and %s have the same shape", (one, other) => {
   expect(shapeOf(one)).toBe(shapeOf(other));
 });
 
@@ -51,7 +51,7 @@ test.each([
   ["rpc/f?a=1", "rpc/f?b=1"],
   ["rpc/f?a=1&b=1&a=1", "rpc/f?a=1&a=1&b=1"],
   ["rpc/f?a=1&b=eq.1", "rpc/f?b=eq.1&a=1"],
-])("%s and %s have two shapes", (one, other) => {
+])("%s and %s have different shapes", (one, other) => {
   expect(shapeOf(one) === shapeOf(other)).toBe(false);
 });
 
@@ -66,7 +66,7 @@ test.each([
   expect(shapeOf("t", more) === shapeOf("t")).toBe(false);
 });
 
-test("the columns of a body are part of the shape, its rows are not", () => {
+test("the columns of a body are part of the shape, but not its rows", () => {
   const ofBody = (body: string) => shapeOf("t", { method: "POST", body });
   expect(ofBody('[{"a":1,"b":2}]')).toBe(ofBody('[{"b":3,"a":"x"},{"a":null,"b":4}]'));
   const bodies = [
@@ -124,7 +124,7 @@ const search = fc
 const withoutValues = ({ values, shape, ...rest }: ReturnType<typeof parse>) =>
   JSON.stringify(rest, (_, value) => (value instanceof Map ? [...value] : value));
 
-test("two requests have one shape exactly when they differ in values alone", () => {
+test("two requests have the same shape exactly if they differ only in values", () => {
   let alike = 0;
   fc.assert(
     fc.property(search, search, (one, other) => {
@@ -138,7 +138,7 @@ test("two requests have one shape exactly when they differ in values alone", () 
   expect(alike).toBeGreaterThan(100);
 });
 
-test("no value shows in the shape", () => {
+test("the shape contains no value", () => {
   const ofValues = (a: string, b: string) => {
     const [text, quoted] = [a, `"${b.replace(/["\\]/g, "\\$&")}"`].map(encodeURIComponent);
     const filters = `id=eq.${text}&b.name=not.like(any).${text}&c=in.(${quoted},1)&or=(d.gt.${quoted},e.is.null)`;

@@ -12,7 +12,7 @@ test.each([
   expect(parse(path).target).toEqual(target);
 });
 
-test.each(["", "users/", "users/1", "rpc/", "rpc/add/1", "/users"])("there is nothing at %j", (path) => {
+test.each(["", "users/", "users/1", "rpc/", "rpc/add/1", "/users"])("%j is not a valid path", (path) => {
   expect(problemOf(() => parse(path))).toMatchObject({ status: 404, code: "PGRST125" });
 });
 
@@ -21,17 +21,17 @@ test.each([
   ["abc%ff", 4], // no UTF-8
   ["%ED%A0%80", 1], // a surrogate
   ["a%00", 2],
-])("%s is refused at its place", (path, character) => {
+])("%s is refused with the position of the error", (path, character) => {
   const details = expect.stringMatching(new RegExp(`^at character ${character}: expected `));
   expect(problemOf(() => parse(path))).toMatchObject({ status: 400, code: "PGRST100", details });
 });
 
-test("every method of a table is known", () => {
+test("every method of a table is accepted", () => {
   for (const method of ["GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"])
     expect(parse("users", { method, body: "{}" }).method).toBe(method);
 });
 
-test("other methods are refused with those that there are", () => {
+test("other methods are refused with the allowed methods", () => {
   expect(problemOf(() => parse("users", { method: "TRACE" }))).toMatchObject({
     status: 405,
     code: "PGRST117",
@@ -39,11 +39,11 @@ test("other methods are refused with those that there are", () => {
   });
 });
 
-test.each(["PUT", "PATCH", "DELETE"])("%s is not for functions", (method) => {
+test.each(["PUT", "PATCH", "DELETE"])("%s on a function is refused", (method) => {
   expect(problemOf(() => parse("rpc/add", { method }))).toMatchObject({ status: 405, code: "PGRST101" });
 });
 
-test("the profile of a request is in the header of its kind", () => {
+test("reads use Accept-Profile, and writes Content-Profile", () => {
   const headers = { "accept-profile": "a", "content-profile": "b" };
   for (const method of ["GET", "HEAD", "OPTIONS"]) expect(parse("users", { method, headers }).schema).toBe("a");
   for (const method of ["POST", "PATCH", "PUT", "DELETE"])
@@ -51,11 +51,11 @@ test("the profile of a request is in the header of its kind", () => {
   expect(parse("users").schema).toBeNull();
 });
 
-test("a profile is UTF-8, of which Node makes one character a byte", () => {
+test("a profile is UTF-8, which Node returns as one character per byte", () => {
   expect(parse("users", { headers: { "accept-profile": "schÃ¼tz" } }).schema).toBe("schütz");
 });
 
-test("OPTIONS asks about the target alone", () => {
+test("OPTIONS depends only on the target", () => {
   const headers = { prefer: "handling=strict, nonsense", accept: "text/csv", range: "9-1" };
   const asked = parse("users?select=((&limit=-1", { method: "OPTIONS", headers });
   expect(asked).toMatchObject({ method: "OPTIONS", target: { name: "users" }, body: null, range: null });
