@@ -73,6 +73,13 @@ sql.join = (items: readonly Sql[], separator: string): Sql => ({
   pieces: items.flatMap((item, i) => (i === 0 ? item.pieces : [separator, ...item.pieces])),
 });
 
+/** One clause per line; empty ones are left out. */
+sql.lines = (...clauses: readonly Sql[]): Sql =>
+  sql.join(
+    clauses.filter(({ pieces }) => pieces.length > 0),
+    "\n",
+  );
+
 export const quoteIdentifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
 /** Numbers the parameters. Equal parameters get one number, so that Postgres knows that they are the same. */

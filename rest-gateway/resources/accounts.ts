@@ -29,9 +29,9 @@ export async function registerNew(
   return { id, reading: readingOf(request, id) };
 }
 
-function newUserOf({ operation, values }: ResourceRequest, { username }: AccountInput): NewUser {
-  const columns = operation.kind === "create" ? JSON.parse(values[operation.body]!) : {};
-  return { name: columns.name, email: columns.email, age: columns.age ?? null, username };
+function newUserOf({ body }: ResourceRequest, { username }: AccountInput): NewUser {
+  const { name, email, age = null } = body!.records[0] as Omit<NewUser, "username">;
+  return { name, email, age, username };
 }
 
 const readingOf = (request: ResourceRequest, id: string): ResourceRequest => ({

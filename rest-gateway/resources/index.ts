@@ -1,91 +1,72 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import type { Database } from "../../db/database.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
 import { contextOf } from "../../http/request.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "../auth/auth.ts";
-import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
-import { Parameters } from "../conventions/parameters.ts";
+import type { Endpoint } from "../conventions/endpoint.ts";
+import { answerOf, type RestAnswer } from "../conventions/endpoint.ts";
 import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
-import { chooseVersion, type Lifecycle } from "../conventions/version.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { registerNew } from "./accounts.ts";
 import { answer, locationOf } from "./answer/answer.ts";
-import { withDeprecation } from "./answer/deprecation.ts";
+import { errorDialect, headersOf, withDeprecation } from "./answer/headers.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
 import { sendAnswer, sendProblem } from "./answer/send.ts";
-import type { CurrentResources } from "./current.ts";
-import { type Exchange, errorDialect, headersOf, styleOf } from "./exchange.ts";
-import { type Address, decodeSegments, firstSegment, isVersioned, parseAddress } from "./parse/address.ts";
-import { type PreferenceParser, refuseUnknown } from "./parse/preferences.ts";
-import { type ParseLimits, parseRequest } from "./parse/request.ts";
-import { methodsOf, parseRoute, type Route } from "./parse/route.ts";
+import type { Exchange } from "./exchange.ts";
+import { decodeSegments, firstSegment, isVersioned, methodsOf, type Route } from "./parse/address.ts";
+import { refuseUnknown } from "./parse/preferences.ts";
+import { type PrepareOptions, RequestReader, type Target } from "./prepare.ts";
 import { accountsOff } from "./problem.ts";
-import { Runner } from "./runner.ts";
-import { isWork, workOf } from "./work.ts";
+import { Runner, type RunnerOptions } from "./runner.ts";
+import { mayBeTask, newTask } from "./task.ts";
 
-export type ResourceOptions = {
-  readonly resources: CurrentResources;
-  readonly database: Pick<Database, "forRole">;
-  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
-  readonly anonymousRole: string;
-  readonly limits: ParseLimits;
-  readonly preferences: PreferenceParser;
-  readonly lifecycle: Lifecycle;
-  /** Whether those without credentials may change what has an editor in its description. */
-  readonly isOpen: boolean;
-  /** By their first segment. */
-  readonly endpoints: ReadonlyMap<string, Endpoint>;
-  /** Null when sign-in is off. */
-  readonly auth: Auth | null;
-  /** Null where there are none. */
-  readonly tasks: TaskQueue | null;
-  onInternalError(error: unknown, requestId: string): void;
-};
+export type ResourceOptions = PrepareOptions &
+  RunnerOptions & {
+    readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
+    /** By their first segment. */
+    readonly endpoints: ReadonlyMap<string, Endpoint>;
+    /** Null when sign-in is off. */
+    readonly auth: Auth | null;
+    /** Null when tasks are off. */
+    readonly tasks: TaskQueue | null;
+    onInternalError(error: unknown, requestId: string): void;
+  };
 
-/** A request for a resource, its body read. */
-type Arrived = {
-  readonly address: Address;
-  readonly route: Route;
-  readonly parameters: Parameters;
-  readonly body: Buffer | null;
-};
-
-/** Whether a body says anything: one that comes with DELETE or an action is passed over. */
+/** Whether a body is read: one that is sent with DELETE or to an action is ignored. */
 const hasBody = (method: string, { kind }: Route): boolean =>
   kind !== "action" && (method === "POST" || method === "PUT" || method === "PATCH");
 
-/** `/users`, `/articles`, `/comments` and all that has a description: credential → parse → write → run → answer. */
+/** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
 export class ResourceInterface implements HttpInterface {
   readonly reject = rejectRest;
   readonly #options: ResourceOptions;
+  readonly #reader: RequestReader;
   readonly #runner: Runner;
   readonly #names: ReadonlySet<string>;
 
   constructor(options: ResourceOptions) {
     this.#options = options;
+    this.#reader = new RequestReader(options);
     this.#runner = new Runner(options);
     this.#names = new Set([...options.resources.names, ...options.endpoints.keys()]);
   }
 
-  /** Whether the address is a matter of this interface. */
+  /** Whether this interface answers requests for the URL. */
   serves(url: string): boolean {
     return this.#names.has(firstSegment(url)) || isVersioned(url);
   }
 
-  /** Answers every request that it serves, those that fail too. */
+  /** Answers every request that it serves, also with an error. */
   async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
-    const preferences = this.#options.preferences.parse(request.headers.prefer);
     const exchange: Exchange = {
       request,
       response,
       head,
       identity,
-      preferences,
-      address: null,
-      chosen: null,
+      preferences: this.#reader.preferences(request.headers),
+      target: null,
       caller: null,
       parsed: null,
       isWritten: false,
@@ -93,66 +74,61 @@ export class ResourceInterface implements HttpInterface {
     const { lifecycle } = this.#options;
     try {
       const answered = await this.#answer(exchange);
-      const { contentType, version } = exchange.chosen!;
-      const told = lifecycle.isDeprecated(version) ? withDeprecation(answered, lifecycle.block) : answered;
-      sendAnswer(exchange, told, headersOf(exchange, lifecycle, false), contentType);
+      const { contentType, version } = exchange.target!.chosen;
+      const sent = lifecycle.isDeprecated(version) ? withDeprecation(answered, lifecycle.block) : answered;
+      sendAnswer(exchange, sent, headersOf(exchange, lifecycle, false), contentType);
     } catch (error) {
       this.#fail(error, exchange);
     }
   }
 
   async #answer(exchange: Exchange): Promise<RestAnswer> {
-    const { lifecycle, endpoints } = this.#options;
+    const { endpoints } = this.#options;
     const { headers, method = "GET", url = "/" } = exchange.request;
-    const address = parseAddress(url);
-    exchange.address = address;
-    const parameters = new Parameters(address.search);
-    exchange.chosen = chooseVersion(address.version, headers, parameters.get("version"), lifecycle.supported);
-    // Behind this line a refusal can tell which version it is of.
+    const target = this.#reader.target({ url, headers }, exchange.preferences);
+    // From here on an error is sent with its version.
+    exchange.target = target;
+    const { address, parameters, style } = target;
     refuseUnknown(exchange.preferences);
     parameters.refuseMalformed();
     const segments = decodeSegments(address);
     const endpoint = endpoints.get(segments[0]!);
-    const route = endpoint ? null : parseRoute(segments, this.#options.resources);
+    const route = endpoint ? null : this.#reader.route(segments);
     const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
     if (methods === null) throw nothingHere();
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
     if (!methods.includes(method)) throw methodNotAllowed(method, methods);
     const caller = await exchange.identity.caller();
     exchange.caller = caller;
-    if (route) return this.#serve(exchange, address, route, parameters);
-    const { version, prefix } = styleOf(exchange.chosen, address, exchange.preferences);
+    if (route) return this.#serve(exchange, target, route);
     const request = contextOf(exchange.request, address.path);
-    return endpoint!.answer({ method, segments, parameters, caller, request, version, prefix });
+    return endpoint!.answer({ method, segments, parameters, caller, request, ...style });
   }
 
-  async #serve(exchange: Exchange, address: Address, route: Route, parameters: Parameters): Promise<RestAnswer> {
-    const { limits, catalog, resources } = this.#options;
+  async #serve(exchange: Exchange, target: Target, route: Route): Promise<RestAnswer> {
+    const { limits, catalog } = this.#options;
     const { request, response } = exchange;
     const body = hasBody(request.method!, route) ? await readBytes(request, limits.size) : null;
     try {
-      return await this.#perform(exchange, { address, route, parameters, body });
+      return await this.#attempt(exchange, target, route, body);
     } catch (error) {
       // The tables may have changed a moment ago.
       if (!isOutdated(error) || exchange.isWritten || response.destroyed || !(await catalog.caughtUp())) throw error;
-      const found = parseRoute(decodeSegments(address), resources);
-      return this.#perform(exchange, { address, route: found, parameters, body });
+      return this.#attempt(exchange, target, this.#reader.route(decodeSegments(target.address)), body);
     }
   }
 
-  async #perform(exchange: Exchange, { address, route, parameters, body }: Arrived): Promise<RestAnswer> {
-    const { limits, auth, tasks } = this.#options;
-    const { preferences, request: sent } = exchange;
-    const { headers, method = "GET" } = sent;
-    const style = styleOf(exchange.chosen!, address, preferences);
-    const incoming = { method, route, parameters, headers, body, style, preferences };
+  async #attempt(exchange: Exchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
+    const { auth, tasks } = this.#options;
+    const { request: sent } = exchange;
+    const { address, parameters, preferences, style } = target;
     const isAsync = tasks !== null && preferences.respondsAsync;
-    const { request, account } = parseRequest({ ...incoming, isExport: isAsync && method === "GET" }, limits);
+    const text = { method: sent.method!, headers: sent.headers };
+    const { request, account } = this.#reader.request(text, target, route, body, isAsync);
     exchange.parsed = request;
-    const context = contextOf(sent, address.path);
-    if (isAsync && isWork(request)) return tasks.accept(workOf(exchange, body), style.prefix);
+    if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
-    const identity = this.#runner.identity(request, exchange.caller!, context);
+    const identity = this.#runner.identity(request, exchange.caller!, contextOf(sent, address.path));
     const signal = new ClientGone(exchange.response);
     if (account !== null && auth === null) throw accountsOff();
     if (account === null || auth === null) {

@@ -40,6 +40,9 @@ export const preconditionFailed = () =>
 export const malformedPrecondition = (header: string) =>
   badRequest(`${header} must be * or a list of entity tags in quotes, such as "v1-734"`);
 
+/** The most faults that one problem lists: more would hide what matters. */
+export const MAX_FAULTS = 100;
+
 /** What is wrong with the body, all at once. In version 1 it is malformed (400), in version 2 it makes no sense (422). */
 export function invalidBody(faults: readonly Fault[], version: 1 | 2, isMissing = false): RestError {
   const message = faults.map(({ message }) => message).join("; ");

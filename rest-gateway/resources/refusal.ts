@@ -1,30 +1,156 @@
 import type { Constraint } from "../../db/catalog/catalog.ts";
+import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
-import type { Transactions } from "../../db/transaction.ts";
-import { brokenRules } from "./broken-rules.ts";
-import { invalidBody } from "./problem.ts";
-import { placeOfRefused, RefusedRecord } from "./refused-record.ts";
-import type { ResourceRequest } from "./request.ts";
+import type { Statement, Transactions } from "../../db/transaction.ts";
+import { type Fault, faultOfRecord } from "../conventions/problem.ts";
+import { finish } from "../sql.ts";
+import { writeStatement } from "../table/write/statement.ts";
+import { planBody, planInsert } from "./plan/request.ts";
+import { invalidBody, MAX_FAULTS } from "./problem.ts";
+import { nameIn, type OperationOf, type ResourceRequest, recordsBody } from "./request.ts";
+import { writeBrokenRules, writeTrial } from "./write/refusal.ts";
 
-/** What was tried, and as whom. */
+/** A request that the database has refused, and the identity that it was sent with. */
 export type Attempt = {
   readonly request: ResourceRequest;
   readonly identity: Identity;
   readonly transactions: Pick<Transactions, "run">;
 };
 
+/** The database has refused one record among several; `place` counts from 0. */
+export class RefusedRecord extends Error {
+  readonly place: number;
+  constructor(place: number, cause: unknown) {
+    super(`record ${place} was refused`, { cause });
+    this.place = place;
+  }
+}
+
 /**
- * The error of a request that the database has refused, with more than it says by itself: RestError with all rules of the
- * table that are broken, or RefusedRecord with the place among several. The error itself where there is no more to say.
+ * The error of the database with more detail: RestError with all rules of the table that are broken, or RefusedRecord with
+ * the place of one record among several. The error itself where there is no more detail.
  */
 export async function explained(
   error: unknown,
   attempt: Attempt,
   constraints: ReadonlyMap<string, Constraint>,
 ): Promise<unknown> {
-  // A rule may fail by itself where an earlier one has spared it: what was refused first stands.
+  // A rule that was not reached before may raise an error when it is evaluated: then the first refusal stands.
   const faults = await brokenRules(error, attempt, constraints).catch(() => []);
   if (faults.length > 0) return invalidBody(faults, attempt.request.style.version);
   const place = await placeOfRefused(error, attempt);
   return place === null ? error : new RefusedRecord(place, error);
+}
+
+const CHECK_VIOLATION = "23514";
+
+/** A check of the table, all of whose columns were sent. */
+export type Rule = { readonly fields: readonly string[]; readonly message: string; readonly check: string };
+
+type Input = OperationOf<"create" | "update">;
+
+/**
+ * Every rule that the records break: the database names only the first one, and a form shows them all. Queried only after a
+ * refusal. Empty for an error that is not about a check.
+ */
+async function brokenRules(
+  error: unknown,
+  { request, identity, transactions }: Attempt,
+  constraints: ReadonlyMap<string, Constraint>,
+): Promise<readonly Fault[]> {
+  const { operation } = request;
+  if (codeOf(error) !== CHECK_VIOLATION) return [];
+  if (operation.kind !== "update" && operation.kind !== "create") return [];
+  const rules = rulesOf(request, operation, constraints);
+  if (rules.length === 0) return [];
+  const isMany = operation.kind === "create" && operation.isMany;
+  const query = writeBrokenRules(rules, planBody(operation.fields, isMany, false));
+  const [result] = await transactions.run(identity, [writeStatement(finish(query), request)]);
+  const broken: readonly (readonly number[])[] = JSON.parse(result!.rows[0]![0]!.toString());
+  const faults = broken.flatMap((places, i) => places.flatMap((place) => faultsOf(rules[place]!, isMany ? i : null)));
+  return faults.slice(0, MAX_FAULTS);
+}
+
+/** `record` is the place of one among several. */
+const faultsOf = ({ fields, message }: Rule, record: number | null): readonly Fault[] =>
+  fields.map((field) => (record === null ? { field, message } : faultOfRecord(record, message, field)));
+
+function rulesOf(
+  { resource, style }: ResourceRequest,
+  { fields }: Input,
+  constraints: ReadonlyMap<string, Constraint>,
+): Rule[] {
+  const names = new Map(fields.map((field) => [field.column.name, nameIn(field, style)]));
+  const { schema, name } = resource.table;
+  return [...constraints].flatMap(([key, { check, columns, message }]) => {
+    const isSent =
+      key.startsWith(`${schema}.${name}.`) && columns.length > 0 && columns.every((column) => names.has(column));
+    if (!isSent || check === null) return [];
+    const fields = columns.map((column) => names.get(column)!);
+    return [{ fields, check, message: message ?? `${fields.join(", ")} breaks a rule of the database` }];
+  });
+}
+
+/** SQLSTATEs of errors about a row: its values, a constraint, a trigger. */
+const OF_ROW = /^(?:22|23|P0001$)/;
+/** The number of parts of the records that are tried at once. */
+const PARTS = 100;
+
+/** Records from `first` up to, but not including, `end`. */
+type Span = { readonly first: number; readonly end: number };
+
+/**
+ * Which of several records the database has refused. Postgres does not say, least of all where row-level security hides
+ * rows. So the caller inserts them once more, part by part, and the inserts are rolled back: this shows no more than sending
+ * the records one at a time would. Null for other errors, and when the records are not refused for the same reason again.
+ */
+async function placeOfRefused(error: unknown, attempt: Attempt): Promise<number | null> {
+  const { request } = attempt;
+  const { operation, body } = request;
+  if (operation.kind !== "create" || !operation.isMany || !OF_ROW.test(codeOf(error))) return null;
+  const records = body!.records;
+  const insert = finish(writeTrial(planInsert(request, operation, true)));
+  const insertOf = ({ first, end }: Span): Statement =>
+    writeStatement(insert, { ...request, body: recordsBody(records.slice(first, end), true) });
+
+  let span: Span | undefined = { first: 0, end: records.length };
+  do {
+    const parts = partsOf(span);
+    const before: readonly Span[] = span.first === 0 ? [] : [{ first: 0, end: span.first }];
+    const completed = await countCompleted([...before, ...parts].map(insertOf), error, attempt);
+    span = completed === null ? undefined : parts[completed - before.length];
+  } while (span && span.end - span.first > 1);
+  return span?.first ?? null;
+}
+
+function partsOf({ first, end }: Span): readonly Span[] {
+  const size = Math.ceil((end - first) / PARTS);
+  const count = Math.ceil((end - first) / size);
+  return Array.from({ length: count }, (_, i) => first + i * size).map((start) => ({
+    first: start,
+    end: Math.min(start + size, end),
+  }));
+}
+
+/** Statements that complete before the same error is raised again; null when it is not. */
+async function countCompleted(
+  statements: readonly Statement[],
+  error: unknown,
+  { transactions, identity }: Attempt,
+): Promise<number | null> {
+  let completed = 0;
+  const onCompleted = (index: number) => {
+    completed = index + 1;
+  };
+  return transactions.run(identity, statements, { rollback: true, takesAll: true, onCompleted }).then(
+    () => null,
+    (again) => (isSame(again, error) ? completed : null),
+  );
+}
+
+const codeOf = (error: unknown): string => (error as DatabaseErrorLike).code ?? "";
+
+function isSame(one: DatabaseErrorLike, other: unknown): boolean {
+  const { code, schema, table, constraint } = other as DatabaseErrorLike;
+  return one.code === code && one.schema === schema && one.table === table && one.constraint === constraint;
 }

@@ -1,8 +1,35 @@
+import type { Dialect } from "../../config/setting-types.ts";
 import type { Paging } from "../conventions/paging.ts";
 import type { Version } from "../conventions/version.ts";
 import type { Collection, Filter, Relation, Resource, ResourceField } from "./resource.ts";
 
-/** How a client wants its answer to look. */
+/** `/api/v2/users/7?fields=name` → `{ prefix: "/api/v2", version: "2", segments: ["users", "7"], search: "fields=name" }` */
+export type Address = {
+  /** As it was sent. */
+  readonly path: string;
+  /** "" where the path names no version. */
+  readonly prefix: string;
+  readonly version: string | null;
+  /** As they were sent, still percent-encoded. */
+  readonly segments: readonly string[];
+  readonly search: string;
+};
+
+/** Switches the settings' dialects off: the forms of the contract. */
+export const NO_DIALECT = "none";
+export type NamedDialect = Dialect | typeof NO_DIALECT;
+
+/** The header Prefer. */
+export type Preferences = {
+  readonly dialects: ReadonlySet<Dialect>;
+  /** Those that the client itself names. */
+  readonly named: ReadonlySet<NamedDialect>;
+  readonly handling: "strict" | "lenient" | null;
+  readonly respondsAsync: boolean;
+  readonly unknown: readonly string[];
+};
+
+/** What a response looks like. */
 export type Style = {
   readonly version: Version;
   /** Names of fields in camelCase. */
@@ -16,6 +43,9 @@ export const nameIn = (
   { name, camelName }: { readonly name: string; readonly camelName: string },
   { isCamel }: Pick<Style, "isCamel">,
 ): string => (isCamel ? camelName : name);
+
+/** The block of links in a record. */
+export const LINKS = "_links";
 
 /** Fields of a record in the order of the answer; `links` is the block of addresses. */
 export type Selection = {
@@ -66,10 +96,12 @@ export type Operation =
   | {
       readonly kind: "create";
       readonly parent: Parent | null;
+      /** Those that the body has; the value of the parent's field stands in the path. */
       readonly fields: readonly ResourceField[];
       /** Several at once, from an array. */
       readonly isMany: boolean;
-      readonly body: number;
+      /** Whether a record may leave out what others have, for its default. */
+      readonly fillsDefaults: boolean;
     }
   | {
       readonly kind: "update";
@@ -77,11 +109,40 @@ export type Operation =
       readonly fields: readonly ResourceField[];
       /** Those that PUT leaves out go back to their defaults. */
       readonly reset: readonly ResourceField[];
-      readonly body: number;
       readonly preconditions: Preconditions;
     }
   | { readonly kind: "delete"; readonly key: Key; readonly isCascading: boolean; readonly preconditions: Preconditions }
   | { readonly kind: "act"; readonly key: Key; readonly action: string; readonly preconditions: Preconditions };
+
+/** Whether a request changes nothing. */
+export const isRead = ({ operation: { kind } }: ResourceRequest): boolean => kind === "list" || kind === "read";
+
+export type OperationOf<Kind extends Operation["kind"]> = Extract<Operation, { kind: Kind }>;
+
+/** What is written, by column: an object, or an array of them. */
+export type RecordsBody = {
+  readonly kind: "json";
+  readonly text: string;
+  readonly records: readonly Columns[];
+};
+
+export type Columns = Readonly<Record<string, unknown>>;
+
+export const recordsBody = (records: readonly Columns[], isArray: boolean): RecordsBody => ({
+  kind: "json",
+  text: JSON.stringify(isArray ? records : records[0]),
+  records,
+});
+
+/** The values of a request, on their way to the parameters of a statement. */
+export class Values {
+  readonly all: string[] = [];
+
+  /** The index of the value. */
+  add(text: string): number {
+    return this.all.push(text) - 1;
+  }
+}
 
 export type ResourceRequest = {
   readonly resource: Resource;
@@ -89,6 +150,8 @@ export type ResourceRequest = {
   readonly operation: Operation;
   readonly selection: Selection;
   readonly values: readonly string[];
+  /** Null where nothing is sent. */
+  readonly body: RecordsBody | null;
   /** Equal for requests that differ in values alone. */
   readonly shape: string;
 };

@@ -36,6 +36,9 @@ export type ResourceField = {
   readonly isRequired: boolean;
 };
 
+/** Fields of a body that belong to the account: written, and never read. */
+export const ACCOUNT_FIELDS: readonly string[] = ["password", "username"];
+
 export type Filter = Omit<FilterDescription, "field"> & { readonly name: string; readonly field: ResourceField };
 
 /**

@@ -143,7 +143,13 @@ export type Output =
   | { readonly kind: "all" }
   | { readonly kind: "field"; readonly value: ValuePlan; readonly alias: string }
   | { readonly kind: "embed"; readonly embed: EmbedPlan }
-  | { readonly kind: "expression"; readonly alias: string; readonly value: Expression };
+  | {
+      readonly kind: "expression";
+      readonly alias: string;
+      readonly value: Expression;
+      /** Names of the columns that it reads. */
+      readonly columns: readonly string[];
+    };
 
 /** SQL over a row that a URL cannot express. Only plans of resources have it. */
 export type Expression = (row: Scope) => Sql;

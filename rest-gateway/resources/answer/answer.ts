@@ -3,21 +3,20 @@ import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";
 import { answerList } from "../../conventions/list.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
-import type { Address } from "../parse/address.ts";
 import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
-import { isOfOneRow, type Operation, type ResourceRequest } from "../request.ts";
-import { RESULT, stateOf } from "../write/statement.ts";
+import { type Address, isOfOneRow, type Operation, type ResourceRequest } from "../request.ts";
+import { RESULT, reasonOf, textAt } from "../result.ts";
 
 /** What the one row of the statement means. Throws RestError where nothing was done. */
 export function answer(request: ResourceRequest, result: Result, address: Address, parameters: Parameters): RestAnswer {
   const { operation, resource } = request;
-  const row = result.rows[0];
-  const text = (column: number) => row?.[column]?.toString() ?? null;
-  const state = stateOf(result);
-  if (state === null || state === "missing") throw noSuchRow(missingOf(request));
-  if (state === "stale") throw preconditionFailed();
-  if (state === "forbidden") throw notPermitted(resource, operation.kind === "delete" ? "delete" : "change");
+  const reason = reasonOf(result, request);
+  if (reason === "missing") throw noSuchRow(missingOf(request));
+  if (reason === "stale") throw preconditionFailed();
+  if (reason === "forbidden") throw notPermitted(resource, operation.kind === "delete" ? "delete" : "change");
 
+  const row = result.rows[0];
+  const text = (column: number) => textAt(row, column);
   const body = row![RESULT.body] ?? null;
   if (operation.kind === "delete") return answerOf(204);
   if (operation.kind === "list") {

@@ -9,11 +9,10 @@ import {
   restProblemOf,
   restRefusal,
 } from "../../conventions/problem.ts";
-import { ACCOUNT_FIELDS } from "../parse/account.ts";
 import { outOfOrder } from "../problem.ts";
-import { RefusedRecord } from "../refused-record.ts";
+import { RefusedRecord } from "../refusal.ts";
 import { nameIn, type ResourceRequest } from "../request.ts";
-import type { Resource } from "../resource.ts";
+import { ACCOUNT_FIELDS, type Resource } from "../resource.ts";
 
 export type ProblemContext = {
   /** Null for a request that was refused before it was read. */

@@ -4,7 +4,7 @@ import { plainText } from "../../openapi/comment.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
 import { refer } from "../../openapi/schema-parts.ts";
-import { LINKS } from "../parse/selection.ts";
+import { LINKS } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { listSchema } from "./lists.ts";
 import { type Edition, keyOf, nameIn, relationsOf } from "./version.ts";

@@ -3,13 +3,11 @@ import { usernameFault } from "../../auth/registration.ts";
 import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";
-import { faultOfText } from "./values-of-fields.ts";
+import { ACCOUNT_FIELDS } from "../resource.ts";
+import { faultOfText } from "./record.ts";
 
 /** What makes a new user somebody who can sign in. */
 export type AccountInput = { readonly username: string | null; readonly password: string };
-
-/** Fields of a body that are of the account: written, and never read. */
-export const ACCOUNT_FIELDS = ["password", "username"];
 
 const UNCHANGED: Readonly<Record<string, string>> = {
   password: "password is not changed here: use POST /auth/password",

@@ -1,16 +1,10 @@
-import { badRequest } from "../../conventions/problem.ts";
-
-/** `/api/v2/users/7?fields=name` → `{ prefix: "/api/v2", version: "2", segments: ["users", "7"], search: "fields=name" }` */
-export type Address = {
-  /** As it was sent. */
-  readonly path: string;
-  /** "" where the path names no version. */
-  readonly prefix: string;
-  readonly version: string | null;
-  /** As they were sent, too. */
-  readonly segments: readonly string[];
-  readonly search: string;
-};
+import type { TypeShape } from "../../../db/catalog/catalog.ts";
+import { isUuid } from "../../conventions/parameters.ts";
+import { badRequest, nothingHere } from "../../conventions/problem.ts";
+import type { CurrentResources } from "../current.ts";
+import { invalidId, noSuchRow } from "../problem.ts";
+import type { Address } from "../request.ts";
+import { type Collection, isWritable, type Resource } from "../resource.ts";
 
 /** `v2.1` is none that there is, and is to be told so. */
 const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
@@ -44,3 +38,72 @@ export function firstSegment(url: string): string {
 }
 
 export const isVersioned = (url: string) => VERSIONED.test(url);
+
+/** Where an address leads; ids are text that Postgres takes. */
+export type Route =
+  | { readonly kind: "collection"; readonly resource: Resource; readonly parent: RouteParent | null }
+  | { readonly kind: "record"; readonly resource: Resource; readonly parent: RouteParent | null; readonly id: string }
+  | { readonly kind: "action"; readonly resource: Resource; readonly id: string; readonly action: string };
+
+export type RouteParent = { readonly resource: Resource; readonly collection: Collection; readonly id: string };
+
+/**
+ * `["articles", "7", "comments"]` → the collection of comments of article 7. Throws RestError for addresses that lead
+ * nowhere and for ids that are none.
+ */
+export function parseRoute(
+  [name = "", id, more, innerId, ...rest]: readonly string[],
+  resources: Pick<CurrentResources, "get">,
+): Route {
+  const resource = resources.get(name);
+  if (!resource || rest.length > 0) throw nothingHere();
+  if (id === undefined) return { kind: "collection", resource, parent: null };
+  if (id === "") throw nothingHere();
+  if (more === undefined) return { kind: "record", resource, parent: null, id: parseId(id, resource) };
+  if (innerId === undefined && Object.hasOwn(resource.description.actions, more)) {
+    return { kind: "action", resource, id: parseId(id, resource), action: more };
+  }
+  const collection = resource.collections.get(more);
+  if (!collection || innerId === "") throw nothingHere();
+  const parent = { resource, collection, id: parseId(id, resource) };
+  const inner = collection.resource();
+  if (innerId === undefined) return { kind: "collection", resource: inner, parent };
+  return { kind: "record", resource: inner, parent, id: parseId(innerId, inner) };
+}
+
+/** The methods of an address, in the order of the header Allow. */
+export function methodsOf(route: Route): readonly string[] {
+  if (route.kind === "action") return ["POST", "OPTIONS"];
+  const changes = isWritable(route.resource);
+  if (route.kind === "record") return ["GET", "HEAD", ...(changes ? ["PUT", "PATCH", "DELETE"] : []), "OPTIONS"];
+  const isCreatable = changes && (route.parent?.collection.isCreatable ?? true);
+  return ["GET", "HEAD", ...(isCreatable ? ["POST"] : []), "OPTIONS"];
+}
+
+const WHOLE_NUMBER = /^-?(?:0|[1-9][0-9]*)$/;
+
+/** Bits of the types that keys may have. */
+const BITS: Readonly<Record<string, number>> = { int2: 16, int4: 32, int8: 64 };
+
+/**
+ * The id as Postgres takes it. Throws RestError: INVALID_ID for what can't be one (`abc`, `1.0`, `+1`), not found for a
+ * number that is too large to be one.
+ */
+export function parseId(text: string, resource: Resource): string {
+  const { shape } = resource.key.column;
+  if (shape.name === "uuid") {
+    if (!isUuid(text)) throw invalidId(text.slice(0, 50), resource);
+    return text;
+  }
+  if (!WHOLE_NUMBER.test(text)) throw invalidId(text.slice(0, 50), resource);
+  if (!fits(text, shape)) throw noSuchRow(resource);
+  return text;
+}
+
+/** Whether a whole number is in the range of a type. */
+export function fits(text: string, { name }: TypeShape): boolean {
+  // Longer texts are no numbers of these types, and slow to read.
+  if (text.length > 20) return false;
+  const value = BigInt(text);
+  return BigInt.asIntN(BITS[name] ?? 64, value) === value;
+}

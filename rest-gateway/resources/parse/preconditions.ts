@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { malformedPrecondition } from "../problem.ts";
-import type { Preconditions } from "../request.ts";
-import type { Values } from "./values.ts";
+import type { Preconditions, Values } from "../request.ts";
 
 const NONE: Preconditions = { isOneOf: null, isNoneOf: null, unmodifiedSince: null, isImpossible: false };
 

@@ -2,19 +2,7 @@ import { DIALECTS, type Dialect } from "../../../config/setting-types.ts";
 import { parserCache } from "../../cache.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
 import { unknownPreferences } from "../problem.ts";
-
-/** The forms of the contract, whatever is usual here. */
-const NO_DIALECT = "none";
-export type Named = Dialect | typeof NO_DIALECT;
-
-export type Preferences = {
-  readonly dialects: ReadonlySet<Dialect>;
-  /** Those that the client itself asks for. */
-  readonly named: ReadonlySet<Named>;
-  readonly handling: "strict" | "lenient" | null;
-  readonly respondsAsync: boolean;
-  readonly unknown: readonly string[];
-};
+import { NO_DIALECT, type Preferences } from "../request.ts";
 
 /** Reads the header Prefer: `dialect=envelope, handling=strict`; `dialect="case flat"` names two. */
 export class PreferenceParser {

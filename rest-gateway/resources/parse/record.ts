@@ -1,13 +1,14 @@
+import type { Column, TypeShape } from "../../../db/catalog/catalog.ts";
 import type { Fault } from "../../conventions/problem.ts";
-import { invalidBody, notAnObject, unknownFields } from "../problem.ts";
-import { nameIn, type Style } from "../request.ts";
+import { invalidBody, MAX_FAULTS, notAnObject, unknownFields } from "../problem.ts";
+import { type Columns, nameIn, type Style } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
-import { faultOf } from "./values-of-fields.ts";
+import { fits } from "./address.ts";
 
 /** What a body says of one record, by column; only what clients may write. */
 export type RecordInput = {
   readonly fields: readonly ResourceField[];
-  readonly columns: Readonly<Record<string, unknown>>;
+  readonly columns: Columns;
 };
 
 export type RecordOptions = {
@@ -62,9 +63,6 @@ export function parseRecords(bodies: readonly unknown[], options: RecordOptions)
   return inputs as RecordInput[];
 }
 
-/** More would hide what matters. */
-export const MAX_FAULTS = 100;
-
 type JsonObject = Readonly<Record<string, unknown>>;
 const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
@@ -116,4 +114,52 @@ function refuseUnknown(object: JsonObject, options: RecordOptions): void {
   if (unknown.length === 0) return;
   const writable = [...writtenOf(options).map((field) => nameIn(field, style)), ...single];
   throw unknownFields(unknown.map((name) => name.slice(0, 100)).slice(0, MAX_FAULTS), writable);
+}
+
+/**
+ * Why a column can't have a value: `must be a text`. Null when it may, as far as its type goes; the rules are the
+ * database's.
+ */
+function faultOf(value: unknown, { shape, isNullable }: Column): string | null {
+  if (value === null) return isNullable ? null : "must not be null";
+  if (!shape.isArray) return faultOfOne(value, shape);
+  if (!Array.isArray(value)) return "must be a list";
+  const faults = value.map((each, i) => [i, each === null ? "must not be null" : faultOfOne(each, shape)] as const);
+  const [place, fault] = faults.find(([, fault]) => fault !== null) ?? [];
+  return fault === undefined ? null : `has in place ${place} what ${fault}`;
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+function faultOfOne(value: unknown, shape: TypeShape): string | null {
+  if (shape.category === "enum") {
+    return isText(value) && shape.labels.includes(value) ? null : `must be one of ${shape.labels.join(", ")}`;
+  }
+  switch (shape.name) {
+    case "bool":
+      return typeof value === "boolean" ? null : "must be true or false";
+    case "int2":
+    case "int4":
+    case "int8":
+      if (!Number.isInteger(value)) return "must be a whole number";
+      return Number.isSafeInteger(value) && fits(String(value), shape) ? null : "is out of range";
+    case "float4":
+    case "float8":
+    case "numeric":
+      if (typeof value !== "number") return "must be a number";
+      return Number.isFinite(value) ? null : "is out of range";
+    case "json":
+    case "jsonb":
+      return null;
+    default:
+      return faultOfText(value);
+  }
+}
+
+/** Why a value is no text that Postgres could keep; null when it is one. */
+export function faultOfText(value: unknown): string | null {
+  if (!isText(value)) return "must be a text";
+  return value.isWellFormed() && !value.includes("\0")
+    ? null
+    : "must not have a NUL character or half of a surrogate pair";
 }

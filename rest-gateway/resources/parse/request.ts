@@ -1,31 +1,34 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { BodyLimits } from "../../../http/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
-import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import { notAnObject, tooManyRecords } from "../problem.ts";
 import {
+  type Columns,
   isOfOneRow,
   type Key,
+  LINKS,
   type Operation,
+  type OperationOf,
   type Parent,
+  type Preferences,
+  type RecordsBody,
   type ResourceRequest,
-  type Selection,
+  recordsBody,
   type Style,
+  Values,
 } from "../request.ts";
-import { camelCase, type ResourceField } from "../resource.ts";
-import { ACCOUNT_FIELDS, type AccountInput, NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
-import { parseConditions } from "./conditions.ts";
-import { parseOrder } from "./order.ts";
+import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";
+import { type AccountInput, NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
+import type { Route, RouteParent } from "./address.ts";
+import { parseList } from "./list.ts";
 import { parsePreconditions } from "./preconditions.ts";
-import type { Preferences } from "./preferences.ts";
 import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from "./record.ts";
-import type { Route, RouteParent } from "./route.ts";
 import { parseSelection, wholeRecord } from "./selection.ts";
-import { Values } from "./values.ts";
+import { shapeOf } from "./shape.ts";
 
-/** A request whose address and method are known to go together. */
+/** A request whose path and method are known to go together. */
 export type Incoming = {
   readonly method: string;
   readonly route: Route;
@@ -37,7 +40,7 @@ export type Incoming = {
   readonly preferences: Preferences;
   /** Everything, and not a page: what a task does. */
   readonly isExport: boolean;
-  /** A new user without a password is refused: he could never sign in. */
+  /** Refuses a new user without a password, who could never sign in. */
   readonly needsPassword?: boolean;
 };
 
@@ -45,11 +48,18 @@ export type ParseLimits = BodyLimits & { /** Records that one POST may make. */ 
 
 export type Parsed = {
   readonly request: ResourceRequest;
-  /** Of a new user who wants to sign in. */
+  /** Of a new user who is going to sign in. */
   readonly account: AccountInput | null;
 };
 
-/** What the request asks of the resource. Throws RestError. */
+/** An operation with what it writes. */
+type Read = {
+  readonly operation: Operation;
+  readonly body?: RecordsBody;
+  readonly account?: AccountInput | null;
+};
+
+/** Reads a request of a resource. Throws RestError. */
 export function parseRequest(incoming: Incoming, limits: ParseLimits): Parsed {
   const { route, style, parameters } = incoming;
   const { resource } = route;
@@ -57,122 +67,90 @@ export function parseRequest(incoming: Incoming, limits: ParseLimits): Parsed {
   const fields = parameters.get("fields");
   const selection =
     fields === null ? wholeRecord(resource, style.version === 2) : parseSelection(fields, resource, style);
-  const { operation, account } = parseOperation(incoming, selection, values, limits);
-  const request = { resource, style, operation, selection, values: values.all };
+  const {
+    operation,
+    body = null,
+    account = null,
+  } = route.kind === "collection"
+    ? parseCollection(incoming, route, values, limits)
+    : parseOne(incoming, route, values, limits, isOfOneRow(selection));
+  const request = { resource, style, operation, selection, values: values.all, body };
   return { request: { ...request, shape: shapeOf(request, fields) }, account };
 }
 
-type ParsedOperation = { readonly operation: Operation; readonly account: AccountInput | null };
-
-function parseOperation(
-  incoming: Incoming,
-  selection: Selection,
-  values: Values,
-  limits: ParseLimits,
-): ParsedOperation {
-  const { method, route, parameters, headers } = incoming;
-  const only = (...names: string[]) => parameters.allowOnly(names);
-  const preconditionsOf = () => parsePreconditions(headers, isOfOneRow(selection), values);
-  const withoutAccount = (operation: Operation): ParsedOperation => ({ operation, account: null });
-  if (route.kind === "action") {
-    only("fields");
-    const key = { id: values.add(route.id), parent: null };
-    return withoutAccount({ kind: "act", key, action: route.action, preconditions: preconditionsOf() });
+function parseCollection(incoming: Incoming, route: CollectionRoute, values: Values, limits: ParseLimits): Read {
+  const { method, parameters, style, preferences, isExport } = incoming;
+  const parent = parentOf(route.parent, values);
+  if (method === "POST") {
+    parameters.allowOnly(["fields"]);
+    return parseCreate(incoming, route, parent, limits);
   }
-  if (route.kind === "collection") {
-    if (method !== "POST") return withoutAccount(parseList(incoming, route, values));
-    only("fields");
-    return parseCreate(incoming, route, values, limits);
-  }
-  const key: Key = { id: values.add(route.id), parent: parentOf(route.parent, values) };
-  if (method === "GET" || method === "HEAD") {
-    only("fields");
-    return withoutAccount({ kind: "read", key });
-  }
-  const preconditions = preconditionsOf();
-  if (method !== "DELETE") {
-    only("fields");
-    return withoutAccount({ ...parseUpdate(incoming, key, values, limits), preconditions });
-  }
-  const { cascade } = route.resource.description;
-  only(...(cascade.length > 0 ? ["cascade"] : []));
-  return withoutAccount({ kind: "delete", key, isCascading: parseCascade(parameters), preconditions });
+  const list = parseList(parameters, route.resource, style, preferences.dialects.has("envelope"), values);
+  return { operation: { ...list, parent, ...(isExport && { paging: EXPORT }) } };
 }
 
-function parseList(incoming: Incoming, route: Route & { kind: "collection" }, values: Values): Operation {
-  const { parameters, style, preferences, isExport } = incoming;
-  const { resource } = route;
-  const { description } = resource;
-  const hasVariants = style.version === 1;
-  const names = ["fields", "sort", "order", "keyword", ...pagingParameters(hasVariants)];
-  const filters = Object.keys(description.filters).map((name) => (style.isCamel ? camelCase(name) : name));
-  parameters.allowOnly([...names, ...filters], (name) => resource.filterNamed.has(name));
-  const keyword = parameters.get("keyword");
-  const paging = parsePaging(parameters, {
-    usual: hasVariants ? description.list : "envelope",
-    pageSize: description.pageSize,
-    hasVariants,
-    wrapsSkip: hasVariants && preferences.dialects.has("envelope"),
-  });
-  return {
-    kind: "list",
-    parent: parentOf(route.parent, values),
-    conditions: parseConditions(parameters, resource, values),
-    keyword: keyword === null || keyword === "" ? null : values.add(keyword),
-    order: parseOrder(parameters, resource, style),
-    paging: isExport ? { form: "export", offset: 0, limit: null } : paging,
-  };
+type CollectionRoute = Extract<Route, { kind: "collection" }>;
+
+const EXPORT = { form: "export", offset: 0, limit: null } as const;
+
+/** A record, or an action on it. Its response has a date when it is `ofOneRow`. */
+function parseOne(
+  incoming: Incoming,
+  route: Exclude<Route, CollectionRoute>,
+  values: Values,
+  limits: ParseLimits,
+  ofOneRow: boolean,
+): Read {
+  const { method, parameters, headers } = incoming;
+  const parent = route.kind === "record" ? parentOf(route.parent, values) : null;
+  const key: Key = { id: values.add(route.id), parent };
+  const { cascade } = route.resource.description;
+  const isDelete = route.kind === "record" && method === "DELETE";
+  parameters.allowOnly(isDelete ? (cascade.length > 0 ? ["cascade"] : []) : ["fields"]);
+  if (route.kind === "record" && (method === "GET" || method === "HEAD")) return { operation: { kind: "read", key } };
+
+  const preconditions = parsePreconditions(headers, ofOneRow, values);
+  if (route.kind === "action") return { operation: { kind: "act", key, action: route.action, preconditions } };
+  if (isDelete) return { operation: { kind: "delete", key, isCascading: parseCascade(parameters), preconditions } };
+  const { body, ...written } = parseUpdate(incoming, limits);
+  return { operation: { kind: "update", key, preconditions, ...written }, body };
 }
 
 function parseCreate(
   incoming: Incoming,
-  route: Route & { kind: "collection" },
-  values: Values,
+  { resource, parent: routed }: CollectionRoute,
+  parent: Parent | null,
   limits: ParseLimits,
-): ParsedOperation {
-  const { resource, parent } = route;
+): Read {
   const body = bodyOf(incoming, limits);
-  const given = parent ? fieldOf(parent) : null;
+  const given = routed && fieldOf(routed);
   const options = recordOptions(incoming, "create", given);
-  const create = (fields: readonly ResourceField[], json: unknown, isMany: boolean): Operation => ({
-    kind: "create",
-    parent: parentOf(parent, values),
-    fields,
-    isMany,
-    body: values.add(JSON.stringify(json)),
-  });
+  const inPath = given ? { [given.column.name]: routed!.id } : {};
+  const create = (inputs: readonly RecordInput[], isMany: boolean): Read => {
+    const fields = fieldsOf(inputs);
+    const fillsDefaults = inputs.some((input) => input.fields.length < fields.length);
+    const records = inputs.map(({ columns }): Columns => ({ ...columns, ...inPath }));
+    const operation: OperationOf<"create"> = { kind: "create", parent, fields, isMany, fillsDefaults };
+    return { operation, body: recordsBody(records, isMany) };
+  };
   if (Array.isArray(body)) {
     if (body.length === 0) throw notAnObject("an empty array");
     if (body.length > limits.records) throw tooManyRecords(limits.records);
-    const inputs = parseRecords(body, options);
-    return {
-      operation: create(
-        fieldsOf(inputs),
-        inputs.map(({ columns }) => columns),
-        true,
-      ),
-      account: null,
-    };
+    return create(parseRecords(body, options), true);
   }
   const account = resource.description.hasAccount ? readAccount(body, incoming.needsPassword ?? false) : NO_ACCOUNT;
-  const { fields, columns } = parseRecord(body, options, account);
-  return { operation: create(fields, columns, false), account: account.input };
+  return { ...create([parseRecord(body, options, account)], false), account: account.input };
 }
 
-function parseUpdate(incoming: Incoming, key: Key, values: Values, limits: ParseLimits) {
+function parseUpdate(incoming: Incoming, limits: ParseLimits) {
   const { method, preferences, route } = incoming;
+  const { resource } = route;
   const isWhole = method === "PUT" && !preferences.dialects.has("partial");
   const body = bodyOf(incoming, limits);
   const { fields, columns } = parseRecord(body, recordOptions(incoming, isWhole ? "replace" : "update", null));
-  if (route.resource.description.hasAccount) refuseAccount(body as object, incoming.style);
-  const absent = route.resource.fields.filter((field) => field.write === "always" && !fields.includes(field));
-  return {
-    kind: "update" as const,
-    key,
-    fields,
-    reset: isWhole ? absent : [],
-    body: values.add(JSON.stringify(columns)),
-  };
+  if (resource.description.hasAccount) refuseAccount(body as object, incoming.style);
+  const absent = resource.fields.filter((field) => field.write === "always" && !fields.includes(field));
+  return { fields, reset: isWhole ? absent : [], body: recordsBody([columns], false) };
 }
 
 const bodyOf = ({ method, headers, body }: Incoming, limits: ParseLimits): unknown =>
@@ -181,14 +159,16 @@ const bodyOf = ({ method, headers, body }: Incoming, limits: ParseLimits): unkno
 function recordOptions(incoming: Incoming, use: RecordOptions["use"], given: ResourceField | null): RecordOptions {
   const { route, style, preferences } = incoming;
   const { resource } = route;
-  const own = [
-    "_links",
-    "deprecation",
-    ...[...resource.relations.values()].flatMap(({ name, camelName }) => [name, camelName]),
-  ];
   const single = use === "create" && resource.description.hasAccount ? ACCOUNT_FIELDS : [];
-  return { resource, style, use, isStrict: preferences.handling === "strict", given, single, own };
+  return { resource, style, use, isStrict: preferences.handling === "strict", given, single, own: addedTo(resource) };
 }
+
+/** What the service adds to a record. */
+const addedTo = ({ relations }: Resource): readonly string[] => [
+  LINKS,
+  "deprecation",
+  ...[...relations.values()].flatMap(({ name, camelName }) => [name, camelName]),
+];
 
 /** Those that any of the records has. */
 const fieldsOf = (inputs: readonly RecordInput[]) => [...new Set(inputs.flatMap(({ fields }) => fields))];
@@ -203,39 +183,4 @@ function parseCascade(parameters: Parameters): boolean {
   if (text === null || text === "false") return false;
   if (text === "true") return true;
   throw badParameter("cascade", "cascade must be true or false");
-}
-
-/** Everything but the values. */
-function shapeOf(request: Omit<ResourceRequest, "shape">, fields: string | null): string {
-  const { resource, style, operation } = request;
-  const { name } = resource.description;
-  return `${name} ${style.version}${style.isCamel} ${style.prefix} ${fields ?? "*"} ${operationShape(operation)}`;
-}
-
-function operationShape(operation: Operation): string {
-  const { kind } = operation;
-  const names = (fields: readonly ResourceField[]) => fields.map(({ name }) => name).join();
-  const of = (parent: Parent | null) => (parent ? `${parent.resource.description.name}/${parent.collection.name}` : "");
-  switch (operation.kind) {
-    case "list": {
-      const { parent, conditions, keyword, order, paging } = operation;
-      const filters = conditions.map(({ filter }) => filter.name).join();
-      const sort = order.map(({ field, direction }) => `${field.name}:${direction}`).join();
-      return `${kind} ${of(parent)} ${filters} ${keyword !== null} ${sort} ${paging.limit} ${paging.offset}`;
-    }
-    case "read":
-      return `${kind} ${of(operation.key.parent)}`;
-    case "create":
-      return `${kind} ${of(operation.parent)} ${names(operation.fields)} ${operation.isMany}`;
-    case "update": {
-      const { key, fields, reset, preconditions } = operation;
-      return `${kind} ${of(key.parent)} ${names(fields)} ${names(reset)} ${JSON.stringify(preconditions)}`;
-    }
-    case "delete": {
-      const { key, isCascading, preconditions } = operation;
-      return `${kind} ${of(key.parent)} ${isCascading} ${JSON.stringify(preconditions)}`;
-    }
-    case "act":
-      return `${kind} ${operation.action} ${JSON.stringify(operation.preconditions)}`;
-  }
 }

@@ -1,10 +1,9 @@
 import { badParameter } from "../../conventions/problem.ts";
-import { nameIn, type Selection, type Style } from "../request.ts";
+import { LINKS, nameIn, type Selection, type Style } from "../request.ts";
 import type { Relation, Resource } from "../resource.ts";
 
 /** Relations that a name may go through: `article.author.name` goes through two. */
 const MAX_DEPTH = 3;
-export const LINKS = "_links";
 
 /** Every field, and the addresses where the version has them. */
 export const wholeRecord = (resource: Resource, hasLinks: boolean): Selection => ({

@@ -1,113 +1,78 @@
+import type { Column } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../sql.ts";
-import { LINKS } from "../parse/selection.ts";
-import { nameIn, type Selection, type Style } from "../request.ts";
-import type { Resource, ResourceField } from "../resource.ts";
-import { isWritable, tableName } from "../resource.ts";
+import type { ConditionPlan, RowsPlan } from "../../table/plan.ts";
+import { Aliases, type From, tableAs } from "../../table/write/from.ts";
+import { writeList, writeWhere } from "../../table/write/rows.ts";
+import type { Scope } from "../../table/write/values.ts";
+import type { RecordPlan, TargetPlan } from "../plan.ts";
 
-/** `t` is the row itself in every statement. */
-export const ROW = "t";
+const NULL = sql`null::text`;
 
-export const tableOf = (resource: Resource): Sql => sql.identifier(resource.table.schema, resource.table.name);
-export const columnOf = (field: ResourceField, alias = ROW): Sql => sql.identifier(alias, field.column.name);
+/** What is said about a record besides its fields. */
+type Metadata = { readonly version: Sql; readonly modified: Sql };
 
-/** The version of the row: another one after each change. Rows of views have none. */
-export const versionOf = ({ table: { kind } }: Resource): Sql =>
-  kind === "table" || kind === "partitioned table" ? sql.trusted(`${ROW}.xmin::text`) : sql`null::text`;
+export const metadataOf = ({ version, modified }: RecordPlan, row: Scope): Metadata => ({
+  version: version(row),
+  modified: modified(row),
+});
 
-/** The same of rows that the statement itself has written. */
-export const WRITTEN_VERSION = sql.trusted(`${ROW}.xmin`);
+export const NO_METADATA: Metadata = { version: NULL, modified: NULL };
 
-/** When the row last changed, in seconds since 1970 with a fraction; null where nothing says. */
-export function modifiedOf({ modified }: Resource): Sql {
-  if (modified.length === 0) return sql`null::text`;
-  return sql`extract(epoch from coalesce(${sql.join(
-    modified.map((field) => columnOf(field)),
-    ", ",
-  )}))::text`;
+/** One record out of `from`, which gives one row at most. */
+export function writeRecord(record: RecordPlan, from: Sql, scope: Scope, aliases: Aliases, metadata: Metadata): Sql {
+  const { rows, key } = record;
+  const about = [sql`${columnIn(key, scope)}::text`, metadata.version, metadata.modified];
+  return sql.lines(
+    writeResult(sql`pg_catalog.row_to_json(r.*)`, sql`'1'`, NULL, ...about),
+    sql`from ${from}, lateral (select ${writeList(rows, scope, aliases)}) as r`,
+  );
 }
 
-/** `select t."id", t."created_at" as "createdAt", …`, without the keyword: the record as clients see it. */
-export function writeFields(resource: Resource, selection: Selection, style: Style, alias = ROW): Sql {
-  const { fields, relations, hasLinks } = selection;
-  const items = fields.map((field) => sql`${columnOf(field, alias)} as ${nameOf(field, style)}`);
-  for (const { relation, selection } of relations) {
-    items.push(
-      sql`${writeRelated(relation.resource(), relation.field, selection, style, alias)} as ${nameOf(relation, style)}`,
-    );
-  }
-  if (hasLinks) items.push(sql`${writeLinks(resource, style, alias)} as ${sql.identifier(LINKS)}`);
-  return sql.join(items, ", ");
+/** The row that is returned when there is none in the query `from`. */
+export const writeNoRecord = (reason: Sql, from: Sql): Sql =>
+  sql.lines(
+    writeResult(sql`null::json`, sql`'0'`, reason, NULL, NULL, NULL),
+    sql`where not exists (select from ${from})`,
+  );
+
+/** The columns of a result: a record has no total, and functions set no headers for it. */
+export const writeResult = (body: Sql, rows: Sql, ...about: readonly Sql[]): Sql =>
+  sql`select ${sql.join([body, rows, NULL, NULL, NULL, ...about], ", ")}`;
+
+export const columnIn = ({ name }: Column, { alias }: Scope): Sql => sql`${alias}.${sql.identifier(name)}`;
+
+/** Why a change has changed nothing. */
+export function writeReason({ table, rows, preconditions }: RecordPlan): Sql {
+  const found = (conditions: readonly ConditionPlan[]) => writeExists({ table, conditions });
+  const stale =
+    preconditions.length === 0
+      ? sql.empty
+      : sql`when not ${found([...rows.conditions, ...preconditions])} then 'stale'`;
+  return sql.lines(sql`case`, sql`when not ${found(rows.conditions)} then 'missing'`, stale, sql`else 'forbidden' end`);
 }
 
-/** The fields of the row itself that a selection is written of. */
-export function fieldsReadBy({ key, relations }: Resource, selection: Selection): readonly ResourceField[] {
-  const linked = selection.hasLinks ? [key, ...[...relations.values()].map(({ field }) => field)] : [];
-  const related = selection.relations.map(({ relation }) => relation.field);
-  return [...new Set([...selection.fields, ...related, ...linked])];
+/** Whether the caller sees the row. */
+export function writeExists({ table, conditions }: TargetPlan): Sql {
+  const aliases = new Aliases();
+  const from: From = { item: sql.empty, scope: aliases.scope(), join: null };
+  const item = tableAs(table, from.scope);
+  return sql`exists (select from ${item}${writeWhere({ ...NO_ROWS, conditions }, from, aliases)})`;
 }
 
-const nameOf = (named: Pick<ResourceField, "name" | "camelName">, style: Style) => sql.identifier(nameIn(named, style));
+const NO_ROWS: RowsPlan = {
+  source: { table: null, columns: null },
+  outputs: [],
+  embeds: [],
+  conditions: [],
+  order: [],
+  limit: null,
+  offset: 0,
+  isGrouped: false,
+};
 
-/** The record that a field refers to; null when the caller may not see it. */
-function writeRelated(related: Resource, field: ResourceField, selection: Selection, style: Style, alias: string): Sql {
-  const inner = `${alias}_${related.description.singular}`;
-  const fields = writeFields(related, selection, style, inner);
-  return sql`(select pg_catalog.row_to_json(r) from (select ${fields} from ${tableOf(related)} as ${sql.identifier(inner)} where ${columnOf(related.key, inner)} = ${columnOf(field, alias)}) as r)`;
-}
-
-/** A piece of JSON text: fixed, the text of a column, or a member that is null where its column is. */
-type Piece = string | ResourceField | { readonly field: ResourceField; readonly href: string };
-
-/** `{"self":{"href":"/users/7"},"update":{"href":"/users/7","method":"PUT"}}`; keys need no escaping. */
-function writeLinks(resource: Resource, style: Style, alias: string): Sql {
-  const { description, key, relations, collections } = resource;
-  const self: readonly Piece[] = [`${style.prefix}/${description.name}/`, key];
-  const link = (name: string, more: string, method?: string): readonly Piece[] => [
-    `"${name}":{"href":"`,
-    ...self,
-    method === undefined ? `${more}"}` : `${more}","method":"${method}"}`,
-  ];
-  const related = [...relations.values()].map((relation): readonly Piece[] => [
-    `"${nameIn(relation, style)}":`,
-    { field: relation.field, href: `${style.prefix}/${relation.target}/` },
-  ]);
-  const links = [
-    link("self", ""),
-    ...related,
-    ...[...collections.keys()].map((name) => link(name, `/${name}`)),
-    ...Object.keys(description.actions).map((name) => link(name, `/${name}`, "POST")),
-    ...(isWritable(resource) ? [link("update", "", "PUT"), link("delete", "", "DELETE")] : []),
-  ];
-  const pieces = ["{", ...links.flatMap((pieces, i) => (i === 0 ? pieces : [",", ...pieces])), "}"];
-  return sql`concat(${sql.join(
-    joined(pieces).map((piece) => writePiece(piece, alias)),
-    ", ",
-  )})::json`;
-}
-
-/** Neighbouring texts as one. */
-function joined(pieces: readonly Piece[]): Piece[] {
-  const result: Piece[] = [];
-  for (const piece of pieces) {
-    const last = result.at(-1);
-    if (typeof piece === "string" && typeof last === "string") result[result.length - 1] = last + piece;
-    else result.push(piece);
-  }
-  return result;
-}
-
-function writePiece(piece: Piece, alias: string): Sql {
-  if (typeof piece === "string") return writeText(piece);
-  if (!("href" in piece)) return columnOf(piece, alias);
-  const column = columnOf(piece.field, alias);
-  return sql`coalesce(${writeText(`{"href":"${piece.href}`)} || ${column} || '"}', 'null')`;
-}
-
-/** A literal; only what a description says, and never what a request does. */
-export const writeText = (text: string): Sql => sql.trusted(`'${text.replaceAll("'", "''")}'`);
-
-/** `internal.user_matches` → `"internal"."user_matches"` */
-export function functionName(text: string): Sql {
-  const { schema, name } = tableName(text);
-  return sql.identifier(schema, name);
+/** `from "public"."users" as t where …`, without the keyword: the row that a record names, under its preconditions. */
+export function writeTarget({ table, rows, preconditions }: RecordPlan, scope: Scope, aliases: Aliases): Sql {
+  const from: From = { item: tableAs(table, scope), scope, join: null };
+  const conditions = [...rows.conditions, ...preconditions];
+  return sql`${from.item}${writeWhere({ ...rows, conditions }, from, aliases)}`;
 }

@@ -136,12 +136,19 @@ function writeReturned(plan: ChangePlan, { alias }: Scope): Sql {
   const key = plan.kind === "insert" ? plan.locationKey.map(({ name }) => name) : [];
   const needed = plan.representation ? columnsOf(plan.representation) : [];
   if (needed === "all") return sql`${alias}.*`;
-  const names = [...new Set([...needed, ...key])];
-  if (names.length === 0) return sql`1 as one`;
-  return sql.join(
-    names.map((name) => sql`${alias}.${sql.identifier(name)}`),
-    ", ",
-  );
+  const names = [...needed, ...key];
+  return names.length === 0 ? sql`1 as one` : writeColumns(names, alias);
+}
+
+function writeColumns(names: readonly string[], alias: Sql): Sql {
+  const columns = [...new Set(names)].map((name) => sql`${alias}.${sql.identifier(name)}`);
+  return sql.join(columns, ", ");
+}
+
+/** The columns that rows are made of, as a select list. */
+export function writeSources(rows: RowsPlan, { alias }: Scope): Sql {
+  const names = columnsOf(rows);
+  return names === "all" ? sql`${alias}.*` : writeColumns(names, alias);
 }
 
 /** The columns that the rows depend on: selected columns, join columns of relations, order columns. */
@@ -152,12 +159,13 @@ function columnsOf(rows: RowsPlan): readonly string[] | "all" {
     ...order.flatMap(({ key }) => (key.kind === "field" ? [key.field] : [])),
   ];
   const needsRow =
-    outputs.some(({ kind }) => kind === "all" || kind === "expression") ||
+    outputs.some(({ kind }) => kind === "all") ||
     fields.some(({ origin }) => origin.kind === "computed") ||
     embeds.some(({ relationship }) => relationship.kind === "computed");
   if (needsRow) return "all";
   const own = fields.flatMap(({ origin }) => (origin.kind === "column" ? [origin.column.name] : []));
-  return [...own, ...embeds.flatMap(({ relationship }) => keysOf(relationship))];
+  const read = outputs.flatMap((output) => (output.kind === "expression" ? output.columns : []));
+  return [...own, ...read, ...embeds.flatMap(({ relationship }) => keysOf(relationship))];
 }
 
 function keysOf(relationship: RowsPlan["embeds"][number]["relationship"]): string[] {

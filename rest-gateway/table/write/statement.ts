@@ -1,9 +1,12 @@
 import type { Statement } from "../../../db/transaction.ts";
 import type { Parameter, Written } from "../../sql.ts";
-import type { TableRequest } from "../request.ts";
+import type { Body } from "../request.ts";
 
 /** The parts of a request that the parameters of a statement take their text from. */
-export type Input = Pick<TableRequest, "values" | "body">;
+export type Input = {
+  readonly values: readonly string[];
+  readonly body: Extract<Body, { kind: "text" }> | { readonly kind: "json"; readonly text: string } | null;
+};
 
 /** Adds the values of a request to the SQL that all requests of its shape share. */
 export const writeStatement = ({ text, parameters }: Written, request: Input): Statement => ({

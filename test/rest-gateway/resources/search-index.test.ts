@@ -1,14 +1,12 @@
 import { beforeAll, expect, test } from "vitest";
-import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
+import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
+import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/preferences.ts";
-import { parseRequest } from "../../../rest-gateway/resources/parse/request.ts";
-import { parseRoute } from "../../../rest-gateway/resources/parse/route.ts";
-import { statementOf, writeStatements } from "../../../rest-gateway/resources/write/statement.ts";
+import { Preparer, RequestReader } from "../../../rest-gateway/resources/prepare.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
 const { describe, sql } = useOwnResources("", []);
-const LIMITS = { size: 0, depth: 0, records: 0 };
 
 beforeAll(async () => {
   await sql(
@@ -26,21 +24,16 @@ beforeAll(async () => {
 
 /** The statement of a request, and the texts of its values. */
 function statementAt(path: string) {
-  const [address = "", search = ""] = path.split("?");
-  const { request } = parseRequest(
-    {
-      method: "GET",
-      route: parseRoute(address.slice(1).split("/"), describe(...DESCRIPTIONS)),
-      parameters: new Parameters(search),
-      headers: {},
-      body: null,
-      style: { version: 2, isCamel: true, prefix: "/api/v2" },
-      preferences: new PreferenceParser([]).parse(undefined),
-      isExport: false,
-    },
-    LIMITS,
-  );
-  return statementOf(writeStatements(request)[0]!, request.values);
+  const reader = new RequestReader({
+    resources: describe(...DESCRIPTIONS),
+    preferences: new PreferenceParser([]),
+    lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
+    limits: { size: 0, depth: 0, records: 0 },
+  });
+  const target = reader.target({ url: `/api/v2${path}`, headers: {} });
+  const route = reader.route(decodeSegments(target.address));
+  const { request } = reader.request({ method: "GET", headers: {} }, target, route, null, false);
+  return new Preparer().statements(request)[0]!;
 }
 
 /** What Postgres does for it, whatever the values are: callers come with many. */

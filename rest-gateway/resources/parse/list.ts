@@ -1,0 +1,143 @@
+import type { TypeShape } from "../../../db/catalog/catalog.ts";
+import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
+import type { Parameters } from "../../conventions/parameters.ts";
+import { isUuid } from "../../conventions/parameters.ts";
+import { badParameter } from "../../conventions/problem.ts";
+import { writeArray } from "../../table/write/statement.ts";
+import { type Condition, nameIn, type OperationOf, type OrderTerm, type Style, type Values } from "../request.ts";
+import { camelCase, type Filter, type Resource } from "../resource.ts";
+import { fits } from "./address.ts";
+
+/**
+ * The query string of a collection. `wrapsSkip` is what the client prefers for pages of version 1. Throws RestError.
+ */
+export function parseList(
+  parameters: Parameters,
+  resource: Resource,
+  style: Style,
+  wrapsSkip: boolean,
+  values: Values,
+): Omit<OperationOf<"list">, "parent"> {
+  const { description } = resource;
+  const hasVariants = style.version === 1;
+  const names = ["fields", "sort", "order", "keyword", ...pagingParameters(hasVariants)];
+  const filters = Object.keys(description.filters).map((name) => (style.isCamel ? camelCase(name) : name));
+  parameters.allowOnly([...names, ...filters], (name) => resource.filterNamed.has(name));
+  const paging = parsePaging(parameters, {
+    usual: hasVariants ? description.list : "envelope",
+    pageSize: description.pageSize,
+    hasVariants,
+    wrapsSkip: hasVariants && wrapsSkip,
+  });
+  const keyword = parameters.get("keyword");
+  return {
+    kind: "list",
+    conditions: parseConditions(parameters, resource, values),
+    keyword: keyword === null || keyword === "" ? null : values.add(keyword),
+    order: parseOrder(parameters, resource, style),
+    paging,
+  };
+}
+
+/** The filters of a list: `?status=DRAFT&author=7`. Throws RestError for values that the column can't have. */
+function parseConditions(parameters: Parameters, resource: Resource, values: Values): readonly Condition[] {
+  const filters = new Map<Filter, string>();
+  for (const [name, filter] of resource.filterNamed) {
+    const text = parameters.get(name);
+    if (text === null) continue;
+    if (filters.has(filter)) throw badParameter(name, `${name} must not be given twice`);
+    refuseImpossible(name, text, filter);
+    filters.set(filter, text);
+  }
+  return [...filters].map(([filter, text]) => ({ filter, value: values.add(operandOf(filter, text)) }));
+}
+
+/** A list has an element when it contains the list of that element. */
+const operandOf = ({ operator }: Filter, text: string) => (operator === "has" ? writeArray([text]) : text);
+
+/** Here, since Postgres would not say which parameter it was. */
+function refuseImpossible(name: string, text: string, { field }: Filter): void {
+  const { shape } = field.column;
+  if (shape.category === "enum" && !shape.labels.includes(text)) {
+    throw badParameter(name, `${name} must be one of ${shape.labels.join(", ")}`);
+  }
+  const rule = RULES.get(shape.name);
+  if (rule && !rule.holds(text, shape)) throw badParameter(name, `${name} must be ${rule.what}`);
+}
+
+type Rule = { readonly what: string; holds(text: string, shape: TypeShape): boolean };
+
+const WHOLE: Rule = {
+  what: "a whole number",
+  holds: (text, shape) => /^-?[0-9]+$/.test(text) && fits(text, shape),
+};
+const NUMBER: Rule = { what: "a number", holds: (text) => /^-?[0-9]+(?:\.[0-9]+)?$/.test(text) };
+// A "+" of the zone that was not percent-encoded arrives as a blank.
+const TIME: Rule = {
+  what: "a time such as 2026-11-20T08:30:00Z",
+  holds: (text) =>
+    /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i.test(text) &&
+    !Number.isNaN(Date.parse(text)) &&
+    isDay(text.slice(0, 10)),
+};
+
+/** What texts of a type must be; the other types take any, or Postgres refuses it. */
+const RULES: ReadonlyMap<string, Rule> = new Map([
+  ...["int2", "int4", "int8"].map((type) => [type, WHOLE] as const),
+  ...["float4", "float8", "numeric"].map((type) => [type, NUMBER] as const),
+  ...["timestamptz", "timestamp", "date"].map((type) => [type, TIME] as const),
+  ["uuid", { what: "a UUID", holds: isUuid }],
+  ["bool", { what: "true or false", holds: (text) => text === "true" || text === "false" }],
+]);
+
+/** `2026-02-30` is none, although Date.parse takes it; Postgres has no year 0. */
+const isDay = (text: string) => !text.startsWith("0000") && new Date(text).toJSON()?.startsWith(text) === true;
+
+type Direction = OrderTerm["direction"];
+
+/**
+ * `sort=title&order=desc`, or `sort=status:asc,title:desc`; the key comes last, so that pages don't overlap. Throws
+ * RestError for what is no field to sort by.
+ */
+function parseOrder(parameters: Parameters, resource: Resource, style: Style): readonly OrderTerm[] {
+  const order = readDirection("order", parameters.get("order"));
+  const sort = parameters.get("sort");
+  if (sort === null) {
+    const isTurned = order !== null && order !== (resource.order[0]?.direction ?? "asc");
+    return withKey(isTurned ? resource.order.map(turned) : resource.order, resource, order ?? "asc");
+  }
+  const terms = sort.split(",").map((item) => readTerm(item.trim(), order ?? "asc", resource, style));
+  if (new Set(terms.map(({ field }) => field)).size < terms.length) {
+    throw badParameter("sort", "sort must not name a field twice");
+  }
+  return withKey(terms, resource, "asc");
+}
+
+function readTerm(item: string, usual: Direction, resource: Resource, style: Style): OrderTerm {
+  const [name = "", direction, ...more] = item.split(":");
+  const field = resource.fieldNamed.get(name);
+  if (!field || !resource.sorts.has(field) || more.length > 0) {
+    const names = [...resource.sorts].map((each) => nameIn(each, style)).join(", ");
+    throw badParameter(
+      "sort",
+      `"${item}" is nothing to sort ${resource.description.name} by: use ${names}, each with :asc or :desc`,
+    );
+  }
+  return { field, direction: readDirection("sort", direction ?? null) ?? usual };
+}
+
+function readDirection(parameter: string, text: string | null): Direction | null {
+  if (text === null || text === "asc" || text === "desc") return text;
+  throw badParameter(parameter, `${parameter} has the directions asc and desc, and not "${text}"`);
+}
+
+const turned = ({ field, direction }: OrderTerm): OrderTerm => ({
+  field,
+  direction: direction === "asc" ? "desc" : "asc",
+});
+
+/** The key goes the way of the first term; `usual` where there is none. */
+function withKey(terms: readonly OrderTerm[], { key }: Resource, usual: Direction): readonly OrderTerm[] {
+  if (terms.some(({ field }) => field === key)) return terms;
+  return [...terms, { field: key, direction: terms[0]?.direction ?? usual }];
+}

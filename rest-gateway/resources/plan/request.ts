@@ -1,0 +1,163 @@
+import { sql } from "../../sql.ts";
+import { NO_PREFERENCES } from "../../table/parse/headers.ts";
+import type { Assignment, BodyColumns, Format, InsertCommand, OrderPlan, ReadPlan } from "../../table/plan.ts";
+import type { ListPlan, RecordPlan, ResourcePlan, TargetPlan } from "../plan.ts";
+import type { Key, OperationOf, OrderTerm, Parent, Preconditions, ResourceRequest } from "../request.ts";
+import { type Resource, type ResourceField, tableName } from "../resource.ts";
+import { modifiedOf, versionOf } from "../write/expressions.ts";
+import { writeExists } from "../write/record.ts";
+import { planFilter, planKey, planParent, planPreconditions, planSearch } from "./conditions.ts";
+import { fieldPlan, planRows } from "./rows.ts";
+
+/** What a request of a resource means for its table. */
+export function planRequest(request: ResourceRequest): ResourcePlan {
+  const { resource, operation } = request;
+  switch (operation.kind) {
+    case "list":
+      return planList(request, operation);
+    case "read":
+      return { kind: "read", record: planRecord(request, operation.key, UNCONDITIONAL) };
+    case "create":
+      return planCreate(request, operation);
+    case "update":
+      return planUpdate(request, operation);
+    case "delete":
+      return planDelete(request, operation);
+    case "act": {
+      const { key, action, preconditions } = operation;
+      const called = tableName(resource.description.actions[action]!.function);
+      return { kind: "act", function: called, record: planRecord(request, key, preconditions) };
+    }
+  }
+}
+
+export function planList({ resource, selection, style }: ResourceRequest, list: OperationOf<"list">): ListPlan {
+  const { parent, conditions, keyword, order, paging } = list;
+  const rows = {
+    ...planRows(resource, selection, style),
+    conditions: [
+      ...(parent ? [planParent(resource, parent)] : []),
+      ...conditions.map(planFilter),
+      ...(keyword === null ? [] : [planSearch(resource, keyword)]),
+    ],
+    order: order.map(planOrder),
+    limit: paging.limit,
+    offset: paging.offset,
+  };
+  const read: ReadPlan = { ...asArray(resource), kind: "read", rows, count: { kind: "exact" }, isBodiless: false };
+  return { kind: "list", read, parent: parent && planTarget(parent) };
+}
+
+/** Null comes last in both directions. */
+const planOrder = ({ field, direction }: OrderTerm): OrderPlan => ({
+  key: { kind: "field", field: fieldPlan(field) },
+  direction,
+  nulls: field.column.isNullable ? "last" : null,
+});
+
+const planTarget = ({ resource, id }: Parent): TargetPlan => ({
+  table: resource.table,
+  conditions: planKey(resource, { id, parent: null }),
+});
+
+const UNCONDITIONAL: Preconditions = { isOneOf: null, isNoneOf: null, unmodifiedSince: null, isImpossible: false };
+
+/** Without a key: a new row. */
+function planRecord(
+  { resource, selection, style }: ResourceRequest,
+  key: Key | null,
+  preconditions: Preconditions,
+): RecordPlan {
+  return {
+    table: resource.table,
+    rows: { ...planRows(resource, selection, style), conditions: key ? planKey(resource, key) : [] },
+    preconditions: planPreconditions(resource, preconditions),
+    key: resource.key.column,
+    version: versionOf(resource),
+    modified: modifiedOf(resource),
+  };
+}
+
+function planCreate(request: ResourceRequest, create: OperationOf<"create">): ResourcePlan {
+  const command = planInsert(request, create, true);
+  if (!create.isMany) return { kind: "create", command, record: planRecord(request, null, UNCONDITIONAL) };
+  const { resource, selection, style } = request;
+  const representation = planRows(resource, selection, style);
+  return { kind: "create many", insert: { ...asArray(resource), ...command, representation, locationKey: [] } };
+}
+
+/** With `looksForParent` nothing is inserted where the parent is missing; otherwise the foreign key refuses it. */
+export function planInsert(
+  { resource }: ResourceRequest,
+  { parent, fields, isMany, fillsDefaults }: OperationOf<"create">,
+  looksForParent: boolean,
+): InsertCommand {
+  const given = parent ? [resource.fieldNamed.get(parent.collection.field)!] : [];
+  return {
+    kind: "insert",
+    table: resource.table,
+    body: planBody([...fields, ...given], isMany, fillsDefaults),
+    conflict: null,
+    key: null,
+    conditions: parent && looksForParent ? [writeExists(planTarget(parent))] : [],
+  };
+}
+
+export const planBody = (fields: readonly ResourceField[], isArray: boolean, fillsDefaults: boolean): BodyColumns => ({
+  columns: fields.map(({ column }) => column),
+  isArray,
+  fillsDefaults,
+});
+
+function planUpdate(request: ResourceRequest, { key, fields, reset, preconditions }: OperationOf<"update">) {
+  const { resource } = request;
+  const record = planRecord(request, key, preconditions);
+  const assignments = reset.map(({ column }): Assignment => ({ column, value: () => sql`default` }));
+  // An update without changes is a change too: updated_at shows it.
+  if (fields.length + reset.length === 0) assignments.push(unchanged(resource));
+  const body = planBody(fields, false, false);
+  const { table } = resource;
+  return {
+    kind: "update" as const,
+    command: { kind: "update" as const, table, body, assignments, conditions: conditionsOf(record) },
+    record,
+  };
+}
+
+function unchanged({ fields }: Resource): Assignment {
+  const { column } = fields.find(({ write }) => write === "always")!;
+  return { column, value: ({ alias }) => sql`${alias}.${sql.identifier(column.name)}` };
+}
+
+function planDelete(request: ResourceRequest, { key, isCascading, preconditions }: OperationOf<"delete">) {
+  const { table, description } = request.resource;
+  const record = planRecord(request, key, preconditions);
+  const others = isCascading ? description.cascade : [];
+  return {
+    kind: "delete" as const,
+    command: { kind: "delete" as const, table, conditions: conditionsOf(record) },
+    record,
+    cascade: others.map((other) => ({ table: tableName(other.table), column: other.column })),
+  };
+}
+
+const conditionsOf = ({ rows, preconditions }: RecordPlan) => [...rows.conditions, ...preconditions];
+
+/** Rows as a JSON array, without any of what a request of the tables may prefer. */
+const asArray = ({ table }: Resource) => ({
+  schema: table.schema,
+  table,
+  format: JSON_ARRAY,
+  preferences: NO_PREFERENCES,
+  maxAffected: null,
+  maxBytes: null,
+});
+
+const JSON_ARRAY: Format = {
+  kind: "array",
+  isSingular: false,
+  stripsNulls: false,
+  contentType: "application/json; charset=utf-8",
+  handler: null,
+  explain: null,
+};

@@ -1,0 +1,99 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Statement } from "../../db/transaction.ts";
+import { shapeCache, type TextCache } from "../cache.ts";
+import { Parameters } from "../conventions/parameters.ts";
+import type { Lifecycle } from "../conventions/version.ts";
+import { type Chosen, chooseVersion } from "../conventions/version.ts";
+import { finish, type Written } from "../sql.ts";
+import { writeStatement } from "../table/write/statement.ts";
+import type { CurrentResources } from "./current.ts";
+import { parseAddress, parseRoute, type Route } from "./parse/address.ts";
+import type { PreferenceParser } from "./parse/preferences.ts";
+import { type Parsed, type ParseLimits, parseRequest } from "./parse/request.ts";
+import { planRequest } from "./plan/request.ts";
+import type { Address, Preferences, ResourceRequest, Style } from "./request.ts";
+import type { Resource } from "./resource.ts";
+import { writePlan } from "./write/plan.ts";
+
+export type PrepareOptions = {
+  readonly resources: CurrentResources;
+  readonly preferences: PreferenceParser;
+  readonly lifecycle: Lifecycle;
+  readonly limits: ParseLimits;
+};
+
+/** What is read of a request, now or when a task repeats it. */
+export type RequestText = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+};
+
+/** What the URL and the headers of a request say, before its resource is looked up. */
+export type Target = {
+  readonly address: Address;
+  readonly parameters: Parameters;
+  readonly preferences: Preferences;
+  readonly chosen: Chosen;
+  readonly style: Style;
+};
+
+/** Request text → request. The same for a request that is waited for and for its task. */
+export class RequestReader {
+  readonly #options: PrepareOptions;
+
+  constructor(options: PrepareOptions) {
+    this.#options = options;
+  }
+
+  /** Throws RestError for a version that is not served. */
+  target({ url, headers }: Omit<RequestText, "method">, preferences = this.preferences(headers)): Target {
+    const address = parseAddress(url);
+    const parameters = new Parameters(address.search);
+    const { supported } = this.#options.lifecycle;
+    const chosen = chooseVersion(address.version, headers, parameters.get("version"), supported);
+    return { address, parameters, preferences, chosen, style: styleOf(chosen, address, preferences) };
+  }
+
+  preferences({ prefer }: IncomingHttpHeaders): Preferences {
+    return this.#options.preferences.parse(prefer);
+  }
+
+  /** Throws RestError for a path that leads nowhere. */
+  route(segments: readonly string[]): Route {
+    return parseRoute(segments, this.#options.resources);
+  }
+
+  /** `isTask`: the whole of a list, rather than a page. Throws RestError. */
+  request(text: Omit<RequestText, "url">, target: Target, route: Route, body: Buffer | null, isTask: boolean): Parsed {
+    const { method, headers } = text;
+    const { parameters, style, preferences } = target;
+    const isExport = isTask && method === "GET";
+    const incoming = { method, route, parameters, headers, body, style, preferences, isExport };
+    return parseRequest(incoming, this.#options.limits);
+  }
+}
+
+/** Links lead to the same version, however it was chosen. */
+const styleOf = ({ version }: Chosen, { prefix }: Address, { dialects }: Preferences): Style => ({
+  version,
+  isCamel: version === 2 || dialects.has("case"),
+  prefix: prefix === "" && version === 2 ? "/api/v2" : prefix,
+});
+
+/** Plans and writes each shape of a request once. */
+export class Preparer {
+  /** By resource: a new catalog has new ones. */
+  readonly #shapes = new WeakMap<Resource, TextCache<readonly Written[]>>();
+
+  /** The statements of a request, which are one transaction. */
+  statements(request: ResourceRequest): Statement[] {
+    const { resource, shape } = request;
+    const shapes = this.#shapes.get(resource) ?? shapeCache<readonly Written[]>(lengthOf);
+    this.#shapes.set(resource, shapes);
+    const written = shapes.getOrCompute(shape, () => writePlan(planRequest(request)).map(finish));
+    return written.map((each) => writeStatement(each, request));
+  }
+}
+
+const lengthOf = (statements: readonly Written[]) => statements.reduce((sum, { text }) => sum + text.length, 0);

@@ -1,0 +1,101 @@
+import { CREDENTIALS } from "../conventions/parameters.ts";
+import { finish, type Sql } from "../sql.ts";
+import { writeStatement } from "../table/write/statement.ts";
+import type { NewTask, Step } from "../tasks/task-handler.ts";
+import type { Exchange } from "./exchange.ts";
+import { planInsert, planList } from "./plan/request.ts";
+import { planRows } from "./plan/rows.ts";
+import { type OperationOf, type ResourceRequest, recordsBody } from "./request.ts";
+import {
+  CLOSE_PAGES,
+  FETCH_PAGE,
+  FETCH_REST,
+  writeCount,
+  writeImport,
+  writeNoRecords,
+  writePages,
+} from "./write/task.ts";
+
+/** Whether a request may be a task: a list of new records, and a whole collection. */
+export function mayBeTask({ operation }: ResourceRequest): boolean {
+  if (operation.kind === "list") return operation.paging.form === "export";
+  return operation.kind === "create" && operation.isMany;
+}
+
+/** Headers that change the response. */
+const STORED_HEADERS = ["accept", "content-type", "prefer", "x-api-version", "accept-version"];
+
+export function newTask({ request, caller, parsed }: Exchange, body: Buffer | null): NewTask {
+  const { method = "GET", url = "/", headers } = request;
+  const stored = STORED_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]));
+  const isImport = parsed!.operation.kind === "create";
+  return {
+    kind: isImport ? "import" : "export",
+    caller: caller!,
+    request: {
+      method,
+      url: withoutCredentials(url),
+      headers: Object.fromEntries(stored),
+      body: body?.toString() ?? null,
+    },
+    rows: isImport ? parsed!.body!.records.length : 0,
+  };
+}
+
+/** A credential in the URL must not be shown to those who look at tasks. */
+function withoutCredentials(url: string): string {
+  const [path = "", search = ""] = url.split("?", 2);
+  const parameters = new URLSearchParams(search);
+  for (const name of CREDENTIALS) parameters.delete(name);
+  return parameters.size === 0 ? path : `${path}?${parameters}`;
+}
+
+/** Records per step, so that a client sees the progress: reading is faster than writing. */
+const IMPORTED = 500;
+const EXPORTED = 2000;
+
+/** Creates the records of a list, some at a time; `id` is that of the task. */
+export function importSteps(request: ResourceRequest, operation: OperationOf<"create">, id: string): Step[] {
+  const { resource, selection, style, body } = request;
+  const { records } = body!;
+  const values = [...request.values, id];
+  const rows = planRows(resource, selection, style);
+  // The foreign key refuses a missing parent: looking for it would create nothing, without an error.
+  const written = finish(writeImport(planInsert(request, operation, false), rows, request.values.length));
+  const steps: Step[] = [];
+  for (let first = 0; first < records.length; first += IMPORTED) {
+    const some = records.slice(first, first + IMPORTED);
+    const statement = writeStatement(written, { values, body: recordsBody(some, true) });
+    steps.push({ statement, rows: some.length });
+  }
+  return steps;
+}
+
+/** Reads a whole list, page by page; `count` is the number of its records a moment ago. */
+export function exportSteps(
+  request: ResourceRequest,
+  operation: OperationOf<"list">,
+  id: string,
+  count: number,
+): Step[] {
+  const input = { values: [...request.values, id], body: null };
+  const task = request.values.length;
+  const list = planList(request, operation);
+  const fullPages = Math.floor(count / EXPORTED);
+  const step = (query: Sql, rows: number): Step => ({
+    statement: writeStatement(finish(query), input),
+    rows,
+  });
+  const fetchPage = step(FETCH_PAGE, EXPORTED);
+  return [
+    step(writeNoRecords(task), 0),
+    step(writePages(list, task, EXPORTED), 0),
+    ...Array.from({ length: fullPages }, () => fetchPage),
+    step(FETCH_REST, count - fullPages * EXPORTED),
+    step(CLOSE_PAGES, 0),
+  ];
+}
+
+/** How many records a list has now. */
+export const countStatement = (request: ResourceRequest, operation: OperationOf<"list">) =>
+  writeStatement(finish(writeCount(planList(request, operation))), request);

@@ -1,0 +1,34 @@
+import { type Sql, sql } from "../../sql.ts";
+import type { BodyColumns, InsertCommand } from "../../table/plan.ts";
+import { writeBodyRows, writeCommand } from "../../table/write/changes.ts";
+import { Aliases } from "../../table/write/from.ts";
+
+/** An insert whose rows are of no interest: only whether it succeeds. */
+export function writeTrial(command: InsertCommand): Sql {
+  const aliases = new Aliases();
+  return sql.lines(
+    sql`with changed as (`,
+    writeCommand(command, aliases.scope(), aliases),
+    sql`returning 1 as one`,
+    sql`)`,
+    sql`select from changed`,
+  );
+}
+
+/**
+ * The places of the checks that each record of the body breaks. The expressions are the catalog's own; bare names in them
+ * are columns of the record.
+ */
+export function writeBrokenRules(rules: readonly { readonly check: string }[], body: BodyColumns): Sql {
+  const rows = rules.map(({ check }, i) => sql`(${sql.integer(i)}, (${sql.trusted(check)}))`);
+  const broken = sql.lines(
+    sql`select coalesce(pg_catalog.json_agg(rule.place order by rule.place), '[]'::json) as places`,
+    sql`from (values ${sql.join(rows, ", ")}) as rule (place, holds)`,
+    sql`where not rule.holds`,
+  );
+  return sql.lines(
+    sql`select pg_catalog.json_agg(broken.places)`,
+    sql`from ${writeBodyRows(body)},`,
+    sql`lateral (${broken}) as broken`,
+  );
+}

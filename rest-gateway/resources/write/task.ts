@@ -1,0 +1,72 @@
+import { type Sql, sql } from "../../sql.ts";
+import type { InsertCommand, RowsPlan } from "../../table/plan.ts";
+import { writeCommand, writeSources } from "../../table/write/changes.ts";
+import { Aliases, type From, tableAs } from "../../table/write/from.ts";
+import { writeList, writeOrder, writeRows, writeWhere } from "../../table/write/rows.ts";
+import type { ListPlan } from "../plan.ts";
+import { writeValue } from "./expressions.ts";
+
+/** Creates records and keeps them for the task; `task` is the index of its id in the values. */
+export function writeImport(command: InsertCommand, rows: RowsPlan, task: number): Sql {
+  const aliases = new Aliases();
+  const scope = aliases.scope();
+  const from: From = { item: sql`changed as ${scope.alias}`, scope, join: null };
+  return sql.lines(
+    sql`with changed as (`,
+    writeCommand(command, scope, aliases),
+    sql`returning ${writeSources(rows, scope)}`,
+    sql`)`,
+    sql`select ${keep(task, sql`coalesce(pg_catalog.json_agg(r.*), '[]'::json)`)}`,
+    sql`from (${writeRows(rows, from, aliases)}) as r`,
+  );
+}
+
+/** How many records a list has. */
+export function writeCount({ read }: ListPlan): Sql {
+  const aliases = new Aliases();
+  const from = fromTable(read, aliases);
+  return sql`select count(*)::text from ${from.item}${writeWhere(read.rows, from, aliases)}`;
+}
+
+/** Keeps a part without records: a result in parts is a list, however short. */
+export const writeNoRecords = (task: number): Sql => sql`select ${keep(task, sql`'[]'::json`)}`;
+
+/** A cursor with a row for each page of a list. A page is read and kept when its row is fetched. */
+export function writePages({ read }: ListPlan, task: number, pageSize: number): Sql {
+  const aliases = new Aliases();
+  const from = fromTable(read, aliases);
+  const { scope } = from;
+  const { rows } = read;
+  const place = sql`row_number() over (${writeOrder(rows.order, scope, aliases)}) as ${PLACE}`;
+  const page = sql`(${scope.alias}.${PLACE} - 1) / ${sql.integer(pageSize)}`;
+  // In the aggregate rather than in from: a record is written with its page, and not before the rows are sorted.
+  const record = sql`(select pg_catalog.row_to_json(r.*) from (select ${writeList(rows, scope, aliases)}) as r)`;
+  // The order keeps Postgres from hashing, which would need all rows before the first page.
+  const part = sql`pg_catalog.json_agg(${record} order by ${scope.alias}.${PLACE})`;
+  return sql.lines(
+    // Without hold, Postgres requires a begin before it.
+    sql`declare pages no scroll cursor with hold for`,
+    sql`select ${keep(task, part)}`,
+    sql`from (`,
+    sql`select ${writeSources(rows, scope)}, ${place}`,
+    sql`from ${from.item}${writeWhere(rows, from, aliases)}`,
+    sql`) as ${scope.alias}`,
+    sql`group by ${page}`,
+    sql`order by ${page}`,
+  );
+}
+
+function fromTable({ table }: ListPlan["read"], aliases: Aliases): From {
+  const scope = aliases.scope();
+  return { item: tableAs(table, scope), scope, join: null };
+}
+
+/** No column has this name. */
+const PLACE = sql.identifier("place in the list");
+
+export const FETCH_PAGE = sql`fetch 1 from pages`;
+export const FETCH_REST = sql`fetch all from pages`;
+/** Before the end of the transaction, so that nothing is held. */
+export const CLOSE_PAGES = sql`close pages`;
+
+const keep = (task: number, part: Sql): Sql => sql`tasks.keep_result(${writeValue(task)}::uuid, ${part})::text`;

@@ -1,0 +1,74 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { expect, test } from "vitest";
+import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
+import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
+import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts";
+import { PreferenceParser } from "../../../rest-gateway/resources/parse/preferences.ts";
+import { Preparer, RequestReader } from "../../../rest-gateway/resources/prepare.ts";
+import { useOwnResources } from "../../support/own-resources.ts";
+import { layOut } from "../table/sql-layout.ts";
+
+const { describe: lookUp } = useOwnResources("", []);
+
+type Sent = { readonly headers?: IncomingHttpHeaders; readonly body?: string };
+
+const REQUESTS: Readonly<Record<string, readonly (readonly [request: string, sent?: Sent])[]>> = {
+  Records: [
+    ["GET /users/7"],
+    ["GET /api/v2/comments/7"],
+    ["GET /articles/7?fields=title,author.name"],
+    ["GET /articles/7/comments/8"],
+  ],
+  Lists: [
+    ["GET /users?sort=name&skip=20&limit=10"],
+    ["GET /users?email=ADA@example.com"],
+    ["GET /articles?fields=title&status=DRAFT&tag=sql&created_after=2026-01-01&keyword=plan"],
+    ["GET /articles/7/comments?fields=id"],
+  ],
+  Creation: [
+    ["POST /users?fields=id,name", { body: '{"name":"Ada","email":"ada@example.com"}' }],
+    ["POST /articles/7/comments?fields=id", { body: '{"content":"Well said."}' }],
+    ["POST /articles?fields=id", { body: '[{"title":"A","content":"B"},{"title":"C","content":"D","tags":["sql"]}]' }],
+  ],
+  Changes: [
+    ["PATCH /users/7?fields=id,name", { body: '{"name":"Ada"}' }],
+    ["PATCH /users/7?fields=id", { body: "{}" }],
+    [
+      "PUT /users/7?fields=id",
+      { body: '{"name":"Ada","email":"ada@example.com"}', headers: { "if-match": '"v1-734"' } },
+    ],
+    ["DELETE /comments/7", { headers: { "if-unmodified-since": "Sun, 06 Nov 1994 08:49:37 GMT" } }],
+    ["DELETE /users/7?cascade=true"],
+    ["POST /articles/7/publish?fields=status", { headers: { "if-none-match": '"v1-734"' } }],
+  ],
+};
+
+const onOneLine = (text: string) => text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")");
+
+test("the SQL of typical requests is in sql.md, to be read in review", async () => {
+  const reader = new RequestReader({
+    resources: lookUp(...DESCRIPTIONS),
+    preferences: new PreferenceParser([]),
+    lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
+    limits: { size: 1000, depth: 10, records: 10 },
+  });
+  const described = (request: string, { headers = {}, body }: Sent = {}) => {
+    const [method = "", url = ""] = request.split(" ");
+    const sent = { "content-type": "application/json", ...headers };
+    const target = reader.target({ url, headers: sent });
+    const route = reader.route(decodeSegments(target.address));
+    const parsed = reader.request({ method, headers: sent }, target, route, Buffer.from(body ?? ""), false);
+    const statements = new Preparer().statements(parsed.request).map(({ text, values }) => {
+      const list = values.map((value, i) => `$${i + 1} = ${value}`);
+      return `${layOut(onOneLine(text))};${list.length > 0 ? `\n-- ${list.join(", ")}` : ""}`;
+    });
+    const head = [request, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
+    const http = [...head, ...(body === undefined ? [] : ["", body])].join("\n");
+    return `\`\`\`http\n${http}\n\`\`\`\n\`\`\`sql\n${statements.join("\n\n")}\n\`\`\``;
+  };
+  const sections = Object.entries(REQUESTS).map(([title, requests]) =>
+    [`## ${title}`, ...requests.map(([request, sent]) => described(request, sent))].join("\n\n"),
+  );
+  const text = ["# SQL of typical requests for resources", "Written by `sql.test.ts`.", ...sections].join("\n\n");
+  await expect(`${text}\n`).toMatchFileSnapshot("sql.md");
+});
