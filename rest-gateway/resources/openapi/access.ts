@@ -2,7 +2,7 @@ import { mayExecute, mayUseTable } from "../../../db/catalog/grants.ts";
 import type { SecurityRequirement, SecurityScheme } from "../../openapi/document.ts";
 import type { ActionDescription } from "../description.ts";
 import { type Resource, tableName } from "../resource.ts";
-import type { Edition } from "./version.ts";
+import type { ApiVersion } from "./version.ts";
 
 export const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
   bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token of a signed-in user." },
@@ -33,17 +33,17 @@ type Use = "select" | "insert" | "update" | "delete";
 
 /** Of an operation that needs no credentials, as far as grants tell; nothing for others. */
 export function securityOf(
-  edition: Edition,
+  api: ApiVersion,
   resource: Resource,
   use: Use,
 ): { security?: readonly SecurityRequirement[] } {
-  return isForEverybody(edition, resource, use) ? OPEN : {};
+  return isForEverybody(api, resource, use) ? OPEN : {};
 }
 
 export const OPEN = { security: [{}, ...SECURITY] } as const;
 
 function isForEverybody(
-  { catalog, anonymousRole, isOpen }: Edition,
+  { catalog, anonymousRole, isOpen }: ApiVersion,
   { description, table }: Resource,
   use: Use,
 ): boolean {
@@ -53,9 +53,9 @@ function isForEverybody(
 }
 
 /** An action changes the record, with the rights of who asks for it. */
-export function securityOfAction(edition: Edition, resource: Resource, action: ActionDescription) {
+export function securityOfAction(api: ApiVersion, resource: Resource, action: ActionDescription) {
   const { schema, name } = tableName(action.function);
-  const overloads = edition.catalog.schemas.get(schema)?.functions.get(name) ?? [];
-  const isExecutable = overloads.some((fn) => mayExecute(edition.catalog, edition.anonymousRole, fn));
-  return isExecutable ? securityOf(edition, resource, "update") : {};
+  const overloads = api.catalog.schemas.get(schema)?.functions.get(name) ?? [];
+  const isExecutable = overloads.some((fn) => mayExecute(api.catalog, api.anonymousRole, fn));
+  return isExecutable ? securityOf(api, resource, "update") : {};
 }

@@ -6,9 +6,9 @@ import type { Lifecycle, Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { descriptionOff } from "../problem.ts";
 import { resourceOpenApi } from "./openapi.ts";
-import type { EditionOptions } from "./version.ts";
+import type { ApiOptions } from "./version.ts";
 
-export type DescriptionOptions = EditionOptions & {
+export type DescriptionOptions = ApiOptions & {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly resources: CurrentResources;
   readonly lifecycle: Lifecycle;
@@ -43,9 +43,9 @@ export class DescriptionEndpoint implements Endpoint {
   #write(catalog: Catalog, version: Version): RestAnswer {
     const { resources, lifecycle } = this.#options;
     const isDeprecated = lifecycle.isDeprecated(version);
-    const edition = { ...this.#options, catalog, resources: resources.byName, version, isDeprecated };
+    const api = { ...this.#options, catalog, resources: resources.byName, version, isDeprecated };
     // With a line end the body is no object that would get a member of its own where the version is deprecated.
-    const body = Buffer.from(`${JSON.stringify(resourceOpenApi(edition))}\n`);
+    const body = Buffer.from(`${JSON.stringify(resourceOpenApi(api))}\n`);
     return { ...answerOf(200, body), etag: contentTag(body) };
   }
 }

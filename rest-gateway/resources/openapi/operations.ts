@@ -11,40 +11,37 @@ import type { ActionDescription } from "../description.ts";
 import type { Resource } from "../resource.ts";
 import { securityOf, securityOfAction } from "./access.ts";
 import { fieldsParameter, listParameters, shared } from "./parameters.ts";
-import { keyIn, ofParent, one, type Place, parentKey } from "./path.ts";
 import { createSchema } from "./schemas.ts";
 import { accepted } from "./tasks.ts";
-import { type Edition, keyOf, pascalCase } from "./version.ts";
+import { type ApiVersion, keyIn, keyOf, type OperationPath, ofParent, one, parentKey, pascalCase } from "./version.ts";
 
-export function listOperation(edition: Edition, place: Place): Operation {
-  const { resource, parent } = place;
+export function listOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource, parent } = path;
   const { name } = resource.description;
-  const list = refer("schemas", keyOf(edition, resource, "list"));
-  return operation(edition, place, {
-    operationId: `list${parentKey(edition, place)}${pascalCase(name)}`,
-    summary: `List ${name}${ofParent(place)}`,
-    parameters: [...listParameters(edition, resource), ...shared("prefer.list", "If-None-Match")],
+  const list = refer("schemas", keyOf(api, resource, "list"));
+  return operation(api, path, {
+    operationId: `list${parentKey(api, path)}${pascalCase(name)}`,
+    summary: `List ${name}${ofParent(path)}`,
+    parameters: [...listParameters(api, resource), ...shared("prefer.list", "If-None-Match")],
     responses: {
       200: answered("A page.", list, "ETag", "X-Total-Count", "Link"),
-      ...(edition.hasTasks && { 202: accepted() }),
+      ...(api.hasTasks && { 202: accepted() }),
       304: notModified(),
       ...problems(400, 401, 403, ...(parent ? ([404] as const) : []), ...ALWAYS),
     },
-    ...securityOf(edition, resource, "select"),
+    ...securityOf(api, resource, "select"),
   });
 }
 
-export function createOperation(edition: Edition, place: Place): Operation {
-  const { resource, parent } = place;
+export function createOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource, parent } = path;
   const { singular, name } = resource.description;
-  const record = refer("schemas", keyOf(edition, resource, "record"));
-  const input = parent
-    ? createSchema(edition, resource, parent.field)
-    : refer("schemas", keyOf(edition, resource, "create"));
-  const many: JsonSchema = { ...arrayOf(input), minItems: 1, maxItems: edition.maxRecords };
-  return operation(edition, place, {
-    operationId: `create${keyIn(edition, place)}`,
-    summary: `Create ${one(singular)}${ofParent(place)}, or several`,
+  const record = refer("schemas", keyOf(api, resource, "record"));
+  const input = parent ? createSchema(api, resource, parent.field) : refer("schemas", keyOf(api, resource, "create"));
+  const many: JsonSchema = { ...arrayOf(input), minItems: 1, maxItems: api.maxRecords };
+  return operation(api, path, {
+    operationId: `create${keyIn(api, path)}`,
+    summary: `Create ${one(singular)}${ofParent(path)}, or several`,
     description: `An array makes all of its ${name}, or none.`,
     parameters: [fieldsParameter(resource), ...shared("prefer.create")],
     requestBody: jsonBody({ oneOf: [input, many] }),
@@ -55,42 +52,42 @@ export function createOperation(edition: Edition, place: Place): Operation {
         "Location",
         ...validators(resource),
       ),
-      ...(edition.hasTasks && { 202: accepted() }),
-      ...problems(400, 401, 403, ...(parent ? ([404] as const) : []), 409, ...OF_BODIES[edition.version], ...ALWAYS),
+      ...(api.hasTasks && { 202: accepted() }),
+      ...problems(400, 401, 403, ...(parent ? ([404] as const) : []), 409, ...OF_BODIES[api.version], ...ALWAYS),
     },
-    ...securityOf(edition, resource, "insert"),
+    ...securityOf(api, resource, "insert"),
   });
 }
 
-export function readOperation(edition: Edition, place: Place): Operation {
-  const { resource } = place;
+export function readOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource } = path;
   const { singular } = resource.description;
   const validated = validators(resource);
-  return operation(edition, place, {
-    operationId: `read${keyIn(edition, place)}`,
-    summary: `Read ${one(singular)}${ofParent(place)}`,
+  return operation(api, path, {
+    operationId: `read${keyIn(api, path)}`,
+    summary: `Read ${one(singular)}${ofParent(path)}`,
     parameters: [
       fieldsParameter(resource),
       ...shared("prefer.read", "If-None-Match", ...(hasTimes(resource) ? ["If-Modified-Since"] : [])),
     ],
     responses: {
-      200: answered(`The ${singular}.`, refer("schemas", keyOf(edition, resource, "record")), ...validated),
+      200: answered(`The ${singular}.`, refer("schemas", keyOf(api, resource, "record")), ...validated),
       304: notModified(...validated.slice(1)),
       ...problems(400, 401, 403, 404, ...ALWAYS),
     },
-    ...securityOf(edition, resource, "select"),
+    ...securityOf(api, resource, "select"),
   });
 }
 
-export const replaceOperation = (edition: Edition, place: Place): Operation =>
-  changeOperation(edition, place, "replace", {
+export const replaceOperation = (api: ApiVersion, path: OperationPath): Operation =>
+  changeOperation(api, path, "replace", {
     verb: "Replace",
     description: "What the body leaves out goes back to its default.",
     preferences: "prefer.replace",
   });
 
-export const updateOperation = (edition: Edition, place: Place): Operation =>
-  changeOperation(edition, place, "update", {
+export const updateOperation = (api: ApiVersion, path: OperationPath): Operation =>
+  changeOperation(api, path, "update", {
     verb: "Change",
     description: "What the body leaves out stays as it is.",
     preferences: "prefer.read",
@@ -98,56 +95,56 @@ export const updateOperation = (edition: Edition, place: Place): Operation =>
 
 type Change = { readonly verb: string; readonly description: string; readonly preferences: string };
 
-function changeOperation(edition: Edition, place: Place, part: "replace" | "update", change: Change): Operation {
-  const { resource } = place;
+function changeOperation(api: ApiVersion, path: OperationPath, part: "replace" | "update", change: Change): Operation {
+  const { resource } = path;
   const { singular } = resource.description;
-  return operation(edition, place, {
-    operationId: `${part}${keyIn(edition, place)}`,
-    summary: `${change.verb} ${one(singular)}${ofParent(place)}`,
+  return operation(api, path, {
+    operationId: `${part}${keyIn(api, path)}`,
+    summary: `${change.verb} ${one(singular)}${ofParent(path)}`,
     description: change.description,
     parameters: [fieldsParameter(resource), ...shared(change.preferences), ...preconditions(resource)],
-    requestBody: jsonBody(refer("schemas", keyOf(edition, resource, part))),
+    requestBody: jsonBody(refer("schemas", keyOf(api, resource, part))),
     responses: {
       200: answered(
         `The ${singular} as it is now.`,
-        refer("schemas", keyOf(edition, resource, "record")),
+        refer("schemas", keyOf(api, resource, "record")),
         ...validators(resource),
       ),
-      ...problems(400, 401, 403, 404, 409, 412, ...OF_BODIES[edition.version], ...ALWAYS),
+      ...problems(400, 401, 403, 404, 409, 412, ...OF_BODIES[api.version], ...ALWAYS),
     },
-    ...securityOf(edition, resource, "update"),
+    ...securityOf(api, resource, "update"),
   });
 }
 
-export function deleteOperation(edition: Edition, place: Place): Operation {
-  const { resource } = place;
+export function deleteOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource } = path;
   const { singular, cascade } = resource.description;
-  return operation(edition, place, {
-    operationId: `delete${keyIn(edition, place)}`,
-    summary: `Delete ${one(singular)}${ofParent(place)}`,
+  return operation(api, path, {
+    operationId: `delete${keyIn(api, path)}`,
+    summary: `Delete ${one(singular)}${ofParent(path)}`,
     parameters: [...shared(...(cascade.length > 0 ? ["cascade"] : []), "prefer.read"), ...preconditions(resource)],
     responses: { 204: answered("Deleted.", null), ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS) },
-    ...securityOf(edition, resource, "delete"),
+    ...securityOf(api, resource, "delete"),
   });
 }
 
-export function actOperation(edition: Edition, place: Place, name: string, action: ActionDescription): Operation {
-  const { resource } = place;
+export function actOperation(api: ApiVersion, path: OperationPath, name: string, action: ActionDescription): Operation {
+  const { resource } = path;
   const { singular } = resource.description;
-  return operation(edition, place, {
-    operationId: `${name}${keyIn(edition, place)}`,
+  return operation(api, path, {
+    operationId: `${name}${keyIn(api, path)}`,
     summary: `${pascalCase(name)} ${one(singular)}`,
     description: action.about,
     parameters: [fieldsParameter(resource), ...shared("prefer.read"), ...preconditions(resource)],
     responses: {
       200: answered(
         `The ${singular} as it is now.`,
-        refer("schemas", keyOf(edition, resource, "record")),
+        refer("schemas", keyOf(api, resource, "record")),
         ...validators(resource),
       ),
       ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS),
     },
-    ...securityOfAction(edition, resource, action),
+    ...securityOfAction(api, resource, action),
   });
 }
 
@@ -155,11 +152,14 @@ export function actOperation(edition: Edition, place: Place, name: string, actio
 const ALWAYS: readonly ProblemStatus[] = [429, 503, 504];
 
 /** What may be wrong with a body: version 1 calls one that breaks a rule malformed. */
-const OF_BODIES: Readonly<Record<Edition["version"], readonly ProblemStatus[]>> = { 1: [413, 415], 2: [413, 415, 422] };
+const OF_BODIES: Readonly<Record<ApiVersion["version"], readonly ProblemStatus[]>> = {
+  1: [413, 415],
+  2: [413, 415, 422],
+};
 
 type Parts = Omit<Operation, "tags">;
 
-function operation({ isDeprecated }: Edition, { resource, ids }: Place, parts: Parts): Operation {
+function operation({ isDeprecated }: ApiVersion, { resource, ids }: OperationPath, parts: Parts): Operation {
   const parameters: readonly (Parameter | Reference)[] = [
     ...ids,
     ...parts.parameters,

@@ -3,7 +3,7 @@ import type { JsonSchema, Parameter, Reference } from "../../openapi/document.ts
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
 import { headerParameter, queryParameter, refer } from "../../openapi/schema-parts.ts";
 import { camelCase, type Filter, type Resource } from "../resource.ts";
-import { type Edition, nameIn, pascalCase, relationsOf } from "./version.ts";
+import { type ApiVersion, nameIn, pascalCase, relationsOf } from "./version.ts";
 
 /** What a client may prefer, and what it means. */
 const PREFERENCES = {
@@ -18,7 +18,7 @@ const PREFERENCES = {
 
 type Preference = keyof typeof PREFERENCES;
 
-function prefer({ version, hasTasks }: Edition, ...more: readonly Preference[]): Parameter {
+function prefer({ version, hasTasks }: ApiVersion, ...more: readonly Preference[]): Parameter {
   const ofVersion: readonly Preference[] = version === 1 ? ["dialect=case", ...more] : more.filter(isOfEveryVersion);
   const all: readonly Preference[] = ["dialect=detail", "dialect=flat", ...ofVersion, "handling=strict"];
   const lines = all
@@ -33,8 +33,8 @@ function prefer({ version, hasTasks }: Edition, ...more: readonly Preference[]):
 const isOfEveryVersion = (preference: Preference) => preference !== "dialect=envelope" && preference !== "dialect=case";
 
 /** Parameters that the resources share, by key. */
-export function sharedParameters(edition: Edition): Readonly<Record<string, Parameter>> {
-  const version: JsonSchema = { type: "string", enum: [String(edition.version)] };
+export function sharedParameters(api: ApiVersion): Readonly<Record<string, Parameter>> {
+  const version: JsonSchema = { type: "string", enum: [String(api.version)] };
   return {
     version: queryParameter(
       "version",
@@ -53,59 +53,59 @@ export function sharedParameters(edition: Edition): Readonly<Record<string, Para
       type: "boolean",
       default: false,
     }),
-    "prefer.read": prefer(edition),
-    "prefer.list": prefer(edition, "dialect=envelope", "respond-async"),
-    "prefer.create": prefer(edition, "respond-async"),
-    "prefer.replace": prefer(edition, "dialect=partial"),
+    "prefer.read": prefer(api),
+    "prefer.list": prefer(api, "dialect=envelope", "respond-async"),
+    "prefer.create": prefer(api, "respond-async"),
+    "prefer.replace": prefer(api, "dialect=partial"),
   };
 }
 
 export const shared = (...keys: readonly string[]): Reference[] => keys.map((key) => refer("parameters", key));
 
 /** Those of one resource, as `articles.sort`. */
-export const resourceParameters = (edition: Edition, resource: Resource): [string, Parameter][] =>
-  parametersOf(edition, resource).map((parameter) => [`${resource.description.name}.${parameter.name}`, parameter]);
+export const resourceParameters = (api: ApiVersion, resource: Resource): [string, Parameter][] =>
+  parametersOf(api, resource).map((parameter) => [`${resource.description.name}.${parameter.name}`, parameter]);
 
 /** References to all that a list takes. */
-export const listParameters = (edition: Edition, resource: Resource): Reference[] =>
-  shared(...resourceParameters(edition, resource).map(([key]) => key));
+export const listParameters = (api: ApiVersion, resource: Resource): Reference[] =>
+  shared(...resourceParameters(api, resource).map(([key]) => key));
 
 export const fieldsParameter = ({ description }: Resource): Reference =>
   refer("parameters", `${description.name}.fields`);
 
-function parametersOf(edition: Edition, resource: Resource): Parameter[] {
+function parametersOf(api: ApiVersion, resource: Resource): Parameter[] {
   return [
-    queryParameter("fields", describeFields(edition, resource)),
-    queryParameter("sort", describeSort(edition, resource)),
+    queryParameter("fields", describeFields(api, resource)),
+    queryParameter("sort", describeSort(api, resource)),
     queryParameter("order", "The direction of what `sort` names without one, or of the usual order.", {
       type: "string",
       enum: ["asc", "desc"],
     }),
     queryParameter("keyword", "Records that have this text in them, whatever its case."),
-    ...pagingOf(edition, resource),
-    ...[...new Set(resource.filterNamed.values())].map((filter) => filterParameter(edition, filter)),
+    ...pagingOf(api, resource),
+    ...[...new Set(resource.filterNamed.values())].map((filter) => filterParameter(api, filter)),
   ];
 }
 
 const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(", ");
 
-function describeFields(edition: Edition, resource: Resource): string {
-  const names = code([...resource.fields.map((field) => nameIn(edition, field)), "_links"]);
-  const related = relationsOf(edition, resource).map(
-    (relation) => `\`${nameIn(edition, relation)}.${relation.resource().key.name}\``,
+function describeFields(api: ApiVersion, resource: Resource): string {
+  const names = code([...resource.fields.map((field) => nameIn(api, field)), "_links"]);
+  const related = relationsOf(api, resource).map(
+    (relation) => `\`${nameIn(api, relation)}.${relation.resource().key.name}\``,
   );
   const dotted = related.length > 0 ? `, and fields of related records such as ${related.join(", ")}` : "";
   return `What is told of each record, with commas in between; all fields otherwise. There are ${names}${dotted}.`;
 }
 
-function describeSort(edition: Edition, { sorts, order }: Resource): string {
-  const names = [...sorts].map((field) => nameIn(edition, field));
-  const usual = order.map(({ field, direction }) => `${nameIn(edition, field)}:${direction}`).join(",");
+function describeSort(api: ApiVersion, { sorts, order }: Resource): string {
+  const names = [...sorts].map((field) => nameIn(api, field));
+  const usual = order.map(({ field, direction }) => `${nameIn(api, field)}:${direction}`).join(",");
   return `Fields with commas in between, each with \`:asc\` or \`:desc\`; \`${usual}\` otherwise. There are ${code(names)}.`;
 }
 
 /** Version 1 has three ways to page, and they don't mix. */
-function pagingOf({ version }: Edition, { description }: Resource): Parameter[] {
+function pagingOf({ version }: ApiVersion, { description }: Resource): Parameter[] {
   const { pageSize, list } = description;
   const most = `At most ${MAX_LIMIT}: more are not given.`;
   const skip = { minimum: 0, about: "Records before the first one." };
@@ -124,10 +124,10 @@ type Count = { readonly minimum: number; readonly usual?: number; readonly about
 const count = (name: string, { minimum, usual, about }: Count): Parameter =>
   queryParameter(name, about, { type: "integer", minimum, ...(usual !== undefined && { default: usual }) });
 
-function filterParameter(edition: Edition, { name, operator, field, about }: Filter): Parameter {
+function filterParameter(api: ApiVersion, { name, operator, field, about }: Filter): Parameter {
   const { shape } = field.column;
   const schema = operator === "has" ? schemaOf({ ...shape, isArray: false }) : textSchemaOf(shape);
-  return queryParameter(edition.version === 2 ? camelCase(name) : name, about, schema);
+  return queryParameter(api.version === 2 ? camelCase(name) : name, about, schema);
 }
 
 /** `{userId}` */

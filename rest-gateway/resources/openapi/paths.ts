@@ -10,51 +10,51 @@ import {
   updateOperation,
 } from "./operations.ts";
 import { idName, idParameter } from "./parameters.ts";
-import type { Place } from "./path.ts";
-import { collectionsOf, type Edition } from "./version.ts";
+import type { OperationPath } from "./version.ts";
+import { type ApiVersion, collectionsOf } from "./version.ts";
 
 /** `/articles`, `/articles/{articleId}`, `/articles/{articleId}/publish`. */
-export function resourcePaths(edition: Edition, resource: Resource): [string, PathItem][] {
+export function resourcePaths(api: ApiVersion, resource: Resource): [string, PathItem][] {
   const { name, actions } = resource.description;
-  const own: Place = { resource, ids: [], parent: null };
-  const one: Place = { ...own, ids: [idParameter(resource)] };
+  const own: OperationPath = { resource, ids: [], parent: null };
+  const one: OperationPath = { ...own, ids: [idParameter(resource)] };
   const record = recordPath(`/${name}`, resource);
   return [
-    [`/${name}`, collectionItem(edition, own, true)],
-    [record, recordItem(edition, one)],
+    [`/${name}`, collectionItem(api, own, true)],
+    [record, recordItem(api, one)],
     ...Object.entries(actions).map(([action, description]): [string, PathItem] => [
       `${record}/${action}`,
-      { post: actOperation(edition, one, action, description) },
+      { post: actOperation(api, one, action, description) },
     ]),
   ];
 }
 
 /** `/articles/{articleId}/comments`, `/articles/{articleId}/comments/{commentId}`. */
-export const collectionPaths = (edition: Edition, resource: Resource): [string, PathItem][] =>
-  collectionsOf(edition, resource).flatMap((collection) => {
+export const collectionPaths = (api: ApiVersion, resource: Resource): [string, PathItem][] =>
+  collectionsOf(api, resource).flatMap((collection) => {
     const inner = collection.resource();
     const parent = { resource, field: inner.fieldNamed.get(collection.field)! };
-    const all: Place = { resource: inner, ids: [idParameter(resource)], parent };
-    const one: Place = { ...all, ids: [...all.ids, idParameter(inner)] };
-    const path = `${recordPath(`/${resource.description.name}`, resource)}/${collection.name}`;
+    const all: OperationPath = { resource: inner, ids: [idParameter(resource)], parent };
+    const one: OperationPath = { ...all, ids: [...all.ids, idParameter(inner)] };
+    const url = `${recordPath(`/${resource.description.name}`, resource)}/${collection.name}`;
     return [
-      [path, collectionItem(edition, all, collection.isCreatable)],
-      [recordPath(path, inner), recordItem(edition, one)],
+      [url, collectionItem(api, all, collection.isCreatable)],
+      [recordPath(url, inner), recordItem(api, one)],
     ];
   });
 
 const recordPath = (path: string, { description }: Resource) => `${path}/{${idName(description.singular)}}`;
 
-const collectionItem = (edition: Edition, place: Place, isCreatable: boolean): PathItem => ({
-  get: listOperation(edition, place),
-  ...(isCreatable && isWritable(place.resource) && { post: createOperation(edition, place) }),
+const collectionItem = (api: ApiVersion, path: OperationPath, isCreatable: boolean): PathItem => ({
+  get: listOperation(api, path),
+  ...(isCreatable && isWritable(path.resource) && { post: createOperation(api, path) }),
 });
 
-const recordItem = (edition: Edition, place: Place): PathItem => ({
-  get: readOperation(edition, place),
-  ...(isWritable(place.resource) && {
-    put: replaceOperation(edition, place),
-    patch: updateOperation(edition, place),
-    delete: deleteOperation(edition, place),
+const recordItem = (api: ApiVersion, path: OperationPath): PathItem => ({
+  get: readOperation(api, path),
+  ...(isWritable(path.resource) && {
+    put: replaceOperation(api, path),
+    patch: updateOperation(api, path),
+    delete: deleteOperation(api, path),
   }),
 });

@@ -3,51 +3,50 @@ import { MAX_USERNAME, USERNAME } from "../../auth/registration.ts";
 import { plainText } from "../../openapi/comment.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
-import { refer } from "../../openapi/schema-parts.ts";
+import { arrayOf, objectOf, refer } from "../../openapi/schema-parts.ts";
 import { LINKS } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
-import { listSchema } from "./lists.ts";
-import { type Edition, keyOf, nameIn, relationsOf } from "./version.ts";
+import { type ApiVersion, keyOf, nameIn, relationsOf } from "./version.ts";
 
 /** `User`, a record as it is read; `UserCreate`, `UserReplace`, `UserUpdate`, what is sent; `UserList`. */
-export function resourceSchemas(edition: Edition, resource: Resource): [string, JsonSchema][] {
+export function resourceSchemas(api: ApiVersion, resource: Resource): [string, JsonSchema][] {
   return [
-    [keyOf(edition, resource, "record"), recordSchema(edition, resource)],
-    [keyOf(edition, resource, "create"), createSchema(edition, resource)],
-    [keyOf(edition, resource, "replace"), replaceSchema(edition, resource)],
-    [keyOf(edition, resource, "update"), updateSchema(edition, resource)],
-    [keyOf(edition, resource, "list"), listSchema(edition, resource)],
+    [keyOf(api, resource, "record"), recordSchema(api, resource)],
+    [keyOf(api, resource, "create"), createSchema(api, resource)],
+    [keyOf(api, resource, "replace"), replaceSchema(api, resource)],
+    [keyOf(api, resource, "update"), updateSchema(api, resource)],
+    [keyOf(api, resource, "list"), listSchema(api, resource)],
   ];
 }
 
 /** Every field is there, unless `fields` asks for others. */
-function recordSchema(edition: Edition, resource: Resource): JsonSchema {
+function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const { fields, description } = resource;
   const properties = fields.map((field): Property => {
     const readOnly = field.write === "never" && { readOnly: true };
-    return [nameIn(edition, field), { ...fieldSchema(field, "toJson"), ...readOnly }];
+    return [nameIn(api, field), { ...fieldSchema(field, "toJson"), ...readOnly }];
   });
-  const related = relationsOf(edition, resource).map((relation): Property => {
+  const related = relationsOf(api, resource).map((relation): Property => {
     const other = relation.resource();
-    const name = nameIn(edition, relation);
-    const record = refer("schemas", keyOf(edition, other, "record"));
+    const name = nameIn(api, relation);
+    const record = refer("schemas", keyOf(api, other, "record"));
     const about = `When \`fields\` names it, or fields of it such as \`${name}.${other.key.name}\`.`;
     return [name, { anyOf: [record, { type: "null" }], description: about, readOnly: true }];
   });
   return {
     type: "object",
     description: description.about,
-    properties: Object.fromEntries([...properties, ...related, [LINKS, linksSchema(edition, resource)]]),
-    required: fields.map((field) => nameIn(edition, field)),
+    properties: Object.fromEntries([...properties, ...related, [LINKS, linksSchema(api, resource)]]),
+    required: fields.map((field) => nameIn(api, field)),
   };
 }
 
-function linksSchema(edition: Edition, resource: Resource): JsonSchema {
+function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const { relations, collections, description } = resource;
   const link = refer("schemas", "Link");
   const related = [...relations.values()].map((relation): Property => {
     const { isNullable } = relation.field.column;
-    return [nameIn(edition, relation), isNullable ? { anyOf: [link, { type: "null" }] } : link];
+    return [nameIn(api, relation), isNullable ? { anyOf: [link, { type: "null" }] } : link];
   });
   const others = [...collections.keys(), ...Object.keys(description.actions)];
   const changes = isWritable(resource) ? ["update", "delete"] : [];
@@ -55,7 +54,7 @@ function linksSchema(edition: Edition, resource: Resource): JsonSchema {
   const properties = Object.fromEntries([["self", link], ...related, ...named]);
   return {
     type: "object",
-    description: edition.version === 2 ? "What can be done next." : "What can be done next, when `fields` names it.",
+    description: api.version === 2 ? "What can be done next." : "What can be done next, when `fields` names it.",
     properties,
     required: Object.keys(properties),
     readOnly: true,
@@ -63,17 +62,17 @@ function linksSchema(edition: Edition, resource: Resource): JsonSchema {
 }
 
 /** `given` is the field whose value stands in the address. */
-export function createSchema(edition: Edition, resource: Resource, given: ResourceField | null = null): JsonSchema {
+export function createSchema(api: ApiVersion, resource: Resource, given: ResourceField | null = null): JsonSchema {
   const fields = resource.fields.filter((field) => field.write !== "never" && field !== given);
-  const account = edition.hasAccounts && resource.description.hasAccount ? ACCOUNT : {};
-  return inputSchema(edition, resource, fields, { withDefaults: true, more: account });
+  const account = api.hasAccounts && resource.description.hasAccount ? ACCOUNT : {};
+  return inputSchema(api, resource, fields, { withDefaults: true, more: account });
 }
 
-const replaceSchema = (edition: Edition, resource: Resource) =>
-  inputSchema(edition, resource, alwaysWritten(resource), { withDefaults: true });
+const replaceSchema = (api: ApiVersion, resource: Resource) =>
+  inputSchema(api, resource, alwaysWritten(resource), { withDefaults: true });
 
-function updateSchema(edition: Edition, resource: Resource): JsonSchema {
-  const { required: _, ...schema } = inputSchema(edition, resource, alwaysWritten(resource), { withDefaults: false });
+function updateSchema(api: ApiVersion, resource: Resource): JsonSchema {
+  const { required: _, ...schema } = inputSchema(api, resource, alwaysWritten(resource), { withDefaults: false });
   return schema;
 }
 
@@ -83,7 +82,7 @@ type Property = readonly [name: string, schema: JsonSchema];
 type InputOptions = { readonly withDefaults: boolean; readonly more?: Readonly<Record<string, JsonSchema>> };
 
 function inputSchema(
-  edition: Edition,
+  api: ApiVersion,
   resource: Resource,
   fields: readonly ResourceField[],
   { withDefaults, more = {} }: InputOptions,
@@ -91,14 +90,14 @@ function inputSchema(
   const properties = fields.map((field): Property => {
     const schema = fieldSchema(field, "fromJson");
     const usual = withDefaults ? usualValue(field) : undefined;
-    const rules = rulesOf(edition, resource, field);
+    const rules = rulesOf(api, resource, field);
     const description = [schema.description ?? "", ...rules].filter((text) => text !== "").join("\n\n");
     return [
-      nameIn(edition, field),
+      nameIn(api, field),
       { ...schema, ...(description && { description }), ...(usual !== undefined && { default: usual }) },
     ];
   });
-  const required = fields.filter(({ isRequired }) => isRequired).map((field) => nameIn(edition, field));
+  const required = fields.filter(({ isRequired }) => isRequired).map((field) => nameIn(api, field));
   return {
     type: "object",
     properties: { ...Object.fromEntries(properties), ...more },
@@ -120,7 +119,7 @@ function usualValue({ column, isRequired }: ResourceField): unknown {
 }
 
 /** The checks of this field alone, in the words that clients get who break them. */
-function rulesOf({ catalog }: Edition, { table }: Resource, { column }: ResourceField): string[] {
+function rulesOf({ catalog }: ApiVersion, { table }: Resource, { column }: ResourceField): string[] {
   const prefix = `${table.schema}.${table.name}.`;
   return [...catalog.constraints].flatMap(([key, { message, check, columns }]) => {
     const isOfField = key.startsWith(prefix) && columns.length === 1 && columns[0] === column.name;
@@ -148,3 +147,112 @@ const ACCOUNT: Readonly<Record<string, JsonSchema>> = {
     writeOnly: true,
   },
 };
+
+const count = (description: string): JsonSchema => ({ type: "integer", minimum: 0, description });
+const TOTAL = count("Records in all.");
+const TOTAL_PAGES = count("Pages in all.");
+
+/** A page in each form that the version has: version 1 chooses by the parameters of the page. */
+export function listSchema(api: ApiVersion, resource: Resource): JsonSchema {
+  const records = arrayOf(refer("schemas", keyOf(api, resource, "record")));
+  if (api.version === 2) return envelopeOf(records);
+  const forms = [envelopeOf(records), pageObjectOf(records), skipAndLimitOf(records)];
+  return { oneOf: resource.description.list === "array" ? [records, ...forms] : forms };
+}
+
+export const envelopeOf = (records: JsonSchema): JsonSchema =>
+  objectOf(
+    { data: records, pagination: refer("schemas", "Pagination"), links: refer("schemas", "PageLinks") },
+    "The envelope: `page` from 1, and `limit`.",
+  );
+
+const pageObjectOf = (records: JsonSchema) =>
+  objectOf(
+    {
+      content: records,
+      page: count("From 0."),
+      size: count("Records on a page."),
+      totalElements: TOTAL,
+      totalPages: TOTAL_PAGES,
+    },
+    "The page object: `page` from 0, and `size`.",
+  );
+
+const skipAndLimitOf = (records: JsonSchema) =>
+  objectOf(
+    {
+      data: records,
+      pagination: objectOf({ skip: count("Records before these."), limit: count("Records on a page."), total: TOTAL }),
+    },
+    "`skip` and `limit`, in an envelope.",
+  );
+
+const address: JsonSchema = {
+  type: ["string", "null"],
+  description: "An address without its host; null where there is no such page.",
+};
+
+/** What pages of all lists have. */
+export const PAGE_SCHEMAS: Readonly<Record<"Pagination" | "PageLinks", JsonSchema>> = {
+  Pagination: objectOf({
+    page: { type: "integer", minimum: 1, description: "From 1." },
+    limit: count("Records on a page."),
+    total: TOTAL,
+    totalPages: TOTAL_PAGES,
+  }),
+  PageLinks: objectOf({ first: address, prev: address, next: address, last: address }),
+};
+
+/** The body of every problem: as the convention has it, or in the form that `Prefer: dialect` asks for. */
+export const problemSchema = (): JsonSchema => ({
+  description: "What went wrong; the codes are explained at `/docs/errors`.",
+  oneOf: [nestedProblem(), detailProblem(), flatProblem()],
+});
+
+const text: JsonSchema = { type: "string" };
+const about = (description: string, schema: JsonSchema = text): JsonSchema => ({ ...schema, description });
+const time = about("When it happened.", { type: "string", format: "date-time" });
+const faults = arrayOf(
+  objectOf({ field: about("Such as `email`, `tags[0]` or `[3].email`."), message: about("What is wrong with it.") }),
+);
+const code = about("For programs, such as `USER_NOT_FOUND`.");
+const message = about("For people.");
+const more = {
+  supportedVersions: about("After a version that there is not.", arrayOf({ type: "integer" })),
+  challenge: about("With `MFA_REQUIRED`: sent back with the code it completes the login."),
+};
+
+function nestedProblem(): JsonSchema {
+  const error = objectOf({
+    code,
+    message,
+    requestId: about("The same as `X-Request-Id`."),
+    timestamp: time,
+    documentation: about("Where the codes are explained."),
+  });
+  const told = {
+    hint: about("What to do about it."),
+    details: about("All that is wrong with fields.", faults),
+    fields: about("The first message of each field.", { type: "object", additionalProperties: text }),
+  };
+  const whole = objectOf({
+    error: { ...error, properties: { ...error.properties, ...told } },
+    timestamp: time,
+    status: about("That of the answer.", { type: "integer" }),
+  });
+  return {
+    ...whole,
+    properties: { ...whole.properties, errors: about("With 422: the same as `details`.", faults), ...more },
+  };
+}
+
+function detailProblem(): JsonSchema {
+  const whole = objectOf({ detail: objectOf({ code, message }) }, "With `Prefer: dialect=detail`.");
+  return { ...whole, properties: { ...whole.properties, ...more } };
+}
+
+function flatProblem(): JsonSchema {
+  const field = about("The first that is wrong.", { type: ["string", "null"] });
+  const whole = objectOf({ error: code, message, field }, "With `Prefer: dialect=flat`.");
+  return { ...whole, properties: { ...whole.properties, ...more } };
+}

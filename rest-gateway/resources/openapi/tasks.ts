@@ -4,8 +4,8 @@ import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../..
 import { arrayOf, objectOf, queryParameter, refer } from "../../openapi/schema-parts.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
 import { OPEN } from "./access.ts";
-import { envelopeOf } from "./lists.ts";
 import { shared } from "./parameters.ts";
+import { envelopeOf } from "./schemas.ts";
 
 export const TASKS_TAG = {
   name: "tasks",

@@ -1,12 +1,13 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { AUTH_SCHEMAS } from "../../auth/responses.ts";
 import type { Version } from "../../conventions/version.ts";
+import type { Parameter } from "../../openapi/document.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
 import type { Description } from "../description.ts";
 import type { Collection, Relation, Resource, ResourceField, Resources } from "../resource.ts";
 
 /** What holds for all versions and as long as the service runs. */
-export type EditionOptions = {
+export type ApiOptions = {
   /** The address of the service. */
   readonly baseUrl: string;
   readonly anonymousRole: string;
@@ -19,7 +20,7 @@ export type EditionOptions = {
 };
 
 /** What one document is written of: the resources, as one version serves them. */
-export type Edition = EditionOptions & {
+export type ApiVersion = ApiOptions & {
   readonly catalog: Catalog;
   readonly resources: Resources;
   readonly version: Version;
@@ -38,7 +39,7 @@ const RESERVED = [
 const keys = new WeakMap<Resources, ReadonlyMap<string, string>>();
 
 /** The key of a component: `User`, `UserCreate`. */
-export function keyOf({ resources }: Edition, { description }: Resource, part: keyof typeof ENDINGS): string {
+export function keyOf({ resources }: ApiVersion, { description }: Resource, part: keyof typeof ENDINGS): string {
   const known = keys.get(resources) ?? componentKeys(wordsOf(resources), Object.values(ENDINGS), RESERVED);
   keys.set(resources, known);
   return known.get(wordOf(description, resources))! + ENDINGS[part];
@@ -58,14 +59,39 @@ export const pascalCase = (text: string): string =>
   text.replace(/(?:^|[^a-zA-Z0-9]+)([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 /** Those whose other end is served. */
-export const relationsOf = ({ resources }: Edition, { relations }: Resource): Relation[] =>
+export const relationsOf = ({ resources }: ApiVersion, { relations }: Resource): Relation[] =>
   [...relations.values()].filter(({ target }) => resources.has(target));
 
-export const collectionsOf = ({ resources }: Edition, { collections, description }: Resource): Collection[] =>
+export const collectionsOf = ({ resources }: ApiVersion, { collections, description }: Resource): Collection[] =>
   [...collections.values()].filter(({ name }) => resources.has(description.collections[name]!.resource));
 
 /** The name of a field or a relation in the spelling of the version. */
 export const nameIn = (
-  { version }: Pick<Edition, "version">,
+  { version }: Pick<ApiVersion, "version">,
   { name, camelName }: Pick<ResourceField, "name" | "camelName">,
 ): string => (version === 2 ? camelName : name);
+
+/** Where an operation is: at the resource itself, or in a collection of a record of another one. */
+export type OperationPath = {
+  readonly resource: Resource;
+  /** Those of the path. */
+  readonly ids: readonly Parameter[];
+  readonly parent: Parent | null;
+};
+
+/** `field` is the one whose value stands in the address. */
+type Parent = { readonly resource: Resource; readonly field: ResourceField };
+
+/** `Article`, and `UserArticle` in a collection of users. */
+export const keyIn = (api: ApiVersion, path: OperationPath): string =>
+  `${parentKey(api, path)}${keyOf(api, path.resource, "record")}`;
+
+export const parentKey = (api: ApiVersion, { parent }: OperationPath): string =>
+  parent ? keyOf(api, parent.resource, "record") : "";
+
+/** ` of a user` */
+export const ofParent = ({ parent }: OperationPath): string =>
+  parent ? ` of ${one(parent.resource.description.singular)}` : "";
+
+/** `an article`, `a user` */
+export const one = (singular: string): string => `${/^[aeio]/i.test(singular) ? "an" : "a"} ${singular}`;
