@@ -156,12 +156,17 @@ type CreatedResources = {
 /** The resources, and what does their work later. */
 function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
   const { settings, database, auth, tasks, baseUrl, log, onInternalError } = options;
-  const onMisfit = (reason: string) =>
+  const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
   const { dbAnonRole: anonymousRole, bodyLimit: size, jsonMaxDepth: depth, apiMaxRecords: records } = settings;
   const isOpen = settings.usersWrite === "open";
   const shared = {
-    resources: new CurrentResources({ descriptions: DESCRIPTIONS, catalog, isMigrated: auth !== null, onMisfit }),
+    resources: new CurrentResources({
+      descriptions: DESCRIPTIONS,
+      catalog,
+      isMigrated: auth !== null,
+      onInvalidDescription,
+    }),
     preferences: new PreferenceParser(settings.usersDialect),
     lifecycle,
     limits: { size, depth, records },

@@ -7,30 +7,30 @@ import { type Resource, type Resources, resourcesOf, type Served, tableName } fr
 export type CurrentOptions = {
   readonly descriptions: readonly Description[];
   readonly catalog: Pick<LiveCatalog, "current">;
-  /** Whether the tables are made by our migrations; else they may be somebody else's, and just have the same names. */
+  /** Whether our migrations create the tables. Otherwise tables of the same names may have another purpose. */
   readonly isMigrated: boolean;
-  /** A description does not fit its table: the resource is not served. Told once for each reason. */
-  onMisfit(reason: string): void;
+  /** Called once for each reason why a description does not match its table. The resource is not served. */
+  onInvalidDescription(reason: string): void;
 };
 
-/** The resources as the tables are now: descriptions are looked up anew when the catalog has changed. */
+/** The resources for the current tables: descriptions are looked up again when the catalog changes. */
 export class CurrentResources {
   readonly #options: CurrentOptions;
   readonly #descriptions: readonly Description[];
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #known: { readonly catalog: Catalog; readonly served: Served } | null = null;
 
-  /** Where the tables are ours each slip in a description is told at once, and the others are served. */
+  /** With our own tables every invalid description is reported at once, and the others are served. */
   constructor(options: CurrentOptions) {
     const { descriptions, catalog, isMigrated } = options;
     this.#options = options;
-    const { misfits } = resourcesOf(descriptions, catalog.current);
+    const { invalid } = resourcesOf(descriptions, catalog.current);
     const absences = isMigrated ? absencesOf(descriptions, catalog.current) : [];
-    this.#tell([...absences, ...misfits.values()]);
-    this.#descriptions = isMigrated ? descriptions : descriptions.filter(({ name }) => !misfits.has(name));
+    this.#report([...absences, ...invalid.values()]);
+    this.#descriptions = isMigrated ? descriptions : descriptions.filter(({ name }) => !invalid.has(name));
   }
 
-  /** Of all that is described, whether its table is there or not. */
+  /** The names of all descriptions, with or without a table. */
   get names(): readonly string[] {
     return this.#descriptions.map(({ name }) => name);
   }
@@ -39,10 +39,10 @@ export class CurrentResources {
     return this.#served.resources;
   }
 
-  /** Throws RestError for a resource whose table has changed, so that its description does not fit any more. */
+  /** Throws RestError for a resource whose table has changed so that its description is invalid. */
   get(name: string): Resource | undefined {
-    const { resources, misfits } = this.#served;
-    if (misfits.has(name)) throw outOfOrder(name);
+    const { resources, invalid } = this.#served;
+    if (invalid.has(name)) throw outOfOrder(name);
     return resources.get(name);
   }
 
@@ -50,22 +50,22 @@ export class CurrentResources {
     const { current: catalog } = this.#options.catalog;
     if (this.#known?.catalog !== catalog) {
       this.#known = { catalog, served: resourcesOf(this.#descriptions, catalog) };
-      this.#tell([...this.#known.served.misfits.values()]);
+      this.#report([...this.#known.served.invalid.values()]);
     }
     return this.#known.served;
   }
 
-  #tell(reasons: readonly string[]): void {
-    const fresh = reasons.filter((reason) => !this.#told.has(reason));
+  #report(reasons: readonly string[]): void {
+    const fresh = reasons.filter((reason) => !this.#reported.has(reason));
     for (const reason of fresh) {
-      this.#told.add(reason);
-      this.#options.onMisfit(reason);
+      this.#reported.add(reason);
+      this.#options.onInvalidDescription(reason);
     }
   }
 }
 
-/** A schema that is not served is none of a description's faults. */
+/** Only schemas that are served count: elsewhere the table may well exist. */
 const absencesOf = (descriptions: readonly Description[], catalog: Catalog): readonly string[] =>
   descriptions
     .filter(({ table }) => catalog.schemas.has(tableName(table).schema) && !tableOf(catalog, tableName(table)))
-    .map(({ name, table }) => `the description of ${name} has the table ${table}, which there is not`);
+    .map(({ name, table }) => `the description of ${name} has the table ${table}, which does not exist`);

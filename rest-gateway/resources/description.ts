@@ -1,63 +1,63 @@
 import type { RestCode } from "../conventions/problem.ts";
 
 /**
- * A resource as its team writes it down: whose rows it has, and what clients may ask of them. The rules about the data are
- * not here: they are constraints, policies and functions of the database. Names of fields and parameters are in snake_case;
- * where clients want camelCase they are turned into it.
+ * A resource: its table, its fields, and what clients may do with them. The rules about the data are not here: they are
+ * constraints, policies and functions of the database. Names of fields and parameters are in snake_case; they are converted
+ * for clients that use camelCase.
  */
 export type Description = {
-  /** The collection in addresses, plural: `articles`. */
+  /** The collection in paths, plural: `articles`. */
   readonly name: string;
-  /** One of it, in sentences: `article`. */
+  /** One record, in messages: `article`. */
   readonly singular: string;
-  /** A sentence for the reference. */
+  /** A sentence for the API reference. */
   readonly about: string;
-  /** Table or view, with its schema: `public.articles`. Its first column of `fields` is the key: a whole number or a UUID. */
+  /** Table or view, with its schema: `public.articles`. The first of `fields` is the key: an integer or a UUID. */
   readonly table: string;
   readonly fields: Readonly<Record<string, FieldDescription>>;
-  /** What decides over `If-Modified-Since`: the first of these fields that has a value. */
+  /** The date of `Last-Modified`: the first of these fields that has a value. */
   readonly modified: readonly string[];
-  /** Code of "there is no such row". */
+  /** The error code for an unknown id. */
   readonly missing: RestCode;
-  /** Version 1 of the list: a plain array, or the envelope of the general convention. */
+  /** The list in version 1: a plain array, or the envelope of the general convention. */
   readonly list: "array" | "envelope";
-  /** Records on a page when nobody says. */
+  /** The default number of records on a page. */
   readonly pageSize: number;
-  /** The usual order, and the fields that clients may sort by. The key comes last by itself. */
+  /** The default order. The key is added at the end. */
   readonly order: readonly SortTerm[];
   readonly sorts: readonly string[];
   readonly filters: Readonly<Record<string, FilterDescription>>;
-  /** A function of a row and a text, with its schema, that says whether the row matches `?keyword=`. */
+  /** A function of a row and a text, with its schema, that returns whether the row matches `?keyword=`. */
   readonly search: string;
-  /** Single records that this one refers to: links, and `?fields=author.name`. */
+  /** Records that this one refers to, for links and `?fields=author.name`. */
   readonly relations: Readonly<Record<string, RelationDescription>>;
   /** Records that refer to this one: `/articles/{id}/comments`. */
   readonly collections: Readonly<Record<string, CollectionDescription>>;
-  /** What else can be done with one: `POST /articles/{id}/publish`. */
+  /** Further operations on a record: `POST /articles/{id}/publish`. */
   readonly actions: Readonly<Record<string, ActionDescription>>;
   /**
-   * What goes too with `DELETE ?cascade=true`, in this order; without it what refers to a row keeps it. The row is locked
-   * first, which takes the right to update some column of it.
+   * Rows that `DELETE ?cascade=true` deletes too, in this order. Otherwise they prevent the deletion. The row is locked
+   * first, which requires the right to update one of its columns.
    */
   readonly cascade: readonly Reference[];
-  /** The role of PUT, PATCH and DELETE without credentials; null where they need some. */
+  /** The role of PUT, PATCH and DELETE without credentials; null if they require credentials. */
   readonly editor: string | null;
-  /** Whether `POST` may bring a password, and so make an account. */
+  /** Whether `POST` may contain a password, which creates an account. */
   readonly hasAccount: boolean;
 };
 
 export type FieldDescription = {
-  /** Unless it is called like the field. */
+  /** The default is the name of the field. */
   readonly column?: string;
-  /** When clients may give it a value; never, unless it is said. */
+  /** When clients may set it. The default is never. */
   readonly write?: "on create" | "always";
-  /** Whether POST and PUT must have it. */
+  /** Whether POST and PUT must contain it. */
   readonly isRequired?: boolean;
 };
 
 export type SortTerm = { readonly field: string; readonly direction: "asc" | "desc" };
 
-/** `?status=DRAFT`; `has` is for lists: `?tag=sql`. `alike` is for texts, and heeds no case. */
+/** `?status=DRAFT`; `has` is for arrays: `?tag=sql`; `alike` compares texts without case. */
 export type FilterDescription = {
   readonly field: string;
   readonly operator: "is" | "alike" | "has" | "from" | "before";
@@ -66,7 +66,7 @@ export type FilterDescription = {
 
 export type RelationDescription = {
   readonly resource: string;
-  /** The field with the key of the other one. */
+  /** The field with the key of the other resource. */
   readonly field: string;
 };
 
@@ -74,7 +74,7 @@ export type CollectionDescription = {
   readonly resource: string;
   /** The field of the other resource that has the key of this one. */
   readonly field: string;
-  /** Whether POST to it makes one. */
+  /** Whether POST creates a record in it. */
   readonly isCreatable: boolean;
 };
 

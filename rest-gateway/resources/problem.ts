@@ -1,7 +1,7 @@
 import { badRequest, restError as error, type Fault, type RestError } from "../conventions/problem.ts";
 import type { Resource } from "./resource.ts";
 
-/** The table has changed, and who looks after the service has been told. */
+/** The table no longer matches the description, which the operator finds in the log. */
 export const outOfOrder = (name: string) =>
   error(503, "INTERNAL_ERROR", `${name} are not available at the moment: try again later`);
 
@@ -9,33 +9,28 @@ export const invalidId = (text: string, { description, key }: Resource) =>
   error(
     400,
     "INVALID_ID",
-    `"${text}" is no id of ${description.name}: it must be a ${key.column.shape.name === "uuid" ? "UUID" : "whole number"}`,
-    { faults: [{ field: key.name, message: "must be an id" }] },
+    `"${text}" is not a valid id of ${description.name}: it must be a ${key.column.shape.name === "uuid" ? "UUID" : "whole number"}`,
+    { faults: [{ field: key.name, message: "must be a valid id" }] },
   );
 
 export const noSuchRow = ({ description }: Resource) =>
   error(404, description.missing, `there is no ${description.singular} with this id`);
 
 export const notAnObject = (what: string) =>
-  error(400, "VALIDATION_ERROR", `the body must be a JSON object, and not ${what}`);
+  error(400, "VALIDATION_ERROR", `the body must be a JSON object, not ${what}`);
 
 export const unknownFields = (names: readonly string[], known: readonly string[]) =>
-  error(
-    400,
-    "BAD_REQUEST",
-    `there is no field ${names.join(", ")}: those that may be written are ${known.join(", ")}`,
-    {
-      faults: names.map((field) => ({ field, message: "there is no such field to write" })),
-    },
-  );
+  error(400, "BAD_REQUEST", `unknown field ${names.join(", ")}: the writable fields are ${known.join(", ")}`, {
+    faults: names.map((field) => ({ field, message: "unknown field" })),
+  });
 
 export const unknownPreferences = (names: readonly string[]) =>
-  error(400, "BAD_REQUEST", `these preferences are not known: ${names.join(", ")}`);
+  error(400, "BAD_REQUEST", `unknown preferences: ${names.join(", ")}`);
 
-export const accountsOff = () => badRequest("there are no accounts here: leave out password");
+export const accountsOff = () => badRequest("this service has no accounts: leave out password");
 
 export const preconditionFailed = () =>
-  error(412, "PRECONDITION_FAILED", "it has changed meanwhile: read it again before you write");
+  error(412, "PRECONDITION_FAILED", "the record has changed: read it again before you change it");
 
 export const malformedPrecondition = (header: string) =>
   badRequest(`${header} must be * or a list of entity tags in quotes, such as "v1-734"`);
@@ -43,7 +38,7 @@ export const malformedPrecondition = (header: string) =>
 /** The most faults that one problem lists: more would hide what matters. */
 export const MAX_FAULTS = 100;
 
-/** What is wrong with the body, all at once. In version 1 it is malformed (400), in version 2 it makes no sense (422). */
+/** Every fault of a body. The status is 400 in version 1 and 422 in version 2. */
 export function invalidBody(faults: readonly Fault[], version: 1 | 2, isMissing = false): RestError {
   const message = faults.map(({ message }) => message).join("; ");
   if (version === 2) return error(422, "VALIDATION_ERROR", message, { faults });
@@ -56,5 +51,4 @@ export const tooManyRecords = (max: number) =>
 export const notPermitted = ({ description }: Resource, action: string) =>
   error(403, "PERMISSION_DENIED", `you may not ${action} this ${description.singular}`);
 
-export const descriptionOff = () =>
-  error(404, "RESOURCE_NOT_FOUND", "the description of the interface is switched off (OPENAPI)");
+export const descriptionOff = () => error(404, "RESOURCE_NOT_FOUND", "the OpenAPI document is switched off (OPENAPI)");

@@ -87,7 +87,7 @@ function rulesOf(
       key.startsWith(`${schema}.${name}.`) && columns.length > 0 && columns.every((column) => names.has(column));
     if (!isSent || check === null) return [];
     const fields = columns.map((column) => names.get(column)!);
-    return [{ fields, check, message: message ?? `${fields.join(", ")} breaks a rule of the database` }];
+    return [{ fields, check, message: message ?? `${fields.join(", ")} violates a database constraint` }];
   });
 }
 

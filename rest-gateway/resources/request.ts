@@ -34,7 +34,7 @@ export type Style = {
   readonly version: Version;
   /** Names of fields in camelCase. */
   readonly isCamel: boolean;
-  /** What addresses of the answer begin with: `/api/v2`, or "". */
+  /** The prefix of links: `/api/v2`, or "". */
   readonly prefix: string;
 };
 
@@ -47,42 +47,42 @@ export const nameIn = (
 /** The block of links in a record. */
 export const LINKS = "_links";
 
-/** Fields of a record in the order of the answer; `links` is the block of addresses. */
+/** What is shown of a record, in this order. */
 export type Selection = {
   readonly fields: readonly ResourceField[];
   readonly relations: readonly { readonly relation: Relation; readonly selection: Selection }[];
   readonly hasLinks: boolean;
 };
 
-/** Whether the record alone is told: then the version and the date of its row are those of the answer. */
+/** Whether the response shows one row only: then the version and the date of the row are those of the response. */
 export const isOfOneRow = ({ relations }: Selection): boolean => relations.length === 0;
 
-/** The one record that an address names; `id` and those of parents are indexes of values. */
+/** The record that a path names. `id`, also that of a parent, is an index of values. */
 export type Key = { readonly id: number; readonly parent: Parent | null };
 
-/** `/articles/7/comments`: the records with this key in the collection's field. */
+/** `/articles/7/comments`: the records with this id in the collection's field. */
 export type Parent = { readonly resource: Resource; readonly collection: Collection; readonly id: number };
 
 export type Condition = { readonly filter: Filter /** Index in values. */; readonly value: number };
 
 export type OrderTerm = { readonly field: ResourceField; readonly direction: "asc" | "desc" };
 
-/** What must hold for the row as it is, for a change to be made; indexes of values. */
+/** What must hold for the current row, for a change to be made; indexes of values. */
 export type Preconditions = {
   /** The row's version is one of these: an array literal. */
   readonly isOneOf: number | null;
   readonly isNoneOf: number | null;
   /** Seconds since 1970. */
   readonly unmodifiedSince: number | null;
-  /** Nothing fulfils it: `If-None-Match: *`. */
+  /** `If-None-Match: *`: no existing row fulfils it. */
   readonly isImpossible: boolean;
 };
 
-/** Whether anything must hold: `If-Match: *` asks for no more than that the row is there. */
+/** Whether anything must hold besides the existence of the row, which is all that `If-Match: *` requires. */
 export const isConditional = ({ isOneOf, isNoneOf, unmodifiedSince, isImpossible }: Preconditions): boolean =>
   isOneOf !== null || isNoneOf !== null || unmodifiedSince !== null || isImpossible;
 
-/** What is asked of a resource, looked up in its description. Values of the request stand in `values` of the request. */
+/** The operation of a request. Its values are indexes of `values` of the request. */
 export type Operation =
   | {
       readonly kind: "list";
@@ -96,18 +96,18 @@ export type Operation =
   | {
       readonly kind: "create";
       readonly parent: Parent | null;
-      /** Those that the body has; the value of the parent's field stands in the path. */
+      /** The fields in the body, without that of the parent, whose value is in the path. */
       readonly fields: readonly ResourceField[];
-      /** Several at once, from an array. */
+      /** Several records from an array. */
       readonly isMany: boolean;
-      /** Whether a record may leave out what others have, for its default. */
+      /** Whether a field may be absent from some records, which then have its default. */
       readonly fillsDefaults: boolean;
     }
   | {
       readonly kind: "update";
       readonly key: Key;
       readonly fields: readonly ResourceField[];
-      /** Those that PUT leaves out go back to their defaults. */
+      /** Fields that are absent from a PUT, and set to their defaults. */
       readonly reset: readonly ResourceField[];
       readonly preconditions: Preconditions;
     }
@@ -150,8 +150,8 @@ export type ResourceRequest = {
   readonly operation: Operation;
   readonly selection: Selection;
   readonly values: readonly string[];
-  /** Null where nothing is sent. */
+  /** Null for requests without one. */
   readonly body: RecordsBody | null;
-  /** Equal for requests that differ in values alone. */
+  /** Equal for requests that differ only in values. */
   readonly shape: string;
 };

@@ -9,18 +9,18 @@ import type {
 } from "./description.ts";
 import { outOfOrder } from "./problem.ts";
 
-/** A description together with what the database says of its table. */
+/** A description with its table and columns from the catalog. */
 export type Resource = {
   readonly description: Description;
   readonly table: Table;
   readonly key: ResourceField;
   readonly fields: readonly ResourceField[];
-  /** By each spelling of their names. */
+  /** By name, in either spelling. */
   readonly fieldNamed: ReadonlyMap<string, ResourceField>;
   readonly modified: readonly ResourceField[];
   readonly order: readonly { readonly field: ResourceField; readonly direction: SortTerm["direction"] }[];
   readonly sorts: ReadonlySet<ResourceField>;
-  /** By each spelling. */
+  /** By name, in either spelling. */
   readonly filterNamed: ReadonlyMap<string, Filter>;
   readonly relations: ReadonlyMap<string, Relation>;
   readonly collections: ReadonlyMap<string, Collection>;
@@ -42,8 +42,8 @@ export const ACCOUNT_FIELDS: readonly string[] = ["password", "username"];
 export type Filter = Omit<FilterDescription, "field"> & { readonly name: string; readonly field: ResourceField };
 
 /**
- * `resource` is looked up when it is needed, since descriptions may refer to each other. It throws RestError when the other
- * one is not served; `target` is its name.
+ * `resource()` is looked up when it is needed, because descriptions may refer to each other. It throws RestError if the other
+ * resource is not served. `target` is its name.
  */
 export type Relation = {
   readonly name: string;
@@ -56,28 +56,28 @@ export type Collection = Omit<CollectionDescription, "resource"> & { readonly na
 
 export type Resources = ReadonlyMap<string, Resource>;
 
-/** Whether there is anything that clients may write. */
+/** Whether clients may write any field. */
 export const isWritable = ({ fields }: Resource): boolean => fields.some(({ write }) => write !== "never");
 
-/** The resources whose tables are there, and why others are not served although theirs are, by their names. */
-export type Served = { readonly resources: Resources; readonly misfits: ReadonlyMap<string, string> };
+/** The resources that are served, and for others with a table why their description is invalid. Both by name. */
+export type Served = { readonly resources: Resources; readonly invalid: ReadonlyMap<string, string> };
 
-/** A description that does not fit the database. */
-class Misfit extends Error {}
+/** A description that does not match the database. */
+class InvalidDescription extends Error {}
 
-/** Kinds of keys: text of them needs no escaping, neither in addresses nor in JSON. */
+/** Types of keys. Their text needs no escaping, neither in URLs nor in JSON. */
 const KEY_TYPES = new Set(["int2", "int4", "int8", "uuid"]);
 
 const TEXT_TYPES = new Set(["text", "varchar", "bpchar"]);
 
-/** Descriptions, looked up in the catalog. */
+/** Looks descriptions up in the catalog. */
 export function resourcesOf(descriptions: readonly Description[], catalog: Catalog): Served {
   const resources = new Map<string, Resource>();
-  const misfits = new Map<string, string>();
+  const invalid = new Map<string, string>();
   const named = (name: string): Resource => {
     const resource = resources.get(name);
     if (resource) return resource;
-    throw misfits.has(name) ? outOfOrder(name) : nothingHere();
+    throw invalid.has(name) ? outOfOrder(name) : nothingHere();
   };
   for (const description of descriptions) {
     const table = tableOf(catalog, tableName(description.table));
@@ -86,17 +86,17 @@ export function resourcesOf(descriptions: readonly Description[], catalog: Catal
       refuseUnknownReferences(description, descriptions, catalog);
       resources.set(description.name, resourceOf(description, table, named));
     } catch (error) {
-      if (!(error instanceof Misfit)) throw error;
-      misfits.set(description.name, error.message);
+      if (!(error instanceof InvalidDescription)) throw error;
+      invalid.set(description.name, error.message);
     }
   }
-  return { resources, misfits };
+  return { resources, invalid };
 }
 
-/** What stands in the query string of every list, whatever resource it is of. */
+/** Parameters of every list. */
 const LIST_PARAMETERS = "fields sort order keyword skip limit page size version api_key".split(" ");
 
-/** What a description says of other resources and tables. */
+/** Refuses a description with unknown resources, tables or columns. */
 function refuseUnknownReferences(
   { name, relations, collections, filters, cascade }: Description,
   descriptions: readonly Description[],
@@ -104,21 +104,27 @@ function refuseUnknownReferences(
 ): void {
   for (const { resource } of [...Object.values(relations), ...Object.values(collections)]) {
     if (!descriptions.some((other) => other.name === resource))
-      throw new Misfit(`the description of ${name} refers to ${resource}, which there is not`);
+      throw new InvalidDescription(
+        `the description of ${name} refers to the resource ${resource}, which does not exist`,
+      );
   }
   for (const { resource, field } of Object.values(collections)) {
     const other = descriptions.find((each) => each.name === resource)!;
     if (!Object.hasOwn(other.fields, field))
-      throw new Misfit(`the description of ${name} names the field ${field} of ${resource}, which that has not`);
+      throw new InvalidDescription(
+        `the description of ${name} names the field ${field} of ${resource}, which does not exist`,
+      );
   }
   for (const filter of Object.keys(filters)) {
     if (LIST_PARAMETERS.includes(filter))
-      throw new Misfit(`the description of ${name} has a filter ${filter}, which is a parameter of every list`);
+      throw new InvalidDescription(
+        `the description of ${name} has the filter ${filter}, but that is a parameter of every list`,
+      );
   }
   for (const { table, column } of cascade) {
     const other = tableOf(catalog, tableName(table));
     if (other && !other.columns.has(column))
-      throw new Misfit(`the description of ${name} has the column ${column}, which ${table} has not`);
+      throw new InvalidDescription(`the description of ${name} has the column ${column}, which ${table} does not have`);
   }
 }
 
@@ -126,8 +132,8 @@ function resourceOf(description: Description, table: Table, named: (name: string
   const fields = Object.entries(description.fields).map(([name, { column = name, ...field }]): ResourceField => {
     const found = table.columns.get(column);
     if (!found) {
-      throw new Misfit(
-        `the description of ${description.name} has the column ${column}, which ${description.table} has not`,
+      throw new InvalidDescription(
+        `the description of ${description.name} has the column ${column}, which ${description.table} does not have`,
       );
     }
     const { write = "never", isRequired = false } = field;
@@ -135,12 +141,15 @@ function resourceOf(description: Description, table: Table, named: (name: string
   });
   const field = (name: string): ResourceField => {
     const found = fields.find((each) => each.name === name);
-    if (!found) throw new Misfit(`the description of ${description.name} names the field ${name}, which it has not`);
+    if (!found)
+      throw new InvalidDescription(
+        `the description of ${description.name} names the field ${name}, which it does not define`,
+      );
     return found;
   };
   const key = fields[0]!;
   if (key.column.shape.isArray || !KEY_TYPES.has(key.column.shape.name))
-    throw new Misfit(`the key of ${description.name} is neither a whole number nor a UUID`);
+    throw new InvalidDescription(`the key of ${description.name} must be an integer or a UUID`);
   return {
     description,
     table,
@@ -162,9 +171,13 @@ function resourceOf(description: Description, table: Table, named: (name: string
       Object.entries(description.filters).flatMap(([name, filter]) => {
         const found: Filter = { ...filter, name, field: field(filter.field) };
         if ((filter.operator === "has") !== found.field.column.shape.isArray)
-          throw new Misfit(`the filter ${name} of ${description.name} must be "has" for a list, and for nothing else`);
+          throw new InvalidDescription(
+            `the operator of the filter ${name} of ${description.name} must be "has" if, and only if, its column is an array`,
+          );
         if (filter.operator === "alike" && !TEXT_TYPES.has(found.field.column.shape.name))
-          throw new Misfit(`the filter ${name} of ${description.name} is "alike", which is for texts`);
+          throw new InvalidDescription(
+            `the filter ${name} of ${description.name} is "alike", but its column is not text`,
+          );
         return [
           [name, found],
           [camelCase(name), found],

@@ -79,7 +79,7 @@ class SignUp {
     const incoming = { method: "POST", route, parameters: new Parameters(""), headers, body, style: STYLE };
     const given = { ...incoming, preferences: preferences.parse(headers.prefer), isExport: false, needsPassword: true };
     const { request, account } = parseRequest(given, limits);
-    // A list of users has none.
+    // An array of users has no account.
     if (account === null) throw notOne();
     return { request, account };
   }

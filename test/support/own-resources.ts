@@ -19,8 +19,8 @@ export type OwnResources = {
   api(request: string, sent?: Omit<ApiSent, "as"> & { readonly as?: number }): Promise<ApiReply>;
   /** What the owner of the database types into psql. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
-  /** The descriptions, looked up in the database as it is, and what does not fit. */
-  describe(...descriptions: readonly Description[]): CurrentResources & { readonly slips: readonly string[] };
+  /** The descriptions, looked up in the current database, and why they are invalid. */
+  describe(...descriptions: readonly Description[]): CurrentResources & { readonly invalid: readonly string[] };
 };
 
 const ANONYMOUS = anonymous("anon");
@@ -47,11 +47,10 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     const catalog = new LiveCatalog({ pool: database.catalog, schemas: ["public"], extraSearchPath: [], log });
     await catalog.start();
     const describe = (...given: readonly Description[]) => {
-      const slips: string[] = [];
-      const onMisfit = (slip: string) => slips.push(slip);
-      return Object.assign(new CurrentResources({ descriptions: given, catalog, isMigrated: true, onMisfit }), {
-        slips,
-      });
+      const invalid: string[] = [];
+      const onInvalidDescription = (reason: string) => invalid.push(reason);
+      const options = { descriptions: given, catalog, isMigrated: true, onInvalidDescription };
+      return Object.assign(new CurrentResources(options), { invalid });
     };
     const resources = new ResourceInterface({
       resources: describe(...descriptions),

@@ -7,7 +7,7 @@ import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
 import { type Address, isOfOneRow, type Operation, type ResourceRequest } from "../request.ts";
 import { RESULT, reasonOf, textAt } from "../result.ts";
 
-/** What the one row of the statement means. Throws RestError where nothing was done. */
+/** The row of the statement as a response. Throws RestError when nothing was read or written. */
 export function answer(request: ResourceRequest, result: Result, address: Address, parameters: Parameters): RestAnswer {
   const { operation, resource } = request;
   const reason = reasonOf(result, request);
@@ -35,20 +35,20 @@ export function answer(request: ResourceRequest, result: Result, address: Addres
   };
 }
 
-/** What is not there: the record itself, or that whose collection was asked for. */
+/** What is missing: the record, or the parent of the collection. */
 function missingOf({ operation, resource }: ResourceRequest) {
   const isOfParent = (operation: Operation) => operation.kind === "list" || operation.kind === "create";
   return isOfParent(operation) && "parent" in operation && operation.parent ? operation.parent.resource : resource;
 }
 
-/** That of the same version, however it was chosen: where links of pages lead. */
+/** The path of page links: that of the same version, however it was chosen. */
 const pathOf = ({ style }: ResourceRequest, { path, prefix }: Address): string =>
   style.prefix + path.slice(prefix.length);
 
 export const locationOf = ({ resource, style }: ResourceRequest, id: string): string =>
   `${style.prefix}/${resource.description.name}/${id}`;
 
-/** `"v1-734"`: how it is told, and the version of the row; of an answer that has other rows in it, its content. */
+/** `"v1-734"`: the form of the response and the version of the row. With other rows in it, a hash of the body. */
 function etagOf({ style, selection }: ResourceRequest, version: string | null, body: Buffer): string {
   if (version === null || !isOfOneRow(selection)) return contentTag(body);
   return `"v${style.version}${style.version === 1 && style.isCamel ? "c" : ""}-${version}"`;

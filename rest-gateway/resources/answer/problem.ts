@@ -15,13 +15,13 @@ import { nameIn, type ResourceRequest } from "../request.ts";
 import { ACCOUNT_FIELDS, type Resource } from "../resource.ts";
 
 export type ProblemContext = {
-  /** Null for a request that was refused before it was read. */
+  /** Null for a request that was refused before it was parsed. */
   readonly request: ResourceRequest | null;
   readonly isAnonymous: boolean;
   readonly catalog: Catalog;
 };
 
-/** What the client is told. Null for an error that it may not hear of. */
+/** The problem that is sent. Null for an internal error, whose details the client must not see. */
 export function restProblem(error: unknown, context: ProblemContext): RestProblem | null {
   if (error instanceof RestError) return error.problem;
   if (error instanceof RefusedError) return restRefusal(error).problem;
@@ -30,13 +30,13 @@ export function restProblem(error: unknown, context: ProblemContext): RestProble
   const { constraintMessages } = catalog;
   const problem = problemOf(error, { constraintMessages, anonymous: isAnonymous, expired: false });
   if (problem === null) return null;
-  const told = restProblemOf(problem);
-  if (!request) return told;
+  const sent = restProblemOf(problem);
+  if (!request) return sent;
   if (isOutdated(error)) return outOfOrder(request.resource.description.name).problem;
   const raised = error as DatabaseErrorLike;
-  if (isReferredTo(raised, request)) return { ...told, message: keptBy(raised, request.resource) };
-  const faults = faultsOf(raised, told.message, request, catalog);
-  return { ...told, status: statusOf(told, request), ...(faults.length > 0 && { faults }) };
+  if (isReferredTo(raised, request)) return { ...sent, message: keptBy(raised, request.resource) };
+  const faults = faultsOf(raised, sent.message, request, catalog);
+  return { ...sent, status: statusOf(sent, request), ...(faults.length > 0 && { faults }) };
 }
 
 function ofRecord(place: number, problem: RestProblem | null): RestProblem | null {
@@ -47,14 +47,14 @@ function ofRecord(place: number, problem: RestProblem | null): RestProblem | nul
   return { ...problem, message: all[0]!.message, faults: all };
 }
 
-/** Codes of what the database does not have, although the catalog or the description does. */
+/** SQLSTATEs of objects that are in the catalog or the description, and not in the database. */
 const OUTDATED = new Set(["42P01", "42703", "42704", "42883", "3F000"]);
 
 export const isOutdated = (error: unknown): boolean => OUTDATED.has((error as DatabaseErrorLike).code ?? "");
 
 export const internalProblem = (): RestProblem => restProblemOf(internalError());
 
-/** In version 2 a body whose values make no sense is 422; what is wrong with an address is 400 everywhere. */
+/** In version 2 an invalid body is 422; an invalid URL is 400 in every version. */
 function statusOf({ code, status }: RestProblem, { operation, style }: ResourceRequest): number {
   const hasBody = operation.kind === "create" || operation.kind === "update";
   return hasBody && code === "VALIDATION_ERROR" && status === 400 && style.version === 2 ? 422 : status;
@@ -66,11 +66,11 @@ const isReferredTo = ({ code }: DatabaseErrorLike, { operation }: ResourceReques
 function keptBy({ table }: DatabaseErrorLike, { description }: Resource): string {
   const first = `this ${description.singular} still has ${table ?? "other data"}`;
   return description.cascade.length > 0
-    ? `${first}: delete them first, or ask for ?cascade=true`
+    ? `${first}: delete them first, or use ?cascade=true`
     : `${first}: delete them first`;
 }
 
-/** The fields of the constraint that is broken. */
+/** The fields of the violated constraint. */
 function faultsOf(
   { schema, table, constraint }: DatabaseErrorLike,
   message: string,

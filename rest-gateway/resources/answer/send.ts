@@ -13,7 +13,7 @@ export type Destination = {
 
 const VARY = "Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
 
-/** Sends an answer, or 304 to a client that has it; `headers` are those of every answer to this request. */
+/** Sends an answer, or 304 if the client has it already. `headers` are those of every response to this request. */
 export function sendAnswer(
   { request, response, head }: Destination,
   answer: RestAnswer,
@@ -39,7 +39,7 @@ export function sendAnswer(
   finishReading(request);
 }
 
-/** Sends a problem in the dialect that the client speaks. */
+/** Sends a problem in the dialect that the client prefers. */
 export function sendProblem(
   { request, response, head }: Destination,
   problem: RestProblem,
@@ -53,7 +53,7 @@ export function sendProblem(
   finishReading(request);
 }
 
-/** What was not read of the body would stand in the way of the next request. */
+/** The unread rest of a body would block the next request on the connection. */
 function finishReading(request: IncomingMessage): void {
   if (!request.complete) request.resume();
 }

@@ -3,5 +3,5 @@ import { ARTICLES } from "./articles.ts";
 import { COMMENTS } from "./comments.ts";
 import { USERS } from "./users.ts";
 
-/** Every resource that is served, where its table is. */
+/** Every resource. It is served if its table exists. */
 export const DESCRIPTIONS: readonly Description[] = [USERS, ARTICLES, COMMENTS];

@@ -21,7 +21,7 @@ export const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
   basic: { type: "http", scheme: "basic", description: "Username and password. Over HTTPS." },
 };
 
-/** One of them, wherever an operation says nothing else. */
+/** One of these is required by every operation without security requirements. */
 export const SECURITY: readonly SecurityRequirement[] = [
   { bearer: [] },
   { apiKey: [] },
@@ -31,18 +31,18 @@ export const SECURITY: readonly SecurityRequirement[] = [
 
 type Use = "select" | "insert" | "update" | "delete";
 
-/** Of an operation that needs no credentials, as far as grants tell; nothing for others. */
+/** For an operation that grants allow to anonymous callers; nothing for others. */
 export function securityOf(
   api: ApiVersion,
   resource: Resource,
   use: Use,
 ): { security?: readonly SecurityRequirement[] } {
-  return isForEverybody(api, resource, use) ? OPEN : {};
+  return isOpenToAll(api, resource, use) ? OPEN : {};
 }
 
 export const OPEN = { security: [{}, ...SECURITY] } as const;
 
-function isForEverybody(
+function isOpenToAll(
   { catalog, anonymousRole, isOpen }: ApiVersion,
   { description, table }: Resource,
   use: Use,
@@ -52,7 +52,7 @@ function isForEverybody(
   return mayUseTable(catalog, role, table, use);
 }
 
-/** An action changes the record, with the rights of who asks for it. */
+/** An action changes the record with the rights of the caller. */
 export function securityOfAction(api: ApiVersion, resource: Resource, action: ActionDescription) {
   const { schema, name } = tableName(action.function);
   const overloads = api.catalog.schemas.get(schema)?.functions.get(name) ?? [];

@@ -15,10 +15,10 @@ export type DescriptionOptions = ApiOptions & {
   readonly isOff: boolean;
 };
 
-/** `/openapi.json`: what the version that is asked for describes itself as, to everybody alike. */
+/** `/openapi.json`: the OpenAPI document of the requested version, the same for every caller. */
 export class DescriptionEndpoint implements Endpoint {
   readonly #options: DescriptionOptions;
-  /** A catalog never changes, and takes what was written of it along when it is replaced. */
+  /** A catalog never changes; its documents are dropped with it. */
   readonly #written = new WeakMap<Catalog, Map<Version, RestAnswer>>();
 
   constructor(options: DescriptionOptions) {
@@ -44,7 +44,7 @@ export class DescriptionEndpoint implements Endpoint {
     const { resources, lifecycle } = this.#options;
     const isDeprecated = lifecycle.isDeprecated(version);
     const api = { ...this.#options, catalog, resources: resources.byName, version, isDeprecated };
-    // With a line end the body is no object that would get a member of its own where the version is deprecated.
+    // The final newline keeps the member `deprecation` out of the document.
     const body = Buffer.from(`${JSON.stringify(resourceOpenApi(api))}\n`);
     return { ...answerOf(200, body), etag: contentTag(body) };
   }

@@ -9,7 +9,7 @@ import { PAGE_SCHEMAS, problemSchema, resourceSchemas } from "./schemas.ts";
 import { TASK_SCHEMAS, TASKS_TAG, taskPaths } from "./tasks.ts";
 import type { ApiVersion } from "./version.ts";
 
-/** OpenAPI 3.1 of the resources as one version serves them. */
+/** OpenAPI 3.1 of the resources in one version. */
 export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
   const { version, resources, hasTasks, hasAccounts, baseUrl } = api;
   const root = baseUrl.replace(/\/+$/, "");
@@ -55,52 +55,52 @@ function componentsOf(api: ApiVersion): Components {
 const LINK_SCHEMA: JsonSchema = {
   type: "object",
   properties: {
-    href: { type: "string", description: "An address without its host." },
-    method: { type: "string", description: "GET when it is left out." },
+    href: { type: "string", description: "A URL without the host." },
+    method: { type: "string", description: "GET when it is absent." },
   },
   required: ["href"],
 };
 
-/** How to ask, in Markdown: the introduction of the reference page. */
+/** The introduction of the reference page, in Markdown. */
 export const guideOf = ({ version, isDeprecated, hasTasks }: ApiVersion): string =>
   [isDeprecated ? DEPRECATED : "", EVERYWHERE, LISTS[version], ERRORS[version], hasTasks ? TASKS : ""]
     .filter((text) => text !== "")
     .join("\n\n");
 
 const DEPRECATED =
-  "**This version is deprecated: use version 2.** Each answer says so in `X-API-Warn`, and objects in `deprecation`.";
+  "**This version is deprecated: use version 2.** Every response has the header `X-API-Warn`, and objects have the member `deprecation`.";
 
-const EVERYWHERE = `Every address has HEAD and OPTIONS too. What it does not have is 405, and \`Allow\` lists what it has.
+const EVERYWHERE = `Every path supports HEAD and OPTIONS. Other methods are answered with 405, and \`Allow\` lists those that the path supports.
 
 ## Versions
 
-\`/api/v1\` and \`/api/v2\` in front of the address, \`X-API-Version\`, \`Accept: application/vnd.content.v2+json\` or \`?version=2\`; version 1
-when nothing is said. Two that disagree are 400.
+Choose a version with the prefix \`/api/v1\` or \`/api/v2\`, \`X-API-Version\`, \`Accept: application/vnd.content.v2+json\` or \`?version=2\`. The
+default is version 1. If two of them name different versions, the response is 400.
 
 ## Conditional requests
 
-\`ETag\` and \`Last-Modified\` of an answer go into \`If-None-Match\` and \`If-Modified-Since\`, for 304, and those of a record into
-\`If-Match\` and \`If-Unmodified-Since\` of a change, for 412 when somebody else was faster.`;
+Send \`ETag\` and \`Last-Modified\` of a response as \`If-None-Match\` and \`If-Modified-Since\` to get 304 when nothing has changed. Send those of a
+record as \`If-Match\` and \`If-Unmodified-Since\` of a change to get 412 when another client has changed it.`;
 
 const LISTS = {
   1: `## Lists
 
-\`skip\` and \`limit\`, \`page\` from 1 and \`limit\`, or \`page\` from 0 and \`size\`: each has a form of its own. \`X-Total-Count\` and \`Link\` come
-with all of them.`,
+Use \`skip\` and \`limit\`, \`page\` from 1 and \`limit\`, or \`page\` from 0 and \`size\`: each has a different response body. All of them have the headers
+\`X-Total-Count\` and \`Link\`.`,
   2: `## Lists
 
-\`page\` from 1 and \`limit\`; records stand in \`data\`, beside \`pagination\` and \`links\`.`,
+Use \`page\` from 1 and \`limit\`. The response has the records in \`data\`, and \`pagination\` and \`links\`.`,
 } as const;
 
 const ERRORS = {
   1: `## Errors
 
-\`error.code\` is for programs, \`error.message\` for people. A body that breaks a rule is 400.`,
+\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 400.`,
   2: `## Errors
 
-\`error.code\` is for programs, \`error.message\` for people. A body that breaks a rule is 422, and \`errors\` lists all that is wrong.`,
+\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 422, and \`errors\` lists every fault.`,
 } as const;
 
 const TASKS = `## Tasks
 
-\`Prefer: respond-async\` on a list of new records, or on a whole collection: 202 with the address of a task, which does it.`;
+\`Prefer: respond-async\` with an array of new records, or for a whole collection: the response is 202 with the URL of the task that handles the request.`;

@@ -42,12 +42,12 @@ export function createOperation(api: ApiVersion, path: OperationPath): Operation
   return operation(api, path, {
     operationId: `create${keyIn(api, path)}`,
     summary: `Create ${one(singular)}${ofParent(path)}, or several`,
-    description: `An array makes all of its ${name}, or none.`,
+    description: `An array creates all of its ${name}, or none.`,
     parameters: [fieldsParameter(resource), ...shared("prefer.create")],
     requestBody: jsonBody({ oneOf: [input, many] }),
     responses: {
       201: answered(
-        `Created; \`Location\` is that of a single ${singular}.`,
+        `Created. \`Location\` is the URL of a single ${singular}.`,
         { oneOf: [record, arrayOf(record)] },
         "Location",
         ...validators(resource),
@@ -82,14 +82,14 @@ export function readOperation(api: ApiVersion, path: OperationPath): Operation {
 export const replaceOperation = (api: ApiVersion, path: OperationPath): Operation =>
   changeOperation(api, path, "replace", {
     verb: "Replace",
-    description: "What the body leaves out goes back to its default.",
+    description: "Fields that are absent from the body are set to their defaults.",
     preferences: "prefer.replace",
   });
 
 export const updateOperation = (api: ApiVersion, path: OperationPath): Operation =>
   changeOperation(api, path, "update", {
     verb: "Change",
-    description: "What the body leaves out stays as it is.",
+    description: "Fields that are absent from the body keep their values.",
     preferences: "prefer.read",
   });
 
@@ -148,10 +148,10 @@ export function actOperation(api: ApiVersion, path: OperationPath, name: string,
   });
 }
 
-/** What no operation is safe from. */
+/** Possible for every operation. */
 const ALWAYS: readonly ProblemStatus[] = [429, 503, 504];
 
-/** What may be wrong with a body: version 1 calls one that breaks a rule malformed. */
+/** Possible for operations with a body. In version 1 an invalid body is 400. */
 const OF_BODIES: Readonly<Record<ApiVersion["version"], readonly ProblemStatus[]>> = {
   1: [413, 415],
   2: [413, 415, 422],

@@ -5,15 +5,15 @@ import { headerParameter, queryParameter, refer } from "../../openapi/schema-par
 import { camelCase, type Filter, type Resource } from "../resource.ts";
 import { type ApiVersion, nameIn, pascalCase, relationsOf } from "./version.ts";
 
-/** What a client may prefer, and what it means. */
+/** The preferences and their effects. */
 const PREFERENCES = {
-  "dialect=detail": 'errors are told as `{"detail":{"code","message"}}`',
-  "dialect=flat": 'errors are told as `{"error","message","field"}`',
+  "dialect=detail": 'errors are formatted as `{"detail":{"code","message"}}`',
+  "dialect=flat": 'errors are formatted as `{"error","message","field"}`',
   "dialect=case": "names of fields are in camelCase",
-  "dialect=envelope": "a list by `skip` and `limit` stands in an envelope with its total",
-  "dialect=partial": "what is left out stays as it is",
-  "handling=strict": "preferences and fields that are not known are refused by name",
-  "respond-async": "the answer is 202 and a task that does the work",
+  "dialect=envelope": "a list by `skip` and `limit` has an envelope with the total",
+  "dialect=partial": "absent fields keep their values",
+  "handling=strict": "unknown preferences and fields are errors",
+  "respond-async": "the response is 202, and a task handles the request",
 } as const;
 
 type Preference = keyof typeof PREFERENCES;
@@ -26,33 +26,41 @@ function prefer({ version, hasTasks }: ApiVersion, ...more: readonly Preference[
     .map((preference) => `- \`${preference}\`: ${PREFERENCES[preference]}`);
   return headerParameter(
     "Prefer",
-    ['With commas in between; several dialects as `dialect="flat case"`:', ...lines].join("\n"),
+    ['Separated by commas; several dialects as `dialect="flat case"`:', ...lines].join("\n"),
   );
 }
 
 const isOfEveryVersion = (preference: Preference) => preference !== "dialect=envelope" && preference !== "dialect=case";
 
-/** Parameters that the resources share, by key. */
+/** Parameters of all resources, by key. */
 export function sharedParameters(api: ApiVersion): Readonly<Record<string, Parameter>> {
   const version: JsonSchema = { type: "string", enum: [String(api.version)] };
   return {
     version: queryParameter(
       "version",
-      "The version, where the address names none; another one is another document.",
+      "The version, if the path does not name one. Each version has its own document.",
       version,
     ),
-    "X-API-Version": headerParameter("X-API-Version", "The same as a header; `Accept-Version` is one too.", version),
-    "If-None-Match": headerParameter("If-None-Match", "An `ETag`: 304 when the answer would have it still."),
-    "If-Modified-Since": headerParameter("If-Modified-Since", "A `Last-Modified`: 304 when it has not changed since."),
-    "If-Match": headerParameter(
-      "If-Match",
-      "The `ETag` that was read: 412 when somebody else has changed it meanwhile.",
+    "X-API-Version": headerParameter(
+      "X-API-Version",
+      "The version as a header; `Accept-Version` is equivalent.",
+      version,
     ),
-    "If-Unmodified-Since": headerParameter("If-Unmodified-Since", "The same by `Last-Modified`, in whole seconds."),
-    cascade: queryParameter("cascade", "Whether what refers to it is deleted too; otherwise it keeps the record.", {
-      type: "boolean",
-      default: false,
-    }),
+    "If-None-Match": headerParameter("If-None-Match", "An `ETag`: 304 if the response would have the same one."),
+    "If-Modified-Since": headerParameter("If-Modified-Since", "A `Last-Modified`: 304 if nothing has changed since."),
+    "If-Match": headerParameter("If-Match", "The `ETag` of the record: 412 if it has changed since."),
+    "If-Unmodified-Since": headerParameter(
+      "If-Unmodified-Since",
+      "The `Last-Modified` of the record, in whole seconds: 412 if it has changed since.",
+    ),
+    cascade: queryParameter(
+      "cascade",
+      "Whether the records that refer to it are deleted too; otherwise they prevent the deletion.",
+      {
+        type: "boolean",
+        default: false,
+      },
+    ),
     "prefer.read": prefer(api),
     "prefer.list": prefer(api, "dialect=envelope", "respond-async"),
     "prefer.create": prefer(api, "respond-async"),
@@ -62,11 +70,11 @@ export function sharedParameters(api: ApiVersion): Readonly<Record<string, Param
 
 export const shared = (...keys: readonly string[]): Reference[] => keys.map((key) => refer("parameters", key));
 
-/** Those of one resource, as `articles.sort`. */
+/** Parameters of one resource, such as `articles.sort`. */
 export const resourceParameters = (api: ApiVersion, resource: Resource): [string, Parameter][] =>
   parametersOf(api, resource).map((parameter) => [`${resource.description.name}.${parameter.name}`, parameter]);
 
-/** References to all that a list takes. */
+/** References to the parameters of a list. */
 export const listParameters = (api: ApiVersion, resource: Resource): Reference[] =>
   shared(...resourceParameters(api, resource).map(([key]) => key));
 
@@ -77,11 +85,11 @@ function parametersOf(api: ApiVersion, resource: Resource): Parameter[] {
   return [
     queryParameter("fields", describeFields(api, resource)),
     queryParameter("sort", describeSort(api, resource)),
-    queryParameter("order", "The direction of what `sort` names without one, or of the usual order.", {
+    queryParameter("order", "The direction of the fields in `sort` that have none, or of the default order.", {
       type: "string",
       enum: ["asc", "desc"],
     }),
-    queryParameter("keyword", "Records that have this text in them, whatever its case."),
+    queryParameter("keyword", "Records that contain this text, in any case."),
     ...pagingOf(api, resource),
     ...[...new Set(resource.filterNamed.values())].map((filter) => filterParameter(api, filter)),
   ];
@@ -95,26 +103,26 @@ function describeFields(api: ApiVersion, resource: Resource): string {
     (relation) => `\`${nameIn(api, relation)}.${relation.resource().key.name}\``,
   );
   const dotted = related.length > 0 ? `, and fields of related records such as ${related.join(", ")}` : "";
-  return `What is told of each record, with commas in between; all fields otherwise. There are ${names}${dotted}.`;
+  return `The fields of each record, separated by commas: ${names}${dotted}. The default is all fields.`;
 }
 
 function describeSort(api: ApiVersion, { sorts, order }: Resource): string {
   const names = [...sorts].map((field) => nameIn(api, field));
   const usual = order.map(({ field, direction }) => `${nameIn(api, field)}:${direction}`).join(",");
-  return `Fields with commas in between, each with \`:asc\` or \`:desc\`; \`${usual}\` otherwise. There are ${code(names)}.`;
+  return `Fields separated by commas, each with \`:asc\` or \`:desc\`: ${code(names)}. The default is \`${usual}\`.`;
 }
 
-/** Version 1 has three ways to page, and they don't mix. */
+/** Version 1 has three ways to page, which can not be combined. */
 function pagingOf({ version }: ApiVersion, { description }: Resource): Parameter[] {
   const { pageSize, list } = description;
-  const most = `At most ${MAX_LIMIT}: more are not given.`;
-  const skip = { minimum: 0, about: "Records before the first one." };
+  const most = `At most ${MAX_LIMIT}; a larger number has the same effect.`;
+  const skip = { minimum: 0, about: "The number of records to skip." };
   const limit = { minimum: version === 1 ? 0 : 1, usual: pageSize, about: `Records on a page. ${most}` };
   const size = { minimum: 1, usual: pageSize, about: `Records on a page where \`page\` counts from 0. ${most}` };
   if (version === 2) {
     return [count("page", { minimum: 1, usual: 1, about: "The page, from 1." }), count("limit", limit)];
   }
-  const alone = list === "array" ? "; from 0 where it stands alone" : "";
+  const alone = list === "array" ? "; from 0 alone" : "";
   const page = { minimum: 0, about: `The page: from 1 beside \`limit\`, from 0 beside \`size\`${alone}.` };
   return [count("skip", skip), count("limit", limit), count("page", page), count("size", size)];
 }

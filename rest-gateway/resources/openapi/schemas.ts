@@ -8,7 +8,7 @@ import { LINKS } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { type ApiVersion, keyOf, nameIn, relationsOf } from "./version.ts";
 
-/** `User`, a record as it is read; `UserCreate`, `UserReplace`, `UserUpdate`, what is sent; `UserList`. */
+/** `User`, a record in a response; `UserCreate`, `UserReplace` and `UserUpdate`, request bodies; `UserList`. */
 export function resourceSchemas(api: ApiVersion, resource: Resource): [string, JsonSchema][] {
   return [
     [keyOf(api, resource, "record"), recordSchema(api, resource)],
@@ -19,7 +19,7 @@ export function resourceSchemas(api: ApiVersion, resource: Resource): [string, J
   ];
 }
 
-/** Every field is there, unless `fields` asks for others. */
+/** Every field is present, unless `fields` selects others. */
 function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const { fields, description } = resource;
   const properties = fields.map((field): Property => {
@@ -30,7 +30,7 @@ function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
     const other = relation.resource();
     const name = nameIn(api, relation);
     const record = refer("schemas", keyOf(api, other, "record"));
-    const about = `When \`fields\` names it, or fields of it such as \`${name}.${other.key.name}\`.`;
+    const about = `If \`fields\` names it, or one of its fields such as \`${name}.${other.key.name}\`.`;
     return [name, { anyOf: [record, { type: "null" }], description: about, readOnly: true }];
   });
   return {
@@ -54,14 +54,14 @@ function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const properties = Object.fromEntries([["self", link], ...related, ...named]);
   return {
     type: "object",
-    description: api.version === 2 ? "What can be done next." : "What can be done next, when `fields` names it.",
+    description: api.version === 2 ? "Available operations." : "Available operations, if `fields` names `_links`.",
     properties,
     required: Object.keys(properties),
     readOnly: true,
   };
 }
 
-/** `given` is the field whose value stands in the address. */
+/** `given` is the field whose value is in the path. */
 export function createSchema(api: ApiVersion, resource: Resource, given: ResourceField | null = null): JsonSchema {
   const fields = resource.fields.filter((field) => field.write !== "never" && field !== given);
   const account = api.hasAccounts && resource.description.hasAccount ? ACCOUNT : {};
@@ -111,14 +111,14 @@ function fieldSchema({ column }: ResourceField, cast: "toJson" | "fromJson"): Js
   return { ...(column.isNullable ? nullable(value) : value), ...(description && { description }) };
 }
 
-/** What a field is that is left out; undefined for what Postgres works out. */
+/** The value of an absent field; undefined for an expression that Postgres evaluates. */
 function usualValue({ column, isRequired }: ResourceField): unknown {
   if (isRequired) return undefined;
   const value = defaultValue(column.defaultExpression, valueSchema(column, "fromJson"));
   return value === undefined && column.isNullable && !column.hasDefault ? null : value;
 }
 
-/** The checks of this field alone, in the words that clients get who break them. */
+/** The checks of this field, with the messages of their errors. */
 function rulesOf({ catalog }: ApiVersion, { table }: Resource, { column }: ResourceField): string[] {
   const prefix = `${table.schema}.${table.name}.`;
   return [...catalog.constraints].flatMap(([key, { message, check, columns }]) => {
@@ -127,7 +127,7 @@ function rulesOf({ catalog }: ApiVersion, { table }: Resource, { column }: Resou
   });
 }
 
-/** What makes a new user somebody who can sign in. */
+/** Fields of a new user who is going to sign in. */
 const ACCOUNT: Readonly<Record<string, JsonSchema>> = {
   password: {
     type: "string",
@@ -152,7 +152,7 @@ const count = (description: string): JsonSchema => ({ type: "integer", minimum: 
 const TOTAL = count("Records in all.");
 const TOTAL_PAGES = count("Pages in all.");
 
-/** A page in each form that the version has: version 1 chooses by the parameters of the page. */
+/** A page in each form of the version. In version 1 the paging parameters choose the form. */
 export function listSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const records = arrayOf(refer("schemas", keyOf(api, resource, "record")));
   if (api.version === 2) return envelopeOf(records);
@@ -187,12 +187,12 @@ const skipAndLimitOf = (records: JsonSchema) =>
     "`skip` and `limit`, in an envelope.",
   );
 
-const address: JsonSchema = {
+const pageUrl: JsonSchema = {
   type: ["string", "null"],
-  description: "An address without its host; null where there is no such page.",
+  description: "A URL without the host; null if there is no such page.",
 };
 
-/** What pages of all lists have. */
+/** Shared by the pages of all lists. */
 export const PAGE_SCHEMAS: Readonly<Record<"Pagination" | "PageLinks", JsonSchema>> = {
   Pagination: objectOf({
     page: { type: "integer", minimum: 1, description: "From 1." },
@@ -200,12 +200,12 @@ export const PAGE_SCHEMAS: Readonly<Record<"Pagination" | "PageLinks", JsonSchem
     total: TOTAL,
     totalPages: TOTAL_PAGES,
   }),
-  PageLinks: objectOf({ first: address, prev: address, next: address, last: address }),
+  PageLinks: objectOf({ first: pageUrl, prev: pageUrl, next: pageUrl, last: pageUrl }),
 };
 
-/** The body of every problem: as the convention has it, or in the form that `Prefer: dialect` asks for. */
+/** The body of every problem: the form of the convention, or one that `Prefer: dialect` chooses. */
 export const problemSchema = (): JsonSchema => ({
-  description: "What went wrong; the codes are explained at `/docs/errors`.",
+  description: "The error. `/docs/errors` explains the codes.",
   oneOf: [nestedProblem(), detailProblem(), flatProblem()],
 });
 
@@ -213,13 +213,13 @@ const text: JsonSchema = { type: "string" };
 const about = (description: string, schema: JsonSchema = text): JsonSchema => ({ ...schema, description });
 const time = about("When it happened.", { type: "string", format: "date-time" });
 const faults = arrayOf(
-  objectOf({ field: about("Such as `email`, `tags[0]` or `[3].email`."), message: about("What is wrong with it.") }),
+  objectOf({ field: about("Such as `email`, `tags[0]` or `[3].email`."), message: about("The fault.") }),
 );
 const code = about("For programs, such as `USER_NOT_FOUND`.");
 const message = about("For people.");
 const more = {
-  supportedVersions: about("After a version that there is not.", arrayOf({ type: "integer" })),
-  challenge: about("With `MFA_REQUIRED`: sent back with the code it completes the login."),
+  supportedVersions: about("If the version is not supported.", arrayOf({ type: "integer" })),
+  challenge: about("With `MFA_REQUIRED`: send it with the code to complete the login."),
 };
 
 function nestedProblem(): JsonSchema {
@@ -230,15 +230,15 @@ function nestedProblem(): JsonSchema {
     timestamp: time,
     documentation: about("Where the codes are explained."),
   });
-  const told = {
-    hint: about("What to do about it."),
-    details: about("All that is wrong with fields.", faults),
+  const optional = {
+    hint: about("What to do."),
+    details: about("Every fault of a field.", faults),
     fields: about("The first message of each field.", { type: "object", additionalProperties: text }),
   };
   const whole = objectOf({
-    error: { ...error, properties: { ...error.properties, ...told } },
+    error: { ...error, properties: { ...error.properties, ...optional } },
     timestamp: time,
-    status: about("That of the answer.", { type: "integer" }),
+    status: about("The status of the response.", { type: "integer" }),
   });
   return {
     ...whole,
@@ -252,7 +252,7 @@ function detailProblem(): JsonSchema {
 }
 
 function flatProblem(): JsonSchema {
-  const field = about("The first that is wrong.", { type: ["string", "null"] });
+  const field = about("The first field with a fault.", { type: ["string", "null"] });
   const whole = objectOf({ error: code, message, field }, "With `Prefer: dialect=flat`.");
   return { ...whole, properties: { ...whole.properties, ...more } };
 }

@@ -9,14 +9,14 @@ import { envelopeOf } from "./schemas.ts";
 
 export const TASKS_TAG = {
   name: "tasks",
-  description: "Work that a client does not wait for: `Prefer: respond-async`.",
+  description: "Requests that the client does not wait for: `Prefer: respond-async`.",
 };
 
-/** 202, where a client does not wait. */
+/** 202, when the client does not wait. */
 export const accepted = (): Response =>
-  answered("A task does it; `Prefer: respond-async`.", refer("schemas", "AcceptedTask"), "Location");
+  answered("A task handles the request; `Prefer: respond-async`.", refer("schemas", "AcceptedTask"), "Location");
 
-/** `/tasks` and what is below. */
+/** `/tasks` and the paths below it. */
 export const taskPaths = (): Readonly<Record<string, PathItem>> => ({
   "/tasks": { get: LIST },
   "/tasks/{taskId}": { get: READ },
@@ -47,7 +47,7 @@ const LIST: Operation = {
       minimum: 1,
       default: PAGE_SIZE,
     }),
-    queryParameter("status", "Tasks that have come so far.", { type: "string", enum: STATUSES }),
+    queryParameter("status", "Tasks with this status.", { type: "string", enum: STATUSES }),
     ...shared("If-None-Match"),
     ...VERSION,
   ],
@@ -62,7 +62,8 @@ const READ: Operation = {
   operationId: "readTask",
   tags: TAGS,
   summary: "Read a task",
-  description: "With its result, once it has succeeded. A task of nobody is everybody's who knows its id.",
+  description:
+    "With its result, if it has succeeded. A task of an anonymous caller can be read by every caller who knows its id.",
   parameters: [ID, ...shared("If-None-Match"), ...VERSION],
   responses: {
     200: answered("The task.", task, "ETag", "Retry-After"),
@@ -76,7 +77,7 @@ const CANCEL: Operation = {
   operationId: "cancelTask",
   tags: TAGS,
   summary: "Cancel a task",
-  description: "Nothing of its work stays.",
+  description: "Its work is rolled back.",
   parameters: [ID, ...VERSION],
   responses: {
     200: answered("The task as it is now.", task, "ETag"),
@@ -91,7 +92,7 @@ const orNull = (schema: JsonSchema): JsonSchema => ({ ...schema, type: ["string"
 const facts = {
   taskId: { type: "string", format: "uuid" },
   status: { type: "string", enum: STATUSES },
-  estimate: objectOf({ seconds: { type: "integer", minimum: 0 } }, "How long it may take."),
+  estimate: objectOf({ seconds: { type: "integer", minimum: 0 } }, "The expected time until it ends."),
 } as const satisfies Record<string, JsonSchema>;
 
 const linksOf: JsonSchema = {
@@ -106,8 +107,8 @@ const whole = objectOf({
     done: { type: "integer", minimum: 0 },
     total: { type: ["integer", "null"], description: "Null when it is not known." },
   }),
-  createdAt: time("When it was asked for."),
-  startedAt: orNull(time("When it was begun.")),
+  createdAt: time("When the request was received."),
+  startedAt: orNull(time("When it started.")),
   finishedAt: orNull(time("When it ended.")),
   _links: linksOf,
 });
@@ -118,10 +119,10 @@ export const TASK_SCHEMAS: Readonly<Record<"Task" | "TaskList" | "AcceptedTask",
     ...whole,
     properties: {
       ...whole.properties,
-      result: { description: "What the request would have answered, once it has succeeded." },
+      result: { description: "The body of the response to the request, if it has succeeded." },
       error: {
         type: "object",
-        description: "Why it has failed: status and body of the problem.",
+        description: "Why it has failed: the status and the body of the problem.",
         additionalProperties: true,
       },
     },

@@ -6,20 +6,20 @@ import { componentKeys } from "../../openapi/schema-parts.ts";
 import type { Description } from "../description.ts";
 import type { Collection, Relation, Resource, ResourceField, Resources } from "../resource.ts";
 
-/** What holds for all versions and as long as the service runs. */
+/** The same for all versions, and for as long as the service runs. */
 export type ApiOptions = {
-  /** The address of the service. */
+  /** The URL of the service. */
   readonly baseUrl: string;
   readonly anonymousRole: string;
-  /** Whether those without credentials may change what has an editor in its description. */
+  /** Whether anonymous callers may change resources whose description has an editor. */
   readonly isOpen: boolean;
   readonly hasAccounts: boolean;
   readonly hasTasks: boolean;
-  /** Records that one POST may make. */
+  /** Maximum records of one POST. */
   readonly maxRecords: number;
 };
 
-/** What one document is written of: the resources, as one version serves them. */
+/** The resources in one version: the subject of one document. */
 export type ApiVersion = ApiOptions & {
   readonly catalog: Catalog;
   readonly resources: Resources;
@@ -27,10 +27,10 @@ export type ApiVersion = ApiOptions & {
   readonly isDeprecated: boolean;
 };
 
-/** Endings of the components that describe a resource: `UserCreate`. */
+/** Suffixes of the components that describe a resource: `UserCreate`. */
 const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
 
-/** Components that describe no resource: none takes their names. */
+/** Names of other components, which no resource may take. */
 const RESERVED = [
   ...["Problem", "Pagination", "PageLinks", "Link", "Task", "TaskList", "AcceptedTask"],
   ...Object.keys(AUTH_SCHEMAS),
@@ -48,7 +48,7 @@ export function keyOf({ resources }: ApiVersion, { description }: Resource, part
 const wordsOf = (resources: Resources) =>
   [...resources.values()].map(({ description }) => wordOf(description, resources));
 
-/** `User` of users; of two resources that call one of theirs the same, the later one has its own name: `CheapGears`. */
+/** `User` for users. If two resources have the same singular, the later one is named by its plural: `CheapGears`. */
 function wordOf({ name, singular }: Description, resources: Resources): string {
   const first = [...resources.values()].find(({ description }) => description.singular === singular);
   return pascalCase(first?.description.name === name ? singular : name);
@@ -58,7 +58,7 @@ function wordOf({ name, singular }: Description, resources: Resources): string {
 export const pascalCase = (text: string): string =>
   text.replace(/(?:^|[^a-zA-Z0-9]+)([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Those whose other end is served. */
+/** Relations to resources that are served. */
 export const relationsOf = ({ resources }: ApiVersion, { relations }: Resource): Relation[] =>
   [...relations.values()].filter(({ target }) => resources.has(target));
 
@@ -71,15 +71,15 @@ export const nameIn = (
   { name, camelName }: Pick<ResourceField, "name" | "camelName">,
 ): string => (version === 2 ? camelName : name);
 
-/** Where an operation is: at the resource itself, or in a collection of a record of another one. */
+/** The path of an operation: of the resource itself, or of a collection of another resource's record. */
 export type OperationPath = {
   readonly resource: Resource;
-  /** Those of the path. */
+  /** The parameters of the path. */
   readonly ids: readonly Parameter[];
   readonly parent: Parent | null;
 };
 
-/** `field` is the one whose value stands in the address. */
+/** `field` is the one whose value is in the path. */
 type Parent = { readonly resource: Resource; readonly field: ResourceField };
 
 /** `Article`, and `UserArticle` in a collection of users. */

@@ -6,15 +6,15 @@ import type { Style } from "../request.ts";
 import { ACCOUNT_FIELDS } from "../resource.ts";
 import { faultOfText } from "./record.ts";
 
-/** What makes a new user somebody who can sign in. */
+/** The credentials of a new user. */
 export type AccountInput = { readonly username: string | null; readonly password: string };
 
 const UNCHANGED: Readonly<Record<string, string>> = {
-  password: "password is not changed here: use POST /auth/password",
-  username: "username is not changed here",
+  password: "password can not be changed here: use POST /auth/password",
+  username: "username can not be changed",
 };
 
-/** Throws RestError for a change that brings one of them: to pass it over would make its sender believe that it was set. */
+/** Throws RestError for a change of an account field: if it were ignored, the client would believe that it was set. */
 export function refuseAccount(body: object, { version }: Style): void {
   const given = ACCOUNT_FIELDS.filter((field) => Object.hasOwn(body, field));
   if (given.length === 0) return;
@@ -24,7 +24,7 @@ export function refuseAccount(body: object, { version }: Style): void {
   );
 }
 
-/** What a body says of the account; `input` is null without a password, and where there are faults. */
+/** The account fields of a body. `input` is null without a password, and when there are faults. */
 export type AccountRead = {
   readonly faults: readonly Fault[];
   readonly isMissing: boolean;
@@ -36,7 +36,7 @@ export const NO_ACCOUNT: AccountRead = { faults: [], isMissing: false, input: nu
 export function readAccount(body: unknown, isRequired: boolean): AccountRead {
   const { password, username = null } = (typeof body === "object" && body !== null ? body : {}) as JsonObject;
   if (password === undefined && isRequired) return { ...refused("password", "is required"), isMissing: true };
-  if (password === undefined) return username === null ? NO_ACCOUNT : refused("username", "needs a password beside it");
+  if (password === undefined) return username === null ? NO_ACCOUNT : refused("username", "requires a password");
   if (typeof password !== "string") return refused("password", "must be a text");
   const faults = passwordFaults(password).map((message) => ({ field: "password", message }));
   const fault = username === null ? null : (faultOfText(username) ?? usernameFault(username as string));

@@ -6,7 +6,7 @@ import { invalidId, noSuchRow } from "../problem.ts";
 import type { Address } from "../request.ts";
 import { type Collection, isWritable, type Resource } from "../resource.ts";
 
-/** `v2.1` is none that there is, and is to be told so. */
+/** `v2.1` matches too: it is answered as an unsupported version. */
 const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
 
 export function parseAddress(url: string): Address {
@@ -30,7 +30,7 @@ function decodeSegment(segment: string): string {
   }
 }
 
-/** `/users/7` → `users`, `/api/v2/users` → `users`: whose matter a request is. */
+/** `/users/7` → `users`, `/api/v2/users` → `users`: the name of the resource or endpoint. */
 export function firstSegment(url: string): string {
   const start = (VERSIONED.exec(url)?.[0].length ?? 0) + 1;
   const end = url.slice(start).search(/[/?]/);
@@ -39,7 +39,7 @@ export function firstSegment(url: string): string {
 
 export const isVersioned = (url: string) => VERSIONED.test(url);
 
-/** Where an address leads; ids are text that Postgres takes. */
+/** What a path names. Ids are texts that Postgres accepts. */
 export type Route =
   | { readonly kind: "collection"; readonly resource: Resource; readonly parent: RouteParent | null }
   | { readonly kind: "record"; readonly resource: Resource; readonly parent: RouteParent | null; readonly id: string }
@@ -48,8 +48,7 @@ export type Route =
 export type RouteParent = { readonly resource: Resource; readonly collection: Collection; readonly id: string };
 
 /**
- * `["articles", "7", "comments"]` → the collection of comments of article 7. Throws RestError for addresses that lead
- * nowhere and for ids that are none.
+ * `["articles", "7", "comments"]` → the comments of article 7. Throws RestError for unknown paths and invalid ids.
  */
 export function parseRoute(
   [name = "", id, more, innerId, ...rest]: readonly string[],
@@ -71,7 +70,7 @@ export function parseRoute(
   return { kind: "record", resource: inner, parent, id: parseId(innerId, inner) };
 }
 
-/** The methods of an address, in the order of the header Allow. */
+/** The methods of a path, in the order of the header Allow. */
 export function methodsOf(route: Route): readonly string[] {
   if (route.kind === "action") return ["POST", "OPTIONS"];
   const changes = isWritable(route.resource);
@@ -82,12 +81,12 @@ export function methodsOf(route: Route): readonly string[] {
 
 const WHOLE_NUMBER = /^-?(?:0|[1-9][0-9]*)$/;
 
-/** Bits of the types that keys may have. */
+/** Bits of the integer types. */
 const BITS: Readonly<Record<string, number>> = { int2: 16, int4: 32, int8: 64 };
 
 /**
- * The id as Postgres takes it. Throws RestError: INVALID_ID for what can't be one (`abc`, `1.0`, `+1`), not found for a
- * number that is too large to be one.
+ * The id as Postgres accepts it. Throws RestError: INVALID_ID for other texts (`abc`, `1.0`, `+1`), not found for an
+ * integer that is out of range.
  */
 export function parseId(text: string, resource: Resource): string {
   const { shape } = resource.key.column;
@@ -102,7 +101,7 @@ export function parseId(text: string, resource: Resource): string {
 
 /** Whether a whole number is in the range of a type. */
 export function fits(text: string, { name }: TypeShape): boolean {
-  // Longer texts are no numbers of these types, and slow to read.
+  // Longer texts are out of range, and slow to parse.
   if (text.length > 20) return false;
   const value = BigInt(text);
   return BigInt.asIntN(BITS[name] ?? 64, value) === value;

@@ -46,7 +46,7 @@ function parseConditions(parameters: Parameters, resource: Resource, values: Val
     const text = parameters.get(name);
     if (text === null) continue;
     if (filters.has(filter)) throw badParameter(name, `${name} must not be given twice`);
-    refuseImpossible(name, text, filter);
+    refuseInvalid(name, text, filter);
     filters.set(filter, text);
   }
   return [...filters].map(([filter, text]) => ({ filter, value: values.add(operandOf(filter, text)) }));
@@ -55,8 +55,8 @@ function parseConditions(parameters: Parameters, resource: Resource, values: Val
 /** A list has an element when it contains the list of that element. */
 const operandOf = ({ operator }: Filter, text: string) => (operator === "has" ? writeArray([text]) : text);
 
-/** Here, since Postgres would not say which parameter it was. */
-function refuseImpossible(name: string, text: string, { field }: Filter): void {
+/** Checked here because Postgres would not name the parameter. */
+function refuseInvalid(name: string, text: string, { field }: Filter): void {
   const { shape } = field.column;
   if (shape.category === "enum" && !shape.labels.includes(text)) {
     throw badParameter(name, `${name} must be one of ${shape.labels.join(", ")}`);
@@ -72,7 +72,7 @@ const WHOLE: Rule = {
   holds: (text, shape) => /^-?[0-9]+$/.test(text) && fits(text, shape),
 };
 const NUMBER: Rule = { what: "a number", holds: (text) => /^-?[0-9]+(?:\.[0-9]+)?$/.test(text) };
-// A "+" of the zone that was not percent-encoded arrives as a blank.
+// The "+" of a time zone is a space if it was not percent-encoded.
 const TIME: Rule = {
   what: "a time such as 2026-11-20T08:30:00Z",
   holds: (text) =>
@@ -81,7 +81,7 @@ const TIME: Rule = {
     isDay(text.slice(0, 10)),
 };
 
-/** What texts of a type must be; the other types take any, or Postgres refuses it. */
+/** The rules for texts of a type. Texts of other types are checked by Postgres. */
 const RULES: ReadonlyMap<string, Rule> = new Map([
   ...["int2", "int4", "int8"].map((type) => [type, WHOLE] as const),
   ...["float4", "float8", "numeric"].map((type) => [type, NUMBER] as const),
@@ -90,21 +90,21 @@ const RULES: ReadonlyMap<string, Rule> = new Map([
   ["bool", { what: "true or false", holds: (text) => text === "true" || text === "false" }],
 ]);
 
-/** `2026-02-30` is none, although Date.parse takes it; Postgres has no year 0. */
+/** Date.parse accepts `2026-02-30`; Postgres has no year 0. */
 const isDay = (text: string) => !text.startsWith("0000") && new Date(text).toJSON()?.startsWith(text) === true;
 
 type Direction = OrderTerm["direction"];
 
 /**
- * `sort=title&order=desc`, or `sort=status:asc,title:desc`; the key comes last, so that pages don't overlap. Throws
- * RestError for what is no field to sort by.
+ * `sort=title&order=desc`, or `sort=status:asc,title:desc`. The key comes last, so that pages do not overlap. Throws
+ * RestError for a field that can not be sorted by.
  */
 function parseOrder(parameters: Parameters, resource: Resource, style: Style): readonly OrderTerm[] {
   const order = readDirection("order", parameters.get("order"));
   const sort = parameters.get("sort");
   if (sort === null) {
-    const isTurned = order !== null && order !== (resource.order[0]?.direction ?? "asc");
-    return withKey(isTurned ? resource.order.map(turned) : resource.order, resource, order ?? "asc");
+    const isReversed = order !== null && order !== (resource.order[0]?.direction ?? "asc");
+    return withKey(isReversed ? resource.order.map(reversed) : resource.order, resource, order ?? "asc");
   }
   const terms = sort.split(",").map((item) => readTerm(item.trim(), order ?? "asc", resource, style));
   if (new Set(terms.map(({ field }) => field)).size < terms.length) {
@@ -120,7 +120,7 @@ function readTerm(item: string, usual: Direction, resource: Resource, style: Sty
     const names = [...resource.sorts].map((each) => nameIn(each, style)).join(", ");
     throw badParameter(
       "sort",
-      `"${item}" is nothing to sort ${resource.description.name} by: use ${names}, each with :asc or :desc`,
+      `can not sort ${resource.description.name} by "${item}": use ${names}, each with :asc or :desc`,
     );
   }
   return { field, direction: readDirection("sort", direction ?? null) ?? usual };
@@ -128,15 +128,15 @@ function readTerm(item: string, usual: Direction, resource: Resource, style: Sty
 
 function readDirection(parameter: string, text: string | null): Direction | null {
   if (text === null || text === "asc" || text === "desc") return text;
-  throw badParameter(parameter, `${parameter} has the directions asc and desc, and not "${text}"`);
+  throw badParameter(parameter, `the direction in ${parameter} must be asc or desc, not "${text}"`);
 }
 
-const turned = ({ field, direction }: OrderTerm): OrderTerm => ({
+const reversed = ({ field, direction }: OrderTerm): OrderTerm => ({
   field,
   direction: direction === "asc" ? "desc" : "asc",
 });
 
-/** The key goes the way of the first term; `usual` where there is none. */
+/** The key has the direction of the first term; `usual` if there is none. */
 function withKey(terms: readonly OrderTerm[], { key }: Resource, usual: Direction): readonly OrderTerm[] {
   if (terms.some(({ field }) => field === key)) return terms;
   return [...terms, { field: key, direction: terms[0]?.direction ?? usual }];

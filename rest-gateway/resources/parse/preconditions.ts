@@ -5,12 +5,12 @@ import type { Preconditions, Values } from "../request.ts";
 
 const NONE: Preconditions = { isOneOf: null, isNoneOf: null, unmodifiedSince: null, isImpossible: false };
 
-/** `"v1-734"` → 734, the version of the row; tags of other forms are of no row. */
+/** `"v1-734"` → 734, the version of the row. Tags of other forms match no row. */
 const ROW_TAG = /^"v[0-9]+[a-z]*-([0-9]+)"$/;
 
 /**
- * If-Match, If-None-Match and If-Unmodified-Since of a change, the last one only where the answer `hasDate`. Throws
- * RestError: tags that can't be read would not protect.
+ * If-Match, If-None-Match and If-Unmodified-Since of a change, the last one only if the response `hasDate`. Throws
+ * RestError for malformed tags: ignoring them would not protect the record.
  */
 export function parsePreconditions(headers: IncomingHttpHeaders, hasDate: boolean, values: Values): Preconditions {
   const ifMatch = headers["if-match"];
@@ -19,7 +19,7 @@ export function parsePreconditions(headers: IncomingHttpHeaders, hasDate: boolea
   if (ifMatch === undefined && ifNoneMatch === undefined && since === undefined) return NONE;
   const matching = ifMatch === undefined ? null : tagsOf("If-Match", ifMatch);
   const others = ifNoneMatch === undefined ? null : tagsOf("If-None-Match", ifNoneMatch);
-  // Where there are tags the date does not count. Source: RFC 9110, 13.2.2.
+  // Tags take precedence over the date. Source: RFC 9110, 13.2.2.
   const date = matching === null && since !== undefined ? parseHttpDate(since) : null;
   return {
     isOneOf: matching === null || matching === "any" ? null : values.add(versionsOf(matching.filter(isStrong))),
@@ -35,7 +35,7 @@ function tagsOf(header: string, text: string): "any" | readonly string[] {
   return tags;
 }
 
-/** A weak tag says that the content is alike, and not that it is the same. */
+/** A weak tag means equivalent content, not identical content. */
 const isStrong = (tag: string) => !tag.startsWith("W/");
 
 /** An array literal of Postgres: `{734,735}`. */

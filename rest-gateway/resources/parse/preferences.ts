@@ -10,7 +10,7 @@ export class PreferenceParser {
   readonly #none: Preferences;
   readonly #cache = parserCache<Preferences>();
 
-  /** `usual` holds where a client names no dialect. */
+  /** `usual` applies when a client names no dialect. */
   constructor(usual: readonly Dialect[]) {
     this.#usual = new Set(usual);
     this.#none = preferencesOf([], this.#usual);
@@ -22,7 +22,7 @@ export class PreferenceParser {
   }
 }
 
-/** Throws RestError for a client that wants to know what it got wrong. */
+/** Throws RestError with `handling=strict`. */
 export function refuseUnknown({ handling, unknown }: Preferences): void {
   if (handling === "strict" && unknown.length > 0) throw unknownPreferences(unknown);
 }

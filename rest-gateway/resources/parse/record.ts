@@ -5,7 +5,7 @@ import { type Columns, nameIn, type Style } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
 import { fits } from "./address.ts";
 
-/** What a body says of one record, by column; only what clients may write. */
+/** The writable fields of one record, by column. */
 export type RecordInput = {
   readonly fields: readonly ResourceField[];
   readonly columns: Columns;
@@ -15,20 +15,20 @@ export type RecordOptions = {
   readonly resource: Resource;
   readonly style: Style;
   readonly use: "create" | "replace" | "update";
-  /** Unknown fields are refused by name, and not passed over. */
+  /** Whether unknown fields are errors; otherwise they are ignored. */
   readonly isStrict: boolean;
-  /** The field whose value the address gives. */
+  /** The field whose value is in the path. */
   readonly given: ResourceField | null;
-  /** Further names that may be written, though not in a record among several. */
+  /** Further names that may be written, but not in a record of an array. */
   readonly single: readonly string[];
-  /** Names that are passed over: what the service adds to a record may come back with it. */
+  /** Names that are ignored: a client may send back what the service adds to a record. */
   readonly own: readonly string[];
 };
 
-/** What else is wrong with a body. */
+/** Further faults of a body. */
 type MoreFaults = { readonly faults: readonly Fault[]; readonly isMissing: boolean };
 
-/** Reads the object of a body. Throws RestError that names every fault, `more` among them. */
+/** Reads the object of a body. Throws RestError that lists every fault, including `more`. */
 export function parseRecord(body: unknown, options: RecordOptions, more: MoreFaults = NO_MORE): RecordInput {
   const object = objectOf(body);
   const { faults, isMissing, input } = readRecord(object, options);
@@ -39,7 +39,7 @@ export function parseRecord(body: unknown, options: RecordOptions, more: MoreFau
 
 const NO_MORE: MoreFaults = { faults: [], isMissing: false };
 
-/** The same for an array of them; places stand before the fields: `[3].email`. */
+/** Reads an array of objects. Faults name the index and the field: `[3].email`. */
 export function parseRecords(bodies: readonly unknown[], options: RecordOptions): readonly RecordInput[] {
   const faults: Fault[] = [];
   let isMissing = false;
@@ -100,13 +100,13 @@ const writtenOf = ({ resource, use, given }: RecordOptions) =>
     (field) => field !== given && (field.write === "always" || (field.write === "on create" && use === "create")),
   );
 
-/** Under either spelling: a client may send back what it has read. */
+/** In either spelling: a client may send back what it has read. */
 function givenValue(object: JsonObject, { name, camelName }: ResourceField): unknown {
   if (Object.hasOwn(object, name)) return object[name];
   return Object.hasOwn(object, camelName) ? object[camelName] : undefined;
 }
 
-/** What is read-only is none of the unknown. */
+/** Read-only fields are not unknown. */
 function refuseUnknown(object: JsonObject, options: RecordOptions): void {
   const { resource, style, single, own } = options;
   const others = [...single, ...own];
@@ -117,8 +117,7 @@ function refuseUnknown(object: JsonObject, options: RecordOptions): void {
 }
 
 /**
- * Why a column can't have a value: `must be a text`. Null when it may, as far as its type goes; the rules are the
- * database's.
+ * Why the type of a column does not allow a value: `must be a text`. Null when it does; other rules are in the database.
  */
 function faultOf(value: unknown, { shape, isNullable }: Column): string | null {
   if (value === null) return isNullable ? null : "must not be null";
@@ -126,7 +125,7 @@ function faultOf(value: unknown, { shape, isNullable }: Column): string | null {
   if (!Array.isArray(value)) return "must be a list";
   const faults = value.map((each, i) => [i, each === null ? "must not be null" : faultOfOne(each, shape)] as const);
   const [place, fault] = faults.find(([, fault]) => fault !== null) ?? [];
-  return fault === undefined ? null : `has in place ${place} what ${fault}`;
+  return fault === undefined ? null : `at index ${place} ${fault}`;
 }
 
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -156,10 +155,8 @@ function faultOfOne(value: unknown, shape: TypeShape): string | null {
   }
 }
 
-/** Why a value is no text that Postgres could keep; null when it is one. */
+/** Why a value is not a text that Postgres can store; null when it is. */
 export function faultOfText(value: unknown): string | null {
   if (!isText(value)) return "must be a text";
-  return value.isWellFormed() && !value.includes("\0")
-    ? null
-    : "must not have a NUL character or half of a surrogate pair";
+  return value.isWellFormed() && !value.includes("\0") ? null : "must not contain NUL or an unpaired surrogate";
 }

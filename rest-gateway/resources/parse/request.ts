@@ -28,7 +28,7 @@ import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from 
 import { parseSelection, wholeRecord } from "./selection.ts";
 import { shapeOf } from "./shape.ts";
 
-/** A request whose path and method are known to go together. */
+/** A request whose path supports its method. */
 export type Incoming = {
   readonly method: string;
   readonly route: Route;
@@ -38,13 +38,13 @@ export type Incoming = {
   readonly body: Buffer | null;
   readonly style: Style;
   readonly preferences: Preferences;
-  /** Everything, and not a page: what a task does. */
+  /** The whole list rather than a page: for a task. */
   readonly isExport: boolean;
-  /** Refuses a new user without a password, who could never sign in. */
+  /** Whether a new user must have a password: without one the user could never sign in. */
   readonly needsPassword?: boolean;
 };
 
-export type ParseLimits = BodyLimits & { /** Records that one POST may make. */ readonly records: number };
+export type ParseLimits = BodyLimits & { /** Maximum records of one POST. */ readonly records: number };
 
 export type Parsed = {
   readonly request: ResourceRequest;
@@ -93,7 +93,7 @@ type CollectionRoute = Extract<Route, { kind: "collection" }>;
 
 const EXPORT = { form: "export", offset: 0, limit: null } as const;
 
-/** A record, or an action on it. Its response has a date when it is `ofOneRow`. */
+/** A record, or an action on it. The response has a date if it is `ofOneRow`. */
 function parseOne(
   incoming: Incoming,
   route: Exclude<Route, CollectionRoute>,
@@ -170,7 +170,7 @@ const addedTo = ({ relations }: Resource): readonly string[] => [
   ...[...relations.values()].flatMap(({ name, camelName }) => [name, camelName]),
 ];
 
-/** Those that any of the records has. */
+/** Fields of any of the records. */
 const fieldsOf = (inputs: readonly RecordInput[]) => [...new Set(inputs.flatMap(({ fields }) => fields))];
 
 const fieldOf = ({ collection }: RouteParent) => collection.resource().fieldNamed.get(collection.field)!;

@@ -1,7 +1,7 @@
 import type { Operation, Parent, ResourceRequest } from "../request.ts";
 import type { ResourceField } from "../resource.ts";
 
-/** Everything but the values. */
+/** Everything about a request except its values. */
 export function shapeOf(request: Omit<ResourceRequest, "shape">, fields: string | null): string {
   const { resource, style, operation } = request;
   const { name } = resource.description;

@@ -93,9 +93,9 @@ describe("a body with a fault is refused, and nothing is written", () => {
     [{ ...INPUT, status: 1 }, "VALIDATION_ERROR", "status must be one of DRAFT, PUBLISHED, ARCHIVED"],
     [{ ...INPUT, tags: "sql" }, "VALIDATION_ERROR", "tags must be a list"],
     [{ ...INPUT, tags: { 0: "sql" } }, "VALIDATION_ERROR", "tags must be a list"],
-    [{ ...INPUT, tags: ["a", 1] }, "VALIDATION_ERROR", "tags has in place 1 what must be a text"],
-    [{ ...INPUT, tags: ["a", null] }, "VALIDATION_ERROR", "tags has in place 1 what must not be null"],
-    [{ ...INPUT, tags: [["a"]] }, "VALIDATION_ERROR", "tags has in place 0 what must be a text"],
+    [{ ...INPUT, tags: ["a", 1] }, "VALIDATION_ERROR", "tags at index 1 must be a text"],
+    [{ ...INPUT, tags: ["a", null] }, "VALIDATION_ERROR", "tags at index 1 must not be null"],
+    [{ ...INPUT, tags: [["a"]] }, "VALIDATION_ERROR", "tags at index 0 must be a text"],
     [{ ...INPUT, tags: [""] }, "VALIDATION_ERROR", "each tag must have 1 to 50 characters"],
     [{ ...INPUT, tags: null }, "VALIDATION_ERROR", "tags must not be null"],
   ])("%j", async (sent, code, message) => {

@@ -4,7 +4,7 @@ import { useResources } from "../../support/resource-client.ts";
 import { DDL, GEARS, MAKERS } from "./fixtures.ts";
 
 const { api, body, failure, sql } = useResources();
-const STALE = [412, "PRECONDITION_FAILED", "it has changed meanwhile: read it again before you write"];
+const STALE = [412, "PRECONDITION_FAILED", "the record has changed: read it again before you change it"];
 
 type Draft = { readonly path: string; readonly tag: string; readonly json: any };
 

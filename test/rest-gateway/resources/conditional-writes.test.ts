@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { useResources } from "../../support/resource-client.ts";
 
 const { api, body, failure, sql } = useResources();
-const STALE = [412, "PRECONDITION_FAILED", "it has changed meanwhile: read it again before you write"];
+const STALE = [412, "PRECONDITION_FAILED", "the record has changed: read it again before you change it"];
 
 type Zed = { path: string; tag: string; json: any };
 /** A user of its own for a test, and its tag. */

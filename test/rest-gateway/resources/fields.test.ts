@@ -86,24 +86,24 @@ describe("?fields= chooses", () => {
 
 describe("?fields= refuses", () => {
   test.each([
-    ["nope", '"nope" is no field of articles: use id, author'],
-    ["", '"" is no field of articles'],
-    ["id,", '"" is no field of articles'],
-    [",id", '"" is no field of articles'],
-    ["ID", '"ID" is no field of articles'],
-    ["author.nope", '"nope" is no field of users'],
-    ["author.", '"" is no field of users'],
-    [".name", '"" is no field of articles'],
-    ["author.name.first", "name has no fields of its own"],
-    ["title.first", "title has no fields of its own"],
-    ["_links.self", "_links has no fields of its own"],
-    ["comments", '"comments" is no field of articles'],
-    ["author.avatar_url", '"avatar_url" is no field of users'],
-    ["constructor", '"constructor" is no field of articles'],
-    ["__proto__", '"__proto__" is no field of articles'],
-    ["author.a.b.c.d", "fields go through 3 relations at most"],
-    ['id" from users--', "is no field of articles"],
-    ["*", '"*" is no field of articles'],
+    ["nope", '"nope" is not a field of articles: use id, author'],
+    ["", '"" is not a field of articles'],
+    ["id,", '"" is not a field of articles'],
+    [",id", '"" is not a field of articles'],
+    ["ID", '"ID" is not a field of articles'],
+    ["author.nope", '"nope" is not a field of users'],
+    ["author.", '"" is not a field of users'],
+    [".name", '"" is not a field of articles'],
+    ["author.name.first", "name has no fields"],
+    ["title.first", "title has no fields"],
+    ["_links.self", "_links has no fields"],
+    ["comments", '"comments" is not a field of articles'],
+    ["author.avatar_url", '"avatar_url" is not a field of users'],
+    ["constructor", '"constructor" is not a field of articles'],
+    ["__proto__", '"__proto__" is not a field of articles'],
+    ["author.a.b.c.d", "fields must go through at most 3 relations"],
+    ['id" from users--', "is not a field of articles"],
+    ["*", '"*" is not a field of articles'],
   ])("%s", async (fields, message) => {
     for (const path of ["/articles", "/articles/1", "/api/v2/articles"]) {
       const [status, code, told] = await failure(`${path}?fields=${encodeURIComponent(fields)}`);
@@ -118,7 +118,7 @@ describe("?fields= refuses", () => {
     ["/api/v2/comments/1", "id, articleId, authorId, content, createdAt, article, author, _links"],
   ])("what %s has not, and names all there is: %s", async (path, names) => {
     const [, , message] = await failure(`${path}?fields=nope`);
-    expect(message).toMatch(RegExp(`^"nope" is no field of (articles|comments): use ${names}$`));
+    expect(message).toMatch(RegExp(`^"nope" is not a field of (articles|comments): use ${names}$`));
   });
 
   test("what is unknown before anything is written", async () => {

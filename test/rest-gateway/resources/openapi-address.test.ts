@@ -51,7 +51,7 @@ describe("with OPENAPI=off", () => {
     expect(await off.failure("/openapi.json")).toEqual([
       404,
       "RESOURCE_NOT_FOUND",
-      "the description of the interface is switched off (OPENAPI)",
+      "the OpenAPI document is switched off (OPENAPI)",
     ]);
   });
 });

@@ -78,8 +78,8 @@ describe("a resource of one's own", () => {
     [{ name: "x", price: -1 }, "price must not be negative"],
     [{ name: "x", weight: "heavy" }, "weight must be a number"],
     [{ name: "x", facts: null }, "facts must not be null"],
-    [{ name: "x", sizes: ["1"] }, "sizes has in place 0 what must be a whole number"],
-    [{ name: "x", sizes: [1, 2 ** 31] }, "sizes has in place 1 what is out of range"],
+    [{ name: "x", sizes: ["1"] }, "sizes at index 0 must be a whole number"],
+    [{ name: "x", sizes: [1, 2 ** 31] }, "sizes at index 1 is out of range"],
     [{ name: "x", made_on: 20260101 }, "made_on must be a text"],
     [{ name: "x", maker_id: 999 }, null],
     [{ name: "x", made_on: "2026-02-30" }, null],
@@ -167,7 +167,7 @@ describe("a resource of one's own", () => {
     for (const id of ["1", "abc", "00000000-0000-0000-0000-00000000000g", "{00000000-0000-0000-0000-000000000000}"]) {
       const { status, json } = await api(`/gears/${encodeURIComponent(id)}`);
       expect([status, json.error.code]).toEqual([400, "INVALID_ID"]);
-      expect(json.error.message).toBe(`"${id}" is no id of gears: it must be a UUID`);
+      expect(json.error.message).toBe(`"${id}" is not a valid id of gears: it must be a UUID`);
     }
     const { status, json } = await api("/gears/00000000-0000-0000-0000-000000000000");
     expect([status, json.error.message]).toEqual([404, "there is no gear with this id"]);

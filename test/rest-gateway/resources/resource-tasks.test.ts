@@ -174,7 +174,7 @@ describe("GET of a collection that is not waited for", () => {
 
   test("that is too large fails, and says so", async () => {
     const { status, error } = await outcome("GET /api/v2/articles?tag=many");
-    const message = "the result of the task is larger than 1000000 bytes: ask for less at a time";
+    const message = "the result of the task is larger than 1000000 bytes: request less data at a time";
     expect([status, error.status, error.error.message]).toEqual(["failed", 400, message]);
   });
 

@@ -59,21 +59,21 @@ test("pages of records that are equal in what they are sorted by don't overlap",
 });
 
 test.each([
-  ["sort=nope", '"nope" is nothing to sort users by: use id, name, email, age, created'],
-  ["sort=", '"" is nothing to sort users by'],
-  ["sort=name,", '"" is nothing to sort users by'],
-  ["sort=avatar_url", '"avatar_url" is nothing to sort users by'],
-  ["sort=name:up", 'sort has the directions asc and desc, and not "up"'],
-  ["sort=name:", 'sort has the directions asc and desc, and not ""'],
-  ["sort=name:DESC", 'sort has the directions asc and desc, and not "DESC"'],
-  ["sort=name:asc:desc", '"name:asc:desc" is nothing to sort users by'],
+  ["sort=nope", 'can not sort users by "nope": use id, name, email, age, created'],
+  ["sort=", 'can not sort users by ""'],
+  ["sort=name,", 'can not sort users by ""'],
+  ["sort=avatar_url", 'can not sort users by "avatar_url"'],
+  ["sort=name:up", 'the direction in sort must be asc or desc, not "up"'],
+  ["sort=name:", 'the direction in sort must be asc or desc, not ""'],
+  ["sort=name:DESC", 'the direction in sort must be asc or desc, not "DESC"'],
+  ["sort=name:asc:desc", 'can not sort users by "name:asc:desc"'],
   ["sort=name,name:desc", "sort must not name a field twice"],
   ["sort=created_at,createdAt", "sort must not name a field twice"],
-  ["sort=-name", '"-name" is nothing to sort users by'],
-  ["sort=name%20desc", '"name desc" is nothing to sort users by'],
+  ["sort=-name", 'can not sort users by "-name"'],
+  ["sort=name%20desc", 'can not sort users by "name desc"'],
   ["sort=id;drop table users", "is nothing to sort users by"],
-  ["order=up", 'order has the directions asc and desc, and not "up"'],
-  ["order=", 'order has the directions asc and desc, and not ""'],
+  ["order=up", 'the direction in order must be asc or desc, not "up"'],
+  ["order=", 'the direction in order must be asc or desc, not ""'],
 ])("?%s is refused", async (search, message) => {
   for (const path of ["/users", "/api/v2/users"]) {
     const [status, code, told] = await failure(`${path}?${search}`);

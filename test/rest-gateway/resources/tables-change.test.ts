@@ -20,7 +20,9 @@ describe("a resource whose table has lost a column that it needs", () => {
     await sql("alter table comments rename column content to text");
     await untilStatus("/comments", 503);
     expect(await failure("/comments")).toEqual(OUT_OF_ORDER);
-    expect(reasons()).toEqual(["the description of comments has the column content, which public.comments has not"]);
+    expect(reasons()).toEqual([
+      "the description of comments has the column content, which public.comments does not have",
+    ]);
   });
   afterAll(async () => {
     await sql("alter table comments rename column text to content");

@@ -51,8 +51,8 @@ describe("what is no whole number is 400 INVALID_ID, with every method", () => {
   test("and the message says why, without repeating more than a piece of it", async () => {
     const { status, json } = await api(`/users/${"x".repeat(5000)}`);
     expect(status).toBe(400);
-    expect(json.error.message).toBe(`"${"x".repeat(50)}" is no id of users: it must be a whole number`);
-    expect(json.error.fields).toEqual({ id: "must be an id" });
+    expect(json.error.message).toBe(`"${"x".repeat(50)}" is not a valid id of users: it must be a whole number`);
+    expect(json.error.fields).toEqual({ id: "must be a valid id" });
   });
 });
 

@@ -96,7 +96,7 @@ describe("all or nothing", () => {
   });
 
   test("an empty array is nothing to make", async () => {
-    const message = "the body must be a JSON object, and not an empty array";
+    const message = "the body must be a JSON object, not an empty array";
     expect(await failure("POST /users", { body: [] })).toEqual([400, "VALIDATION_ERROR", message]);
   });
 

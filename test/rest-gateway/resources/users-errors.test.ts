@@ -113,7 +113,7 @@ describe("Prefer: dialect chooses another form of failures", () => {
     expect((await api("/users/1", { prefer: "dialect=klingon, cheese=blue" })).status).toBe(200);
     const { status, json } = await api("/users/1", { prefer: "handling=strict, dialect=klingon, cheese=blue" });
     expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
-    expect(json.error.message).toBe("these preferences are not known: dialect=klingon, cheese=blue");
+    expect(json.error.message).toBe("unknown preferences: dialect=klingon, cheese=blue");
   });
 
   test("answers differ by it: caches are told", async () => {
@@ -155,13 +155,13 @@ describe("handling=strict", () => {
     const input = { name: "Grace", email: "strict@test.example", nickname: "Amazing", id: 7, created_at: "x" };
     const { status, json, headers } = await api("POST /users", { body: input, prefer });
     expect([status, json.error.code, headers.get("preference-applied")]).toEqual([400, "BAD_REQUEST", prefer]);
-    expect(json.error.fields).toEqual({ nickname: "there is no such field to write" });
+    expect(json.error.fields).toEqual({ nickname: "unknown field" });
     expect(json.error.message).toBe(
-      "there is no field nickname: those that may be written are name, email, age, password, username",
+      "unknown field nickname: the writable fields are name, email, age, password, username",
     );
     expect((await api("PATCH /users/1", { body: { nick: 1, Name: "x" }, prefer })).json.error.fields).toEqual({
-      nick: "there is no such field to write",
-      Name: "there is no such field to write",
+      nick: "unknown field",
+      Name: "unknown field",
     });
   });
 
@@ -175,12 +175,12 @@ describe("handling=strict", () => {
     ["PUT /users/1", "name, email, age"],
   ])("of %s names what may be written there: %s", async (request, names) => {
     const [status, , message] = await failure(request, { body: { nope: 1 }, prefer, as: "admin" });
-    expect([status, message]).toEqual([400, `there is no field nope: those that may be written are ${names}`]);
+    expect([status, message]).toEqual([400, `unknown field nope: the writable fields are ${names}`]);
   });
 
   test("of several users names what each may have", async () => {
     const [, , message] = await failure("POST /users", { body: [{ nope: 1 }], prefer });
-    expect(message).toBe("there is no field nope: those that may be written are name, email, age");
+    expect(message).toBe("unknown field nope: the writable fields are name, email, age");
   });
 
   test("takes back what the service has told", async () => {

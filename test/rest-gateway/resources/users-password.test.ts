@@ -109,7 +109,7 @@ describe("it is refused, and nobody is made", () => {
   });
 
   const RULE = "must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used";
-  const UNSTORABLE = "must not have a NUL character or half of a surrogate pair";
+  const UNSTORABLE = "must not contain NUL or an unpaired surrogate";
 
   test.each<[username: unknown, fault: string]>([
     ["", RULE],
@@ -140,7 +140,7 @@ describe("it is refused, and nobody is made", () => {
   });
 
   test.each(["grace", "a b", 7])("for the username %j without a password", async (username) => {
-    const details = [{ field: "username", message: "username needs a password beside it" }];
+    const details = [{ field: "username", message: "username requires a password" }];
     expect(await refused({ username, password: undefined })).toEqual([400, "VALIDATION_ERROR", details]);
   });
 
@@ -191,8 +191,8 @@ test("PUT and PATCH don't change password and username, and say so", async () =>
   const made = await user({ password: PASSWORD });
   const password = "Another-Horse-8!";
   const FAULTS = {
-    password: "password is not changed here: use POST /auth/password",
-    username: "username is not changed here",
+    password: "password can not be changed here: use POST /auth/password",
+    username: "username can not be changed",
   };
   for (const given of [{ password }, { username: "grace" }, { password, username: "grace" }]) {
     const fields = Object.fromEntries(Object.entries(FAULTS).filter(([name]) => name in given));

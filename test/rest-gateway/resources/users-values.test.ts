@@ -17,7 +17,7 @@ describe("a value that can't be is refused, and nothing is written", () => {
 
   const NAME = "name must have 1 to 200 characters";
   const EMAIL = "email must be a valid address";
-  const ODD = "must not have a NUL character or half of a surrogate pair";
+  const ODD = "must not contain NUL or an unpaired surrogate";
   test.each<[given: object, message: string]>([
     [{ name: "" }, NAME],
     [{ name: " \t\r\n" }, NAME],
