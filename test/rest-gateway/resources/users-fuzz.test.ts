@@ -6,7 +6,7 @@ import { afterAll, afterEach, expect, test } from "vitest";
 import { CODES } from "../../../db/errors.ts";
 import { REST_CODES } from "../../../rest-gateway/conventions/problem.ts";
 import { useResources } from "../../support/resource-client.ts";
-import { reads, writes } from "./fuzz-users.ts";
+import { reads, writes } from "./fuzz-users-requests.ts";
 import { type PlainReply, type PlainRequest, sendPlain } from "./plain-http.ts";
 
 const lines: string[] = [];
