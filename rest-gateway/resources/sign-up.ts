@@ -59,17 +59,17 @@ class SignUp {
   /** Rejects with RestError for every error of the client. */
   async of(request: IncomingMessage, response: ServerResponse): Promise<SignedUp> {
     const { limits, anonymousRole, auth, lifecycle } = this.#options;
-    const { request: asked, account } = this.#parse(request, await readBytes(request, limits.size));
+    const { request: parsed, account } = this.#parse(request, await readBytes(request, limits.size));
     const context = contextOf(request, PATH);
-    const identity = this.#runner.identity(asked, anonymous(anonymousRole), context);
+    const identity = this.#runner.identity(parsed, anonymous(anonymousRole), context);
     try {
-      const newAccount = { request: asked, account, identity, address: auth.addressOf(request) };
+      const newAccount = { request: parsed, account, identity, address: auth.addressOf(request) };
       const { id, reading } = await registerNew(newAccount, auth.registration, this.#runner);
       const result = await this.#runner.run(reading, identity, new ClientGone(response));
       const location = `${lifecycle.prefix}/users/${id}`;
       return { id, location, user: JSON.parse(result.rows[0]![RESULT.body]!.toString()) };
     } catch (error) {
-      throw this.#told(error, asked);
+      throw this.#formatted(error, parsed);
     }
   }
 
@@ -84,7 +84,7 @@ class SignUp {
     return { request, account };
   }
 
-  #told(error: unknown, request: ResourceRequest): unknown {
+  #formatted(error: unknown, request: ResourceRequest): unknown {
     const problem = restProblem(error, { request, isAnonymous: true, catalog: this.#options.catalog.current });
     return problem === null ? error : new RestError(problem, { cause: error });
   }

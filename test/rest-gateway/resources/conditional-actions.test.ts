@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useOwnResources } from "../../support/own-resources.ts";
 import { useResources } from "../../support/resource-client.ts";
-import { DDL, GEARS, MAKERS } from "./fixtures.ts";
+import { DDL, MAKERS, PRODUCTS } from "./fixtures.ts";
 
 const { api, body, failure, sql } = useResources();
 const STALE = [412, "PRECONDITION_FAILED", "the record has changed: read it again before you change it"];
@@ -126,25 +126,28 @@ describe("an action that waits while somebody else changes its record", () => {
 });
 
 const PRAISE = `${DDL}
-  create table praises (gear_id uuid not null references gears, by bigint not null default auth.uid());
-  grant insert (gear_id) on praises to authenticated;
-  create function praise_gear(gear_id uuid) returns gears language plpgsql volatile as $$
-    declare gear gears;
+  create table praises (product_id uuid not null references products, by bigint not null default auth.uid());
+  grant insert (product_id) on praises to authenticated;
+  create function praise_product(product_id uuid) returns products language plpgsql volatile as $$
+    declare product products;
     begin
-      insert into praises (gear_id) values (praise_gear.gear_id);
-      select * into gear from gears as g where g.gear_id = praise_gear.gear_id;
-      return gear;
+      insert into praises (product_id) values (praise_product.product_id);
+      select * into product from products as g where g.product_id = praise_product.product_id;
+      return product;
     end $$;
-  grant execute on function praise_gear to authenticated;`;
+  grant execute on function praise_product to authenticated;`;
 
 const own = useOwnResources(PRAISE, [
-  { ...GEARS, actions: { ...GEARS.actions, praise: { function: "public.praise_gear", about: "Praises it." } } },
+  {
+    ...PRODUCTS,
+    actions: { ...PRODUCTS.actions, praise: { function: "public.praise_product", about: "Praises it." } },
+  },
   MAKERS,
 ]);
 
 test("an action that changes other rows heeds If-Match too, for those who may not change the record", async () => {
-  const { headers, json } = await own.api("POST /gears", { as: 1, body: { name: "cog" } });
-  const praise = (tag: string) => own.api(`POST /gears/${json.id}/praise`, { as: 2, headers: { "if-match": tag } });
+  const { headers, json } = await own.api("POST /products", { as: 1, body: { name: "cog" } });
+  const praise = (tag: string) => own.api(`POST /products/${json.id}/praise`, { as: 2, headers: { "if-match": tag } });
   expect((await praise('"v1-1"')).status).toBe(412);
   expect(await own.sql("select from praises")).toEqual([]);
   const done = await praise(headers.get("etag")!);

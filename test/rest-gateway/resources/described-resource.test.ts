@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Description } from "../../../rest-gateway/resources/description.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
-import { CHEAP_GEARS, DDL, GEAR_PRICES, GEARS, MAKERS } from "./fixtures.ts";
+import { CHEAP_PRODUCTS, DDL, MAKERS, PRODUCT_PRICES, PRODUCTS } from "./fixtures.ts";
 
 /** A table whose every column has a default. */
 const SLIPS_DDL = `
@@ -10,28 +10,28 @@ const SLIPS_DDL = `
   grant select, insert (note) on slips to authenticated;
   create policy "everything is allowed" on slips using (true);`;
 const SLIPS: Description = {
-  ...GEAR_PRICES,
+  ...PRODUCT_PRICES,
   name: "slips",
   singular: "slip",
   table: "public.slips",
   fields: { id: { column: "slip_id" }, note: { write: "always" } },
 };
 
-const { api, sql } = useOwnResources(DDL + SLIPS_DDL, [GEARS, CHEAP_GEARS, GEAR_PRICES, MAKERS, SLIPS]);
+const { api, sql } = useOwnResources(DDL + SLIPS_DDL, [PRODUCTS, CHEAP_PRODUCTS, PRODUCT_PRICES, MAKERS, SLIPS]);
 const UUID = /^[0-9a-f-]{36}$/;
 const names = async (path: string) => (await api(path)).json.data.map(({ name }: { name: string }) => name);
 
-/** A gear by ada. */
-async function newGear(body: object): Promise<any> {
-  const { status, json, text } = await api("POST /gears", { as: 1, body });
+/** A product by ada. */
+async function newProduct(body: object): Promise<any> {
+  const { status, json, text } = await api("POST /products", { as: 1, body });
   if (status !== 201) throw new Error(text);
   return json;
 }
 
 describe("a resource of one's own", () => {
   test("has the fields of its description, under their names there", async () => {
-    const made = await api("POST /gears", { as: 1, body: { name: "cog" } });
-    expect([made.status, made.headers.get("location")]).toEqual([201, `/gears/${made.json.id}`]);
+    const made = await api("POST /products", { as: 1, body: { name: "cog" } });
+    expect([made.status, made.headers.get("location")]).toEqual([201, `/products/${made.json.id}`]);
     expect(made.json).toEqual({
       id: expect.stringMatching(UUID),
       name: "cog",
@@ -47,7 +47,7 @@ describe("a resource of one's own", () => {
       made_on: null,
       touched_at: expect.any(String),
     });
-    const read = await api(`/gears/${made.json.id.toUpperCase()}`);
+    const read = await api(`/products/${made.json.id.toUpperCase()}`);
     expect(read.json).toEqual(made.json);
     expect(read.headers.get("etag")).toBe(made.headers.get("etag"));
     expect(read.headers.get("last-modified")).toBe(new Date(made.json.touched_at).toUTCString());
@@ -65,9 +65,12 @@ describe("a resource of one's own", () => {
       sizes: [1, -2],
       made_on: "2026-02-28",
     };
-    const made = await newGear(sent);
+    const made = await newProduct(sent);
     expect(made).toMatchObject(sent);
-    const changed = await api(`PATCH /gears/${made.id}`, { as: 1, body: { facts: ["a", 1], made_on: "1999-01-01" } });
+    const changed = await api(`PATCH /products/${made.id}`, {
+      as: 1,
+      body: { facts: ["a", 1], made_on: "1999-01-01" },
+    });
     expect(changed.json).toEqual({ ...made, facts: ["a", 1], touched_at: changed.json.touched_at });
   });
 
@@ -86,7 +89,7 @@ describe("a resource of one's own", () => {
     [{ name: "x", price: 1e9 }, null],
     [{ name: "more than eight" }, null],
   ])("refuses %j, and says why", async (body, message) => {
-    const { status, json } = await api("POST /gears", { as: 1, body });
+    const { status, json } = await api("POST /products", { as: 1, body });
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
     if (message !== null) expect([status, json.error.message]).toEqual([400, message]);
@@ -95,13 +98,13 @@ describe("a resource of one's own", () => {
   test.each(['{"name":"x","weight":1e999}', '{"name":"x","price":-1e999}'])(
     "refuses a number beyond all: %s",
     async (body) => {
-      const { status, json } = await api("POST /gears", { as: 1, body });
+      const { status, json } = await api("POST /products", { as: 1, body });
       expect([status, json.error.message]).toEqual([400, expect.stringMatching(/^(weight|price) is out of range$/)]);
     },
   );
 
   test("goes back to its defaults with PUT, null among them", async () => {
-    const made = await newGear({
+    const made = await newProduct({
       name: "put",
       maker_id: 2,
       price: 7,
@@ -109,15 +112,15 @@ describe("a resource of one's own", () => {
       facts: { a: 1 },
       made_on: "2026-01-01",
     });
-    const { status, json } = await api(`PUT /gears/${made.id}`, { as: 1, body: { name: "put", note: null } });
+    const { status, json } = await api(`PUT /products/${made.id}`, { as: 1, body: { name: "put", note: null } });
     expect(status).toBe(200);
     expect(json).toEqual({ ...made, maker_id: null, price: 1.5, note: null, facts: {}, touched_at: json.touched_at });
-    expect((await api(`PUT /gears/${made.id}`, { as: 1, body: { name: "put" } })).json.note).toBe("none yet");
+    expect((await api(`PUT /products/${made.id}`, { as: 1, body: { name: "put" } })).json.note).toBe("none yet");
   });
 
   test("has what each record of many leaves out at its default", async () => {
     const body = [{ name: "one", note: "mine", price: 2 }, { name: "two" }, { name: "three", note: null }];
-    const { status, json } = await api("POST /gears", { as: 1, body });
+    const { status, json } = await api("POST /products", { as: 1, body });
     expect([status, json.map(({ note, price }: any) => [note, price])]).toEqual([
       201,
       [
@@ -135,71 +138,71 @@ describe("a resource of one's own", () => {
   });
 
   test("is told in camelCase in version 2, its relations too", async () => {
-    const made = await newGear({ name: "camel", maker_id: 2 });
-    const { json } = await api(`/api/v2/gears/${made.id}`);
+    const made = await newProduct({ name: "camel", maker_id: 2 });
+    const { json } = await api(`/api/v2/products/${made.id}`);
     expect(Object.keys(json)).toEqual([
       ...["id", "name", "makerId", "ownerId", "state", "price", "weight", "facts", "note", "isSold", "sizes", "madeOn"],
       ...["touchedAt", "_links"],
     ]);
     expect(json._links).toEqual({
-      self: { href: `/api/v2/gears/${made.id}` },
+      self: { href: `/api/v2/products/${made.id}` },
       firstMaker: { href: "/api/v2/users/2" },
       owner: { href: "/api/v2/users/1" },
-      sell: { href: `/api/v2/gears/${made.id}/sell`, method: "POST" },
-      update: { href: `/api/v2/gears/${made.id}`, method: "PUT" },
-      delete: { href: `/api/v2/gears/${made.id}`, method: "DELETE" },
+      sell: { href: `/api/v2/products/${made.id}/sell`, method: "POST" },
+      update: { href: `/api/v2/products/${made.id}`, method: "PUT" },
+      delete: { href: `/api/v2/products/${made.id}`, method: "DELETE" },
     });
-    const fields = (text: string) => api(`/api/v2/gears/${made.id}?fields=${text}`);
+    const fields = (text: string) => api(`/api/v2/products/${made.id}?fields=${text}`);
     expect((await fields("firstMaker.name")).json).toEqual({ firstMaker: { name: "Bob Kahn" } });
     expect((await fields("first_maker.name")).json).toEqual({ firstMaker: { name: "Bob Kahn" } });
     const sent = { as: 1, body: json, prefer: "handling=strict" };
-    expect((await api(`PUT /api/v2/gears/${made.id}`, sent)).status).toBe(200);
+    expect((await api(`PUT /api/v2/products/${made.id}`, sent)).status).toBe(200);
   });
 
   test("has no address of what it does not refer to", async () => {
-    const made = await newGear({ name: "alone" });
-    const { json } = await api(`/api/v2/gears/${made.id}?fields=_links,firstMaker.name`);
+    const made = await newProduct({ name: "alone" });
+    const { json } = await api(`/api/v2/products/${made.id}?fields=_links,firstMaker.name`);
     expect([json._links.firstMaker, json.firstMaker]).toEqual([null, null]);
     expect(json._links.owner).toEqual({ href: "/api/v2/users/1" });
   });
 
   test("has its own ids", async () => {
     for (const id of ["1", "abc", "00000000-0000-0000-0000-00000000000g", "{00000000-0000-0000-0000-000000000000}"]) {
-      const { status, json } = await api(`/gears/${encodeURIComponent(id)}`);
+      const { status, json } = await api(`/products/${encodeURIComponent(id)}`);
       expect([status, json.error.code]).toEqual([400, "INVALID_ID"]);
-      expect(json.error.message).toBe(`"${id}" is not a valid id of gears: it must be a UUID`);
+      expect(json.error.message).toBe(`"${id}" is not a valid id of products: it must be a UUID`);
     }
-    const { status, json } = await api("/gears/00000000-0000-0000-0000-000000000000");
-    expect([status, json.error.message]).toEqual([404, "there is no gear with this id"]);
+    const { status, json } = await api("/products/00000000-0000-0000-0000-000000000000");
+    expect([status, json.error.message]).toEqual([404, "there is no product with this id"]);
   });
 
   test("has its own actions", async () => {
-    const { id } = await newGear({ name: "sold" });
-    expect((await api(`POST /gears/${id}/sell`, { as: 1 })).json).toMatchObject({ id, is_sold: true });
-    expect((await api(`/gears/${id}`)).json.is_sold).toBe(true);
+    const { id } = await newProduct({ name: "sold" });
+    expect((await api(`POST /products/${id}/sell`, { as: 1 })).json).toMatchObject({ id, is_sold: true });
+    expect((await api(`/products/${id}`)).json.is_sold).toBe(true);
   });
 
   test("has the rights of its table", async () => {
-    const { id } = await newGear({ name: "rights" });
-    expect((await api(`PATCH /gears/${id}`, { body: { name: "no" } })).status).toBe(401);
-    expect((await api(`PATCH /gears/${id}`, { as: 2, body: { name: "no" } })).status).toBe(403);
-    expect((await api(`DELETE /gears/${id}`, { as: 2 })).status).toBe(403);
-    expect((await api(`DELETE /gears/${id}`, { as: 1 })).status).toBe(204);
+    const { id } = await newProduct({ name: "rights" });
+    expect((await api(`PATCH /products/${id}`, { body: { name: "no" } })).status).toBe(401);
+    expect((await api(`PATCH /products/${id}`, { as: 2, body: { name: "no" } })).status).toBe(403);
+    expect((await api(`DELETE /products/${id}`, { as: 2 })).status).toBe(403);
+    expect((await api(`DELETE /products/${id}`, { as: 1 })).status).toBe(204);
   });
 
   test("is part of the collections of others", async () => {
-    const made = await api("POST /users/2/gears", { as: 1, body: { name: "of bob", maker_id: 3 } });
+    const made = await api("POST /users/2/products", { as: 1, body: { name: "of bob", maker_id: 3 } });
     expect([made.status, made.json.maker_id]).toEqual([201, 2]);
-    expect((await api(`/users/2/gears/${made.json.id}`)).json).toEqual(made.json);
-    expect((await api(`/users/3/gears/${made.json.id}`)).status).toBe(404);
+    expect((await api(`/users/2/products/${made.json.id}`)).json).toEqual(made.json);
+    expect((await api(`/users/3/products/${made.json.id}`)).status).toBe(404);
   });
 });
 
 describe("a list of one's own", () => {
   test("is sorted as described, and by the key where nothing else tells", async () => {
-    await sql("delete from gears");
-    for (const name of ["b", "a", "c", "a", "a", "b", "a"]) await newGear({ name });
-    const first = await api("/gears");
+    await sql("delete from products");
+    for (const name of ["b", "a", "c", "a", "a", "b", "a"]) await newProduct({ name });
+    const first = await api("/products");
     expect(first.json.pagination).toEqual({ page: 1, limit: 5, total: 7, totalPages: 2 });
     const rest = await api(first.json.links.next);
     const all = [...first.json.data, ...rest.json.data];
@@ -209,9 +212,9 @@ describe("a list of one's own", () => {
   });
 
   test("is filtered by all types", async () => {
-    await sql("delete from gears");
-    await newGear({ name: "light", weight: 1.5, price: 2, made_on: "2020-01-01", sizes: [1, 2] });
-    await newGear({
+    await sql("delete from products");
+    await newProduct({ name: "light", weight: 1.5, price: 2, made_on: "2020-01-01", sizes: [1, 2] });
+    await newProduct({
       name: "heavy",
       weight: 10,
       price: 2.25,
@@ -220,26 +223,26 @@ describe("a list of one's own", () => {
       sizes: [2],
       maker_id: 2,
     });
-    expect(await names("/gears?state=USED")).toEqual(["heavy"]);
-    expect(await names("/gears?price=2.250")).toEqual(["heavy"]);
-    expect(await names("/gears?is_sold=false")).toEqual(["heavy", "light"]);
-    expect(await names("/gears?isSold=true")).toEqual([]);
-    expect(await names("/gears?heavier=1.5")).toEqual(["heavy", "light"]);
-    expect(await names("/gears?heavier=1.6")).toEqual(["heavy"]);
-    expect(await names("/gears?made_before=2020-06-01")).toEqual(["light"]);
-    expect(await names("/gears?fits=1")).toEqual(["light"]);
-    expect(await names("/gears?maker=2")).toEqual(["heavy"]);
-    expect(await names("/gears?keyword=HEA")).toEqual(["heavy"]);
-    expect(await names("/gears?sort=weight:desc")).toEqual(["heavy", "light"]);
+    expect(await names("/products?state=USED")).toEqual(["heavy"]);
+    expect(await names("/products?price=2.250")).toEqual(["heavy"]);
+    expect(await names("/products?is_sold=false")).toEqual(["heavy", "light"]);
+    expect(await names("/products?isSold=true")).toEqual([]);
+    expect(await names("/products?heavier=1.5")).toEqual(["heavy", "light"]);
+    expect(await names("/products?heavier=1.6")).toEqual(["heavy"]);
+    expect(await names("/products?made_before=2020-06-01")).toEqual(["light"]);
+    expect(await names("/products?fits=1")).toEqual(["light"]);
+    expect(await names("/products?maker=2")).toEqual(["heavy"]);
+    expect(await names("/products?keyword=HEA")).toEqual(["heavy"]);
+    expect(await names("/products?sort=weight:desc")).toEqual(["heavy", "light"]);
   });
 
   test("is never filtered by less than was asked for", async () => {
-    await sql("delete from gears");
-    await newGear({ name: "eightchr", price: 2 });
-    expect(await names("/gears?name=eightchr")).toEqual(["eightchr"]);
+    await sql("delete from products");
+    await newProduct({ name: "eightchr", price: 2 });
+    expect(await names("/products?name=eightchr")).toEqual(["eightchr"]);
     // A cast to varchar(8) or numeric(8, 2) would cut these.
-    expect(await names("/gears?name=eightchrs")).toEqual([]);
-    expect(await names("/gears?price=2.001")).toEqual([]);
+    expect(await names("/products?name=eightchrs")).toEqual([]);
+    expect(await names("/products?price=2.001")).toEqual([]);
   });
 
   test.each([
@@ -252,7 +255,7 @@ describe("a list of one's own", () => {
     ["fits=x", "fits must be a whole number"],
     ["maker=x", "maker must be a whole number"],
   ])("refuses ?%s", async (search, message) => {
-    const { status, json } = await api(`/gears?${search}`);
+    const { status, json } = await api(`/products?${search}`);
     expect([status, json.error.code, json.error.message]).toEqual([400, "BAD_REQUEST", message]);
   });
 });

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { useOwnResources } from "../../support/own-resources.ts";
-import { CHEAP_GEARS, DDL, GEAR_PRICES } from "./fixtures.ts";
+import { CHEAP_PRODUCTS, DDL, PRODUCT_PRICES } from "./fixtures.ts";
 
-const { api, sql } = useOwnResources(DDL, [CHEAP_GEARS, GEAR_PRICES]);
+const { api, sql } = useOwnResources(DDL, [CHEAP_PRODUCTS, PRODUCT_PRICES]);
 
 test("rows of a view are made, read, changed and deleted as those of a table", async () => {
-  const made = await api("POST /cheap-gears", { as: 1, body: { name: "cog", price: 3 } });
+  const made = await api("POST /cheap-products", { as: 1, body: { name: "cog", price: 3 } });
   expect([made.status, made.json]).toEqual([201, { id: expect.any(String), name: "cog", price: 3 }]);
   const path = made.headers.get("location")!;
   expect((await api(path)).json).toEqual(made.json);
@@ -15,14 +15,14 @@ test("rows of a view are made, read, changed and deleted as those of a table", a
     name: "pin",
     price: 1.5,
   });
-  expect((await api("/cheap-gears")).json.data).toHaveLength(1);
+  expect((await api("/cheap-products")).json.data).toHaveLength(1);
   expect((await api(`PATCH ${path}`, { as: 2, body: { price: 4 } })).status).toBe(403);
   expect((await api(`DELETE ${path}`, { as: 1 })).status).toBe(204);
   expect((await api(path)).status).toBe(404);
 });
 
 test("a row of a view has the tag of its content: it saves a reader the answer, and protects no writer", async () => {
-  const made = await api("POST /cheap-gears", { as: 1, body: { name: "cog", price: 3 } });
+  const made = await api("POST /cheap-products", { as: 1, body: { name: "cog", price: 3 } });
   const path = made.headers.get("location")!;
   const tag = (await api(path)).headers.get("etag")!;
   expect((await api(path, { headers: { "if-none-match": tag } })).status).toBe(304);
@@ -33,19 +33,19 @@ test("a row of a view has the tag of its content: it saves a reader the answer, 
 });
 
 test("what nobody may write is read, and has no addresses to write to", async () => {
-  await sql("insert into gears (label, owner_id) values ('x', 1), ('y', 1)");
-  const { json, headers } = await api("OPTIONS /gear-prices");
+  await sql("insert into products (label, owner_id) values ('x', 1), ('y', 1)");
+  const { json, headers } = await api("OPTIONS /product-prices");
   expect([json, headers.get("allow")]).toEqual([undefined, "GET, HEAD, OPTIONS"]);
-  const list = await api("/api/v2/gear-prices");
+  const list = await api("/api/v2/product-prices");
   const [{ id, _links }] = list.json.data;
-  expect(_links).toEqual({ self: { href: `/api/v2/gear-prices/${id}` } });
+  expect(_links).toEqual({ self: { href: `/api/v2/product-prices/${id}` } });
   for (const method of ["POST", "PUT", "PATCH", "DELETE"])
-    expect((await api(`${method} /gear-prices${method === "POST" ? "" : `/${id}`}`, { as: 1 })).status).toBe(405);
+    expect((await api(`${method} /product-prices${method === "POST" ? "" : `/${id}`}`, { as: 1 })).status).toBe(405);
 });
 
 test("a list without an order comes by its key", async () => {
   const ids = async (search: string) =>
-    (await api(`/gear-prices${search}`)).json.data.map(({ id }: { id: string }) => id);
+    (await api(`/product-prices${search}`)).json.data.map(({ id }: { id: string }) => id);
   const ascending = await ids("");
   expect(ascending).toEqual([...ascending].sort());
   expect(await ids("?order=desc")).toEqual(ascending.toReversed());

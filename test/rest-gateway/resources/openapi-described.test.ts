@@ -3,11 +3,11 @@ import { resourceOpenApi } from "../../../rest-gateway/resources/openapi/openapi
 import { resourcesOf } from "../../../rest-gateway/resources/resource.ts";
 import { useCatalog } from "../../support/catalog.ts";
 import { openApiFaults } from "../../support/openapi-rules.ts";
-import { CHEAP_GEARS, DDL, GEAR_PRICES, GEARS, MAKERS } from "./fixtures.ts";
+import { CHEAP_PRODUCTS, DDL, MAKERS, PRODUCT_PRICES, PRODUCTS } from "./fixtures.ts";
 
 const database = useCatalog(DDL, { schemas: ["public"] });
 
-function documentOf(descriptions: readonly (typeof GEARS)[], more = {}): any {
+function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any {
   const { catalog } = database();
   const { resources } = resourcesOf(descriptions, catalog);
   return resourceOpenApi({
@@ -17,58 +17,66 @@ function documentOf(descriptions: readonly (typeof GEARS)[], more = {}): any {
       catalog,
       resources,
       anonymousRole: "anon",
-      baseUrl: "https://gears.example/",
+      baseUrl: "https://products.example/",
     },
     ...{ isOpen: false, hasAccounts: false, hasTasks: false, maxRecords: 100 },
     ...more,
   });
 }
-const all = () => documentOf([GEARS, CHEAP_GEARS, GEAR_PRICES, MAKERS]);
+const all = () => documentOf([PRODUCTS, CHEAP_PRODUCTS, PRODUCT_PRICES, MAKERS]);
 const propertiesOf = (schema: string) => all().components.schemas[schema].properties;
 
 test("resources of one's own are described, those that call a record the same too", () => {
   expect(openApiFaults(all())).toEqual([]);
   expect(Object.keys(all().paths)).toEqual([
-    ...["/gears", "/gears/{gearId}", "/gears/{gearId}/sell", "/cheap-gears", "/cheap-gears/{gearId}"],
-    ...["/gear-prices", "/gear-prices/{gearId}", "/users", "/users/{userId}"],
-    ...["/users/{userId}/gears", "/users/{userId}/gears/{gearId}"],
+    ...[
+      "/products",
+      "/products/{productId}",
+      "/products/{productId}/sell",
+      "/cheap-products",
+      "/cheap-products/{productId}",
+    ],
+    ...["/product-prices", "/product-prices/{productId}", "/users", "/users/{userId}"],
+    ...["/users/{userId}/products", "/users/{userId}/products/{productId}"],
   ]);
-  expect(Object.keys(all().components.schemas)).toEqual(expect.arrayContaining(["Gear", "CheapGears", "GearPrices"]));
+  expect(Object.keys(all().components.schemas)).toEqual(
+    expect.arrayContaining(["Product", "CheapProducts", "ProductPrices"]),
+  );
 });
 
 test("fields are told under their names in the resource, by the types of their columns", () => {
-  const { id, ownerId, price, facts, sizes, madeOn, note } = propertiesOf("Gear");
+  const { id, ownerId, price, facts, sizes, madeOn, note } = propertiesOf("Product");
   expect([id.format, ownerId.readOnly, price.type, facts.type]).toEqual(["uuid", true, "number", undefined]);
   expect(sizes).toEqual({ type: "array", items: { type: "integer", format: "int32" } });
   expect(madeOn).toEqual({ type: ["string", "null"], format: "date" });
   expect(note.type).toEqual(["string", "null"]);
-  expect(propertiesOf("GearCreate")).toMatchObject({
+  expect(propertiesOf("ProductCreate")).toMatchObject({
     name: { type: "string", maxLength: 8 },
     price: { default: 1.5, description: "Rule: price must not be negative." },
     note: { default: "none yet" },
     makerId: { default: null },
   });
-  expect(Object.keys(propertiesOf("GearUpdate"))).not.toContain("madeOn");
+  expect(Object.keys(propertiesOf("ProductUpdate"))).not.toContain("madeOn");
 });
 
 test("filters take what their columns hold", () => {
   const { parameters } = all().components;
-  expect(parameters["gears.fits"].schema).toEqual({ type: "integer", format: "int32" });
-  expect(parameters["gears.state"].schema).toEqual({ type: "string", enum: ["NEW", "USED"] });
-  expect(parameters["gears.madeBefore"].schema).toEqual({ type: "string", format: "date" });
+  expect(parameters["products.fits"].schema).toEqual({ type: "integer", format: "int32" });
+  expect(parameters["products.state"].schema).toEqual({ type: "string", enum: ["NEW", "USED"] });
+  expect(parameters["products.madeBefore"].schema).toEqual({ type: "string", format: "date" });
 });
 
 test("what nobody writes has GET alone", () => {
-  expect(Object.keys(all().paths["/gear-prices"])).toEqual(["get"]);
-  expect(Object.keys(all().paths["/gear-prices/{gearId}"])).toEqual(["get"]);
+  expect(Object.keys(all().paths["/product-prices"])).toEqual(["get"]);
+  expect(Object.keys(all().paths["/product-prices/{productId}"])).toEqual(["get"]);
 });
 
 test("a relation to what is not served is left out", () => {
-  const { resources } = resourcesOf([GEARS, MAKERS], database().catalog);
-  const alone = documentOf([], { resources: new Map([["gears", resources.get("gears")]]) });
+  const { resources } = resourcesOf([PRODUCTS, MAKERS], database().catalog);
+  const alone = documentOf([], { resources: new Map([["products", resources.get("products")]]) });
   expect(openApiFaults(alone)).toEqual([]);
-  expect(Object.keys(propertiesOf("Gear"))).toContain("owner");
-  expect(Object.keys(alone.components.schemas.Gear.properties)).not.toContain("owner");
+  expect(Object.keys(propertiesOf("Product"))).toContain("owner");
+  expect(Object.keys(alone.components.schemas.Product.properties)).not.toContain("owner");
 });
 
 test("where there are no tasks, accounts and resources, there is nothing of them", () => {
@@ -76,15 +84,20 @@ test("where there are no tasks, accounts and resources, there is nothing of them
   expect(documentOf([]).paths).toEqual({});
   expect(all().components.schemas.UserCreate.properties.password).toBeUndefined();
   expect(JSON.stringify(all())).not.toContain("respond-async");
-  const described = documentOf([GEARS, MAKERS], { hasTasks: true, hasAccounts: true, version: 1, isDeprecated: true });
+  const described = documentOf([PRODUCTS, MAKERS], {
+    hasTasks: true,
+    hasAccounts: true,
+    version: 1,
+    isDeprecated: true,
+  });
   expect(openApiFaults(described)).toEqual([]);
   expect(Object.keys(described.paths)).toContain("/tasks");
 });
 
 test("links lead where there is something: to the other record if there is one, and to changes if there are any", () => {
-  const { properties, required } = propertiesOf("Gear")._links;
+  const { properties, required } = propertiesOf("Product")._links;
   expect(required).toEqual(["self", "firstMaker", "owner", "sell", "update", "delete"]);
   expect(properties.firstMaker).toEqual({ anyOf: [properties.owner, { type: "null" }] });
-  expect(propertiesOf("Gear").firstMaker.description).toContain("`firstMaker.id`");
-  expect(propertiesOf("GearPrices")._links.required).toEqual(["self"]);
+  expect(propertiesOf("Product").firstMaker.description).toContain("`firstMaker.id`");
+  expect(propertiesOf("ProductPrices")._links.required).toEqual(["self"]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useOwnResources } from "../../support/own-resources.ts";
 import { useResources } from "../../support/resource-client.ts";
-import { DDL, GEARS, MAKERS } from "./fixtures.ts";
+import { DDL, MAKERS, PRODUCTS } from "./fixtures.ts";
 import { allUsers, newEmail } from "./users.ts";
 
 const client = useResources({ API_MAX_RECORDS: "1000" });
@@ -77,22 +77,22 @@ test("POST of an array for a record that is not there tells which record refers 
 });
 
 const OWN = `${DDL}
-  -- Nobody but its owner sees a gear, and all names are different.
-  create unique index gears_label_key on gears (label);
-  comment on index gears_label_key is 'name is taken';
-  drop policy "everyone reads gears" on gears;
-  alter table gears add constraint gears_weight_range check (1 / weight > 0);
-  alter table gears add constraint gears_weight_key unique (weight) deferrable initially deferred;
+  -- Nobody but its owner sees a product, and all names are different.
+  create unique index products_label_key on products (label);
+  comment on index products_label_key is 'name is taken';
+  drop policy "everyone reads products" on products;
+  alter table products add constraint products_weight_range check (1 / weight > 0);
+  alter table products add constraint products_weight_key unique (weight) deferrable initially deferred;
   create function internal.refuse_rust() returns trigger language plpgsql as
     $$ begin if new.note = 'rusty' then raise exception 'we take no rust'; end if; return new; end $$;
-  create trigger refuse_rust before insert on gears for each row execute function internal.refuse_rust();`;
+  create trigger refuse_rust before insert on products for each row execute function internal.refuse_rust();`;
 
-const own = useOwnResources(OWN, [GEARS, MAKERS]);
+const own = useOwnResources(OWN, [PRODUCTS, MAKERS]);
 
-/** What is told to user 2 of gears, and how many there are then. */
-async function refusal(...gears: readonly object[]): Promise<readonly [number, string, object, number]> {
-  const { status, json } = await own.api("POST /gears", { as: 2, body: gears });
-  const count = (await own.sql("select from gears")).length;
+/** What is told to user 2 of products, and how many there are then. */
+async function refusal(...products: readonly object[]): Promise<readonly [number, string, object, number]> {
+  const { status, json } = await own.api("POST /products", { as: 2, body: products });
+  const count = (await own.sql("select from products")).length;
   return [status, json.error.message, json.error.fields, count];
 }
 
@@ -100,9 +100,9 @@ describe("a record that is refused among several is told with its place", () => 
   const GOOD = { name: "good" };
 
   test("whose twin the caller may not see, as he would be told of it alone", async () => {
-    await own.api("POST /gears", { as: 1, body: { name: "hidden" } });
-    expect((await own.api("GET /gears", { as: 2 })).json.data).toEqual([]);
-    const alone = await own.api("POST /gears", { as: 2, body: { name: "hidden" } });
+    await own.api("POST /products", { as: 1, body: { name: "hidden" } });
+    expect((await own.api("GET /products", { as: 2 })).json.data).toEqual([]);
+    const alone = await own.api("POST /products", { as: 2, body: { name: "hidden" } });
     expect([alone.status, alone.json.error.fields]).toEqual([409, { name: "name is taken" }]);
     expect(await refusal(GOOD, { name: "hidden" })).toEqual([
       409,
@@ -123,14 +123,14 @@ describe("a record that is refused among several is told with its place", () => 
       { "[1].price": "[1]: price must not be negative" },
     ],
   ])("%j", async (bad, status, message, fields) => {
-    const before = (await own.sql("select from gears")).length;
+    const before = (await own.sql("select from products")).length;
     expect(await refusal(GOOD, bad, { name: "better" })).toEqual([status, message, fields, before]);
   });
 
   test("even where another rule can't be asked for", async () => {
-    const before = (await own.sql("select from gears")).length;
+    const before = (await own.sql("select from products")).length;
     const message = "price must not be negative";
-    const alone = await own.api("POST /gears", { as: 2, body: { name: "bad", price: -1, weight: 0 } });
+    const alone = await own.api("POST /products", { as: 2, body: { name: "bad", price: -1, weight: 0 } });
     expect([alone.status, alone.json.error.fields]).toEqual([400, { price: message }]);
     expect(await refusal(GOOD, { name: "bad", price: -1, weight: 0 })).toEqual([
       400,
@@ -141,7 +141,7 @@ describe("a record that is refused among several is told with its place", () => 
   });
 
   test("unless it is refused only when all are there", async () => {
-    const before = (await own.sql("select from gears")).length;
+    const before = (await own.sql("select from products")).length;
     expect(await refusal({ name: "one", weight: 7 }, { name: "two", weight: 7 })).toEqual([
       409,
       "this value is already taken",
