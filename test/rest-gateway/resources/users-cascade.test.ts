@@ -71,7 +71,7 @@ describe("a user who has written something is not deleted by slip: 409", () => {
       for (const query of ["", "?cascade=false"]) {
         const [status, code, message] = await failure(`DELETE /users/${made.id}${query}`, sent);
         expect([status, code]).toEqual([409, "RESOURCE_CONFLICT"]);
-        expect(message).toMatch(RegExp(`^this user still has ${has}: delete them first, or ask for .cascade=true$`));
+        expect(message).toMatch(RegExp(`^this user still has ${has}: delete them first, or use .cascade=true$`));
       }
     }
     expect(await content()).toBe(before);
