@@ -73,12 +73,9 @@ sql.join = (items: readonly Sql[], separator: string): Sql => ({
   pieces: items.flatMap((item, i) => (i === 0 ? item.pieces : [separator, ...item.pieces])),
 });
 
-/** One clause per line; empty ones are left out. */
-sql.lines = (...clauses: readonly Sql[]): Sql =>
-  sql.join(
-    clauses.filter(({ pieces }) => pieces.length > 0),
-    "\n",
-  );
+/** One clause per line. */
+sql.clauses = (...clauses: readonly Sql[]): Sql =>
+  clauses.reduce((before, clause) => sql`${before}${sql.line}${clause}`);
 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 

@@ -54,11 +54,9 @@ function writeChanged(command: Command, record: RecordPlan, reason: Sql): Sql {
   const aliases = new Aliases();
   const scope = aliases.scope();
   const written = sql`${scope.alias}.*, ${record.version(scope)} as xmin`;
-  return sql.lines(
-    sql`with changed as (`,
-    writeCommand(command, scope, aliases),
-    sql`returning ${written}`,
-    sql`)`,
+  const change = sql.clauses(writeCommand(command, scope, aliases), sql`returning ${written}`);
+  return sql.clauses(
+    sql`with changed as ${sql.subquery(change)}`,
     writeRecord(record, sql`changed as ${scope.alias}`, scope, aliases, metadataOf(record, scope)),
     sql`union all`,
     writeNoRecord(reason, sql`changed`),
@@ -72,7 +70,8 @@ function writeChanged(command: Command, record: RecordPlan, reason: Sql): Sql {
 function writeLock({ table, rows }: RecordPlan): Sql {
   const aliases = new Aliases();
   const from = { item: sql.empty, scope: aliases.scope(), join: null };
-  return sql`select from ${tableAs(table, from.scope)}${writeWhere(rows, from, aliases)} for update`;
+  const found = sql`from ${tableAs(table, from.scope)}${writeWhere(rows, from, aliases)}`;
+  return sql.clauses(sql`select`, found, sql`for update`);
 }
 
 function writeDelete({ command, record, cascade }: DeletePlan): Sql {
@@ -81,22 +80,18 @@ function writeDelete({ command, record, cascade }: DeletePlan): Sql {
   const { key } = record;
   const cascades = cascade.map(({ table, column }, i) => {
     const other = sql.identifier(table.schema, table.name);
-    return sql.lines(
-      sql`, ${sql.trusted(`cascade_${i}`)} as (`,
+    const deletion = sql.clauses(
       sql`delete from ${other} as other`,
       sql`using changed`,
       sql`where ${sql.identifier("other", column)} = ${sql.identifier("changed", key.name)}`,
-      sql`)`,
     );
+    return sql`, ${sql.trusted(`cascade_${i}`)} as ${sql.subquery(deletion)}`;
   });
-  return sql.lines(
-    sql`with changed as (`,
-    writeCommand(command, scope, aliases),
-    sql`returning ${columnIn(key, scope)}`,
-    sql`)`,
-    ...cascades,
-    writeResult(sql`null::json`, sql`count(*)::text`, sql`case when count(*) = 0 then ${writeReason(record)} end`),
-    sql`from changed`,
+  const change = sql.clauses(writeCommand(command, scope, aliases), sql`returning ${columnIn(key, scope)}`);
+  const reason = sql`case when count(*) = 0 then ${writeReason(record)} end`;
+  return sql.clauses(
+    sql`with changed as ${sql.subquery(change)}${sql.join(cascades, "")}`,
+    writeResult([sql`null::json`, sql`count(*)::text`, reason], sql`from changed`),
   );
 }
 
@@ -105,10 +100,10 @@ function writeAct({ function: called, record }: Extract<ResourcePlan, { kind: "a
   const aliases = new Aliases();
   const scope = aliases.scope();
   const call = sql`lateral ${sql.identifier(called.schema, called.name)}(meant.key) as ${scope.alias}`;
-  return sql.lines(
-    sql`with meant as (`,
-    sql`select ${columnIn(record.key, scope)} as key from ${writeTarget(record, scope, aliases)}`,
-    sql`)`,
+  const key = sql`${columnIn(record.key, scope)} as key`;
+  const meant = sql.clauses(sql`select ${key}`, sql`from ${writeTarget(record, scope, aliases)}`);
+  return sql.clauses(
+    sql`with meant as ${sql.subquery(meant)}`,
     writeRecord(record, sql`meant, ${call}`, scope, aliases, NO_METADATA),
     sql`union all`,
     writeNoRecord(writeReason(record), sql`meant`),

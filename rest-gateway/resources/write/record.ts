@@ -22,33 +22,32 @@ export const NO_METADATA: Metadata = { version: NULL, modified: NULL };
 export function writeRecord(record: RecordPlan, from: Sql, scope: Scope, aliases: Aliases, metadata: Metadata): Sql {
   const { rows, key } = record;
   const about = [sql`${columnIn(key, scope)}::text`, metadata.version, metadata.modified];
-  return sql.lines(
-    writeResult(sql`pg_catalog.row_to_json(r.*)`, sql`'1'`, NULL, ...about),
-    sql`from ${from}, lateral (select ${writeList(rows, scope, aliases)}) as r`,
-  );
+  const shown = sql.subquery(sql`select ${writeList(rows, scope, aliases)}`);
+  const columns = [sql`pg_catalog.row_to_json(r.*)`, sql`'1'`, NULL, ...about];
+  return writeResult(columns, sql`from ${from}, lateral ${shown} as r`);
 }
 
 /** The row that is returned when there is none in the query `from`. */
-export const writeNoRecord = (reason: Sql, from: Sql): Sql =>
-  sql.lines(
-    writeResult(sql`null::json`, sql`'0'`, reason, NULL, NULL, NULL),
-    sql`where not exists (select from ${from})`,
-  );
+export const writeNoRecord = (reason: Sql, from: Sql): Sql => {
+  const none = sql.subquery(sql.clauses(sql`select`, sql`from ${from}`));
+  return writeResult([sql`null::json`, sql`'0'`, reason, NULL, NULL, NULL], sql`where not exists ${none}`);
+};
 
 /** The columns of a result: a record has no total, and functions set no headers for it. */
-export const writeResult = (body: Sql, rows: Sql, ...about: readonly Sql[]): Sql =>
-  sql`select ${sql.join([body, rows, NULL, NULL, NULL, ...about], ", ")}`;
+export const writeResult = ([body, rows, ...about]: readonly Sql[], from: Sql): Sql =>
+  sql`select${sql.lines([body!, rows!, NULL, NULL, NULL, ...about])}${from}`;
 
 export const columnIn = ({ name }: Column, { alias }: Scope): Sql => sql`${alias}.${sql.identifier(name)}`;
 
 /** Why a change has changed nothing. */
 export function writeReason({ table, rows, preconditions }: RecordPlan): Sql {
   const found = (conditions: readonly ConditionPlan[]) => writeExists({ table, conditions });
-  const stale =
-    preconditions.length === 0
-      ? sql.empty
-      : sql`when not ${found([...rows.conditions, ...preconditions])} then 'stale'`;
-  return sql.lines(sql`case`, sql`when not ${found(rows.conditions)} then 'missing'`, stale, sql`else 'forbidden' end`);
+  const stale = sql`when not ${found([...rows.conditions, ...preconditions])} then 'stale'`;
+  return sql.clauses(
+    sql`case when not ${found(rows.conditions)} then 'missing'`,
+    ...(preconditions.length === 0 ? [] : [stale]),
+    sql`else 'forbidden' end`,
+  );
 }
 
 /** Whether the caller sees the row. */
@@ -56,7 +55,8 @@ export function writeExists({ table, conditions }: TargetPlan): Sql {
   const aliases = new Aliases();
   const from: From = { item: sql.empty, scope: aliases.scope(), join: null };
   const item = tableAs(table, from.scope);
-  return sql`exists (select from ${item}${writeWhere({ ...NO_ROWS, conditions }, from, aliases)})`;
+  const found = sql`from ${item}${writeWhere({ ...NO_ROWS, conditions }, from, aliases)}`;
+  return sql`exists ${sql.subquery(sql.clauses(sql`select`, found))}`;
 }
 
 const NO_ROWS: RowsPlan = {

@@ -6,13 +6,8 @@ import { Aliases } from "../../table/write/from.ts";
 /** An insert whose rows are of no interest: only whether it succeeds. */
 export function writeTrial(command: InsertCommand): Sql {
   const aliases = new Aliases();
-  return sql.lines(
-    sql`with changed as (`,
-    writeCommand(command, aliases.scope(), aliases),
-    sql`returning 1 as one`,
-    sql`)`,
-    sql`select from changed`,
-  );
+  const change = sql.clauses(writeCommand(command, aliases.scope(), aliases), sql`returning 1 as one`);
+  return sql.clauses(sql`with changed as ${sql.subquery(change)}`, sql`select`, sql`from changed`);
 }
 
 /**
@@ -21,14 +16,13 @@ export function writeTrial(command: InsertCommand): Sql {
  */
 export function writeBrokenRules(rules: readonly { readonly check: string }[], body: BodyColumns): Sql {
   const rows = rules.map(({ check }, i) => sql`(${sql.integer(i)}, (${sql.trusted(check)}))`);
-  const broken = sql.lines(
+  const broken = sql.clauses(
     sql`select coalesce(pg_catalog.json_agg(rule.place order by rule.place), '[]'::json) as places`,
     sql`from (values ${sql.join(rows, ", ")}) as rule (place, holds)`,
     sql`where not rule.holds`,
   );
-  return sql.lines(
+  return sql.clauses(
     sql`select pg_catalog.json_agg(broken.places)`,
-    sql`from ${writeBodyRows(body)},`,
-    sql`lateral (${broken}) as broken`,
+    sql`from ${writeBodyRows(body)}, lateral ${sql.subquery(broken)} as broken`,
   );
 }

@@ -11,13 +11,11 @@ export function writeImport(command: InsertCommand, rows: RowsPlan, task: number
   const aliases = new Aliases();
   const scope = aliases.scope();
   const from: From = { item: sql`changed as ${scope.alias}`, scope, join: null };
-  return sql.lines(
-    sql`with changed as (`,
-    writeCommand(command, scope, aliases),
-    sql`returning ${writeSources(rows, scope)}`,
-    sql`)`,
+  const change = sql.clauses(writeCommand(command, scope, aliases), sql`returning ${writeSources(rows, scope)}`);
+  return sql.clauses(
+    sql`with changed as ${sql.subquery(change)}`,
     sql`select ${keep(task, sql`coalesce(pg_catalog.json_agg(r.*), '[]'::json)`)}`,
-    sql`from (${writeRows(rows, from, aliases)}) as r`,
+    sql`from ${sql.subquery(writeRows(rows, from, aliases))} as r`,
   );
 }
 
@@ -25,7 +23,7 @@ export function writeImport(command: InsertCommand, rows: RowsPlan, task: number
 export function writeCount({ read }: ListPlan): Sql {
   const aliases = new Aliases();
   const from = fromTable(read, aliases);
-  return sql`select count(*)::text from ${from.item}${writeWhere(read.rows, from, aliases)}`;
+  return sql.clauses(sql`select count(*)::text`, sql`from ${from.item}${writeWhere(read.rows, from, aliases)}`);
 }
 
 /** Keeps a part without records: a result in parts is a list, however short. */
@@ -43,14 +41,15 @@ export function writePages({ read }: ListPlan, task: number, pageSize: number): 
   const record = sql`(select pg_catalog.row_to_json(r.*) from (select ${writeList(rows, scope, aliases)}) as r)`;
   // The order keeps Postgres from hashing, which would need all rows before the first page.
   const part = sql`pg_catalog.json_agg(${record} order by ${scope.alias}.${PLACE})`;
-  return sql.lines(
+  const placed = sql.clauses(
+    sql`select ${writeSources(rows, scope)}, ${place}`,
+    sql`from ${from.item}${writeWhere(rows, from, aliases)}`,
+  );
+  return sql.clauses(
     // Without hold, Postgres requires a begin before it.
     sql`declare pages no scroll cursor with hold for`,
     sql`select ${keep(task, part)}`,
-    sql`from (`,
-    sql`select ${writeSources(rows, scope)}, ${place}`,
-    sql`from ${from.item}${writeWhere(rows, from, aliases)}`,
-    sql`) as ${scope.alias}`,
+    sql`from ${sql.subquery(placed)} as ${scope.alias}`,
     sql`group by ${page}`,
     sql`order by ${page}`,
   );

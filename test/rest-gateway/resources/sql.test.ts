@@ -6,7 +6,6 @@ import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/preferences.ts";
 import { Preparer, RequestReader } from "../../../rest-gateway/resources/prepare.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
-import { layOut } from "../table/sql-layout.ts";
 
 const { describe: lookUp } = useOwnResources("", []);
 
@@ -43,8 +42,6 @@ const REQUESTS: Readonly<Record<string, readonly (readonly [request: string, sen
   ],
 };
 
-const onOneLine = (text: string) => text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")");
-
 test("the SQL of typical requests is in sql.md, to be read in review", async () => {
   const reader = new RequestReader({
     resources: lookUp(...DESCRIPTIONS),
@@ -60,7 +57,7 @@ test("the SQL of typical requests is in sql.md, to be read in review", async () 
     const parsed = reader.request({ method, headers: sent }, target, route, Buffer.from(body ?? ""), false);
     const statements = new Preparer().statements(parsed.request).map(({ text, values }) => {
       const list = values.map((value, i) => `$${i + 1} = ${value}`);
-      return `${layOut(onOneLine(text))};${list.length > 0 ? `\n-- ${list.join(", ")}` : ""}`;
+      return `${text};${list.length > 0 ? `\n-- ${list.join(", ")}` : ""}`;
     });
     const head = [request, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
     const http = [...head, ...(body === undefined ? [] : ["", body])].join("\n");
