@@ -9,20 +9,20 @@ async function newArticle(): Promise<string> {
 }
 
 describe("POST /articles/{id}/publish", () => {
-  test("publishes, and gives the article as it is now", async () => {
+  test("publishes the article and returns it", async () => {
     const path = await newArticle();
     const { status, json } = await api(`POST ${path}/publish`, { as: "ada" });
     expect([status, json.status]).toEqual([200, "PUBLISHED"]);
     expect(await body(path)).toEqual(json);
   });
 
-  test("twice is as good as once", async () => {
+  test("has the same effect twice", async () => {
     const path = await newArticle();
     const once = await body(`POST ${path}/publish`, { as: "ada" });
     expect(await body(`POST ${path}/publish`, { as: "ada" })).toEqual(once);
   });
 
-  test.each(["", "/api/v2"])("tells the tag and the date of the article as it is now: %s", async (prefix) => {
+  test.each(["", "/api/v2"])("returns the entity tag and the date of the published article: %s", async (prefix) => {
     const path = `${prefix}${await newArticle()}`;
     const published = await api(`POST ${path}/publish`, { as: "ada" });
     const read = await api(path);
@@ -38,13 +38,13 @@ describe("POST /articles/{id}/publish", () => {
     ["an object", '{"status":"ARCHIVED"}', {}],
     ["what is no JSON", "publish!", { "content-type": "text/plain" }],
     ["what is too large", "x".repeat(1_100_000), {}],
-  ])("does not look at a body, as DELETE does not: %s", async (_what, sent, headers) => {
+  ])("ignores a body, as DELETE does: %s", async (_what, sent, headers) => {
     const path = await newArticle();
     const { status, json } = await api(`POST ${path}/publish`, { as: "ada", body: sent, headers });
     expect([status, json.status]).toEqual([200, "PUBLISHED"]);
   });
 
-  test("is answered in the form of the version, with the fields that are asked for", async () => {
+  test("responds in the form of the version, with the selected fields", async () => {
     const path = await newArticle();
     const made = await body(`POST /api/v2${path}/publish`, { as: "ada" });
     expect(made).toMatchObject({ authorId: 1, _links: { self: { href: `/api/v2${path}` } } });
@@ -60,7 +60,7 @@ describe("POST /articles/{id}/publish", () => {
     expect((await body(path)).status).toBe("DRAFT");
   });
 
-  test.each(["admin", "service"] as const)("is open to %s", async (as) =>
+  test.each(["admin", "service"] as const)("is allowed for %s", async (as) =>
     expect(await body(`POST ${await newArticle()}/publish`, { as })).toMatchObject({
       status: "PUBLISHED",
       author_id: 1,
@@ -76,17 +76,17 @@ describe("POST /articles/{id}/publish", () => {
     ["/articles/1/publish?fields=nope", 400, "BAD_REQUEST"],
     ["/articles/1/unpublish", 404, "RESOURCE_NOT_FOUND"],
     ["/comments/1/publish", 404, "RESOURCE_NOT_FOUND"],
-  ])("of %s is %i %s", async (path, status, code) =>
+  ])("at %s is %i %s", async (path, status, code) =>
     expect((await failure(`POST ${path}`, { as: "ada" })).slice(0, 2)).toEqual([status, code]),
   );
 
-  test("of an article that is not there is told as everywhere", async () => {
+  test("of an unknown article is 404 in every form of errors", async () => {
     const told = await failure("/articles/999");
     expect(await failure("POST /articles/999/publish", { as: "ada" })).toEqual(told);
     expect(await failure("POST /articles/999/publish", { as: "ada", headers: { "if-match": "*" } })).toEqual(told);
   });
 
-  test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"])("is no matter of %s", async (method) => {
+  test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"])("does not support %s", async (method) => {
     const { status, headers } = await api(`${method} /articles/1/publish`, { as: "ada" });
     expect([status, headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
   });

@@ -8,7 +8,7 @@ const count = async () => (await sql("select count(*)::int as n from articles"))
 const newArticle = async (input: object = INPUT): Promise<string> =>
   (await api("POST /articles", { as: "ada", body: input })).headers.get("location")!;
 
-test("an article comes into being, is read, changed, published and goes again", async () => {
+test("an article is created, read, changed, published and deleted", async () => {
   const made = await api("POST /articles", { as: "ada", body: INPUT });
   expect([made.status, made.headers.get("location")]).toEqual([201, `/articles/${made.json.id}`]);
   expect(made.json).toEqual({
@@ -35,19 +35,19 @@ test("an article comes into being, is read, changed, published and goes again", 
 });
 
 describe("PUT", () => {
-  test("brings what it leaves out back to its default", async () => {
+  test("sets absent fields to their defaults", async () => {
     const path = await newArticle({ ...INPUT, status: "PUBLISHED", tags: ["a", "b"] });
     const put = await body(`PUT ${path}`, { as: "ada", body: { title: "Another title", content: "Other." } });
     expect(put).toMatchObject({ title: "Another title", content: "Other.", status: "DRAFT", tags: [], author_id: 1 });
   });
 
-  test("keeps what it leaves out with dialect=partial", async () => {
+  test("keeps absent fields with dialect=partial", async () => {
     const path = await newArticle({ ...INPUT, status: "PUBLISHED", tags: ["a"] });
     const put = await body(`PUT ${path}`, { as: "ada", body: { title: "Another title" }, prefer: "dialect=partial" });
     expect(put).toMatchObject({ title: "Another title", content: INPUT.content, status: "PUBLISHED", tags: ["a"] });
   });
 
-  test("must have what POST must have", async () => {
+  test("requires the fields that POST requires", async () => {
     const path = await newArticle();
     expect(await failure(`PUT ${path}`, { as: "ada", body: { title: "Another title" } })).toEqual([
       400,
@@ -56,7 +56,7 @@ describe("PUT", () => {
     ]);
   });
 
-  test("twice is as good as once", async () => {
+  test("has the same effect twice", async () => {
     const path = await newArticle();
     const once = await body(`PUT ${path}`, { as: "ada", body: INPUT });
     const { updated_at, ...twice } = await body(`PUT ${path}`, { as: "ada", body: INPUT });
@@ -64,12 +64,12 @@ describe("PUT", () => {
   });
 });
 
-describe("what nobody may choose for himself", () => {
+describe("the id, the author and the times", () => {
   test.each([
     ["POST", "/articles"],
     ["PUT", null],
     ["PATCH", null],
-  ])("is passed over by %s: the id, the author and the times", async (method, at) => {
+  ])("are ignored by %s", async (method, at) => {
     const path = at ?? (await newArticle());
     const before = at ? null : await body(path);
     const wanted = { id: 99, author_id: 2, authorId: 2, created_at: "2000-01-01", updated_at: "2000-01-01" };
@@ -79,7 +79,7 @@ describe("what nobody may choose for himself", () => {
   });
 });
 
-describe("a body with a fault is refused, and nothing is written", () => {
+describe("an invalid body is rejected, and nothing is written", () => {
   test.each([
     [{ content: "…" }, "MISSING_FIELD", "title is required"],
     [{ title: "A title" }, "MISSING_FIELD", "content is required"],
@@ -106,7 +106,7 @@ describe("a body with a fault is refused, and nothing is written", () => {
     expect([status, ...told]).toEqual([422, "VALIDATION_ERROR", message]);
   });
 
-  test("tags of all kinds of characters come back as they went", async () => {
+  test("tags with all kinds of characters are returned unchanged", async () => {
     const tags = ["a,b", '"', "{}", "\\", "NULL", "ä ö", "😀", " "];
     const path = await newArticle({ ...INPUT, tags });
     expect((await body(path)).tags).toEqual(tags);
@@ -117,7 +117,7 @@ describe("a body with a fault is refused, and nothing is written", () => {
   });
 });
 
-describe("who may", () => {
+describe("access", () => {
   const requests = [
     ["POST /articles", INPUT],
     ["PUT /articles/1", INPUT],
@@ -126,7 +126,7 @@ describe("who may", () => {
     ["POST /articles/1/publish", undefined],
   ] as const;
 
-  test.each(requests)("%s: nobody without credentials", async (request, sent) => {
+  test.each(requests)("%s requires credentials", async (request, sent) => {
     const { status, json, headers } = await api(request, { body: sent });
     expect([status, json.error.code, json.error.message]).toEqual([401, "AUTH_REQUIRED", "login required"]);
     expect(headers.get("www-authenticate")).toBe("Bearer");
@@ -137,14 +137,14 @@ describe("who may", () => {
     ["PATCH /articles/1", { content: "Changed." }, "you may not change this article"],
     ["DELETE /articles/3", undefined, "you may not delete this article"],
     ["POST /articles/1/publish", undefined, "only the author may publish this article"],
-  ])("%s: no stranger", async (request, sent, message) => {
+  ])("%s is forbidden to other users", async (request, sent, message) => {
     const [status, code, told] = await failure(request, { as: "bob", body: sent });
     expect([status, code, told]).toEqual([403, "PERMISSION_DENIED", message]);
     expect((await body("/articles/1")).title).toBe("Notes on the Analytical Engine");
     expect((await api("/articles/3")).status).toBe(200);
   });
 
-  test.each(["ada", "admin", "service"] as const)("the author, an administrator, the service key: %s", async (who) => {
+  test.each(["ada", "admin", "service"] as const)("is granted to %s", async (who) => {
     const path = await newArticle();
     expect((await api(`PATCH ${path}`, { as: who, body: { title: `By ${who} it is` } })).json.author_id).toBe(1);
     expect((await api(`PUT ${path}`, { as: who, body: INPUT })).status).toBe(200);
@@ -152,7 +152,7 @@ describe("who may", () => {
     expect((await api(`DELETE ${path}`, { as: who })).status).toBe(204);
   });
 
-  test("hears of a record that is not there before anything else", async () => {
+  test("is checked after the existence of the record", async () => {
     for (const request of ["PATCH /articles/999", "DELETE /articles/999", "PUT /articles/999"])
       expect(await failure(request, { as: "bob", body: request.startsWith("D") ? undefined : INPUT })).toEqual([
         404,
@@ -161,19 +161,19 @@ describe("who may", () => {
       ]);
   });
 
-  test("an article goes with its comments", async () => {
+  test("deletion of an article deletes its comments", async () => {
     const path = await newArticle();
     await api(`POST ${path}/comments`, { as: "bob", body: { content: "Nice." } });
     expect((await api(`DELETE ${path}`, { as: "ada" })).status).toBe(204);
     expect(await sql("select from comments where content = 'Nice.'")).toEqual([]);
   });
 
-  test("the service key has no user: an article needs an author", async () => {
+  test("is refused to the service key for POST: an article needs an author", async () => {
     expect((await api("POST /articles", { as: "service", body: INPUT })).status).toBe(400);
   });
 });
 
-test("several articles are made at once, each with what it leaves out at its default", async () => {
+test("several articles are created at once, with defaults for absent fields", async () => {
   const sent = [{ ...INPUT, tags: ["a"] }, { ...INPUT, title: "Second one", status: "ARCHIVED" }, INPUT];
   const made = await body("POST /articles", { as: "ada", body: sent });
   expect(made.map(({ title, status, tags, author_id }: any) => [title, status, tags, author_id])).toEqual([

@@ -5,7 +5,7 @@ const { api, body, failure, sql } = useResources();
 const newComment = async (): Promise<string> =>
   (await api("POST /comments", { as: "bob", body: { article_id: 1, content: "A comment." } })).headers.get("location")!;
 
-test("a comment comes into being, is read, changed and goes again", async () => {
+test("a comment is created, read, changed and deleted", async () => {
   const made = await api("POST /comments", { as: "bob", body: { article_id: 1, content: "A comment." } });
   expect([made.status, made.headers.get("location")]).toEqual([201, `/comments/${made.json.id}`]);
   expect(made.json).toEqual({
@@ -27,7 +27,7 @@ test("a comment comes into being, is read, changed and goes again", async () => 
   expect(await failure(path)).toEqual([404, "RESOURCE_NOT_FOUND", "there is no comment with this id"]);
 });
 
-test("a comment stays with its article and its author", async () => {
+test("the article and the author of a comment can not be changed", async () => {
   const path = await newComment();
   for (const method of ["PUT", "PATCH"]) {
     const sent = { content: "Moved?", article_id: 2, author_id: 1 };
@@ -35,7 +35,7 @@ test("a comment stays with its article and its author", async () => {
   }
 });
 
-describe("a body with a fault is refused", () => {
+describe("an invalid body is rejected", () => {
   test.each([
     [{ content: "About what?" }, 400, "MISSING_FIELD", "article_id is required"],
     [{ article_id: 1 }, 400, "MISSING_FIELD", "content is required"],
@@ -48,14 +48,14 @@ describe("a body with a fault is refused", () => {
   );
 });
 
-describe("who may", () => {
+describe("access", () => {
   test.each([
     ["POST /comments", { article_id: 1, content: "x" }],
     ["POST /articles/1/comments", { content: "x" }],
     ["PUT /comments/1", { content: "x" }],
     ["PATCH /comments/1", { content: "x" }],
     ["DELETE /comments/1", undefined],
-  ])("%s: nobody without credentials", async (request, sent) =>
+  ])("%s requires credentials", async (request, sent) =>
     expect((await failure(request, { body: sent })).slice(0, 2)).toEqual([401, "AUTH_REQUIRED"]),
   );
 
@@ -65,18 +65,18 @@ describe("who may", () => {
     ["DELETE /comments/1", undefined, "you may not delete this comment"],
     ["PATCH /articles/1/comments/1", { content: "x" }, "you may not change this comment"],
     ["DELETE /articles/1/comments/1", undefined, "you may not delete this comment"],
-  ])("%s: no stranger, and be it the article's author", async (request, sent, message) => {
+  ])("%s is forbidden to other users, including the author of the article", async (request, sent, message) => {
     expect(await failure(request, { as: "ada", body: sent })).toEqual([403, "PERMISSION_DENIED", message]);
     expect((await body("/comments/1")).content).toBe("The loom is a fine picture.");
   });
 
-  test.each(["bob", "admin", "service"] as const)("the author, an administrator, the service key: %s", async (who) => {
+  test.each(["bob", "admin", "service"] as const)("is granted to %s", async (who) => {
     const path = await newComment();
     expect((await api(`PATCH ${path}`, { as: who, body: { content: "x" } })).json).toMatchObject({ author_id: 2 });
     expect((await api(`DELETE ${path}`, { as: who })).status).toBe(204);
   });
 
-  test("everyone who is signed in makes one, always as himself", async () => {
+  test("of POST: every signed-in user creates comments under their own name", async () => {
     for (const [who, id] of [
       ["ada", 1],
       ["bob", 2],

@@ -24,7 +24,7 @@ describe("POST /articles/{id}/publish with If-Match", () => {
     ["the tag", (tag: string) => tag],
     ["a list with the tag", (tag: string) => `"v1-1", ${tag}`],
     ["anything", () => "*"],
-  ])("of %s publishes, and gives the article as it is now", async (_what, header) => {
+  ])("of %s publishes the article and returns it", async (_what, header) => {
     const { path, tag } = await newDraft();
     const { status, json } = await api(`POST ${path}/publish`, { as: "ada", headers: { "if-match": header(tag) } });
     expect([status, json.status]).toEqual([200, "PUBLISHED"]);
@@ -35,48 +35,48 @@ describe("POST /articles/{id}/publish with If-Match", () => {
     ["another tag", () => '"v1-1"'],
     ["the tag, weak", (tag: string) => `W/${tag}`],
     ["a tag of something else", () => '"Kq5sNclPz7QV2-lf"'],
-  ])("of %s is 412, and nothing is changed", async (_what, header) => {
+  ])("of %s is 412 and changes nothing", async (_what, header) => {
     const { path, tag, json } = await newDraft();
     expect(await publish(path, { "if-match": header(tag) }, "ada")).toEqual(STALE);
     expect(await body(path)).toEqual(json);
     expect((await api(path)).headers.get("etag")).toBe(tag);
   });
 
-  test("of a tag that was good before the last change is 412", async () => {
+  test("of the tag from before the last change is 412", async () => {
     const { path, tag } = await newDraft();
     await body(`PATCH ${path}`, { as: "ada", body: { title: "Another title" } });
     expect(await publish(path, { "if-match": tag }, "ada")).toEqual(STALE);
     expect(await body(path)).toMatchObject({ title: "Another title", status: "DRAFT" });
   });
 
-  test("that can't be read is 400: it would not protect", async () => {
+  test("that is malformed is 400", async () => {
     const { path } = await newDraft();
     const message = 'If-Match must be * or a list of entity tags in quotes, such as "v1-734"';
     expect(await publish(path, { "if-match": "nonsense" }, "ada")).toEqual([400, "BAD_REQUEST", message]);
     expect(await statusOf(path)).toBe("DRAFT");
   });
 
-  test("takes the tag of another version", async () => {
+  test("accepts the tag of another version", async () => {
     const { path, tag } = await newDraft("/api/v2");
     expect(tag).toMatch(/^"v2-\d+"$/);
     expect((await publish(path.replace("/api/v2", ""), { "if-match": tag }, "ada"))[0]).toBe(200);
   });
 
-  test.each(["*", '"v1-1"'])("%s of an article that is not there is 404, as of other changes", async (header) => {
+  test.each(["*", '"v1-1"'])("%s of an unknown article is 404, like other changes", async (header) => {
     expect((await publish("/articles/999", { "if-match": header }, "ada"))[0]).toBe(404);
     expect((await failure("PATCH /articles/999", { as: "ada", body: {}, headers: { "if-match": header } }))[0]).toBe(
       404,
     );
   });
 
-  test("is refused to those who may not publish, whatever the tag", async () => {
+  test("is 403 for callers who may not publish, whatever the tag", async () => {
     const { path, tag } = await newDraft();
     expect((await publish(path, { "if-match": tag }, "bob")).slice(0, 2)).toEqual([403, "PERMISSION_DENIED"]);
     expect((await publish(path, { "if-match": tag })).slice(0, 2)).toEqual([401, "AUTH_REQUIRED"]);
     expect(await statusOf(path)).toBe("DRAFT");
   });
 
-  test("of parallel requests with one tag publishes exactly once", async () => {
+  test("and the same tag in parallel requests publishes exactly once", async () => {
     for (let round = 0; round < 5; round++) {
       const { path, tag } = await newDraft();
       const answers = await Promise.all([1, 2, 3, 4].map(() => publish(path, { "if-match": tag }, "ada")));
@@ -86,7 +86,7 @@ describe("POST /articles/{id}/publish with If-Match", () => {
 });
 
 describe("POST /articles/{id}/publish", () => {
-  test("with If-None-Match of anything, or of the tag, is 412, and of another tag is done", async () => {
+  test("with If-None-Match is 412 for * and for the tag, and publishes for another tag", async () => {
     const { path, tag } = await newDraft();
     for (const header of ["*", tag, `W/${tag}`])
       expect(await publish(path, { "if-none-match": header }, "ada")).toEqual(STALE);
@@ -94,7 +94,7 @@ describe("POST /articles/{id}/publish", () => {
     expect((await publish(path, { "if-none-match": '"v1-1"' }, "ada"))[0]).toBe(200);
   });
 
-  test("with If-Unmodified-Since is done unless the article is newer", async () => {
+  test("with If-Unmodified-Since publishes unless the article is newer", async () => {
     const { path, json } = await newDraft();
     const date = Date.parse(json.created_at);
     expect(await publish(path, { "if-unmodified-since": new Date(date - 1000).toUTCString() }, "ada")).toEqual(STALE);
@@ -107,12 +107,12 @@ describe("POST /articles/{id}/publish", () => {
 const waitingNow = async () =>
   (await sql("select from pg_locks where not granted and transactionid = pg_current_xact_id()::xid")).length;
 
-describe("an action that waits while somebody else changes its record", () => {
+describe("an action that waits for a concurrent change of its record", () => {
   test.each([
     ["update articles set title = 'Somebody was faster' where id = $1", "commit", STALE],
     ["update articles set title = 'Somebody was faster' where id = $1", "rollback", [200]],
     ["delete from articles where id = $1", "commit", [404, "RESOURCE_NOT_FOUND"]],
-  ])("by %s and a %s is told so", async (change, end, expected) => {
+  ])("by %s and a %s has the expected response", async (change, end, expected) => {
     const { path, tag, json } = await newDraft();
     await sql("begin");
     await sql(change, json.id);
@@ -145,7 +145,7 @@ const own = useOwnResources(PRAISE, [
   MAKERS,
 ]);
 
-test("an action that changes other rows heeds If-Match too, for those who may not change the record", async () => {
+test("an action that changes other rows respects If-Match, also for callers who may not change the record", async () => {
   const { headers, json } = await own.api("POST /products", { as: 1, body: { name: "cog" } });
   const praise = (tag: string) => own.api(`POST /products/${json.id}/praise`, { as: 2, headers: { "if-match": tag } });
   expect((await praise('"v1-1"')).status).toBe(412);

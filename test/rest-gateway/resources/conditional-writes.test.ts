@@ -18,7 +18,7 @@ const WRITES = [
   ["DELETE", undefined],
 ] as const;
 
-test("If-Unmodified-Since does not count where fields of other records are told: If-Match does", async () => {
+test("If-Unmodified-Since is ignored when fields of other records are returned; If-Match is not", async () => {
   const path = (await api("POST /articles", { as: "ada", body: { title: "A title", content: "…" } })).headers.get(
     "location",
   )!;
@@ -41,7 +41,7 @@ describe.each(WRITES)("%s with If-Match", (method, sent) => {
     ["the tag", (tag: string) => tag],
     ["a list with the tag", (tag: string) => `"v1-1", ${tag}`],
     ["anything", () => "*"],
-  ])("of %s is done", async (_what, header) => {
+  ])("of %s succeeds", async (_what, header) => {
     await cleanUp();
     const { path, tag } = await newUser();
     expect((await write(path, header(tag))).status).toBe(done);
@@ -53,14 +53,14 @@ describe.each(WRITES)("%s with If-Match", (method, sent) => {
     ["a tag of something else", () => '"Kq5sNclPz7QV2-lf"'],
     ["an empty tag", () => '""'],
     ["the tag of a version that does not exist", () => '"v1-99999999999999999999999999"'],
-  ])("of %s is 412, and nothing is done", async (_what, header) => {
+  ])("of %s is 412 and changes nothing", async (_what, header) => {
     const zed = await newUser();
     const { status, json } = await write(zed.path, header(zed.tag));
     expect([status, json.error.code, json.error.message]).toEqual(STALE);
     await unchanged(zed);
   });
 
-  test("of a tag that was good before the last change is 412", async () => {
+  test("of the tag from before the last change is 412", async () => {
     const { path, tag } = await newUser();
     await api(`PATCH ${path}`, { body: { age: 2 } });
     expect((await write(path, tag)).status).toBe(412);
@@ -78,7 +78,7 @@ describe.each(WRITES)("%s with If-Match", (method, sent) => {
     },
   );
 
-  test("takes the tag of another version", async () => {
+  test("accepts the tag of another version", async () => {
     await cleanUp();
     const { path, tag } = await newUser();
     expect((await write(`/api/v2${path}`, tag)).status).toBe(done);
@@ -88,20 +88,20 @@ describe.each(WRITES)("%s with If-Match", (method, sent) => {
     expect((await write(second.path.replace("/api/v2", ""), second.tag)).status).toBe(done);
   });
 
-  test("of a record that is not there is 404", async () => {
+  test("of an unknown record is 404", async () => {
     expect((await write("/users/999", "*")).status).toBe(404);
     expect((await write("/users/999", '"v1-1"')).status).toBe(404);
   });
 });
 
 describe.each(WRITES)("%s with If-None-Match", (method, sent) => {
-  test("of anything, or of the tag, is 412", async () => {
+  test("of * or of the tag is 412", async () => {
     const { path, tag } = await newUser();
     for (const header of ["*", tag, `W/${tag}`, `"v1-1", ${tag}`])
       expect(await failure(`${method} ${path}`, { body: sent, headers: { "if-none-match": header } })).toEqual(STALE);
   });
 
-  test("of another tag is done", async () => {
+  test("of another tag succeeds", async () => {
     await sql("delete from users where email = 'changed@example.com'");
     const { path } = await newUser();
     const { status } = await api(`${method} ${path}`, { body: sent, headers: { "if-none-match": '"v1-1"' } });
@@ -118,20 +118,20 @@ describe("a write with If-Unmodified-Since", () => {
   const patch = async (path: string, since: string, headers = {}) =>
     (await api(`PATCH ${path}`, { body: { age: 9 }, headers: { "if-unmodified-since": since, ...headers } })).status;
 
-  test("is done unless the record is newer", async () => {
+  test("succeeds unless the record is newer", async () => {
     const { path, json } = await newUser();
     const date = Date.parse(json.updated_at);
     expect(await patch(path, new Date(date - 1000).toUTCString())).toBe(412);
     expect(await patch(path, new Date(date).toUTCString())).toBe(200);
   });
 
-  test("does not count beside If-Match, nor when it is no date", async () => {
+  test("is ignored beside If-Match, and if it is not a date", async () => {
     const { path, tag } = await newUser();
     expect(await patch(path, "Sun, 06 Nov 1994 08:49:37 GMT", { "if-match": tag })).toBe(200);
     expect(await patch(path, "1994-11-06")).toBe(200);
   });
 
-  test("does not count for what knows no date", async () => {
+  test("is ignored for records without a date", async () => {
     const sent = {
       as: "bob",
       body: { content: "Still fine." },
@@ -141,7 +141,7 @@ describe("a write with If-Unmodified-Since", () => {
   });
 });
 
-test("of parallel writes with one tag exactly one is made", async () => {
+test("of parallel writes with the same tag exactly one succeeds", async () => {
   for (let round = 0; round < 5; round++) {
     const { path, tag } = await newUser();
     const ages = [11, 12, 13, 14];
@@ -171,7 +171,7 @@ test.each(WRITES)(
   },
 );
 
-test.each(WRITES)("%s that waits until its record is gone is 404", async (method, sent) => {
+test.each(WRITES)("%s that waits for the deletion of its record is 404", async (method, sent) => {
   const { path, json } = await newUser();
   await sql("begin");
   await sql("delete from users where id = $1", json.id);
@@ -181,7 +181,7 @@ test.each(WRITES)("%s that waits until its record is gone is 404", async (method
   expect((await waiting).status).toBe(404);
 });
 
-test("who may not write hears of that, whatever the tag", async () => {
+test("a caller who may not write gets 403 whatever the tag", async () => {
   const { headers } = await api("/articles/1");
   const sent = { body: { content: "Mine now." }, headers: { "if-match": headers.get("etag")! } };
   expect((await api("PATCH /articles/1", { ...sent, as: "bob" })).status).toBe(403);

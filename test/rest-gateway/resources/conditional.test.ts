@@ -12,7 +12,7 @@ async function newUser(): Promise<{ path: string; tag: string }> {
 }
 
 describe("the tag of a record", () => {
-  test("is that of its row: the same for each read, another one after each change", async () => {
+  test("is the same for each read and different after each change", async () => {
     const { path, tag } = await newUser();
     expect(tag).toMatch(/^"v1-\d+"$/);
     expect(tagOf(await api(path))).toBe(tag);
@@ -25,18 +25,18 @@ describe("the tag of a record", () => {
     expect(tagOf(await api(path))).toBe(tagOf(put));
   });
 
-  test("is that of POST too", async () => {
+  test("is returned by POST too", async () => {
     const made = await api("POST /articles", { as: "ada", body: { title: "A title", content: "…" } });
     expect(tagOf(await api(made.headers.get("location")!))).toBe(tagOf(made));
   });
 
-  test("changes when somebody else changes the row in the database", async () => {
+  test("changes when the row is changed in the database", async () => {
     const before = tagOf(await api("/articles/2"));
     await sql("update articles set content = content || '!' where id = 2");
     expect(tagOf(await api("/articles/2"))).not.toBe(before);
   });
 
-  test("differs where the answer does", async () => {
+  test("differs between forms of the response", async () => {
     const tags = [
       tagOf(await api("/users/1")),
       tagOf(await api("/users/1", { prefer: "dialect=case" })),
@@ -50,7 +50,7 @@ describe("the tag of a record", () => {
       expect(tagOf(await api(path))).toMatch(/^"[^"]+"$/);
   });
 
-  test("is that of the content where other rows are part of it", async () => {
+  test("is a hash of the body when other rows are part of it", async () => {
     const before = await api("/articles/1?fields=author.name");
     expect(tagOf(before)).not.toMatch(/^"v1/);
     await sql("update users set name = 'Ada King' where id = 1");
@@ -80,7 +80,7 @@ describe("a read with If-None-Match", () => {
     }
   });
 
-  test("and 304 keeps the headers that a cache needs", async () => {
+  test("and status 304 has the headers that a cache needs", async () => {
     const first = await api("/users/2");
     const again = await api("/users/2", { headers: { "if-none-match": tagOf(first) } });
     for (const name of ["etag", "cache-control", "vary", "last-modified", "x-api-version"])
@@ -90,14 +90,14 @@ describe("a read with If-None-Match", () => {
     expect(again.headers.get("content-length")).toBeNull();
   });
 
-  test("is answered the same by HEAD", async () => {
+  test("has the same response to HEAD", async () => {
     const first = await api("HEAD /users/2");
     expect(tagOf(first)).toBe(tagOf(await api("/users/2")));
     expect((await api("HEAD /users/2", { headers: { "if-none-match": tagOf(first) } })).status).toBe(304);
     expect((await api("HEAD /users/2", { headers: { "if-none-match": OTHER } })).status).toBe(200);
   });
 
-  test("of a list hears of a new record, a change and one that is gone", async () => {
+  test("of a list is 200 after a creation, a change and a deletion", async () => {
     const tags = [tagOf(await api("/users?limit=100"))];
     const { path } = await newUser();
     tags.push(tagOf(await api("/users?limit=100")));
@@ -108,13 +108,13 @@ describe("a read with If-None-Match", () => {
     expect(tagOf(await api("/users?limit=100"))).toBe(tags[0]);
   });
 
-  test("of an envelope hears of another total", async () => {
+  test("of an envelope is 200 after a change of the total", async () => {
     const before = tagOf(await api("/api/v2/users?limit=1"));
     await newUser();
     expect(tagOf(await api("/api/v2/users?limit=1"))).not.toBe(before);
   });
 
-  test("tells a problem as it is", async () => {
+  test("does not hide a problem", async () => {
     expect((await api("/users/999", { headers: { "if-none-match": "*" } })).status).toBe(404);
     expect((await api("/users?sort=nope", { headers: { "if-none-match": "*" } })).status).toBe(400);
   });
@@ -141,9 +141,9 @@ describe("a read with If-Modified-Since", () => {
     "",
     "Sun, 31 Feb 2099 00:00:00 GMT",
     "Sun, 06 Nov 2099 08:49:37 +0000",
-  ])("is 200 for what is no date of HTTP: %s", async (date) => expect(await since(date)).toBe(200));
+  ])("is 200 for a malformed date: %s", async (date) => expect(await since(date)).toBe(200));
 
-  test("does not count beside If-None-Match", async () => {
+  test("is ignored beside If-None-Match", async () => {
     const { headers } = await api("/users/3");
     const date = headers.get("last-modified")!;
     expect(await since(date, { "if-none-match": OTHER })).toBe(200);
@@ -151,14 +151,14 @@ describe("a read with If-Modified-Since", () => {
     expect(await since(shifted(date, -100), { "if-none-match": headers.get("etag")! })).toBe(304);
   });
 
-  test("knows when an article was changed last, be it never", async () => {
+  test("uses the time of creation for an article that was never changed", async () => {
     const [{ created_at }] = await sql("select created_at from articles where id = 3");
     expect((await api("/articles/3")).headers.get("last-modified")).toBe(created_at.toUTCString());
     const changed = await api("PATCH /articles/3", { as: "ada", body: { content: "Longer." } });
     expect(changed.headers.get("last-modified")).toBe(new Date(changed.json.updated_at).toUTCString());
   });
 
-  test("is 200 where fields of other records are told, which have dates of their own", async () => {
+  test("is 200 when fields of other records are returned", async () => {
     for (const path of ["/articles/1?fields=title,author.name", "/api/v2/articles/1?fields=author"]) {
       const { headers } = await api(path);
       expect([headers.get("last-modified"), headers.get("etag") !== null]).toEqual([null, true]);
@@ -168,7 +168,7 @@ describe("a read with If-Modified-Since", () => {
     expect((await api("/articles/1?fields=title,_links")).headers.get("last-modified")).not.toBeNull();
   });
 
-  test("is 200 for what knows no date", async () => {
+  test("is 200 for records without a date", async () => {
     const { headers } = await api("/comments/1");
     expect([headers.get("last-modified"), headers.get("etag") !== null]).toEqual([null, true]);
     const asked = { headers: { "if-modified-since": shifted(new Date().toUTCString(), 100) } };
@@ -177,13 +177,13 @@ describe("a read with If-Modified-Since", () => {
   });
 });
 
-test("answers without a tag are those of many records and of problems", async () => {
+test("only responses with several new records, and problems, have no tag", async () => {
   const many = [1, 2].map((n) => ({ name: "Many", email: `many${n}@example.com` }));
   expect(tagOf(await api("POST /users", { body: many }))).toBeNull();
   expect(tagOf(await api("/users/999"))).toBeNull();
 });
 
-test("two that have not been told of each other see the same list with one tag", async () => {
+test("two processes return a list with the same tag", async () => {
   const [one, two] = [await body("/comments"), await body("/comments")];
   expect(one).toEqual(two);
 });

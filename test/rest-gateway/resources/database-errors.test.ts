@@ -28,7 +28,7 @@ afterEach(async () => {
   expect(await body("/users/1")).toMatchObject({ name: "Ada Lovelace" });
 });
 
-describe("a client that goes away", () => {
+describe("a client that disconnects", () => {
   /** Sends a request without waiting for its answer. */
   async function send(method: string, path: string, text = "", length = text.length) {
     const raw = await openRaw(service().url);
@@ -47,7 +47,7 @@ describe("a client that goes away", () => {
     ["PATCH", "/users/1", '{"name":"By nobody"}'],
     ["POST", "/users", '{"name":"By nobody","email":"nobody@example.com"}'],
     ["DELETE", "/users/1?cascade=true", ""],
-  ])("has asked nothing: %s %s", async (method, path, text) => {
+  ])("leaves nothing written: %s %s", async (method, path, text) => {
     await lock("users");
     const raw = await send(method, path, text);
     await expect.poll(waiting, POLL).toBe(1);
@@ -58,7 +58,7 @@ describe("a client that goes away", () => {
     expect(logged).toEqual([]);
   });
 
-  test("in the middle of a body has asked nothing either", async () => {
+  test("in the middle of a body leaves nothing written", async () => {
     const raw = await send("POST", "/users", '{"name":"By nobody",', 1000);
     await setTimeout(50);
     raw.socket.destroy();
@@ -68,7 +68,7 @@ describe("a client that goes away", () => {
   });
 });
 
-describe("while statements take long", () => {
+describe("while statements are slow", () => {
   let told: Awaited<ReturnType<typeof failure>>[];
   beforeAll(async () => {
     await lock("users");
@@ -79,17 +79,17 @@ describe("while statements take long", () => {
     await unlock();
   });
 
-  test("a request for which no connection gets free in time is 504", () =>
+  test("a request that gets no connection in time is 504", () =>
     expect(told[0]).toEqual([504, "INTERNAL_ERROR", "timed out waiting for a free database connection; try again"]));
 
-  test("one that takes too long is 504, and has changed nothing", async () => {
+  test("a statement over its time limit is 504 and changes nothing", async () => {
     const slow = [504, "INTERNAL_ERROR", "the request took too long and was cancelled"];
     expect(told.slice(1)).toEqual([slow, slow]);
     expect((await body("/users/1")).age).toBe(36);
   });
 });
 
-test("without its database the service says when to come again", async () => {
+test("without its database the service responds with Retry-After", async () => {
   await sql(`alter role ${login()} nologin`);
   await sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", login());
   const gone = [503, "INTERNAL_ERROR", "the database is not available; try again"];

@@ -26,20 +26,20 @@ describe("a deprecated version", () => {
     ["POST /articles", "/api/v2/articles"],
     ["OPTIONS /users", "/api/v2/users"],
     ["HEAD /users/1", "/api/v2/users/1"],
-  ])("is told by the headers of %s", async (request, successor) => {
+  ])("is announced in the headers of %s", async (request, successor) => {
     const { headers } = await api(request);
     expect(toldBy(headers)).toEqual([MESSAGE, SUNSET, successorOf(successor)]);
     expect(new Date(headers.get("x-api-sunset")!).toISOString()).toBe("2027-06-30T00:00:00.000Z");
   });
 
-  test("leads nowhere else, whatever the address", async () => {
+  test("has links only to its own successor, whatever the path", async () => {
     const raw = await openRaw(service().url);
     raw.write("GET /users/1>;rel=next HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     await expect.poll(() => raw.text).toContain("\r\n\r\n");
     expect(raw.text).toContain("</api/v2/users/1%3E;rel=next>; rel=successor-version");
   });
 
-  test("leaves its successor beside the links of pages", async () => {
+  test("has the successor beside the page links", async () => {
     const { headers } = await api("/users?limit=1");
     expect(toldBy(headers).slice(0, 2)).toEqual([MESSAGE, SUNSET]);
     const links = headers.get("link")!.split(/, (?=<)/);
@@ -50,14 +50,14 @@ describe("a deprecated version", () => {
     expect(links[0]).toBe(successorOf("/api/v2/users"));
   });
 
-  test("leads to a successor that answers", async () => {
+  test("has a successor that responds", async () => {
     const { headers } = await api("/articles/1");
     const successor = /<(.*?)>; rel=successor-version/.exec(headers.get("link")!)![1]!;
     const { status, headers: answered } = await api(successor);
     expect([status, answered.get("x-api-version")]).toEqual([200, "2"]);
   });
 
-  test("is told in bodies that are objects", async () => {
+  test("is announced in bodies that are objects", async () => {
     const deprecation = {
       deprecated: true,
       message: MESSAGE,
@@ -73,18 +73,18 @@ describe("a deprecated version", () => {
     expect(made.deprecation).toEqual(deprecation);
   });
 
-  test("leaves bodies that are lists as they are", async () => {
+  test("does not change bodies that are arrays", async () => {
     const users = await body("/users");
     expect(users).toBeInstanceOf(Array);
     expect(Object.keys(users[0])).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
   });
 
-  test("takes back what it has told", async () => {
+  test("accepts its own announcement in a body", async () => {
     const user = await body("/users/2");
     expect((await api("PUT /users/2", { body: user, prefer: "handling=strict" })).status).toBe(200);
   });
 
-  test("is told with 304 too, and with 204", async () => {
+  test("is announced with 304 and 204", async () => {
     const { headers } = await api("/users/1");
     const again = await api("/users/1", { headers: { "if-none-match": headers.get("etag")! } });
     expect([again.status, ...toldBy(again.headers)]).toEqual([304, MESSAGE, SUNSET, successorOf("/api/v2/users/1")]);
@@ -93,7 +93,7 @@ describe("a deprecated version", () => {
     expect([gone.status, gone.text, gone.headers.get("x-api-warn")]).toEqual([204, "", MESSAGE]);
   });
 
-  test("has a successor of which nothing is told", async () => {
+  test("has a successor without an announcement", async () => {
     for (const path of ["/api/v2/users/1", "/users/1?version=2", "/api/v2/users/999"]) {
       const { headers, json } = await api(path);
       expect([...toldBy(headers), json.deprecation]).toEqual([...UNTOLD, undefined]);
@@ -101,10 +101,10 @@ describe("a deprecated version", () => {
   });
 });
 
-describe("a deprecated version without an end and a guide", () => {
+describe("a deprecated version without a sunset and a guide", () => {
   const { api, body } = useResources({ API_V1_STATUS: "deprecated" });
 
-  test("tells of neither", async () => {
+  test("has headers for neither", async () => {
     const message = "version 1 is deprecated: use version 2";
     expect(toldBy((await api("/users/1")).headers)).toEqual([
       message,
@@ -124,7 +124,7 @@ describe("a retired version", () => {
     ["by the query", "/articles?version=1", {}],
     ["by a header", "/users", { "X-API-Version": "1" }],
     ["by the media type", "/users", { Accept: "application/vnd.content.v1+json" }],
-  ])("is 400 when it is named %s", async (_how, path, headers) => {
+  ])("is 400 if it is named %s", async (_how, path, headers) => {
     const { status, json, headers: answered } = await api(path, { headers });
     expect([status, json.error.code, json.error.message]).toEqual([
       400,
@@ -135,14 +135,14 @@ describe("a retired version", () => {
     expect(toldBy(answered)).toEqual(UNTOLD);
   });
 
-  test("is none that the address of who has signed up leads to", async () => {
+  test("is not in the Location of a registration", async () => {
     const sent = { name: "Grace", email: "grace@example.com", password: "Correct-Horse-7!" };
     const { status, headers, json } = await api("POST /auth/register", { body: sent });
     expect([status, headers.get("location")]).toEqual([201, `/api/v2/users/${json.user.id}`]);
     expect((await body(headers.get("location")!)).name).toBe("Grace");
   });
 
-  test("leaves the other one as it is", async () => {
+  test("does not affect the other version", async () => {
     expect((await body("/api/v2/users/1")).name).toBe("Ada Lovelace");
     expect((await body("/users/1?version=2")).name).toBe("Ada Lovelace");
   });
@@ -151,7 +151,7 @@ describe("a retired version", () => {
 describe("a version that is supported", () => {
   const { api } = useResources({ API_V1_SUNSET: "2027-06-30", API_V1_GUIDE: GUIDE });
 
-  test("tells nothing, whatever is planned", async () => {
+  test("announces nothing, whatever sunset is set", async () => {
     const { headers, json } = await api("/users/1");
     expect([...toldBy(headers), json.deprecation]).toEqual([...UNTOLD, undefined]);
   });

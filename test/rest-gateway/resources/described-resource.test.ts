@@ -28,8 +28,8 @@ async function newProduct(body: object): Promise<any> {
   return json;
 }
 
-describe("a resource of one's own", () => {
-  test("has the fields of its description, under their names there", async () => {
+describe("a resource of another team", () => {
+  test("has the fields of its description", async () => {
     const made = await api("POST /products", { as: 1, body: { name: "cog" } });
     expect([made.status, made.headers.get("location")]).toEqual([201, `/products/${made.json.id}`]);
     expect(made.json).toEqual({
@@ -53,7 +53,7 @@ describe("a resource of one's own", () => {
     expect(read.headers.get("last-modified")).toBe(new Date(made.json.touched_at).toUTCString());
   });
 
-  test("takes values of all types, and gives them back", async () => {
+  test("stores and returns values of all types", async () => {
     const sent = {
       name: "all",
       maker_id: 2,
@@ -88,7 +88,7 @@ describe("a resource of one's own", () => {
     [{ name: "x", made_on: "2026-02-30" }, null],
     [{ name: "x", price: 1e9 }, null],
     [{ name: "more than eight" }, null],
-  ])("refuses %j, and says why", async (body, message) => {
+  ])("rejects %j with the reason", async (body, message) => {
     const { status, json } = await api("POST /products", { as: 1, body });
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
@@ -103,7 +103,7 @@ describe("a resource of one's own", () => {
     },
   );
 
-  test("goes back to its defaults with PUT, null among them", async () => {
+  test("is set to its defaults by PUT, null included", async () => {
     const made = await newProduct({
       name: "put",
       maker_id: 2,
@@ -118,7 +118,7 @@ describe("a resource of one's own", () => {
     expect((await api(`PUT /products/${made.id}`, { as: 1, body: { name: "put" } })).json.note).toBe("none yet");
   });
 
-  test("has what each record of many leaves out at its default", async () => {
+  test("has defaults for the absent fields of each record in an array", async () => {
     const body = [{ name: "one", note: "mine", price: 2 }, { name: "two" }, { name: "three", note: null }];
     const { status, json } = await api("POST /products", { as: 1, body });
     expect([status, json.map(({ note, price }: any) => [note, price])]).toEqual([
@@ -131,13 +131,13 @@ describe("a resource of one's own", () => {
     ]);
   });
 
-  test("makes as many records as are sent, be they without any field", async () => {
+  test("creates as many records as are sent, also without any field", async () => {
     const { status, json } = await api("POST /slips", { as: 1, body: [{}, {}, {}] });
     expect([status, json]).toEqual([201, [1, 2, 3].map((id) => ({ id, note: "none yet" }))]);
     expect((await api("POST /slips", { as: 1, body: {} })).json).toEqual({ id: 4, note: "none yet" });
   });
 
-  test("is told in camelCase in version 2, its relations too", async () => {
+  test("is in camelCase in version 2, including relations", async () => {
     const made = await newProduct({ name: "camel", maker_id: 2 });
     const { json } = await api(`/api/v2/products/${made.id}`);
     expect(Object.keys(json)).toEqual([
@@ -159,14 +159,14 @@ describe("a resource of one's own", () => {
     expect((await api(`PUT /api/v2/products/${made.id}`, sent)).status).toBe(200);
   });
 
-  test("has no address of what it does not refer to", async () => {
+  test("has a null link for a missing relation", async () => {
     const made = await newProduct({ name: "alone" });
     const { json } = await api(`/api/v2/products/${made.id}?fields=_links,firstMaker.name`);
     expect([json._links.firstMaker, json.firstMaker]).toEqual([null, null]);
     expect(json._links.owner).toEqual({ href: "/api/v2/users/1" });
   });
 
-  test("has its own ids", async () => {
+  test("accepts ids of its own type", async () => {
     for (const id of ["1", "abc", "00000000-0000-0000-0000-00000000000g", "{00000000-0000-0000-0000-000000000000}"]) {
       const { status, json } = await api(`/products/${encodeURIComponent(id)}`);
       expect([status, json.error.code]).toEqual([400, "INVALID_ID"]);
@@ -190,7 +190,7 @@ describe("a resource of one's own", () => {
     expect((await api(`DELETE /products/${id}`, { as: 1 })).status).toBe(204);
   });
 
-  test("is part of the collections of others", async () => {
+  test("can be a collection of another resource", async () => {
     const made = await api("POST /users/2/products", { as: 1, body: { name: "of bob", maker_id: 3 } });
     expect([made.status, made.json.maker_id]).toEqual([201, 2]);
     expect((await api(`/users/2/products/${made.json.id}`)).json).toEqual(made.json);
@@ -198,8 +198,8 @@ describe("a resource of one's own", () => {
   });
 });
 
-describe("a list of one's own", () => {
-  test("is sorted as described, and by the key where nothing else tells", async () => {
+describe("its list", () => {
+  test("is sorted as described, and then by the key", async () => {
     await sql("delete from products");
     for (const name of ["b", "a", "c", "a", "a", "b", "a"]) await newProduct({ name });
     const first = await api("/products");
@@ -211,7 +211,7 @@ describe("a list of one's own", () => {
     expect(new Set(all.map(({ id }) => id)).size).toBe(7);
   });
 
-  test("is filtered by all types", async () => {
+  test("can be filtered by all types", async () => {
     await sql("delete from products");
     await newProduct({ name: "light", weight: 1.5, price: 2, made_on: "2020-01-01", sizes: [1, 2] });
     await newProduct({
@@ -236,7 +236,7 @@ describe("a list of one's own", () => {
     expect(await names("/products?sort=weight:desc")).toEqual(["heavy", "light"]);
   });
 
-  test("is never filtered by less than was asked for", async () => {
+  test("is never filtered by a truncated value", async () => {
     await sql("delete from products");
     await newProduct({ name: "eightchr", price: 2 });
     expect(await names("/products?name=eightchr")).toEqual(["eightchr"]);
@@ -254,7 +254,7 @@ describe("a list of one's own", () => {
     ["made_before=tomorrow", "made_before must be a time such as 2026-11-20T08:30:00Z"],
     ["fits=x", "fits must be a whole number"],
     ["maker=x", "maker must be a whole number"],
-  ])("refuses ?%s", async (search, message) => {
+  ])("rejects ?%s", async (search, message) => {
     const { status, json } = await api(`/products?${search}`);
     expect([status, json.error.code, json.error.message]).toEqual([400, "BAD_REQUEST", message]);
   });

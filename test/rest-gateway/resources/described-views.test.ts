@@ -4,7 +4,7 @@ import { CHEAP_PRODUCTS, DDL, PRODUCT_PRICES } from "./fixtures.ts";
 
 const { api, sql } = useOwnResources(DDL, [CHEAP_PRODUCTS, PRODUCT_PRICES]);
 
-test("rows of a view are made, read, changed and deleted as those of a table", async () => {
+test("rows of a view are created, read, changed and deleted like those of a table", async () => {
   const made = await api("POST /cheap-products", { as: 1, body: { name: "cog", price: 3 } });
   expect([made.status, made.json]).toEqual([201, { id: expect.any(String), name: "cog", price: 3 }]);
   const path = made.headers.get("location")!;
@@ -21,7 +21,7 @@ test("rows of a view are made, read, changed and deleted as those of a table", a
   expect((await api(path)).status).toBe(404);
 });
 
-test("a row of a view has the tag of its content: it saves a reader the answer, and protects no writer", async () => {
+test("the tag of a row of a view is a hash of its content, which is no precondition for writes", async () => {
   const made = await api("POST /cheap-products", { as: 1, body: { name: "cog", price: 3 } });
   const path = made.headers.get("location")!;
   const tag = (await api(path)).headers.get("etag")!;
@@ -32,7 +32,7 @@ test("a row of a view has the tag of its content: it saves a reader the answer, 
   expect((await api(path)).headers.get("etag")).not.toBe(tag);
 });
 
-test("what nobody may write is read, and has no addresses to write to", async () => {
+test("a read-only resource has no links for changes", async () => {
   await sql("insert into products (label, owner_id) values ('x', 1), ('y', 1)");
   const { json, headers } = await api("OPTIONS /product-prices");
   expect([json, headers.get("allow")]).toEqual([undefined, "GET, HEAD, OPTIONS"]);
@@ -43,7 +43,7 @@ test("what nobody may write is read, and has no addresses to write to", async ()
     expect((await api(`${method} /product-prices${method === "POST" ? "" : `/${id}`}`, { as: 1 })).status).toBe(405);
 });
 
-test("a list without an order comes by its key", async () => {
+test("a list without an order is sorted by its key", async () => {
   const ids = async (search: string) =>
     (await api(`/product-prices${search}`)).json.data.map(({ id }: { id: string }) => id);
   const ascending = await ids("");

@@ -3,7 +3,7 @@ import { useResources } from "../../support/resource-client.ts";
 
 const { api, body, failure } = useResources();
 
-describe("?fields= chooses", () => {
+describe("?fields= selects", () => {
   test.each([
     ["id,title", { id: 1, title: "Notes on the Analytical Engine" }],
     ["title,id", { id: 1, title: "Notes on the Analytical Engine" }],
@@ -36,18 +36,18 @@ describe("?fields= chooses", () => {
     });
   });
 
-  test("the whole of a relation, also beside one of its fields", async () => {
+  test("all fields of a relation, also beside one of them", async () => {
     const author = await body("/users/1");
     expect(await body("/articles/1?fields=author")).toEqual({ author });
     expect(await body("/articles/1?fields=author.name,author")).toEqual({ author });
   });
 
-  test("addresses where the version has none by itself", async () => {
+  test("links in version 1", async () => {
     const { _links, ...rest } = await body("/articles/1?fields=id,_links");
     expect([rest, _links.author]).toEqual([{ id: 1 }, { href: "/users/1" }]);
   });
 
-  test("nothing but what it names in version 2 either", async () => {
+  test("nothing else in version 2", async () => {
     expect(await body("/api/v2/articles/1?fields=id,createdAt,author.createdAt")).toEqual({
       id: 1,
       createdAt: expect.stringMatching(/Z|\+00:00$/),
@@ -66,7 +66,7 @@ describe("?fields= chooses", () => {
     }
   });
 
-  test("what comes back of a write", async () => {
+  test("the fields in the response to a write", async () => {
     const sent = { as: "ada", body: { title: "A new title", content: "…" } } as const;
     const made = await api("POST /articles?fields=title,author.name", sent);
     expect([made.status, made.json]).toEqual([201, { title: "A new title", author: { name: "Ada Lovelace" } }]);
@@ -84,7 +84,7 @@ describe("?fields= chooses", () => {
   });
 });
 
-describe("?fields= refuses", () => {
+describe("?fields= rejects", () => {
   test.each([
     ["nope", '"nope" is not a field of articles: use id, author'],
     ["", '"" is not a field of articles'],
@@ -116,12 +116,12 @@ describe("?fields= refuses", () => {
     ["/articles", "id, author_id, title, content, status, tags, created_at, updated_at, author, _links"],
     ["/api/v2/articles", "id, authorId, title, content, status, tags, createdAt, updatedAt, author, _links"],
     ["/api/v2/comments/1", "id, articleId, authorId, content, createdAt, article, author, _links"],
-  ])("what %s has not, and names all there is: %s", async (path, names) => {
+  ])("an unknown field of %s and lists all fields: %s", async (path, names) => {
     const [, , message] = await failure(`${path}?fields=nope`);
     expect(message).toMatch(RegExp(`^"nope" is not a field of (articles|comments): use ${names}$`));
   });
 
-  test("what is unknown before anything is written", async () => {
+  test("an unknown field before anything is written", async () => {
     const before = (await body("/articles")).pagination.total;
     const sent = { as: "ada", body: { title: "A new title", content: "…" } } as const;
     expect((await failure("POST /articles?fields=nope", sent))[0]).toBe(400);

@@ -31,7 +31,7 @@ describe("a filter", () => {
     ["users?age=-1", []],
   ])("%s gives %j", async (path, expected) => expect(await ids(`/api/v2/${path}`)).toEqual(expected));
 
-  test("of a time takes what lies at it and later, or before it", async () => {
+  test("by time has an inclusive start and an exclusive end", async () => {
     await sql("update articles set created_at = '2026-11-01 12:00:00.5+00' where id = 4");
     expect(await ids("/articles?created_before=2026-11-01T12:00:00.500000Z")).toEqual([]);
     expect(await ids("/articles?created_before=2026-11-01T12:00:00.500001Z")).toEqual([4]);
@@ -40,7 +40,7 @@ describe("a filter", () => {
     expect(await ids("/articles?created_before=2026-11-02&created_after=2026-11-01")).toEqual([4]);
   });
 
-  test("of a time without a zone is in UTC", async () => {
+  test("by a time without a zone uses UTC", async () => {
     expect(await ids("/articles?created_before=2026-11-01T12:00:01&created_after=2026-11-01T12:00:00")).toEqual([4]);
   });
 
@@ -70,7 +70,7 @@ describe("a filter", () => {
     ["articles?title=x", 'unknown parameter "title"'],
     ["comments?status=DRAFT", 'unknown parameter "status"'],
     ["articles/1?status=DRAFT", 'unknown parameter "status"'],
-  ])("that can't be is told: %s", async (path, message) => {
+  ])("with an invalid value is 400: %s", async (path, message) => {
     for (const prefix of ["/", "/api/v2/"]) {
       const { status, json } = await api(prefix + path);
       expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
@@ -78,7 +78,7 @@ describe("a filter", () => {
     }
   });
 
-  test("with a slip says which there are", async () => {
+  test("with an unknown name is 400 and lists the filters", async () => {
     expect((await failure("/comments?autor=1"))[2]).toBe(
       'unknown parameter "autor": use fields, sort, order, keyword, skip, limit, page, size, article, author, version, api_key',
     );
@@ -105,11 +105,11 @@ describe("?keyword=", () => {
     ["users", "Lovelace\nada", []],
     ["comments", "PACKET", [3]],
     ["comments", "?", [3]],
-  ])("looks through %s for %j", async (resource, keyword, expected) => {
+  ])("searches %s for %j", async (resource, keyword, expected) => {
     expect(await ids(`/api/v2/${resource}?keyword=${encodeURIComponent(keyword)}&limit=100`)).toEqual(expected);
   });
 
-  test("takes wildcards as they are", async () => {
+  test("takes wildcards literally", async () => {
     await sql(
       "insert into comments (article_id, author_id, content) values (4, 1, '100 % of_it \\ \"so\" they''ve said')",
     );
@@ -120,14 +120,14 @@ describe("?keyword=", () => {
     expect(await ids("/comments?keyword=of%25it")).toEqual([]);
   });
 
-  test("goes with filters, orders and pages, and counts what it finds", async () => {
+  test("can be combined with filters, sorting and paging, and counts the matches", async () => {
     const { data, pagination } = await body("/articles?keyword=a&status=PUBLISHED&sort=id&limit=1&page=2");
     expect([data.map(({ id }: { id: number }) => id), pagination.total]).toEqual([[2], 2]);
     expect(await ids("/users/2/articles?keyword=packets")).toEqual([2]);
     expect(await ids("/articles/1/comments?keyword=loom")).toEqual([1]);
   });
 
-  test.each(["%00", "a%00b", "%ff", "%C3%28"])("is text: %s is not", async (keyword) => {
+  test.each(["%00", "a%00b", "%ff", "%C3%28"])("must be UTF-8: %s is 400", async (keyword) => {
     expect((await failure(`/articles?keyword=${keyword}`)).slice(0, 2)).toEqual([400, "BAD_REQUEST"]);
   });
 

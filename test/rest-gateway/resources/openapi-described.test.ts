@@ -26,7 +26,7 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
 const all = () => documentOf([PRODUCTS, CHEAP_PRODUCTS, PRODUCT_PRICES, MAKERS]);
 const propertiesOf = (schema: string) => all().components.schemas[schema].properties;
 
-test("resources of one's own are described, those that call a record the same too", () => {
+test("resources of other teams are described, also with the same singular", () => {
   expect(openApiFaults(all())).toEqual([]);
   expect(Object.keys(all().paths)).toEqual([
     ...[
@@ -44,7 +44,7 @@ test("resources of one's own are described, those that call a record the same to
   );
 });
 
-test("fields are told under their names in the resource, by the types of their columns", () => {
+test("fields have their names in the resource and the types of their columns", () => {
   const { id, ownerId, price, facts, sizes, madeOn, note } = propertiesOf("Product");
   expect([id.format, ownerId.readOnly, price.type, facts.type]).toEqual(["uuid", true, "number", undefined]);
   expect(sizes).toEqual({ type: "array", items: { type: "integer", format: "int32" } });
@@ -59,19 +59,19 @@ test("fields are told under their names in the resource, by the types of their c
   expect(Object.keys(propertiesOf("ProductUpdate"))).not.toContain("madeOn");
 });
 
-test("filters take what their columns hold", () => {
+test("filters have the types of their columns", () => {
   const { parameters } = all().components;
   expect(parameters["products.fits"].schema).toEqual({ type: "integer", format: "int32" });
   expect(parameters["products.state"].schema).toEqual({ type: "string", enum: ["NEW", "USED"] });
   expect(parameters["products.madeBefore"].schema).toEqual({ type: "string", format: "date" });
 });
 
-test("what nobody writes has GET alone", () => {
+test("read-only resources have GET only", () => {
   expect(Object.keys(all().paths["/product-prices"])).toEqual(["get"]);
   expect(Object.keys(all().paths["/product-prices/{productId}"])).toEqual(["get"]);
 });
 
-test("a relation to what is not served is left out", () => {
+test("a relation to a resource that is not served is absent", () => {
   const { resources } = resourcesOf([PRODUCTS, MAKERS], database().catalog);
   const alone = documentOf([], { resources: new Map([["products", resources.get("products")]]) });
   expect(openApiFaults(alone)).toEqual([]);
@@ -79,7 +79,7 @@ test("a relation to what is not served is left out", () => {
   expect(Object.keys(alone.components.schemas.Product.properties)).not.toContain("owner");
 });
 
-test("where there are no tasks, accounts and resources, there is nothing of them", () => {
+test("without tasks, accounts and resources the document has no paths for them", () => {
   expect(openApiFaults(documentOf([]))).toEqual([]);
   expect(documentOf([]).paths).toEqual({});
   expect(all().components.schemas.UserCreate.properties.password).toBeUndefined();
@@ -94,7 +94,7 @@ test("where there are no tasks, accounts and resources, there is nothing of them
   expect(Object.keys(described.paths)).toContain("/tasks");
 });
 
-test("links lead where there is something: to the other record if there is one, and to changes if there are any", () => {
+test("links are described as nullable for nullable relations, and only for supported operations", () => {
   const { properties, required } = propertiesOf("Product")._links;
   expect(required).toEqual(["self", "firstMaker", "owner", "sell", "update", "delete"]);
   expect(properties.firstMaker).toEqual({ anyOf: [properties.owner, { type: "null" }] });

@@ -5,7 +5,7 @@ const { api, body, failure, sql } = useResources();
 const versionAt = async (path: string, headers = {}) => (await body(path, { headers })).info.version;
 
 describe("/openapi.json", () => {
-  test("describes the version that is asked for, in each of the ways", async () => {
+  test("describes the requested version, however it is chosen", async () => {
     expect(await versionAt("/openapi.json")).toBe("1");
     expect(await versionAt("/api/v1/openapi.json")).toBe("1");
     expect(await versionAt("/api/v2/openapi.json")).toBe("2");
@@ -14,12 +14,12 @@ describe("/openapi.json", () => {
     expect(await versionAt("/openapi.json", { accept: "application/vnd.content.v2+json" })).toBe("2");
   });
 
-  test("names the address of its version", async () => {
+  test("names the URL of its version", async () => {
     const { servers } = await body("/openapi.json");
     expect(await body("/openapi.json?version=2")).toMatchObject({ servers: [{ url: `${servers[0].url}/api/v2` }] });
   });
 
-  test("is 304 to those who have it", async () => {
+  test("is 304 with its tag", async () => {
     const { headers } = await api("/openapi.json");
     const again = await api("/openapi.json", { headers: { "if-none-match": headers.get("etag")! } });
     expect([again.status, again.text]).toEqual([304, ""]);
@@ -27,7 +27,7 @@ describe("/openapi.json", () => {
     expect(other.status).toBe(200);
   });
 
-  test("is read, and nothing else", async () => {
+  test("supports only reads", async () => {
     const { status, headers, text } = await api("HEAD /openapi.json");
     expect([status, text, Number(headers.get("content-length")) > 10_000]).toEqual([200, "", true]);
     expect((await api("OPTIONS /openapi.json")).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
@@ -47,7 +47,7 @@ describe("/openapi.json", () => {
 describe("with OPENAPI=off", () => {
   const off = useResources({ OPENAPI: "off" });
 
-  test("it is 404, and says why", async () => {
+  test("it is 404 with the reason", async () => {
     expect(await off.failure("/openapi.json")).toEqual([
       404,
       "RESOURCE_NOT_FOUND",
@@ -59,7 +59,7 @@ describe("with OPENAPI=off", () => {
 describe("with API_V1_STATUS=deprecated", () => {
   const deprecated = useResources({ API_V1_STATUS: "deprecated" });
 
-  test("the operations of version 1 are, and those of version 2 are not", async () => {
+  test("the operations of version 1 are deprecated, and those of version 2 are not", async () => {
     const first = await deprecated.body("/openapi.json");
     expect(Object.keys(first)).not.toContain("deprecation");
     expect(first.paths["/users"].get.deprecated).toBe(true);
@@ -70,7 +70,7 @@ describe("with API_V1_STATUS=deprecated", () => {
 describe("with USERS_WRITE=owner", () => {
   const owner = useResources({ USERS_WRITE: "owner" });
 
-  test("to change a user needs credentials", async () => {
+  test("changing a user requires credentials", async () => {
     const { paths } = await owner.body("/openapi.json");
     expect(paths["/users/{userId}"].patch.security).toBeUndefined();
     expect(paths["/users"].post.security).toBeDefined();

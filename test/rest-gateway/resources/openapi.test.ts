@@ -49,12 +49,12 @@ beforeAll(async () => {
 /** Without the routes of authentication, which are none of a version. */
 const ofResources = (version: 1 | 2) => withTags(documents[version], (tag) => tag !== "authentication");
 
-describe.each(VERSIONS)("the description of version %i", (version) => {
+describe.each(VERSIONS)("the document of version %i", (version) => {
   test("is valid OpenAPI 3.1", () => {
     expect(openApiFaults(documents[version])).toEqual([]);
   });
 
-  test("tells all paths", () => {
+  test("has all paths", () => {
     expect(Object.keys(ofResources(version).paths)).toEqual([
       "/users",
       "/users/{userId}",
@@ -73,7 +73,7 @@ describe.each(VERSIONS)("the description of version %i", (version) => {
     ]);
   });
 
-  test("names every answer that there is, and no other; all are as they are described", {
+  test("has exactly the responses that are sent, in the described form", {
     timeout: 120_000,
   }, async () => {
     const document = ofResources(version);
@@ -101,7 +101,7 @@ test.each(["/users", "/users?skip=1&limit=1", "/users?page=0&size=2", "/users?pa
   },
 );
 
-test.each(VERSIONS)("problems of version %i are one of the dialects", async (version) => {
+test.each(VERSIONS)("problems of version %i match a described dialect", async (version) => {
   for (const dialect of ["none", "detail", "flat"]) {
     const sent = { prefer: `dialect=${dialect}` };
     expect(await fits("Problem", "GET /users/abc", sent, version)).toEqual([]);
@@ -110,7 +110,7 @@ test.each(VERSIONS)("problems of version %i are one of the dialects", async (ver
   }
 });
 
-test("an operation without credentials is one whose role has the grant", () => {
+test("an operation needs no credentials if the anonymous role has the grant", () => {
   const isOpen = (method: string, path: string) => documents[1].paths[path][method].security !== undefined;
   expect(["get", "post"].map((method) => isOpen(method, "/users"))).toEqual([true, true]);
   expect(["put", "patch", "delete"].map((method) => isOpen(method, "/users/{userId}"))).toEqual([true, true, true]);
@@ -133,7 +133,7 @@ test("an operation without credentials is one whose role has the grant", () => {
 describe("a record", () => {
   const propertiesOf = (schema: string, version: 1 | 2 = 1) => documents[version].components.schemas[schema].properties;
 
-  test("has the fields of its version, those that nobody writes are read-only", () => {
+  test("has the fields of its version, with read-only fields marked", () => {
     expect(Object.keys(propertiesOf("User"))).toEqual([
       "id",
       "name",
@@ -157,7 +157,7 @@ describe("a record", () => {
     expect(createdAt).toMatchObject({ type: "string", format: "date-time", readOnly: true });
   });
 
-  test("is sent with what clients write, in the words of the rules that they would break", () => {
+  test("has writable fields in request bodies, with the messages of their rules", () => {
     expect(documents[1].components.schemas.UserCreate.required).toEqual(["name", "email"]);
     expect(propertiesOf("UserCreate").age.description).toBe("In years, 0 to 150.\n\nRule: age must be from 0 to 150.");
     expect(propertiesOf("UserCreate").password).toMatchObject({ minLength: 12, maxLength: 128, writeOnly: true });
@@ -167,7 +167,7 @@ describe("a record", () => {
     expect(Object.keys(propertiesOf("CommentUpdate"))).toEqual(["content"]);
   });
 
-  test("of a collection takes from the address what it belongs to", () => {
+  test("in a collection has no field for its parent", () => {
     const { requestBody } = documents[1].paths["/articles/{articleId}/comments"].post;
     expect(Object.keys(requestBody.content["application/json"].schema.oneOf[0].properties)).toEqual(["content"]);
   });

@@ -9,7 +9,7 @@ const { api } = client;
 
 const several = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `User ${i}`, email: newEmail() }));
 
-describe("POST of an array in which an e-mail is taken tells which record it is", () => {
+describe("POST of an array with a taken e-mail names the record", () => {
   test.each([
     [1, 0],
     [2, 1],
@@ -19,7 +19,7 @@ describe("POST of an array in which an e-mail is taken tells which record it is"
     [1000, 0],
     [1000, 637],
     [1000, 999],
-  ])("of %i records the one in place %i", async (count, place) => {
+  ])("of %i records at index %i", async (count, place) => {
     const before = await allUsers(client);
     const records = several(count).with(place, { name: "Ada", email: "ADA@example.com" });
     const { status, json } = await api("POST /users", { body: records });
@@ -41,14 +41,14 @@ describe("POST of an array in which an e-mail is taken tells which record it is"
     [[3, 250], 250],
     [[250, 251, 640], 251],
     [[0, 999], 999],
-  ])("by another one of the same array: in the places %j it is %i", async (places, expected) => {
+  ])("by another record of the same array: of the indexes %j it is %i", async (places, expected) => {
     const twin = { name: "Twin", email: newEmail() };
     const records = several(1000).map((record, i) => (places.includes(i) ? twin : record));
     const { status, json } = await api("POST /users", { body: records });
     expect([status, json.error.message]).toEqual([409, `[${expected}]: email already registered`]);
   });
 
-  test.each(["ada", "admin", "service"] as const)("to %s as well", async (as) => {
+  test.each(["ada", "admin", "service"] as const)("to %s", async (as) => {
     const records = [...several(2), { name: "Ada", email: "ada@example.com" }];
     const { json } = await api("POST /users", { as, body: records });
     expect(json.error.fields).toEqual({ "[2].email": "[2]: email already registered" });
@@ -64,13 +64,13 @@ describe("POST of an array in which an e-mail is taken tells which record it is"
     expect(await told("dialect=detail")).toEqual({ detail: { code: "RESOURCE_CONFLICT", message } });
   });
 
-  test("but of a single record there is no place to tell", async () => {
+  test("but a single record has no index", async () => {
     const { json } = await api("POST /users", { body: { name: "Ada", email: "ada@example.com" } });
     expect(json.error.fields).toEqual({ email: "email already registered" });
   });
 });
 
-test("POST of an array for a record that is not there tells which record refers to it", async () => {
+test("POST of an array with a reference to an unknown record names the record", async () => {
   const on = (article_id: number) => ({ article_id, content: "Well said." });
   const { status, json } = await api("POST /comments", { as: "ada", body: [on(1), on(2), on(999)] });
   expect([status, Object.keys(json.error.fields)]).toEqual([409, ["[2].article_id"]]);
@@ -96,10 +96,10 @@ async function refusal(...products: readonly object[]): Promise<readonly [number
   return [status, json.error.message, json.error.fields, count];
 }
 
-describe("a record that is refused among several is told with its place", () => {
+describe("a record that is rejected among several is reported with its index", () => {
   const GOOD = { name: "good" };
 
-  test("whose twin the caller may not see, as he would be told of it alone", async () => {
+  test("whose duplicate the caller may not see, as for a single record", async () => {
     await own.api("POST /products", { as: 1, body: { name: "hidden" } });
     expect((await own.api("GET /products", { as: 2 })).json.data).toEqual([]);
     const alone = await own.api("POST /products", { as: 2, body: { name: "hidden" } });
@@ -127,7 +127,7 @@ describe("a record that is refused among several is told with its place", () => 
     expect(await refusal(GOOD, bad, { name: "better" })).toEqual([status, message, fields, before]);
   });
 
-  test("even where another rule can't be asked for", async () => {
+  test("even if another rule can not be evaluated", async () => {
     const before = (await own.sql("select from products")).length;
     const message = "price must not be negative";
     const alone = await own.api("POST /products", { as: 2, body: { name: "bad", price: -1, weight: 0 } });
@@ -140,7 +140,7 @@ describe("a record that is refused among several is told with its place", () => 
     ]);
   });
 
-  test("unless it is refused only when all are there", async () => {
+  test("unless it is rejected only in combination", async () => {
     const before = (await own.sql("select from products")).length;
     expect(await refusal({ name: "one", weight: 7 }, { name: "two", weight: 7 })).toEqual([
       409,

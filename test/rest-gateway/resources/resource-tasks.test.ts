@@ -42,8 +42,8 @@ const outcome = async (request: string, sent: ApiSent = {}) =>
 const several = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `User ${i}`, email: newEmail() }));
 const countUsers = async () => (await sql("select count(*)::integer from users"))[0].count;
 
-describe("POST of an array that is not waited for", () => {
-  test("makes all of them, in order, and has counted them in the end", async () => {
+describe("an asynchronous POST of an array", () => {
+  test("creates all records in order and counts them", async () => {
     const records = several(1200);
     const task = await outcome("POST /users", { body: records });
     expect([task.status, task.progress]).toEqual(["succeeded", { done: 1200, total: 1200 }]);
@@ -53,7 +53,7 @@ describe("POST of an array that is not waited for", () => {
   test.each([
     [[1100], 1100],
     [[3, 700], 700],
-  ])("and in which an e-mail is taken tells which record it is: of the places %j %i", async (places, place) => {
+  ])("with a taken e-mail names the record: of the indexes %j %i", async (places, place) => {
     const before = await countUsers();
     const taken = places.length > 1 ? { name: "Twin", email: newEmail() } : { name: "Ada", email: "Ada@example.com" };
     const records = several(1200).map((record, i) => ((places as number[]).includes(i) ? taken : record));
@@ -71,7 +71,7 @@ describe("POST of an array that is not waited for", () => {
     expect(await countUsers()).toBe(before);
   });
 
-  test("and breaks rules tells all of them with their places", async () => {
+  test("with broken rules lists all of them with their indexes", async () => {
     const records = several(600).with(1, { name: " ", email: newEmail() }).with(599, { name: "Bob", email: "b" });
     const { error } = await outcome("POST /users", { body: records });
     expect([error.status, error.error.code, error.error.fields]).toEqual([
@@ -84,21 +84,21 @@ describe("POST of an array that is not waited for", () => {
     ]);
   });
 
-  test("and is asked for in a dialect is refused in it", async () => {
+  test("in a dialect has its error in the dialect", async () => {
     const records = [...several(1), { name: "Ada", email: "ada@example.com" }];
     const { error } = await outcome("POST /users", { body: records, prefer: `${PREFER}, dialect=flat` });
     const message = "[1]: email already registered";
     expect(error).toEqual({ status: 409, error: "RESOURCE_CONFLICT", message, field: "[1].email" });
   });
 
-  test("in the collection of a record that is not there blames none of them", async () => {
+  test("in the collection of an unknown record names no record", async () => {
     const sent = { as: "ada", body: [{ content: "one" }, { content: "two" }] } as const;
     const { error } = await outcome("POST /articles/999/comments", sent);
     expect([error.status, Object.keys(error.error.fields)]).toEqual([409, ["article_id"]]);
   });
 });
 
-describe("GET of a collection that is not waited for", () => {
+describe("an asynchronous GET of a collection", () => {
   /** More than are read at once; the oldest two are by `gate`. */
   const ARTICLES = 2600;
   beforeAll(async () => {
@@ -111,7 +111,7 @@ describe("GET of a collection that is not waited for", () => {
     );
   });
 
-  test("gives all that the filters leave, in the order asked for, and has counted them", async () => {
+  test("returns all matching records in order and counts them", async () => {
     const { status, result, progress } = await outcome("GET /articles?tag=many&sort=title:desc&fields=id,title");
     const expected = await sql(
       "select id::integer, title from articles where tags = '{many}' order by title desc, id desc",
@@ -120,7 +120,7 @@ describe("GET of a collection that is not waited for", () => {
     expect(result).toEqual(expected);
   });
 
-  test.each([0, 1, 1999, 2000, 2001])("gives a list whatever there is: %i records", async (count) => {
+  test.each([0, 1, 1999, 2000, 2001])("returns an array for %i records", async (count) => {
     const last = await sql(
       "select created_at from articles where tags = '{many}' order by created_at limit 1 offset $1",
       count,
@@ -140,7 +140,7 @@ describe("GET of a collection that is not waited for", () => {
     ["/users/1", "/users"],
     ["/comments/1?fields=content,article.author.name", "/comments?sort=id&fields=content,article.author.name"],
     ["/articles/1/comments/1", "/articles/1/comments?sort=id"],
-  ])("tells each record as %s is told", async (one, all) => {
+  ])("formats each record like %s", async (one, all) => {
     expect((await outcome(`GET ${all}`)).result[0]).toEqual(await body(one));
   });
 
@@ -149,7 +149,7 @@ describe("GET of a collection that is not waited for", () => {
     expect(result).toEqual([{ name: "Ada Lovelace" }]);
   });
 
-  test("tells how far it is while it runs", async () => {
+  test("reports its progress", async () => {
     await sql("select pg_advisory_lock(77)");
     // Those of `gate` are the oldest, and come last.
     const address = await accepted("GET /articles?tag=many&fields=id,author.name");
@@ -161,7 +161,7 @@ describe("GET of a collection that is not waited for", () => {
     expect([task.status, task.progress, task.result.length]).toEqual(["succeeded", { done: total, total }, total]);
   });
 
-  test("is cancelled in the middle, and leaves nothing", async () => {
+  test("can be cancelled and leaves nothing", async () => {
     await sql("select pg_advisory_lock(77)");
     const address = await accepted("GET /articles?tag=many&fields=id,author.name");
     await expect.poll(async () => (await body(address)).progress.done, POLL).toBeGreaterThan(0);
@@ -172,13 +172,13 @@ describe("GET of a collection that is not waited for", () => {
     expect(await sql("select from tasks.results where task_id = $1", address.split("/").at(-1))).toEqual([]);
   });
 
-  test("that is too large fails, and says so", async () => {
+  test("over the size limit fails with the reason", async () => {
     const { status, error } = await outcome("GET /api/v2/articles?tag=many");
     const message = "the result of the task is larger than 1000000 bytes: request less data at a time";
     expect([status, error.status, error.error.message]).toEqual(["failed", 400, message]);
   });
 
-  test("reads no more columns than it needs", async () => {
+  test("reads only the columns that it needs", async () => {
     await sql("revoke select on articles from anon");
     await sql("grant select (id, title, tags) on articles to anon");
     const { status, result } = await outcome("GET /articles?tag=many&sort=id&fields=title");

@@ -30,7 +30,7 @@ describe("users", () => {
 describe("articles", () => {
   beforeAll(() => sql("update articles set created_at = '2026-11-01'"));
 
-  test("come newest first, and by falling ids where they are as old as each other", async () => {
+  test("are sorted newest first, then by descending id", async () => {
     expect(await column("/articles", "id")).toEqual([4, 3, 2, 1]);
     expect(await column("/articles?order=asc", "id")).toEqual([4, 3, 2, 1].toReversed());
   });
@@ -45,7 +45,7 @@ describe("articles", () => {
   });
 });
 
-test("pages of records that are equal in what they are sorted by don't overlap", async () => {
+test("pages of records with equal sort values do not overlap", async () => {
   await sql(
     "insert into users (name, email) select 'Twin', 'twin' || n || '@example.com' from generate_series(1, 40) as n",
   );
@@ -74,7 +74,7 @@ test.each([
   ["sort=id;drop table users", "can not sort users by"],
   ["order=up", 'the direction in order must be asc or desc, not "up"'],
   ["order=", 'the direction in order must be asc or desc, not ""'],
-])("?%s is refused", async (search, message) => {
+])("?%s is 400", async (search, message) => {
   for (const path of ["/users", "/api/v2/users"]) {
     const [status, code, told] = await failure(`${path}?${search}`);
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);
@@ -82,7 +82,7 @@ test.each([
   }
 });
 
-test("what is named for use is spelled as the version does", async () => {
+test("the error lists the fields in the spelling of the version", async () => {
   const told = async (path: string) => (await failure(path))[2];
   expect(await told("/users?sort=nope")).toMatch(/use id, name, email, age, created_at, updated_at, each/);
   expect(await told("/api/v2/users?sort=nope")).toMatch(/use id, name, email, age, createdAt, updatedAt, each/);
@@ -90,7 +90,7 @@ test("what is named for use is spelled as the version does", async () => {
   expect(await told("/api/v2/articles?nope=1")).toMatch(/tag, createdAfter, createdBefore, version/);
 });
 
-test("what articles and comments are not sorted by", async () => {
+test("articles and comments can not be sorted by their other fields", async () => {
   expect((await failure("/articles?sort=content"))[0]).toBe(400);
   expect((await failure("/comments?sort=content"))[0]).toBe(400);
 });

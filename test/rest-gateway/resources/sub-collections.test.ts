@@ -15,13 +15,13 @@ test.each([
   ["/articles/1/comments?limit=1&page=2", [1]],
 ])("%s has the records %j", async (path, expected) => expect(await ids(path)).toEqual(expected));
 
-test("the total is that of the parent", async () => {
+test("the total counts the records of the parent", async () => {
   const { headers, json } = await api("/articles/1/comments?limit=1");
   expect([headers.get("x-total-count"), json.pagination.total]).toEqual(["2", 2]);
 });
 
 describe("a record in it", () => {
-  test("is the same as by itself", async () => {
+  test("is the same as at its own path", async () => {
     expect(await body("/articles/1/comments/1")).toEqual(await body("/comments/1"));
     expect(await body("/api/v2/users/1/articles/3")).toEqual(await body("/api/v2/articles/3"));
     const nested = await api("/articles/1/comments/1");
@@ -38,12 +38,12 @@ describe("a record in it", () => {
     ["GET /articles/1/comments/999", undefined],
     ["GET /users/2/articles/1", undefined],
     ["DELETE /users/2/articles/1", undefined],
-  ])("is 404 where its parent is another one: %s", async (request, sent) => {
+  ])("is 404 under another parent: %s", async (request, sent) => {
     expect((await api(request, { as: "admin", body: sent })).status).toBe(404);
     expect((await body("/comments/1")).content).toBe("The loom is a fine picture.");
   });
 
-  test("is changed and deleted", async () => {
+  test("can be changed and deleted", async () => {
     const { json } = await api("POST /articles/1/comments", { as: "bob", body: { content: "x" } });
     const path = `/articles/1/comments/${json.id}`;
     expect(await body(`PATCH ${path}`, { as: "bob", body: { content: "y" } })).toEqual({ ...json, content: "y" });
@@ -55,7 +55,7 @@ describe("a record in it", () => {
 });
 
 describe("POST to it", () => {
-  test("makes a record of that parent, by the caller", async () => {
+  test("creates a record of that parent, by the caller", async () => {
     const sent = { content: "Nice.", author_id: 1, authorId: 1, article_id: 2, articleId: 2 };
     const { status, headers, json } = await api("POST /articles/1/comments", { as: "bob", body: sent });
     expect([status, json.article_id, json.author_id]).toEqual([201, 1, 2]);
@@ -64,7 +64,7 @@ describe("POST to it", () => {
     expect(await body(`/articles/1/comments/${json.id}`)).toEqual(json);
   });
 
-  test("takes what it adds itself from nobody, and does not miss it", async () => {
+  test("ignores the parent in the body and does not require it", async () => {
     const made = await body("POST /api/v2/articles/2/comments", {
       as: "bob",
       body: { content: "x" },
@@ -73,7 +73,7 @@ describe("POST to it", () => {
     expect(made).toMatchObject({ articleId: 2, authorId: 2, _links: { article: { href: "/api/v2/articles/2" } } });
   });
 
-  test("makes several", async () => {
+  test("creates several records", async () => {
     const made = await body("POST /articles/3/comments", { as: "bob", body: [{ content: "a" }, { content: "b" }] });
     expect(made.map(({ article_id, content }: any) => [article_id, content])).toEqual([
       [3, "a"],
@@ -81,7 +81,7 @@ describe("POST to it", () => {
     ]);
   });
 
-  test("of a parent that is not there is 404, and makes nothing", async () => {
+  test("under an unknown parent is 404 and creates nothing", async () => {
     const told = [404, "RESOURCE_NOT_FOUND", "there is no article with this id"];
     expect(await failure("POST /articles/999/comments", { as: "bob", body: { content: "lost" } })).toEqual(told);
     expect(await failure("POST /articles/999/comments", { as: "bob", body: [{ content: "lost" }] })).toEqual(told);
@@ -89,7 +89,7 @@ describe("POST to it", () => {
   });
 });
 
-describe("of a parent that is not there", () => {
+describe("under an unknown parent", () => {
   test.each([
     ["/articles/999/comments", "RESOURCE_NOT_FOUND", "there is no article with this id"],
     ["/articles/999/comments?limit=0&skip=0", "RESOURCE_NOT_FOUND", "there is no article with this id"],
@@ -102,7 +102,7 @@ test.each([
   ["/articles/abc/comments", "INVALID_ID"],
   ["/articles/1/comments/abc", "INVALID_ID"],
   ["/users/1.0/articles", "INVALID_ID"],
-])("%s has an id that is none", async (path, code) => expect((await failure(path)).slice(0, 2)).toEqual([400, code]));
+])("%s has an invalid id", async (path, code) => expect((await failure(path)).slice(0, 2)).toEqual([400, code]));
 
 test.each([
   "/articles/1/comments/",
@@ -119,7 +119,7 @@ test.each([
   "/articles/1/publish/",
   "/articles/1/publish/now",
   "/Articles/1",
-])("%s leads nowhere", async (path) => expect((await failure(path)).slice(0, 2)).toEqual([404, "RESOURCE_NOT_FOUND"]));
+])("%s is 404", async (path) => expect((await failure(path)).slice(0, 2)).toEqual([404, "RESOURCE_NOT_FOUND"]));
 
 test.each([
   ["/articles/1/comments", "GET, HEAD, POST, OPTIONS", "DELETE"],

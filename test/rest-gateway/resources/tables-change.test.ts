@@ -15,7 +15,7 @@ const untilStatus = (path: string, code: number) => vi.waitFor(async () => expec
 const reasons = () => logged.flatMap(({ reason }) => reason ?? []);
 beforeEach(() => void logged.splice(0));
 
-describe("a resource whose table has lost a column that it needs", () => {
+describe("a resource whose table has lost a required column", () => {
   beforeAll(async () => {
     await sql("alter table comments rename column content to text");
     await untilStatus("/comments", 503);
@@ -30,20 +30,20 @@ describe("a resource whose table has lost a column that it needs", () => {
     expect(await body("/comments/3")).toMatchObject({ content: "And if a packet is lost?" });
   });
 
-  test("is not available, and says when to come again", async () => {
+  test("is 503 with Retry-After", async () => {
     for (const request of ["/comments", "/comments/1", "POST /comments", "DELETE /comments/1", "/articles/1/comments"])
       expect(await failure(request, { as: "bob" })).toEqual(OUT_OF_ORDER);
     const { headers } = await api("/comments/1");
     expect([headers.get("retry-after"), headers.get("x-api-version")]).toEqual(["5", "1"]);
   });
 
-  test("leaves the others as they are", async () => {
+  test("does not affect the others", async () => {
     expect(await body("/users/1")).toMatchObject({ name: "Ada Lovelace" });
     expect(await body("/articles/1?fields=author.name")).toEqual({ author: { name: "Ada Lovelace" } });
     expect((await body("/api/v2/articles/1"))._links.comments).toEqual({ href: "/api/v2/articles/1/comments" });
   });
 
-  test("is told in the log once, and not with each request", async () => {
+  test("is logged once, not with each request", async () => {
     await status("/comments");
     await status("/comments");
     expect(reasons()).toEqual([]);
@@ -60,7 +60,7 @@ describe("a resource that others refer to", () => {
     await untilStatus("/users", 200);
   });
 
-  test("is missed by those alone who ask for it", async () => {
+  test("affects only requests for it", async () => {
     expect((await body("/api/v2/articles/1"))._links.author).toEqual({ href: "/api/v2/users/1" });
     expect((await body("/articles")).data).toHaveLength(4);
     await expect.poll(() => status("/articles/1?fields=title,author.name"), SOON).toBe(503);
@@ -68,7 +68,7 @@ describe("a resource that others refer to", () => {
   });
 });
 
-test("a table that is gone is an address that leads nowhere, until it is there again", async () => {
+test("a dropped table makes its path 404 until it is created again", async () => {
   await sql("alter table comments rename to remarks");
   await expect
     .poll(() => failure("/comments/1"), SOON)
@@ -89,12 +89,12 @@ test("a new label of an enum, and a column of another type, are known at once", 
   expect(await body("POST /comments", sent)).toMatchObject({ content: "As before." });
 });
 
-describe("what nobody has told, because there are no event triggers", () => {
+describe("a change without event triggers", () => {
   const both = "announce_schema_change disable; alter event trigger announce_schema_drop disable";
   beforeAll(() => sql(`alter event trigger ${both}`));
   afterAll(() => sql(`alter event trigger ${both.replaceAll("disable", "enable")}`));
 
-  test("is found by the next request for it", async () => {
+  test("is noticed by the next request", async () => {
     expect(await status("/comments")).toBe(200);
     await sql("alter table comments rename column content to text");
     expect(await failure("/comments")).toEqual(OUT_OF_ORDER);
@@ -103,7 +103,7 @@ describe("what nobody has told, because there are no event triggers", () => {
     await expect.poll(() => status("/comments"), SOON).toBe(200);
   });
 
-  test("such as a function that is missing, takes no more than what needs it", async () => {
+  test("such as a dropped function affects only requests that need it", async () => {
     await sql("alter function internal.comment_matches rename to comment_fits");
     expect(await failure("/comments?keyword=a")).toEqual(OUT_OF_ORDER);
     expect(await status("/comments")).toBe(200);
@@ -112,7 +112,7 @@ describe("what nobody has told, because there are no event triggers", () => {
   });
 });
 
-test("requests that are under way while a table changes are answered, or told to come again", async () => {
+test("requests during a change of their table succeed or are 503 with Retry-After", async () => {
   const seen = new Set<number>();
   let isOver = false;
   const ask = async () => {
@@ -135,7 +135,7 @@ test("requests that are under way while a table changes are answered, or told to
 describe("at start", () => {
   const RENAMED = "alter table comments rename column content to text";
 
-  test("a resource whose description does not fit is 503, and the others are served", async () => {
+  test("a resource with an invalid description is 503, and the others are served", async () => {
     const database = await createTestDatabase();
     await database.owner.query(RENAMED);
     const started = await startTestService({ GRAPHQL_MAX_TABLES: "0" }, database);
@@ -144,7 +144,7 @@ describe("at start", () => {
     await started.stop();
   });
 
-  test("a table that just has the name of ours is left alone where nothing was migrated", async () => {
+  test("a table with the name of ours is ignored in a database without our migrations", async () => {
     const database = await createTestDatabase();
     await database.owner.query(RENAMED);
     const started = await startTestService({ GRAPHQL_MAX_TABLES: "0", MIGRATE: "off" }, database);

@@ -8,7 +8,7 @@ const client = useResources();
 const { api, failure, service } = client;
 const GRACE = { name: "Grace", email: "grace@test.example" };
 
-describe("a body that can't be is refused, and nothing is written", () => {
+describe("an invalid body is rejected, and nothing is written", () => {
   let before: string;
   beforeEach(async () => {
     before = await allUsers(client);
@@ -81,7 +81,7 @@ describe("a body that can't be is refused, and nothing is written", () => {
       expect(status).toBe(415);
     });
 
-    test("nothing at all is 400 INVALID_JSON", async () => {
+    test("an empty body is 400 INVALID_JSON", async () => {
       const [method, path = ""] = request.split(" ");
       const { status, text } = await sendPlain(service().url, { method, path });
       expect([status, JSON.parse(text).error.code]).toEqual([400, "INVALID_JSON"]);
@@ -121,7 +121,7 @@ test.each([
   expect((await api("POST /users", sent)).status).toBe(201);
 });
 
-test("Content-Type: application/merge-patch+json is for PATCH alone", async () => {
+test("Content-Type: application/merge-patch+json is allowed only for PATCH", async () => {
   const headers = { "content-type": "application/merge-patch+json" };
   expect((await api("PATCH /users/4", { body: { age: 5 }, headers })).json.age).toBe(5);
   for (const request of ["POST /users", "PUT /users/4"])
@@ -134,13 +134,13 @@ test("a body of 1 MiB is read", async () => {
   expect((await api("POST /users", { body })).status).toBe(201);
 });
 
-test("of a key that comes twice the last counts", async () => {
+test("of a duplicate key the last value is used", async () => {
   const email = newEmail();
   const body = `{"name":"First","email":"grace","email":"${email}","name":"Last"}`;
   expect((await api("POST /users", { body })).json).toMatchObject({ name: "Last", email });
 });
 
-test("names that JavaScript gives a meaning to have none", async () => {
+test("names with a meaning in JavaScript are ordinary names", async () => {
   const email = newEmail();
   const body = `{"__proto__":{"name":"Eve"},"constructor":{"prototype":{"age":1}},"toString":1,"email":"${email}","name":"Grace"}`;
   expect((await api("POST /users", { body })).json).toMatchObject({ name: "Grace", email, age: null });
@@ -155,17 +155,17 @@ test.each([
   ["GET", 200],
   ["HEAD", 200],
   ["OPTIONS", 204],
-])("a body of %s is passed over", async (method, expected) => {
+])("a body of %s is ignored", async (method, expected) => {
   const body = "x".repeat(2_000_000);
   const headers = { "content-length": "2000000", "content-type": "text/plain" };
   expect((await sendPlain(service().url, { method, path: "/users/1", headers, body })).status).toBe(expected);
 });
 
-test("so is one of DELETE", async () => {
+test("a body of DELETE is ignored", async () => {
   expect((await api("DELETE /users/999", { body: "{" })).json.error.code).toBe("USER_NOT_FOUND");
 });
 
-test("after a refused body the connection serves the next request", async () => {
+test("after a rejected body the connection serves the next request", async () => {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   onTestFinished(() => agent.destroy());
   const { url } = service();

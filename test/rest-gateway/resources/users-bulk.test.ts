@@ -8,7 +8,7 @@ const { api, failure } = client;
 const several = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ name: `User ${i}`, email: newEmail(), age: i }));
 
-test("POST of an array makes all of them, and answers in the same order", async () => {
+test("POST of an array creates all records and returns them in the same order", async () => {
   const input = several(50);
   const { status, json, headers } = await api("POST /users", { body: input });
   expect([status, headers.get("location")]).toEqual([201, null]);
@@ -25,7 +25,7 @@ test("records may have different keys", async () => {
   expect([status, json.map(({ age }: User) => age)]).toEqual([201, [null, 1, null]]);
 });
 
-test("an array of one makes one, and answers with an array", async () => {
+test("an array of one record creates it and returns an array", async () => {
   const { status, json } = await api("POST /users", { body: several(1) });
   expect([status, json.length]).toEqual([201, 1]);
 });
@@ -95,7 +95,7 @@ describe("all or nothing", () => {
     expect(await allUsers(client)).toBe(before);
   });
 
-  test("an empty array is nothing to make", async () => {
+  test("an empty array is 400", async () => {
     const message = "the body must be a JSON object, not an empty array";
     expect(await failure("POST /users", { body: [] })).toEqual([400, "VALIDATION_ERROR", message]);
   });
@@ -107,7 +107,7 @@ describe("all or nothing", () => {
     expect(await allUsers(client)).toBe(before);
   });
 
-  test("handling=strict refuses a field that nobody knows in any of them", async () => {
+  test("handling=strict rejects an unknown field in any record", async () => {
     const [first, second] = several(2);
     const body = [first, { ...second, nickname: "x" }];
     const { status, json } = await api("POST /users", { body, prefer: "handling=strict" });

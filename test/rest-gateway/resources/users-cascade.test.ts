@@ -60,7 +60,7 @@ const countsOf = async ({ id }: User) =>
     )[0],
   );
 
-describe("a user who has written something is not deleted by slip: 409", () => {
+describe("DELETE of a user who has written something is 409", () => {
   test.each<[what: string, make: () => Promise<User>, has: string]>([
     ["articles and comments", writer, "(articles|comments)"],
     ["comments alone", commenter, "comments"],
@@ -78,8 +78,8 @@ describe("a user who has written something is not deleted by slip: 409", () => {
   });
 });
 
-describe("?cascade=true deletes what the user has written too", () => {
-  test("for the user himself", async () => {
+describe("?cascade=true deletes what the user has written", () => {
+  test("for the user", async () => {
     const made = await writer();
     const { status, text } = await api(`DELETE /users/${made.id}?cascade=true`, { headers: bearerOf(made) });
     expect([status, text, await countsOf(made)]).toEqual([204, "", [0, 0, 0]]);
@@ -93,7 +93,7 @@ describe("?cascade=true deletes what the user has written too", () => {
     }
   });
 
-  test("and nothing of anybody else", async () => {
+  test("and nothing of other users", async () => {
     const before = await content();
     const made = await writer();
     await api(`DELETE /users/${made.id}?cascade=true`, { as: "admin" });
@@ -107,7 +107,7 @@ describe("?cascade=true deletes what the user has written too", () => {
       return (await sql(text)).length;
     };
 
-    test("writes another article: those who are later are refused", async () => {
+    test("writes another article: later writes are rejected", async () => {
       const made = await writer();
       await sql("begin");
       await sql("insert into articles (author_id, title, content) values ($1, 'Third article', 'x')", made.id);
@@ -121,7 +121,7 @@ describe("?cascade=true deletes what the user has written too", () => {
       expect(await countsOf(made)).toEqual([0, 0, 0]);
     });
 
-    test("writes a comment on one of his own articles", async () => {
+    test("writes a comment on their own article", async () => {
       const made = await writer();
       const [{ id }] = await sql("select id from articles where author_id = $1", made.id);
       await sql("begin");
@@ -150,7 +150,7 @@ describe("?cascade=true deletes what the user has written too", () => {
   });
 });
 
-describe("it is refused, and deletes nothing", () => {
+describe("it is rejected and deletes nothing", () => {
   test.each<[who: string, sent: object, status: number, code: string]>([
     ["those without credentials", {}, 401, "AUTH_REQUIRED"],
     ["another user", { as: "bob" }, 403, "PERMISSION_DENIED"],
@@ -169,7 +169,7 @@ describe("it is refused, and deletes nothing", () => {
     expect(await content()).toBe(before);
   });
 
-  test("when the user has changed meanwhile: 412", async () => {
+  test("when the user has changed: 412", async () => {
     const made = await writer();
     const { headers } = await api(`/users/${made.id}`);
     await api(`PATCH /users/${made.id}`, { body: { age: 7 } });

@@ -7,7 +7,7 @@ const { api, body, failure } = client;
 const user = userMaker(client);
 const ISO_8601 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?\+00:00$/;
 
-test("POST answers 201, the user and where it is", async () => {
+test("POST responds with 201, the user and its Location", async () => {
   const email = newEmail();
   const { status, json, headers } = await api("POST /users", { body: { name: "Grace Hopper", email, age: 85 } });
   expect([status, headers.get("location")]).toEqual([201, `/users/${json.id}`]);
@@ -22,17 +22,17 @@ test("POST answers 201, the user and where it is", async () => {
   expect(await body(headers.get("location")!)).toEqual(json);
 });
 
-test("the fields of an answer are those of the contract, in its order", async () => {
+test("a response has the fields of the contract in its order", async () => {
   expect(Object.keys(await user())).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
   expect(Object.keys(await body("/users/1"))).toEqual(["id", "name", "email", "age", "created_at", "updated_at"]);
 });
 
-test("the age may be left out, or be null", async () => {
+test("the age may be absent or null", async () => {
   expect(await user()).toMatchObject({ age: null });
   expect(await user({ age: null })).toMatchObject({ age: null });
 });
 
-test("ids are increasing, also after a refused POST", async () => {
+test("ids increase, also after a rejected POST", async () => {
   const first = await user();
   await failure("POST /users", { body: { name: "Grace", email: first.email } });
   const second = await user();
@@ -40,7 +40,7 @@ test("ids are increasing, also after a refused POST", async () => {
   expect((await user()).id).toBeGreaterThan(second.id);
 });
 
-test("what the service assigns may be sent, and does not count", async () => {
+test("fields that the service assigns are ignored in a body", async () => {
   const sent = { id: 1, created_at: "2001-01-01T00:00:00Z", updated_at: null, createdAt: 7, _links: {}, role: "admin" };
   const made = await user(sent);
   expect(made.id).toBeGreaterThan(4);
@@ -66,7 +66,7 @@ test.each([
       age: "age must be from 0 to 150",
     },
   ],
-])("POST %j is 400 %s, and tells of every field at once", async (input, code, fields) => {
+])("POST %j is 400 %s and lists every fault", async (input, code, fields) => {
   const before = await allUsers(client);
   const { status, json } = await api("POST /users", { body: input });
   expect([status, json.error.code, json.error.fields]).toEqual([400, code, fields]);
@@ -91,7 +91,7 @@ test.each(["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.Com"])(
   },
 );
 
-test("of two POSTs at once with one e-mail one makes a user", async () => {
+test("of concurrent POSTs with the same e-mail one creates a user", async () => {
   const email = newEmail();
   const sent = ["Grace", "Hopper"].map((name, i) =>
     api("POST /users", { body: { name, email: i === 0 ? email : email.toUpperCase() } }),
@@ -110,11 +110,11 @@ test.each([
   ["👩".repeat(200), "name"],
   ["üñï@exämple.test", "email"],
   ["o'brien+tag%20@sub.test.example", "email"],
-])("text is kept as it was sent: %j as %s", async (text, field) => {
+])("text is stored unchanged: %j as %s", async (text, field) => {
   const made = await user({ [field]: text });
   expect(await body(`/users/${made.id}`)).toMatchObject({ [field]: text });
 });
 
-test.each([0, 150, 36.0])("the age %d is one", async (age) => {
+test.each([0, 150, 36.0])("the age %d is valid", async (age) => {
   expect(await user({ age })).toMatchObject({ age });
 });

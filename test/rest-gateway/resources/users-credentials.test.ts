@@ -43,7 +43,7 @@ const METHODS = [
   "DELETE /users/4",
 ];
 
-describe("a credential that is not good is 401, and never passed over for a weaker one", () => {
+describe("an invalid credential is 401 and is never ignored for a weaker one", () => {
   test.each<[what: string, headers: Readonly<Record<string, string>>, told: Told]>([
     ["an expired token", { authorization: `Bearer ${sign(ADA, { expiresIn: -1 })}` }, EXPIRED],
     ["a token that is none", { authorization: "Bearer garbage" }, INVALID],
@@ -81,12 +81,12 @@ describe("a credential that is not good is 401, and never passed over for a weak
     expect(await allUsers(client)).toBe(before);
   });
 
-  test("in the address", async () => {
+  test("in the URL", async () => {
     expect(await failure("/users?api_key=garbage")).toEqual(refused(BAD_KEY));
     expect(await failure("DELETE /users/4?api_key=garbage")).toEqual(refused(BAD_KEY));
   });
 
-  test("beside one that is good", async () => {
+  test("beside a valid one", async () => {
     const anon = service().service.tokens.issueKey("anon");
     expect(await failure("/users/1", { headers: { apikey: anon, "x-api-key": "garbage" } })).toEqual(refused(BAD_KEY));
     expect(await failure("/users/1?api_key=garbage", { headers: { apikey: anon } })).toEqual(refused(BAD_KEY));
@@ -108,19 +108,19 @@ describe("an API key", () => {
     ["/users/2", { apikey: key, authorization: `Bearer ${key}` }],
   ];
 
-  test("of the service may do everything, wherever it is sent", async () => {
+  test("of the service may do everything, in every place", async () => {
     for (const [path, headers] of inEachPlace(service().service.tokens.issueKey("service_role"))) {
       expect((await api(`PATCH ${path}`, { body: { age: 41 }, headers })).status).toBe(200);
     }
   });
 
-  test("for everybody is as good as none", async () => {
+  test("for anonymous callers has the rights of no credential", async () => {
     for (const [path, headers] of inEachPlace(service().service.tokens.issueKey("anon"))) {
       expect((await api(`PATCH ${path}`, { body: { age: 41 }, headers })).status).toBe(200);
     }
   });
 
-  test("for everybody lets a user's token say who it is", async () => {
+  test("for anonymous callers does not conflict with a user's token", async () => {
     const headers = { "x-api-key": service().service.tokens.issueKey("anon") };
     expect((await api("PATCH /users/1", { as: "ada", body: { age: 36 }, headers })).status).toBe(200);
     expect((await api("PATCH /users/2", { as: "ada", body: { age: 36 }, headers })).status).toBe(403);
@@ -131,7 +131,7 @@ describe("an API key", () => {
     expect(await failure("/users/1", { as: "ada", headers })).toEqual(DISAGREE);
   });
 
-  test("of the service beside one for everybody in a stronger place is 401 VERIFICATION_FAILED", async () => {
+  test("of the service beside an anonymous one in a stronger place is 401 VERIFICATION_FAILED", async () => {
     const { tokens } = service().service;
     const headers = { apikey: tokens.issueKey("service_role"), "x-api-key": tokens.issueKey("anon") };
     expect(await failure("/users/1", { headers })).toEqual(DISAGREE);
@@ -147,7 +147,7 @@ describe("an API key", () => {
   });
 });
 
-test("a token in a browser is fine", async () => {
+test("a token in a browser is accepted", async () => {
   expect(
     (await api("PATCH /users/1", { as: "ada", body: {}, headers: { origin: "https://app.example" } })).status,
   ).toBe(200);

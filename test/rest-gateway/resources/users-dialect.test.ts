@@ -3,7 +3,7 @@ import { useResources } from "../../support/resource-client.ts";
 
 const { api } = useResources({ USERS_DIALECT: "detail,case" });
 
-test("USERS_DIALECT is what a client gets that names no dialect", async () => {
+test("USERS_DIALECT is the default for clients that name no dialect", async () => {
   const { json, headers } = await api("/users/1");
   expect(Object.keys(json)).toEqual(["id", "name", "email", "age", "createdAt", "updatedAt"]);
   expect(headers.get("preference-applied")).toBe(null);
@@ -12,24 +12,24 @@ test("USERS_DIALECT is what a client gets that names no dialect", async () => {
   });
 });
 
-test("Prefer: dialect=none gives the usual forms, and says so", async () => {
+test("Prefer: dialect=none selects the forms of the contract and is reported as applied", async () => {
   const { json, headers } = await api("/users/1", { prefer: "dialect=none" });
   expect(json).toHaveProperty("created_at");
   expect(headers.get("preference-applied")).toBe("dialect=none");
   expect((await api("/users/999", { prefer: "dialect=none" })).json.error.code).toBe("USER_NOT_FOUND");
 });
 
-test("Prefer with another dialect has that one alone", async () => {
+test("Prefer with another dialect replaces the default", async () => {
   const { json } = await api("/users/999", { prefer: "dialect=flat" });
   expect(json.error).toBe("USER_NOT_FOUND");
   expect((await api("/users/1", { prefer: "dialect=flat" })).json).toHaveProperty("created_at");
 });
 
-test("Prefer without a dialect, or with one that nobody knows, leaves the usual ones", async () => {
+test("Prefer without a known dialect keeps the default", async () => {
   expect((await api("/users/1", { prefer: "handling=strict" })).json).toHaveProperty("createdAt");
   expect((await api("/users/1", { prefer: "dialect=klingon" })).json).toHaveProperty("createdAt");
 });
 
-test("version 2 has its own form of records, and the dialect of failures", async () => {
+test("version 2 has its own form of records and the dialect of errors", async () => {
   expect((await api("/api/v2/users/999")).json).toHaveProperty("detail.code", "USER_NOT_FOUND");
 });

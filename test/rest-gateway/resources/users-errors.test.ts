@@ -4,7 +4,7 @@ import { type ApiReply, useResources } from "../../support/resource-client.ts";
 const { api, failure } = useResources();
 const NEW = { name: "Grace", email: "not an address" };
 
-describe("a failure is told in the general envelope", () => {
+describe("an error has the general envelope", () => {
   test("with code, message, request id, time, status and documentation", async () => {
     const { status, json, headers } = await api("/users/999");
     expect(status).toBe(404);
@@ -22,13 +22,13 @@ describe("a failure is told in the general envelope", () => {
     expect(Math.abs(Date.now() - Date.parse(json.timestamp))).toBeLessThan(60_000);
   });
 
-  test("the documentation that it names is there, and explains the code", async () => {
+  test("and its documentation URL exists and explains the code", async () => {
     const { json } = await api("/users/999");
     const { status, text } = await api(json.error.documentation);
     expect([status, text.includes("USER_NOT_FOUND")]).toEqual([200, true]);
   });
 
-  test("of input, with details and fields", async () => {
+  test("with details and fields for invalid input", async () => {
     const { json } = await api("POST /users", { body: NEW });
     const message = "email must be a valid address";
     expect(json.error).toMatchObject({
@@ -39,26 +39,26 @@ describe("a failure is told in the general envelope", () => {
     });
   });
 
-  test("under the client's own request id", async () => {
+  test("with the client's own request id", async () => {
     const { json, headers } = await api("/users/x", { headers: { "x-request-id": "trace-7" } });
     expect([json.error.requestId, headers.get("x-request-id")]).toEqual(["trace-7", "trace-7"]);
   });
 
-  test("as JSON that nobody keeps, whatever Accept says", async () => {
+  test("as JSON that is not cached, whatever Accept says", async () => {
     const { headers } = await api("/users/999", { headers: { accept: "text/html" } });
     expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(headers.get("cache-control")).toBe("no-store");
   });
 });
 
-describe("Prefer: dialect chooses another form of failures", () => {
+describe("Prefer: dialect selects another form of errors", () => {
   test("detail", async () => {
     const { json, headers } = await api("/users/999", { prefer: "dialect=detail" });
     expect(json).toEqual({ detail: { code: "USER_NOT_FOUND", message: "there is no user with this id" } });
     expect(headers.get("preference-applied")).toBe("dialect=detail");
   });
 
-  test("flat, with the first field that is wrong", async () => {
+  test("flat, with the first field with a fault", async () => {
     const { json } = await api("POST /users", { body: { name: 7, email: "x" }, prefer: "dialect=flat" });
     expect(json).toEqual({ error: "VALIDATION_ERROR", message: "name must be a text", field: "name" });
     expect((await api("/users/999", { prefer: "dialect=flat" })).json).toEqual({
@@ -97,7 +97,7 @@ describe("Prefer: dialect chooses another form of failures", () => {
     expect((await api(request, sent)).headers.get("preference-applied")).toBe(applied);
   });
 
-  test("case spells fields in camelCase, in what is read, written and refused", async () => {
+  test("case, with fields in camelCase in responses, bodies and errors", async () => {
     const prefer = "dialect=case";
     const { json } = await api("/users/1", { prefer });
     expect(Object.keys(json)).toEqual(["id", "name", "email", "age", "createdAt", "updatedAt"]);
@@ -109,21 +109,21 @@ describe("Prefer: dialect chooses another form of failures", () => {
     ]);
   });
 
-  test("what nobody knows is passed over, unless handling is strict", async () => {
+  test("unknown preferences are ignored unless handling is strict", async () => {
     expect((await api("/users/1", { prefer: "dialect=klingon, cheese=blue" })).status).toBe(200);
     const { status, json } = await api("/users/1", { prefer: "handling=strict, dialect=klingon, cheese=blue" });
     expect([status, json.error.code]).toEqual([400, "BAD_REQUEST"]);
     expect(json.error.message).toBe("unknown preferences: dialect=klingon, cheese=blue");
   });
 
-  test("answers differ by it: caches are told", async () => {
+  test("the response has Vary: Prefer", async () => {
     for (const path of ["/users/1", "/users/999"]) {
       expect((await api(path)).headers.get("vary")).toMatch(/\bPrefer\b/);
     }
   });
 });
 
-describe("every failure has a body in the dialect, its status and its headers", () => {
+describe("every error has a body in the dialect, its status and its headers", () => {
   test.each<[request: string, status: number, code: string, body?: unknown]>([
     ["/users/x", 400, "INVALID_ID"],
     ["/users?limit=x", 400, "BAD_REQUEST"],
@@ -151,7 +151,7 @@ describe("every failure has a body in the dialect, its status and its headers", 
 describe("handling=strict", () => {
   const prefer = "handling=strict";
 
-  test("refuses fields that nobody knows by their names", async () => {
+  test("rejects unknown fields by name", async () => {
     const input = { name: "Grace", email: "strict@test.example", nickname: "Amazing", id: 7, created_at: "x" };
     const { status, json, headers } = await api("POST /users", { body: input, prefer });
     expect([status, json.error.code, headers.get("preference-applied")]).toEqual([400, "BAD_REQUEST", prefer]);
@@ -173,17 +173,17 @@ describe("handling=strict", () => {
     ["POST /articles/1/comments", "content"],
     ["PATCH /comments/1", "content"],
     ["PUT /users/1", "name, email, age"],
-  ])("of %s names what may be written there: %s", async (request, names) => {
+  ])("lists the writable fields of %s: %s", async (request, names) => {
     const [status, , message] = await failure(request, { body: { nope: 1 }, prefer, as: "admin" });
     expect([status, message]).toEqual([400, `unknown field nope: the writable fields are ${names}`]);
   });
 
-  test("of several users names what each may have", async () => {
+  test("lists the writable fields of each of several users", async () => {
     const [, , message] = await failure("POST /users", { body: [{ nope: 1 }], prefer });
     expect(message).toBe("unknown field nope: the writable fields are name, email, age");
   });
 
-  test("takes back what the service has told", async () => {
+  test("accepts what the service has returned", async () => {
     const { json: read } = await api("/users/1");
     expect((await api("PUT /users/1", { body: read, prefer })).status).toBe(200);
     const { json: linked } = await api("/api/v2/users/1");
@@ -191,7 +191,7 @@ describe("handling=strict", () => {
   });
 });
 
-test("no failure tells of the database", async () => {
+test("no error reveals details of the database", async () => {
   const texts = [];
   for (const request of ["DELETE /users/1", "/users/x", "PATCH /users/1", "/users?sort=password"]) {
     texts.push((await api(request, request.startsWith("P") ? { body: { email: "bob@example.com" } } : {})).text);

@@ -52,7 +52,7 @@ describe("the header Link leads through the whole list, each user once", () => {
     return idsOf(recordsOf(a)).join() === idsOf(recordsOf(b)).join();
   }
 
-  test("also from the middle of a page, forth and back", async () => {
+  test("from the middle of a page in both directions", async () => {
     const { headers } = await api("/users?skip=15&limit=10");
     const { next, prev, first, last } = linksOf(headers);
     expect({ next, prev, first, last }).toEqual({
@@ -64,7 +64,7 @@ describe("the header Link leads through the whole list, each user once", () => {
     expect(linksOf((await api(prev!)).headers).prev).toBe("/users?skip=0&limit=10");
   });
 
-  test("beyond the end the page before is the last one", async () => {
+  test("and beyond the end the previous page is the last one", async () => {
     expect(linksOf((await api("/users?skip=500&limit=10")).headers)).toEqual({
       first: "/users?skip=0&limit=10",
       prev: "/users?skip=120&limit=10",
@@ -72,11 +72,11 @@ describe("the header Link leads through the whole list, each user once", () => {
     });
   });
 
-  test("a limit of 0 has no pages", async () => {
+  test("and not with a limit of 0", async () => {
     expect((await api("/users?limit=0")).headers.get("link")).toBe(null);
   });
 
-  test("an API key in the address is not handed on", async () => {
+  test("without the API key of the URL", async () => {
     const key = service().service.tokens.issueKey("anon");
     const { headers } = await api(`/users?api_key=${key}&limit=2`);
     expect(headers.get("link")).toMatch(/limit=2/);

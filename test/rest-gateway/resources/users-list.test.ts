@@ -70,7 +70,7 @@ describe("page and limit give the envelope, and count from 1", () => {
     expect(Object.keys(links)).toEqual(["first", "prev", "next", "last"]);
   });
 
-  test("links are addresses, or null where there is no such page", async () => {
+  test("links are URLs, or null if there is no such page", async () => {
     const at = (page: number) => `/users?page=${page}&limit=50`;
     const linksOf = async (page: number) => (await body(at(page))).links;
     expect(await linksOf(1)).toEqual({ first: at(1), prev: null, next: at(2), last: at(3) });

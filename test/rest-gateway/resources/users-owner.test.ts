@@ -32,7 +32,7 @@ describe("USERS_WRITE=owner", () => {
     ["service", DONE, NOT_FOUND],
   ]);
 
-  test("401 comes with WWW-Authenticate, and before a taken e-mail is told of", async () => {
+  test("401 has WWW-Authenticate and precedes the conflict of a taken e-mail", async () => {
     const { status, headers } = await client.api("PATCH /users/1", { body: { email: "bob@example.com" } });
     expect([status, headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect(await client.failure("PATCH /users/1", { body: { email: "bob@example.com" }, as: "bob" })).toEqual(
@@ -48,7 +48,7 @@ function mayWrite(
   const { api, failure } = client;
   const ADA = { name: "Ada Lovelace", email: "ada@example.com", age: 36 };
 
-  test.each(rows)("%s changes users, or is told why not", async (who, ofAda, ofNobody) => {
+  test.each(rows)("%s has the expected rights to change users", async (who, ofAda, ofNobody) => {
     const before = await allUsers(client);
     expect(await failure("PATCH /users/1", { ...as(who), body: ADA })).toEqual(ofAda);
     expect(await failure("PUT /users/1", { ...as(who), body: ADA })).toEqual(ofAda);
@@ -68,7 +68,7 @@ function mayWrite(
     },
   );
 
-  test("a user deletes himself", async () => {
+  test("users delete themselves", async () => {
     const password = "Correct-Horse-7!";
     const made = await userMaker(client)({ password });
     const login = await api("POST /auth/login", { body: { username: made.email, password } });
@@ -77,7 +77,7 @@ function mayWrite(
     expect((await api("POST /auth/login", { body: { username: made.email, password } })).status).toBe(401);
   });
 
-  test.each(rows)("%s reads, and signs somebody up", async (who) => {
+  test.each(rows)("%s reads users and creates one", async (who) => {
     expect((await api("/users", as(who))).status).toBe(200);
     expect((await api("/users/1", as(who))).status).toBe(200);
     expect((await api("POST /users", { ...as(who), body: { name: "Grace", email: newEmail() } })).status).toBe(201);

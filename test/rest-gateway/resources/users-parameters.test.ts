@@ -3,7 +3,7 @@ import { useResources } from "../../support/resource-client.ts";
 
 const { api, failure } = useResources();
 
-describe("a list that can't be is 400 BAD_REQUEST, and names the parameter", () => {
+describe("an invalid parameter of a list is 400 BAD_REQUEST with its name", () => {
   test.each([
     ["skip=-1", "skip", "skip must be an integer of 0 or more"],
     ["limit=-1", "limit", "limit must be an integer of 0 or more"],
@@ -39,7 +39,7 @@ describe("a list that can't be is 400 BAD_REQUEST, and names the parameter", () 
     expect(json.error.fields).toEqual(field && { [field]: message });
   });
 
-  test("an unknown parameter is refused: a slip of the pen would give wrong users", async () => {
+  test("an unknown parameter is 400: a misspelled one would return wrong users", async () => {
     const [status, code, message] = await failure("/users?Limit=5");
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);
     expect(message).toMatch(/^unknown parameter "Limit": use fields, sort, order, keyword, skip, limit, page, size,/);

@@ -22,8 +22,8 @@ const PASSWORD = "Correct-Horse-7!";
 
 const login = (username: string, password = PASSWORD) => api("POST /auth/login", { body: { username, password } });
 
-describe("POST with a password makes an account", () => {
-  test("that signs in by the e-mail, whatever its case", async () => {
+describe("POST with a password creates an account", () => {
+  test("that signs in with the e-mail in any case", async () => {
     const email = newEmail();
     const input = { name: "Grace", email, age: 85, password: PASSWORD };
     const { status, json, headers } = await api("POST /users", { body: input });
@@ -46,13 +46,13 @@ describe("POST with a password makes an account", () => {
     expect((await api("PATCH /users/1", { body: { age: 7 }, headers })).status).toBe(403);
   });
 
-  test("that signs in by a username", async () => {
+  test("that signs in with a username", async () => {
     const { email } = await user({ password: PASSWORD, username: "grace.hopper" });
     expect((await login("Grace.Hopper")).status).toBe(200);
     expect((await login(email)).status).toBe(200);
   });
 
-  test("in the form of records that was asked for", async () => {
+  test("in the selected form of records", async () => {
     const body = { name: "Grace", email: newEmail(), password: PASSWORD };
     const answer = await api("POST /users?fields=name", { body, prefer: "dialect=case" });
     expect([answer.status, answer.json]).toEqual([201, { name: "Grace" }]);
@@ -61,7 +61,7 @@ describe("POST with a password makes an account", () => {
     expect([status, headers.get("location")]).toEqual([201, `/api/v2/users/${json.id}`]);
   });
 
-  test("whoever asks", async () => {
+  test("for every caller", async () => {
     for (const as of ["ada", "admin", "service"] as const) {
       const { email } = await user({ password: PASSWORD }, { as });
       expect((await login(email)).status).toBe(200);
@@ -74,7 +74,7 @@ test("a user without a password has no account", async () => {
   expect((await login(email)).status).toBe(401);
 });
 
-describe("it is refused, and nobody is made", () => {
+describe("it is rejected and creates no user", () => {
   const refused = async (given: object) => {
     const before = await allUsers(client);
     const body = { name: "Grace", email: newEmail(), password: PASSWORD, ...given };
@@ -154,7 +154,7 @@ describe("it is refused, and nobody is made", () => {
     expect(await refused({ email: "Ada@example.com" })).toEqual([409, "RESOURCE_CONFLICT", details]);
   });
 
-  test("for broken rules of the user, all at once", async () => {
+  test("for broken rules of the user, all of them", async () => {
     expect(await refused({ name: " ", email: "grace", age: 151 })).toEqual([
       400,
       "VALIDATION_ERROR",
@@ -178,7 +178,7 @@ describe("it is refused, and nobody is made", () => {
   });
 });
 
-test("of many at once with one username one has it", async () => {
+test("of concurrent requests with the same username one gets it", async () => {
   const sent = [1, 2, 3].map(() => {
     const body = { name: "Grace", email: newEmail(), username: "only.one", password: PASSWORD };
     return api("POST /users", { body });
@@ -187,7 +187,7 @@ test("of many at once with one username one has it", async () => {
   expect(statuses.toSorted()).toEqual([201, 409, 409]);
 });
 
-test("PUT and PATCH don't change password and username, and say so", async () => {
+test("PUT and PATCH reject password and username", async () => {
   const made = await user({ password: PASSWORD });
   const password = "Another-Horse-8!";
   const FAULTS = {
@@ -209,7 +209,7 @@ test("PUT and PATCH don't change password and username, and say so", async () =>
   expect((await failure(`PATCH /users/${made.id}`, strict)).slice(0, 2)).toEqual([400, "BAD_REQUEST"]);
 });
 
-test("no answer and no line of the log has a password, nor its hash", async () => {
+test("no response and no log line contains a password or its hash", async () => {
   const secret = "Very-Secret-Horse-9!";
   const email = newEmail();
   const texts = [];

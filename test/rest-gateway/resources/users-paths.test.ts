@@ -10,7 +10,7 @@ async function plain(method: string, path: string): Promise<PlainReply & { reado
   return { ...reply, code: reply.text === "" ? undefined : JSON.parse(reply.text).error?.code };
 }
 
-describe("what is no whole number is 400 INVALID_ID, with every method", () => {
+describe("an id that is not an integer is 400 INVALID_ID for every method", () => {
   test.each([
     "abc",
     "1.0",
@@ -48,7 +48,7 @@ describe("what is no whole number is 400 INVALID_ID, with every method", () => {
     }
   });
 
-  test("and the message says why, without repeating more than a piece of it", async () => {
+  test("and the message quotes a part of it", async () => {
     const { status, json } = await api(`/users/${"x".repeat(5000)}`);
     expect(status).toBe(400);
     expect(json.error.message).toBe(`"${"x".repeat(50)}" is not a valid id of users: it must be a whole number`);
@@ -65,7 +65,7 @@ test.each([
   "9223372036854775808",
   "-9223372036854775809",
   "9".repeat(8000),
-])("/users/%s is a whole number that is nobody's id: 404", async (id) => {
+])("/users/%s is an unknown integer: 404", async (id) => {
   const { status, code } = await plain("GET", `/users/${id}`);
   expect([status, code]).toEqual([404, "USER_NOT_FOUND"]);
 });
@@ -98,7 +98,7 @@ test.each([
   "/api/v1/__proto__",
   "/api/users",
   "/users%2F1",
-])("%s leads nowhere: 404 RESOURCE_NOT_FOUND", async (path) => {
+])("%s is 404 RESOURCE_NOT_FOUND", async (path) => {
   const { status, code } = await plain("GET", path);
   expect([status, code]).toEqual([404, "RESOURCE_NOT_FOUND"]);
 });
@@ -125,7 +125,7 @@ describe("methods", () => {
     ["PROPFIND", "/users/1", RECORD],
     ["QUERY", "/users", LIST],
     ["POST", "/users/1/articles", "GET, HEAD, OPTIONS"],
-  ])("%s %s is 405, and Allow lists those that are possible", async (method, path, allow) => {
+  ])("%s %s is 405 with the supported methods in Allow", async (method, path, allow) => {
     const { status, headers, text } = await plain(method, path);
     expect([status, headers.allow]).toEqual([405, allow]);
     expect(JSON.parse(text).error.message).toBe(`${method} is not possible here: use ${allow}`);
@@ -137,17 +137,17 @@ describe("methods", () => {
     ["/users/1", RECORD],
     ["/users/999", RECORD],
     ["/users/1/articles", "GET, HEAD, OPTIONS"],
-  ])("OPTIONS %s is 204 with Allow, for everybody", async (path, allow) => {
+  ])("OPTIONS %s is 204 with Allow for every caller", async (path, allow) => {
     const { status, headers, text } = await plain("OPTIONS", path);
     expect([status, headers.allow, text]).toEqual([204, allow, ""]);
   });
 
-  test("OPTIONS of what is nowhere is 404", async () => {
+  test("OPTIONS of an unknown path is 404", async () => {
     expect((await plain("OPTIONS", "/users/1/nothing")).status).toBe(404);
     expect((await plain("OPTIONS", "/users/abc")).status).toBe(400);
   });
 
-  test("a preflight of a browser is answered with the methods", async () => {
+  test("a preflight request of a browser gets the methods", async () => {
     const headers = { origin: "https://app.example", "access-control-request-method": "PATCH" };
     const answer = await api("OPTIONS /users/1", { headers });
     expect(answer.status).toBe(204);
@@ -155,7 +155,7 @@ describe("methods", () => {
   });
 });
 
-describe("HEAD has the headers of GET, and no body", () => {
+describe("HEAD returns the headers of GET and no body", () => {
   const OWN = new Set(["date", "x-request-id", "connection", "keep-alive"]);
   const told = ({ status, headers }: PlainReply) => [
     status,

@@ -7,7 +7,7 @@ const { api, body, failure } = client;
 const user = userMaker(client);
 
 describe("PUT", () => {
-  test("replaces name, email and age; created_at is kept, updated_at refreshed", async () => {
+  test("replaces name, email and age, keeps created_at and refreshes updated_at", async () => {
     const before = await user({ age: 85 });
     const input = { name: "Rear Admiral Hopper", email: newEmail(), age: 86 };
     const { status, json, headers } = await api(`PUT /users/${before.id}`, { body: input });
@@ -17,7 +17,7 @@ describe("PUT", () => {
     expect(await body(`/users/${before.id}`)).toEqual(json);
   });
 
-  test("without an age it is null", async () => {
+  test("without an age sets it to null", async () => {
     const { id, name, email } = await user({ age: 85 });
     expect(await body(`PUT /users/${id}`, { body: { name, email } })).toMatchObject({ name, email, age: null });
   });
@@ -30,14 +30,14 @@ describe("PUT", () => {
     [{ name: "Grace", email: "grace" }, "VALIDATION_ERROR", "email must be a valid address"],
     [{ name: "Grace", email: "grace@test.example", age: -1 }, "VALIDATION_ERROR", "age must be from 0 to 150"],
     [{ name: "Grace", email: "BOB@example.com" }, "RESOURCE_CONFLICT", "email already registered"],
-  ])("of %j is refused with %s, and nothing changes", async (input, code, message) => {
+  ])("of %j is rejected with %s and changes nothing", async (input, code, message) => {
     const before = await allUsers(client);
     const status = code === "RESOURCE_CONFLICT" ? 409 : 400;
     expect(await failure("PUT /users/1", { body: input })).toEqual([status, code, message]);
     expect(await allUsers(client)).toBe(before);
   });
 
-  test("with dialect=partial it changes what is sent alone", async () => {
+  test("with dialect=partial changes only the fields in the body", async () => {
     const before = await user({ age: 85 });
     const { json, headers } = await api(`PUT /users/${before.id}`, {
       body: { name: "Grace" },
@@ -47,7 +47,7 @@ describe("PUT", () => {
     expect(json).toEqual({ ...before, name: "Grace", updated_at: expect.any(String) });
   });
 
-  test("twice is as good as once", async () => {
+  test("has the same effect twice", async () => {
     const { id } = await user();
     const input = { name: "Grace", email: newEmail(), age: 1 };
     const { updated_at: _, ...first } = await body(`PUT /users/${id}`, { body: input });
@@ -70,21 +70,21 @@ describe("PATCH", () => {
     ["nothing", {}],
     ["what nobody knows", { nickname: "Amazing Grace" }],
     ["what the service assigns", { id: 9, created_at: "x" }],
-  ])("of %s is an update too: updated_at says so", async (_, input) => {
+  ])("of %s is an update too and refreshes updated_at", async (_, input) => {
     const before = await user({ age: 85 });
     const after = await body(`PATCH /users/${before.id}`, { body: input });
     expect(after).toEqual({ ...before, updated_at: expect.any(String) });
     expect(after.updated_at > before.updated_at).toBe(true);
   });
 
-  test("of the values that are there already refreshes updated_at", async () => {
+  test("of equal values refreshes updated_at", async () => {
     const before = await user({ age: 85 });
     const after = await body(`PATCH /users/${before.id}`, { body: before });
     expect(after).toEqual({ ...before, updated_at: expect.any(String) });
     expect(after.updated_at > before.updated_at).toBe(true);
   });
 
-  test("the own e-mail in another case is no conflict", async () => {
+  test("of the user's own e-mail in another case is not a conflict", async () => {
     const { id, email } = await user();
     expect(await body(`PATCH /users/${id}`, { body: { email: email.toUpperCase() } })).toMatchObject({
       email: email.toUpperCase(),
@@ -103,7 +103,7 @@ describe("PATCH", () => {
     [{ age: 2147483648 }, "VALIDATION_ERROR", "age is out of range"],
     [{ age: 1e300 }, "VALIDATION_ERROR", "age is out of range"],
     [{ email: "Bob@Example.com" }, "RESOURCE_CONFLICT", "email already registered"],
-  ])("of %j is refused with %s, and nothing changes", async (input, code, message) => {
+  ])("of %j is rejected with %s and changes nothing", async (input, code, message) => {
     const before = await allUsers(client);
     const status = code === "RESOURCE_CONFLICT" ? 409 : 400;
     expect(await failure("PATCH /users/1", { body: input })).toEqual([status, code, message]);
@@ -112,7 +112,7 @@ describe("PATCH", () => {
 });
 
 describe("DELETE", () => {
-  test("answers 204 without a body, and the user is gone", async () => {
+  test("responds with 204 without a body and deletes the user", async () => {
     const { id } = await user();
     const { status, text, headers } = await api(`DELETE /users/${id}`);
     expect([status, text, headers.get("content-type"), headers.get("content-length")]).toEqual([204, "", null, null]);
@@ -125,7 +125,7 @@ describe("DELETE", () => {
     expect(await failure(`DELETE /users/${id}`)).toEqual([404, "USER_NOT_FOUND", "there is no user with this id"]);
   });
 
-  test("of all at once one has deleted it", async () => {
+  test("in parallel succeeds once", async () => {
     const { id } = await user();
     const answers = await Promise.all([1, 2, 3].map(() => api(`DELETE /users/${id}`)));
     expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 404, 404]);

@@ -6,7 +6,7 @@ const client = useResources();
 const { failure } = client;
 const GRACE = { name: "Grace", email: "grace@test.example" };
 
-describe("a value that can't be is refused, and nothing is written", () => {
+describe("an invalid value is rejected, and nothing is written", () => {
   let before: string;
   beforeEach(async () => {
     before = await allUsers(client);
@@ -54,7 +54,7 @@ describe("a value that can't be is refused, and nothing is written", () => {
     [{ age: 0.5 }, "age must be a whole number"],
     [{ age: "" }, "age must be a whole number"],
     [{ age: {} }, "age must be a whole number"],
-  ])("%j is refused with its reason", async (given, message) => {
+  ])("%j is rejected with the reason", async (given, message) => {
     const answers = [
       await failure("POST /users", { body: { ...GRACE, ...given } }),
       await failure("PUT /users/1", { body: { ...GRACE, ...given } }),

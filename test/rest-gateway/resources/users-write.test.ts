@@ -27,7 +27,7 @@ describe("with USERS_WRITE=owner", () => {
     ["a token as key", { apikey: TOKEN }],
     ["headers that name it", { role: "users_editor", "x-role": "users_editor", prefer: "role=users_editor" }],
     ["a setting of a header", { "request.jwt.claims": '{"role":"users_editor"}' }],
-  ])("nobody becomes an editor of users by %s", async (_what, more) => {
+  ])("no caller becomes an editor of users by %s", async (_what, more) => {
     const before = await sql("select * from users order by id");
     for (const sent of [CHANGE, { method: "DELETE" }]) {
       const { status } = await send("/rest/v1/users?id=eq.4", { ...sent, headers: headers(more) });
@@ -36,7 +36,7 @@ describe("with USERS_WRITE=owner", () => {
     expect(await sql("select * from users order by id")).toEqual(before);
   });
 
-  test("nor does a token read anything with that role: it is that of no account", async () => {
+  test("no token with that role can read", async () => {
     const { status } = await send("/rest/v1/users", { headers: headers({ authorization: `Bearer ${TOKEN}` }) });
     expect(status).toBe(401);
     const asked = "{ me { id } users { id } }";
@@ -44,7 +44,7 @@ describe("with USERS_WRITE=owner", () => {
     expect(data).toEqual((await gql(asked)).data);
   });
 
-  test("the service's login may not become one", async () => {
+  test("the service's login can not become an editor of users", async () => {
     const [member] = await sql(
       "select pg_has_role($1, 'users_editor', 'member') as is",
       `${service().database.name}_data`,
@@ -56,7 +56,7 @@ describe("with USERS_WRITE=owner", () => {
 describe("with USERS_WRITE=open", () => {
   const { service, sql } = useService({ USERS_WRITE: "open" });
 
-  test("the service's login may become an editor of users, and no other login", async () => {
+  test("only the service's login can become an editor of users", async () => {
     const text = `select right(rolname, -length($1) - 1) as kind from pg_roles
       where rolname like $1 || '\\_%' and pg_has_role(oid, 'users_editor', 'member')`;
     expect(await sql(text, service().database.name)).toEqual([{ kind: "data" }]);

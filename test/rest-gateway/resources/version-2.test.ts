@@ -12,11 +12,11 @@ describe("a record", () => {
     ["/users/1", USER],
     ["/articles/1", ARTICLE],
     ["/comments/1", COMMENT],
-  ])("%s has names in camelCase, and its addresses", async (path, names) => {
+  ])("%s has names in camelCase and links", async (path, names) => {
     expect(Object.keys(await body(`/api/v2${path}`))).toEqual(names);
   });
 
-  test("names what can be done with it, each with its address and its method", async () => {
+  test("has a link with path and method for each operation", async () => {
     expect((await body("/api/v2/users/1"))._links).toEqual({
       self: { href: "/api/v2/users/1" },
       articles: { href: "/api/v2/users/1/articles" },
@@ -40,7 +40,7 @@ describe("a record", () => {
     });
   });
 
-  test("leads to what it names: every address answers to its method", async () => {
+  test("has links that work with their methods", async () => {
     const sent = { title: "An article to follow", content: "All of its links." };
     const made = await body("POST /api/v2/articles", { as: "ada", body: sent });
     const { self, author, comments, publish, update, delete: gone } = made._links;
@@ -59,7 +59,7 @@ describe("a record", () => {
 });
 
 describe("a list", () => {
-  test("has the members of the convention, and no others", async () => {
+  test("has exactly the members of the convention", async () => {
     const list = await body("/api/v2/users?limit=2&page=2");
     expect(Object.keys(list)).toEqual(["data", "pagination", "links"]);
     expect(list.pagination).toEqual({ page: 2, limit: 2, total: 4, totalPages: 2 });
@@ -78,7 +78,7 @@ describe("a list", () => {
     ["/api/v2/comments", 20],
     ["/api/v2/articles/1/comments", 20],
     ["/api/v2/users/1/articles", 20],
-  ])("%s has its first page when nobody says which, of %i", async (path, limit) => {
+  ])("%s has its first page by default, of %i", async (path, limit) => {
     const { data, pagination } = await body(path);
     expect(pagination).toMatchObject({ page: 1, limit, total: data.length, totalPages: 1 });
   });
@@ -105,7 +105,7 @@ describe("a list", () => {
     },
   );
 
-  test("keeps what was asked for in its links", async () => {
+  test("keeps the parameters in its links", async () => {
     const { links } = await body("/api/v2/articles?status=PUBLISHED&sort=title:desc&fields=id,title&limit=1&keyword=a");
     const next = new URL(links.next, "http://x");
     expect(Object.fromEntries(next.searchParams)).toEqual({
@@ -119,23 +119,23 @@ describe("a list", () => {
     expect(Object.keys((await body(links.next)).data[0])).toEqual(["id", "title"]);
   });
 
-  test("is empty beyond its end, and leads back", async () => {
+  test("is empty beyond its end, with links back", async () => {
     const { data, pagination, links } = await body("/api/v2/users?page=9&limit=2");
     expect([data, pagination]).toEqual([[], { page: 9, limit: 2, total: 4, totalPages: 2 }]);
     expect(links).toMatchObject({ prev: "/api/v2/users?page=2&limit=2", next: null });
   });
 
-  test("that is empty has no pages", async () => {
+  test("without records has no pages", async () => {
     const { data, pagination, links } = await body("/api/v2/users?name=Nobody");
     expect([data, pagination.total, pagination.totalPages]).toEqual([[], 0, 0]);
     expect([links.prev, links.next]).toEqual([null, null]);
   });
 
-  test("has 100 records on a page at most", async () => {
+  test("has at most 100 records per page", async () => {
     expect((await body("/api/v2/users?limit=1000")).pagination.limit).toBe(100);
   });
 
-  test("never tells a key in its links", async () => {
+  test("never shows an API key in its links", async () => {
     const key = "not-a-key";
     expect((await api(`/api/v2/users?limit=1&api_key=${key}`)).text).not.toContain(key);
   });
@@ -148,7 +148,7 @@ describe("a list", () => {
     ["page=one", "page must be an integer of 0 or more"],
     ["limit=0", "limit must be 1 or more"],
     ["limit=1.5", "limit must be an integer of 0 or more"],
-  ])("does not know ?%s", async (search, message) => {
+  ])("rejects ?%s", async (search, message) => {
     const [status, code, told] = await failure(`/api/v2/users?${search}`);
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);
     expect(told).toContain(message);
@@ -167,7 +167,7 @@ describe("a body", () => {
     });
   });
 
-  test("may be what was read, with PUT and with PATCH", async () => {
+  test("may be a record that was read, for PUT and PATCH", async () => {
     const read = await body("/api/v2/users/2");
     for (const method of ["PUT", "PATCH"]) {
       const sent = { body: { ...read, age: 42 }, prefer: "handling=strict" };
@@ -177,7 +177,7 @@ describe("a body", () => {
     }
   });
 
-  test("that makes no sense is 422, with a list of all that is wrong", async () => {
+  test("that is invalid is 422 with a list of all faults", async () => {
     const { status, json } = await api("POST /api/v2/users", { body: { email: "none", age: "old" } });
     expect([status, json.status]).toEqual([422, 422]);
     expect(json.errors).toEqual([
@@ -187,7 +187,7 @@ describe("a body", () => {
     expect(json.error).toMatchObject({ code: "VALIDATION_ERROR", details: json.errors });
   });
 
-  test("that breaks rules of the database is 422 too", async () => {
+  test("that violates constraints is 422 too", async () => {
     const { status, json } = await api("POST /api/v2/users", { body: { name: " ", email: "none", age: 400 } });
     expect(status).toBe(422);
     expect(json.errors).toEqual(
@@ -200,7 +200,7 @@ describe("a body", () => {
     expect(json.errors).toHaveLength(3);
   });
 
-  test("is told of in the names of the version", async () => {
+  test("has errors in the spelling of the version", async () => {
     const { status, json } = await api("POST /api/v2/comments", { as: "ada", body: { content: "About what?" } });
     expect([status, json.errors]).toEqual([422, [{ field: "articleId", message: "articleId is required" }]]);
   });
@@ -232,11 +232,9 @@ test.each([
   ["/api/v2/articles?status=DRAUGHT", 400],
   ["/api/v2/users?age=old", 400],
   ["/api/v2/users/abc", 400],
-])("what is wrong with an address is %s → %i, and not 422", async (path, status) =>
-  expect((await api(path)).status).toBe(status),
-);
+])("an invalid URL is not 422: %s → %i", async (path, status) => expect((await api(path)).status).toBe(status));
 
-test("a page is the same whether it is a sub-collection's or that of a filter", async () => {
+test("a page of a sub-collection is the same as that of a filter", async () => {
   await sql(
     "insert into comments (article_id, author_id, content) select 2, 1, 'Comment ' || n from generate_series(1, 30) as n",
   );

@@ -57,12 +57,12 @@ test.each([
   ["application/vnd.content.v1+json", "application/vnd.content.v1+json; charset=utf-8"],
   ["application/json", "application/json; charset=utf-8"],
   ["text/html", "application/json; charset=utf-8"],
-])("what is asked for as %s is answered as %s", async (accept, type) => {
+])("Accept: %s has a response of type %s", async (accept, type) => {
   expect((await api("/users", { headers: { accept } })).headers.get("content-type")).toBe(type);
   expect((await api("/users/1", { headers: { accept } })).headers.get("content-type")).toBe(type);
 });
 
-describe("a version that is not supported is 400, and says which are", () => {
+describe("an unsupported version is 400 with the supported ones", () => {
   const message = (version: string) => `version ${version} is not supported: use 1 or 2`;
   test.each(["0", "3", "01", "2.1", "-1", "v2", "99999999999999999999999", "two", "1, 2"])("%s", async (version) => {
     const asked = [
@@ -100,7 +100,7 @@ describe("a version that is not supported is 400, and says which are", () => {
     expect(await failure("/users", { headers: { "Accept-Version": "" } })).toEqual(told);
   });
 
-  test("a very long one is not told at length", async () => {
+  test("a very long one is truncated in the message", async () => {
     const [status, , message] = await failure(`/users?version=${"9".repeat(3000)}`);
     expect([status, message.length < 200]).toEqual([400, true]);
   });
@@ -138,7 +138,7 @@ test.each([
   ["HEAD /users", 200],
   ["POST /articles/1/publish", 401],
   ["POST /users", 400],
-])("%s (%i) is answered in the version that was asked for, and says so", async (request, status) => {
+])("%s (%i) responds in the requested version and names it", async (request, status) => {
   const [method, path] = request.split(" ") as [string, string];
   for (const version of ["1", "2"]) {
     const answer = await api(`${method} /api/v${version}${path}`);
@@ -146,7 +146,7 @@ test.each([
   }
 });
 
-test("caches are told what an answer depends on", async () => {
+test("Vary lists the headers that a response depends on", async () => {
   const needed = ["accept", "x-api-version", "accept-version", "prefer", "authorization"];
   for (const path of ["/users", "/users/1", "/users/999", "/users?version=3"]) {
     const vary = (await api(path)).headers.get("vary")!.toLowerCase().split(/, */);
@@ -154,7 +154,7 @@ test("caches are told what an answer depends on", async () => {
   }
 });
 
-describe("addresses in an answer lead to its own version", () => {
+describe("links in a response have its version", () => {
   const created = (path: string, headers = {}) =>
     api(`POST ${path}`, { headers, body: { name: "Zed", email: `zed${Math.random()}@example.com` } });
 
