@@ -1,5 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Caller } from "../../db/caller.ts";
 import type { Statement } from "../../db/transaction.ts";
+import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import { shapeCache, type TextCache } from "../cache.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import type { Lifecycle } from "../conventions/version.ts";
@@ -36,6 +38,16 @@ export type Target = {
   readonly preferences: Preferences;
   readonly chosen: Chosen;
   readonly style: Style;
+};
+
+/** One request and what is known of it so far; an error is answered with what is known when it is thrown. */
+export type Exchange = HttpExchange & {
+  readonly preferences: Preferences;
+  target: Target | null;
+  caller: Caller | null;
+  parsed: ResourceRequest | null;
+  /** Something was written already: the request must not be repeated. */
+  isWritten: boolean;
 };
 
 /** Request text → request. The same for a request that is waited for and for its task. */

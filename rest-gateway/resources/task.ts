@@ -2,9 +2,9 @@ import { CREDENTIALS } from "../conventions/parameters.ts";
 import { finish, type Sql } from "../sql.ts";
 import { writeStatement } from "../table/write/statement.ts";
 import type { NewTask, Step } from "../tasks/task-handler.ts";
-import type { Exchange } from "./exchange.ts";
 import { planInsert, planList } from "./plan/request.ts";
 import { planRows } from "./plan/rows.ts";
+import type { Exchange } from "./prepare.ts";
 import { type OperationOf, type ResourceRequest, recordsBody } from "./request.ts";
 import {
   CLOSE_PAGES,

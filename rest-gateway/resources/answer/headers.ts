@@ -1,7 +1,7 @@
 import type { Header, RestAnswer } from "../../conventions/endpoint.ts";
 import type { ErrorDialect } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
-import type { Exchange } from "../exchange.ts";
+import type { Exchange } from "../prepare.ts";
 import type { NamedDialect, Preferences } from "../request.ts";
 
 /** Headers of every response to the request, whether it fails or not. */

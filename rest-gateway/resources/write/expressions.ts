@@ -34,7 +34,7 @@ export const modifiedOf =
     return sql`extract(epoch from coalesce(${sql.join(times, ", ")}))::text`;
   };
 
-/** The row's version is one of an array literal's, or none of them. */
+/** The row's version is in an array literal, or not in it. */
 export const isOneOf =
   (resource: Resource, versions: number, isNegated: boolean): Expression =>
   (row) => {

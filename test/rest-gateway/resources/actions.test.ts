@@ -53,7 +53,7 @@ describe("POST /articles/{id}/publish", () => {
 
   test.each([
     ["a stranger", "bob", 403, "PERMISSION_DENIED"],
-    ["nobody", undefined, 401, "AUTH_REQUIRED"],
+    ["anonymous", undefined, 401, "AUTH_REQUIRED"],
   ] as const)("is refused to %s", async (_who, as, status, code) => {
     const path = await newArticle();
     expect((await failure(`POST ${path}/publish`, { as })).slice(0, 2)).toEqual([status, code]);
@@ -81,9 +81,9 @@ describe("POST /articles/{id}/publish", () => {
   );
 
   test("of an unknown article is 404 in every form of errors", async () => {
-    const told = await failure("/articles/999");
-    expect(await failure("POST /articles/999/publish", { as: "ada" })).toEqual(told);
-    expect(await failure("POST /articles/999/publish", { as: "ada", headers: { "if-match": "*" } })).toEqual(told);
+    const received = await failure("/articles/999");
+    expect(await failure("POST /articles/999/publish", { as: "ada" })).toEqual(received);
+    expect(await failure("POST /articles/999/publish", { as: "ada", headers: { "if-match": "*" } })).toEqual(received);
   });
 
   test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"])("does not support %s", async (method) => {

@@ -102,8 +102,8 @@ describe("an invalid body is rejected, and nothing is written", () => {
     const before = await count();
     expect(await failure("POST /articles", { as: "ada", body: sent })).toEqual([400, code, message]);
     expect(await count()).toBe(before);
-    const [status, ...told] = await failure("POST /api/v2/articles", { as: "ada", body: sent });
-    expect([status, ...told]).toEqual([422, "VALIDATION_ERROR", message]);
+    const [status, ...received] = await failure("POST /api/v2/articles", { as: "ada", body: sent });
+    expect([status, ...received]).toEqual([422, "VALIDATION_ERROR", message]);
   });
 
   test("tags with all kinds of characters are returned unchanged", async () => {
@@ -138,8 +138,8 @@ describe("access", () => {
     ["DELETE /articles/3", undefined, "you may not delete this article"],
     ["POST /articles/1/publish", undefined, "only the author may publish this article"],
   ])("%s is forbidden to other users", async (request, sent, message) => {
-    const [status, code, told] = await failure(request, { as: "bob", body: sent });
-    expect([status, code, told]).toEqual([403, "PERMISSION_DENIED", message]);
+    const [status, code, received] = await failure(request, { as: "bob", body: sent });
+    expect([status, code, received]).toEqual([403, "PERMISSION_DENIED", message]);
     expect((await body("/articles/1")).title).toBe("Notes on the Analytical Engine");
     expect((await api("/articles/3")).status).toBe(200);
   });

@@ -109,8 +109,8 @@ const waitingNow = async () =>
 
 describe("an action that waits for a concurrent change of its record", () => {
   test.each([
-    ["update articles set title = 'Somebody was faster' where id = $1", "commit", STALE],
-    ["update articles set title = 'Somebody was faster' where id = $1", "rollback", [200]],
+    ["update articles set title = 'Changed concurrently' where id = $1", "commit", STALE],
+    ["update articles set title = 'Changed concurrently' where id = $1", "rollback", [200]],
     ["delete from articles where id = $1", "commit", [404, "RESOURCE_NOT_FOUND"]],
   ])("by %s and a %s has the expected response", async (change, end, expected) => {
     const { path, tag, json } = await newDraft();
@@ -121,7 +121,7 @@ describe("an action that waits for a concurrent change of its record", () => {
     await sql(end);
     expect((await waiting).slice(0, expected.length)).toEqual(expected);
     const left = await sql("select title, status from articles where id = $1", json.id);
-    if (expected[0] === 412) expect(left).toEqual([{ title: "Somebody was faster", status: "DRAFT" }]);
+    if (expected[0] === 412) expect(left).toEqual([{ title: "Changed concurrently", status: "DRAFT" }]);
   });
 });
 

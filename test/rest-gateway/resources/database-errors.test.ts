@@ -19,11 +19,11 @@ async function waiting(): Promise<number> {
   await sql("select pg_stat_clear_snapshot()");
   return (await sql(text, login())).length;
 }
-/** Nobody else gets at the table before the test has ended its transaction. */
+/** Locks the table until the test ends its transaction. */
 const lock = (table: string) => sql(`begin; lock table ${table}`);
 const unlock = () => sql("rollback");
 
-// Whoever comes next is served at once.
+// The next request is served at once.
 afterEach(async () => {
   expect(await body("/users/1")).toMatchObject({ name: "Ada Lovelace" });
 });
@@ -44,8 +44,8 @@ describe("a client that disconnects", () => {
   test.each([
     ["GET", "/users", ""],
     ["GET", "/api/v2/users/1", ""],
-    ["PATCH", "/users/1", '{"name":"By nobody"}'],
-    ["POST", "/users", '{"name":"By nobody","email":"nobody@example.com"}'],
+    ["PATCH", "/users/1", '{"name":"Not written"}'],
+    ["POST", "/users", '{"name":"Not written","email":"nobody@example.com"}'],
     ["DELETE", "/users/1?cascade=true", ""],
   ])("leaves nothing written: %s %s", async (method, path, text) => {
     await lock("users");
@@ -54,37 +54,41 @@ describe("a client that disconnects", () => {
     raw.socket.destroy();
     await expect.poll(waiting, POLL).toBe(0);
     await unlock();
-    expect(await sql("select from users where name = 'By nobody'")).toEqual([]);
+    expect(await sql("select from users where name = 'Not written'")).toEqual([]);
     expect(logged).toEqual([]);
   });
 
   test("in the middle of a body leaves nothing written", async () => {
-    const raw = await send("POST", "/users", '{"name":"By nobody",', 1000);
+    const raw = await send("POST", "/users", '{"name":"Not written",', 1000);
     await setTimeout(50);
     raw.socket.destroy();
     await setTimeout(50);
-    expect(await sql("select from users where name = 'By nobody'")).toEqual([]);
+    expect(await sql("select from users where name = 'Not written'")).toEqual([]);
     expect(logged).toEqual([]);
   });
 });
 
 describe("while statements are slow", () => {
-  let told: Awaited<ReturnType<typeof failure>>[];
+  let received: Awaited<ReturnType<typeof failure>>[];
   beforeAll(async () => {
     await lock("users");
     // They have all connections.
     const slow = [failure("/users"), failure("PATCH /users/1", { body: { age: 1 } })];
     await vi.waitUntil(async () => (await waiting()) === 2, POLL);
-    told = await Promise.all([failure("/articles"), ...slow]);
+    received = await Promise.all([failure("/articles"), ...slow]);
     await unlock();
   });
 
   test("a request that gets no connection in time is 504", () =>
-    expect(told[0]).toEqual([504, "INTERNAL_ERROR", "timed out waiting for a free database connection; try again"]));
+    expect(received[0]).toEqual([
+      504,
+      "INTERNAL_ERROR",
+      "timed out waiting for a free database connection; try again",
+    ]));
 
   test("a statement over its time limit is 504 and changes nothing", async () => {
     const slow = [504, "INTERNAL_ERROR", "the request took too long and was cancelled"];
-    expect(told.slice(1)).toEqual([slow, slow]);
+    expect(received.slice(1)).toEqual([slow, slow]);
     expect((await body("/users/1")).age).toBe(36);
   });
 });

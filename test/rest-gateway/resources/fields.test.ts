@@ -106,9 +106,9 @@ describe("?fields= rejects", () => {
     ["*", '"*" is not a field of articles'],
   ])("%s", async (fields, message) => {
     for (const path of ["/articles", "/articles/1", "/api/v2/articles"]) {
-      const [status, code, told] = await failure(`${path}?fields=${encodeURIComponent(fields)}`);
+      const [status, code, received] = await failure(`${path}?fields=${encodeURIComponent(fields)}`);
       expect([status, code]).toEqual([400, "BAD_REQUEST"]);
-      expect(told).toContain(message);
+      expect(received).toContain(message);
     }
   });
 

@@ -120,7 +120,7 @@ export const CHEAP_PRODUCTS: Description = {
   search: "public.cheap_product_matches",
 };
 
-/** Rows that nobody writes. */
+/** Read-only rows. */
 export const PRODUCT_PRICES: Description = {
   ...PRODUCTS,
   ...NONE,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import type { PlainRequest } from "./plain-http.ts";
 
-/** Requests to /users as nobody would send them, and some that somebody would. */
+/** Random requests to /users, malformed and valid. */
 
 /** Half of a surrogate pair has no UTF-8, so that its bytes are wrong. */
 const encode = (text: string) =>

@@ -59,9 +59,9 @@ describe("POST of an array with a taken e-mail names the record", () => {
     const message = "[1]: email already registered";
     const { status, json } = await api("POST /api/v2/users", { body });
     expect([status, json.error.details]).toEqual([409, [{ field: "[1].email", message }]]);
-    const told = async (prefer: string) => (await api("POST /users", { body, prefer })).json;
-    expect(await told("dialect=flat")).toEqual({ error: "RESOURCE_CONFLICT", message, field: "[1].email" });
-    expect(await told("dialect=detail")).toEqual({ detail: { code: "RESOURCE_CONFLICT", message } });
+    const received = async (prefer: string) => (await api("POST /users", { body, prefer })).json;
+    expect(await received("dialect=flat")).toEqual({ error: "RESOURCE_CONFLICT", message, field: "[1].email" });
+    expect(await received("dialect=detail")).toEqual({ detail: { code: "RESOURCE_CONFLICT", message } });
   });
 
   test("but a single record has no index", async () => {
@@ -77,7 +77,7 @@ test("POST of an array with a reference to an unknown record names the record", 
 });
 
 const OWN = `${DDL}
-  -- Nobody but its owner sees a product, and all names are different.
+  -- Only its owner sees a product, and all names are different.
   create unique index products_label_key on products (label);
   comment on index products_label_key is 'name is taken';
   drop policy "everyone reads products" on products;
@@ -89,7 +89,7 @@ const OWN = `${DDL}
 
 const own = useOwnResources(OWN, [PRODUCTS, MAKERS]);
 
-/** What is told to user 2 of products, and how many there are then. */
+/** The error that user 2 gets, and the number of products after it. */
 async function refusal(...products: readonly object[]): Promise<readonly [number, string, object, number]> {
   const { status, json } = await own.api("POST /products", { as: 2, body: products });
   const count = (await own.sql("select from products")).length;

@@ -76,18 +76,18 @@ test.each([
   ["order=", 'the direction in order must be asc or desc, not ""'],
 ])("?%s is 400", async (search, message) => {
   for (const path of ["/users", "/api/v2/users"]) {
-    const [status, code, told] = await failure(`${path}?${search}`);
+    const [status, code, received] = await failure(`${path}?${search}`);
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);
-    expect(told).toContain(message);
+    expect(received).toContain(message);
   }
 });
 
 test("the error lists the fields in the spelling of the version", async () => {
-  const told = async (path: string) => (await failure(path))[2];
-  expect(await told("/users?sort=nope")).toMatch(/use id, name, email, age, created_at, updated_at, each/);
-  expect(await told("/api/v2/users?sort=nope")).toMatch(/use id, name, email, age, createdAt, updatedAt, each/);
-  expect(await told("/articles?nope=1")).toMatch(/tag, created_after, created_before, version/);
-  expect(await told("/api/v2/articles?nope=1")).toMatch(/tag, createdAfter, createdBefore, version/);
+  const received = async (path: string) => (await failure(path))[2];
+  expect(await received("/users?sort=nope")).toMatch(/use id, name, email, age, created_at, updated_at, each/);
+  expect(await received("/api/v2/users?sort=nope")).toMatch(/use id, name, email, age, createdAt, updatedAt, each/);
+  expect(await received("/articles?nope=1")).toMatch(/tag, created_after, created_before, version/);
+  expect(await received("/api/v2/articles?nope=1")).toMatch(/tag, createdAfter, createdBefore, version/);
 });
 
 test("articles and comments can not be sorted by their other fields", async () => {

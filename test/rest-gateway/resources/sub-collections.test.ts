@@ -82,9 +82,9 @@ describe("POST to it", () => {
   });
 
   test("under an unknown parent is 404 and creates nothing", async () => {
-    const told = [404, "RESOURCE_NOT_FOUND", "there is no article with this id"];
-    expect(await failure("POST /articles/999/comments", { as: "bob", body: { content: "lost" } })).toEqual(told);
-    expect(await failure("POST /articles/999/comments", { as: "bob", body: [{ content: "lost" }] })).toEqual(told);
+    const received = [404, "RESOURCE_NOT_FOUND", "there is no article with this id"];
+    expect(await failure("POST /articles/999/comments", { as: "bob", body: { content: "lost" } })).toEqual(received);
+    expect(await failure("POST /articles/999/comments", { as: "bob", body: [{ content: "lost" }] })).toEqual(received);
     expect(await sql("select from comments where content = 'lost'")).toEqual([]);
   });
 });

@@ -8,7 +8,7 @@ const client = useResources();
 const { api, failure, sql } = client;
 const user = userMaker(client);
 
-/** Somebody who can sign in: tokens of others are worth nothing. */
+/** A user who can sign in: other users have no valid tokens. */
 async function userWithAccount(): Promise<User> {
   const made = await user();
   await sql("insert into auth_private.accounts (user_id, password_hash) values ($1, '$argon2id$')", made.id);

@@ -12,26 +12,26 @@ const sign = (claims: object, options: jwt.SignOptions = {}) =>
   jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60, ...options });
 const ADA = { sub: "1", role: "authenticated", type: "access" };
 
-type Told = readonly [code: string, message: string, challenge: string];
+type Expected = readonly [code: string, message: string, challenge: string];
 const CHALLENGE = 'Bearer error="invalid_token"';
 const BASIC = 'Basic realm="content-service", charset="UTF-8"';
-const EXPIRED: Told = ["TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again", CHALLENGE];
-const INVALID: Told = ["INVALID_TOKEN", "the access token is not valid: sign in again", CHALLENGE];
-const BAD_KEY: Told = ["INVALID_TOKEN", "the API key is not valid", CHALLENGE];
-const EXPIRED_KEY: Told = ["TOKEN_EXPIRED", "the API key has expired", CHALLENGE];
-const UNREADABLE: Told = [
+const EXPIRED: Expected = ["TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again", CHALLENGE];
+const INVALID: Expected = ["INVALID_TOKEN", "the access token is not valid: sign in again", CHALLENGE];
+const BAD_KEY: Expected = ["INVALID_TOKEN", "the API key is not valid", CHALLENGE];
+const EXPIRED_KEY: Expected = ["TOKEN_EXPIRED", "the API key has expired", CHALLENGE];
+const UNREADABLE: Expected = [
   "VERIFICATION_FAILED",
   "the header Authorization must be Bearer or Basic, with credentials",
   CHALLENGE,
 ];
-const UNREADABLE_BASIC: Told = [UNREADABLE[0], UNREADABLE[1], BASIC];
-const REVOKED: Told = ["VERIFICATION_FAILED", "the access token has been revoked: sign in again", CHALLENGE];
-const WRONG_PASSWORD: Told = ["AUTH_REQUIRED", "wrong username or password", BASIC];
-const NO_SESSION: Told = ["AUTH_REQUIRED", "the session has ended: sign in again", "Bearer"];
+const UNREADABLE_BASIC: Expected = [UNREADABLE[0], UNREADABLE[1], BASIC];
+const REVOKED: Expected = ["VERIFICATION_FAILED", "the access token has been revoked: sign in again", CHALLENGE];
+const WRONG_PASSWORD: Expected = ["AUTH_REQUIRED", "wrong username or password", BASIC];
+const NO_SESSION: Expected = ["AUTH_REQUIRED", "the session has ended: sign in again", "Bearer"];
 const DISAGREE = [401, "VERIFICATION_FAILED", "all credentials must identify the same caller"];
 const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 
-const refused = ([code, message]: Told) => [401, code, message];
+const refused = ([code, message]: Expected) => [401, code, message];
 
 const METHODS = [
   "GET /users",
@@ -44,23 +44,23 @@ const METHODS = [
 ];
 
 describe("an invalid credential is 401 and is never ignored for a weaker one", () => {
-  test.each<[what: string, headers: Readonly<Record<string, string>>, told: Told]>([
+  test.each<[what: string, headers: Readonly<Record<string, string>>, received: Expected]>([
     ["an expired token", { authorization: `Bearer ${sign(ADA, { expiresIn: -1 })}` }, EXPIRED],
     ["a token that is none", { authorization: "Bearer garbage" }, INVALID],
     ["nothing behind Bearer", { authorization: "Bearer " }, UNREADABLE],
     ["another scheme", { authorization: "Digest username=ada" }, UNREADABLE],
     ["a refresh token", { authorization: `Bearer ${sign({ sub: "1", type: "refresh" })}` }, INVALID],
     [
-      "somebody else's token",
+      "a token of another issuer",
       { authorization: `Bearer ${jwt.sign(ADA, "x".repeat(32), { issuer: "content-service" })}` },
       INVALID,
     ],
-    ["a token that nobody signed", { authorization: `Bearer ${jwt.sign(ADA, "", { algorithm: "none" })}` }, INVALID],
+    ["an unsigned token", { authorization: `Bearer ${jwt.sign(ADA, "", { algorithm: "none" })}` }, INVALID],
     ["a bad key in X-API-Key", { "x-api-key": "garbage" }, BAD_KEY],
     ["a bad key in apikey", { apikey: "garbage" }, BAD_KEY],
     ["an expired key", { "x-api-key": sign({ role: "anon" }, { expiresIn: -1 }) }, EXPIRED_KEY],
     ["a user's token as a key", { "x-api-key": sign(ADA) }, BAD_KEY],
-    ["a key of ours that nobody has", { "x-api-key": `cs_user_${"x".repeat(43)}` }, BAD_KEY],
+    ["an unknown key in our format", { "x-api-key": `cs_user_${"x".repeat(43)}` }, BAD_KEY],
     ["such a key as a token", { authorization: `Bearer cs_user_${"x".repeat(43)}` }, INVALID],
     ["the token of an older epoch", { authorization: `Bearer ${sign({ ...ADA, epoch: -1 })}` }, REVOKED],
     ["the token of another role", { authorization: `Bearer ${sign({ ...ADA, role: "admin" })}` }, REVOKED],
@@ -68,7 +68,7 @@ describe("an invalid credential is 401 and is never ignored for a weaker one", (
     ["Basic without a colon", { authorization: basic("ada") }, UNREADABLE_BASIC],
     ["Basic that is no base64", { authorization: "Basic %%%" }, UNREADABLE_BASIC],
     ["Basic with a NUL in the name", { authorization: basic("a\0da:x") }, UNREADABLE_BASIC],
-    ["Basic of a user who is none", { authorization: basic("nobody:Correct-Horse-7!") }, WRONG_PASSWORD],
+    ["Basic of an unknown user", { authorization: basic("nobody:Correct-Horse-7!") }, WRONG_PASSWORD],
     ["a session that is none", { cookie: "SESSION=garbage" }, NO_SESSION],
   ])("%s", async (_, headers, [code, message, challenge]) => {
     const before = await allUsers(client);

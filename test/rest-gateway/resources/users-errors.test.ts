@@ -136,15 +136,15 @@ describe("every error has a body in the dialect, its status and its headers", ()
     ["DELETE /users/1", 409, "RESOURCE_CONFLICT"],
   ])("%s: %i %s", async (request, status, code, body) => {
     const sent = body === undefined ? {} : { body };
-    const told = async (prefer: string) => {
+    const received = async (prefer: string) => {
       const answer: ApiReply = await api(request, { ...sent, prefer });
       expect(answer.status).toBe(status);
       return answer.json;
     };
-    const { error } = await told("dialect=none");
+    const { error } = await received("dialect=none");
     expect(error.code).toBe(code);
-    expect((await told("dialect=detail")).detail).toEqual({ code, message: error.message });
-    expect(await told("dialect=flat")).toMatchObject({ error: code, message: error.message });
+    expect((await received("dialect=detail")).detail).toEqual({ code, message: error.message });
+    expect(await received("dialect=flat")).toMatchObject({ error: code, message: error.message });
   });
 });
 

@@ -41,9 +41,9 @@ function faultOf({ method }: PlainRequest, { status, headers, text }: PlainReply
   if (status < 400 || status > 499) return `status ${status}`;
   if (headers["content-type"] !== "application/json; charset=utf-8") return `type ${headers["content-type"]}`;
   const { error, detail, message } = JSON.parse(text);
-  const told = typeof error === "string" ? { code: error, message } : (error ?? detail);
-  if (!KNOWN.has(told.code)) return `code ${told.code}`;
-  return typeof told.message === "string" && told.message !== "" && !OUR_SQL.test(text) ? null : text;
+  const received = typeof error === "string" ? { code: error, message } : (error ?? detail);
+  if (!KNOWN.has(received.code)) return `code ${received.code}`;
+  return typeof received.message === "string" && received.message !== "" && !OUR_SQL.test(text) ? null : text;
 }
 
 test.each([

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { type ApiSent, type ResourceClient, useResources } from "../../support/resource-client.ts";
 import { allUsers, newEmail, userMaker } from "./users.ts";
 
-/** Who asks, as far as the tests are concerned; nobody sends no credentials. */
-const as = (who: string): ApiSent => (who === "nobody" ? {} : { as: who as NonNullable<ApiSent["as"]> });
+/** The caller; anonymous sends no credentials. */
+const as = (who: string): ApiSent => (who === "anonymous" ? {} : { as: who as NonNullable<ApiSent["as"]> });
 
 const LOGIN = [401, "AUTH_REQUIRED", "login required"];
 const NOT_YOURS = [403, "PERMISSION_DENIED", "you may not change this user"];
@@ -13,8 +13,8 @@ const DONE = [200, undefined, undefined];
 describe("USERS_WRITE=open", () => {
   const client = useResources({ USERS_WRITE: "open" });
   mayWrite(client, [
-    // who, user 1 (ada), an id that nobody has
-    ["nobody", DONE, NOT_FOUND],
+    // who, user 1 (ada), an unknown id
+    ["anonymous", DONE, NOT_FOUND],
     ["ada", DONE, NOT_FOUND],
     ["bob", NOT_YOURS, NOT_FOUND],
     ["admin", DONE, NOT_FOUND],
@@ -25,7 +25,7 @@ describe("USERS_WRITE=open", () => {
 describe("USERS_WRITE=owner", () => {
   const client = useResources({ USERS_WRITE: "owner" });
   mayWrite(client, [
-    ["nobody", LOGIN, LOGIN],
+    ["anonymous", LOGIN, LOGIN],
     ["ada", DONE, NOT_FOUND],
     ["bob", NOT_YOURS, NOT_FOUND],
     ["admin", DONE, NOT_FOUND],
@@ -43,30 +43,27 @@ describe("USERS_WRITE=owner", () => {
 
 function mayWrite(
   client: ResourceClient,
-  rows: readonly (readonly [who: string, ofAda: readonly unknown[], ofNobody: readonly unknown[]])[],
+  rows: readonly (readonly [who: string, ofAda: readonly unknown[], ofUnknown: readonly unknown[]])[],
 ): void {
   const { api, failure } = client;
   const ADA = { name: "Ada Lovelace", email: "ada@example.com", age: 36 };
 
-  test.each(rows)("%s has the expected rights to change users", async (who, ofAda, ofNobody) => {
+  test.each(rows)("%s has the expected rights to change users", async (who, ofAda, ofUnknown) => {
     const before = await allUsers(client);
     expect(await failure("PATCH /users/1", { ...as(who), body: ADA })).toEqual(ofAda);
     expect(await failure("PUT /users/1", { ...as(who), body: ADA })).toEqual(ofAda);
-    expect(await failure("PATCH /users/999", { ...as(who), body: ADA })).toEqual(ofNobody);
-    expect(await failure("PUT /users/999", { ...as(who), body: { ...ADA, email: newEmail() } })).toEqual(ofNobody);
+    expect(await failure("PATCH /users/999", { ...as(who), body: ADA })).toEqual(ofUnknown);
+    expect(await failure("PUT /users/999", { ...as(who), body: { ...ADA, email: newEmail() } })).toEqual(ofUnknown);
     if (ofAda !== DONE) expect(await allUsers(client)).toBe(before);
   });
 
-  test.each(rows.filter(([who]) => who !== "ada"))(
-    "%s deletes users, or is told why not",
-    async (who, ofAda, ofNobody) => {
-      const { id } = await userMaker(client)();
-      const gone = ofAda === DONE ? 204 : ofAda[0];
-      expect((await api(`DELETE /users/${id}`, as(who))).status).toBe(gone);
-      expect((await api(`/users/${id}`)).status).toBe(gone === 204 ? 404 : 200);
-      expect(await failure("DELETE /users/999", as(who))).toEqual(ofNobody);
-    },
-  );
+  test.each(rows.filter(([who]) => who !== "ada"))("%s deletes users, or is refused", async (who, ofAda, ofUnknown) => {
+    const { id } = await userMaker(client)();
+    const gone = ofAda === DONE ? 204 : ofAda[0];
+    expect((await api(`DELETE /users/${id}`, as(who))).status).toBe(gone);
+    expect((await api(`/users/${id}`)).status).toBe(gone === 204 ? 404 : 200);
+    expect(await failure("DELETE /users/999", as(who))).toEqual(ofUnknown);
+  });
 
   test("users delete themselves", async () => {
     const password = "Correct-Horse-7!";

@@ -157,7 +157,7 @@ describe("methods", () => {
 
 describe("HEAD returns the headers of GET and no body", () => {
   const OWN = new Set(["date", "x-request-id", "connection", "keep-alive"]);
-  const told = ({ status, headers }: PlainReply) => [
+  const received = ({ status, headers }: PlainReply) => [
     status,
     Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN.has(name))),
   ];
@@ -176,7 +176,7 @@ describe("HEAD returns the headers of GET and no body", () => {
     "/users/1/nothing",
   ])("%s", async (path) => {
     const [get, head] = [await plain("GET", path), await plain("HEAD", path)];
-    expect(told(head)).toEqual(told(get));
+    expect(received(head)).toEqual(received(get));
     expect([head.text, get.headers["content-length"]]).toEqual(["", String(Buffer.byteLength(get.text))]);
   });
 });

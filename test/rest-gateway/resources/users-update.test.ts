@@ -68,7 +68,7 @@ describe("PATCH", () => {
 
   test.each([
     ["nothing", {}],
-    ["what nobody knows", { nickname: "Amazing Grace" }],
+    ["an unknown field", { nickname: "Amazing Grace" }],
     ["what the service assigns", { id: 9, created_at: "x" }],
   ])("of %s is an update too and refreshes updated_at", async (_, input) => {
     const before = await user({ age: 85 });

@@ -12,7 +12,7 @@ export type User = {
 
 let made = 0;
 
-/** An e-mail that nobody has yet. */
+/** A new e-mail. */
 export const newEmail = () => `new-${++made}@test.example`;
 
 /** Makes a user by POST: `await user({ age: 36 })`. */

@@ -149,9 +149,9 @@ describe("a list", () => {
     ["limit=0", "limit must be 1 or more"],
     ["limit=1.5", "limit must be an integer of 0 or more"],
   ])("rejects ?%s", async (search, message) => {
-    const [status, code, told] = await failure(`/api/v2/users?${search}`);
+    const [status, code, received] = await failure(`/api/v2/users?${search}`);
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);
-    expect(told).toContain(message);
+    expect(received).toContain(message);
   });
 });
 

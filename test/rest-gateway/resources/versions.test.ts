@@ -94,10 +94,10 @@ describe("an unsupported version is 400 with the supported ones", () => {
   );
 
   test("an empty one", async () => {
-    const told = [400, "UNSUPPORTED_VERSION", 'version "" is not supported: use 1 or 2'];
-    expect(await failure("/users?version=")).toEqual(told);
-    expect(await failure("/users", { headers: { "X-API-Version": "" } })).toEqual(told);
-    expect(await failure("/users", { headers: { "Accept-Version": "" } })).toEqual(told);
+    const received = [400, "UNSUPPORTED_VERSION", 'version "" is not supported: use 1 or 2'];
+    expect(await failure("/users?version=")).toEqual(received);
+    expect(await failure("/users", { headers: { "X-API-Version": "" } })).toEqual(received);
+    expect(await failure("/users", { headers: { "Accept-Version": "" } })).toEqual(received);
   });
 
   test("a very long one is truncated in the message", async () => {
