@@ -1,6 +1,6 @@
 import { type Catalog, tableOf } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import type { Description } from "./description.ts";
+import type { Description } from "./descriptions/index.ts";
 import { outOfOrder } from "./problem.ts";
 import { type Resource, type Resources, resourcesOf, type Served, tableName } from "./resource.ts";
 

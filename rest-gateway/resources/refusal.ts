@@ -3,12 +3,14 @@ import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
 import { type Fault, faultOfRecord } from "../conventions/problem.ts";
-import { finish } from "../sql.ts";
+import { finish, type Sql, sql } from "../sql.ts";
+import type { BodyColumns, InsertCommand } from "../table/plan.ts";
+import { writeBodyRows, writeCommand } from "../table/write/changes.ts";
+import { Aliases } from "../table/write/from.ts";
 import { writeStatement } from "../table/write/statement.ts";
 import { planBody, planInsert } from "./plan/request.ts";
 import { invalidBody, MAX_FAULTS } from "./problem.ts";
 import { nameIn, type OperationOf, type ResourceRequest, recordsBody } from "./request.ts";
-import { writeBrokenRules, writeTrial } from "./write/refusal.ts";
 
 /** A request that the database has refused, and the identity that it was sent with. */
 export type Attempt = {
@@ -153,4 +155,28 @@ const codeOf = (error: unknown): string => (error as DatabaseErrorLike).code ?? 
 function isSame(one: DatabaseErrorLike, other: unknown): boolean {
   const { code, schema, table, constraint } = other as DatabaseErrorLike;
   return one.code === code && one.schema === schema && one.table === table && one.constraint === constraint;
+}
+
+/** An insert whose rows are of no interest: only whether it succeeds. */
+export function writeTrial(command: InsertCommand): Sql {
+  const aliases = new Aliases();
+  const change = sql.clauses(writeCommand(command, aliases.scope(), aliases), sql`returning 1 as one`);
+  return sql.clauses(sql`with changed as ${sql.subquery(change)}`, sql`select`, sql`from changed`);
+}
+
+/**
+ * The places of the checks that each record of the body breaks. The expressions are the catalog's own; bare names in them
+ * are columns of the record.
+ */
+export function writeBrokenRules(rules: readonly { readonly check: string }[], body: BodyColumns): Sql {
+  const rows = rules.map(({ check }, i) => sql`(${sql.integer(i)}, (${sql.trusted(check)}))`);
+  const broken = sql.clauses(
+    sql`select coalesce(pg_catalog.json_agg(rule.place order by rule.place), '[]'::json) as places`,
+    sql`from (values ${sql.join(rows, ", ")}) as rule (place, holds)`,
+    sql`where not rule.holds`,
+  );
+  return sql.clauses(
+    sql`select pg_catalog.json_agg(broken.places)`,
+    sql`from ${writeBodyRows(body)}, lateral ${sql.subquery(broken)} as broken`,
+  );
 }

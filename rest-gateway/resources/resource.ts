@@ -6,7 +6,7 @@ import type {
   FilterDescription,
   RelationDescription,
   SortTerm,
-} from "./description.ts";
+} from "./descriptions/index.ts";
 import { outOfOrder } from "./problem.ts";
 
 /** A description with its table and columns from the catalog. */

@@ -15,8 +15,7 @@ import { restProblem } from "./answer/problem.ts";
 import type { ResourceOptions } from "./index.ts";
 import { parseRequest } from "./parse/request.ts";
 import type { ResourceRequest } from "./request.ts";
-import { RESULT } from "./result.ts";
-import { Runner, type RunnerOptions } from "./runner.ts";
+import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 
 export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | "limits" | "lifecycle"> &
   RunnerOptions & { readonly auth: Auth };

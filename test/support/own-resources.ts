@@ -8,9 +8,9 @@ import { Database } from "../../db/database.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";
-import type { Description } from "../../rest-gateway/resources/description.ts";
+import type { Description } from "../../rest-gateway/resources/descriptions/index.ts";
 import { ResourceInterface } from "../../rest-gateway/resources/index.ts";
-import { PreferenceParser } from "../../rest-gateway/resources/parse/preferences.ts";
+import { PreferenceParser } from "../../rest-gateway/resources/parse/headers.ts";
 import { createTestDatabase } from "./database.ts";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
 

@@ -5,7 +5,7 @@ import { answerList } from "../../conventions/list.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
 import { type Address, isOfOneRow, type Operation, type ResourceRequest } from "../request.ts";
-import { RESULT, reasonOf, textAt } from "../result.ts";
+import { RESULT, reasonOf, textAt } from "../runner.ts";
 
 /** The row of the statement as a response. Throws RestError when nothing was read or written. */
 export function answer(request: ResourceRequest, result: Result, address: Address, parameters: Parameters): RestAnswer {

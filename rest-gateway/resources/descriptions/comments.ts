@@ -1,4 +1,4 @@
-import type { Description } from "../description.ts";
+import type { Description } from "./index.ts";
 
 export const COMMENTS: Description = {
   name: "comments",

@@ -1,4 +1,4 @@
-import type { Description } from "../description.ts";
+import type { Description } from "./index.ts";
 
 export const USERS: Description = {
   name: "users",

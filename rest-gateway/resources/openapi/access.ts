@@ -1,6 +1,6 @@
 import { mayExecute, mayUseTable } from "../../../db/catalog/grants.ts";
 import type { SecurityRequirement, SecurityScheme } from "../../openapi/document.ts";
-import type { ActionDescription } from "../description.ts";
+import type { ActionDescription } from "../descriptions/index.ts";
 import { type Resource, tableName } from "../resource.ts";
 import type { ApiVersion } from "./version.ts";
 

@@ -1,17 +1,29 @@
-import type { PathItem } from "../../openapi/document.ts";
-import { isWritable, type Resource } from "../resource.ts";
 import {
-  actOperation,
-  createOperation,
-  deleteOperation,
-  listOperation,
-  readOperation,
-  replaceOperation,
-  updateOperation,
-} from "./operations.ts";
-import { idName, idParameter } from "./parameters.ts";
-import type { OperationPath } from "./version.ts";
-import { type ApiVersion, collectionsOf } from "./version.ts";
+  answered,
+  type HeaderName,
+  notModified,
+  type ProblemStatus,
+  problems,
+} from "../../openapi/convention-responses.ts";
+import type { JsonSchema, Operation, Parameter, PathItem, Reference } from "../../openapi/document.ts";
+import { arrayOf, refer } from "../../openapi/schema-parts.ts";
+import type { ActionDescription } from "../descriptions/index.ts";
+import { isWritable, type Resource } from "../resource.ts";
+import { securityOf, securityOfAction } from "./access.ts";
+import { fieldsParameter, idName, idParameter, listParameters, shared } from "./parameters.ts";
+import { createSchema } from "./schemas.ts";
+import { accepted } from "./tasks.ts";
+import {
+  type ApiVersion,
+  collectionsOf,
+  keyIn,
+  keyOf,
+  type OperationPath,
+  ofParent,
+  one,
+  parentKey,
+  pascalCase,
+} from "./version.ts";
 
 /** `/articles`, `/articles/{articleId}`, `/articles/{articleId}/publish`. */
 export function resourcePaths(api: ApiVersion, resource: Resource): [string, PathItem][] {
@@ -57,4 +69,172 @@ const recordItem = (api: ApiVersion, path: OperationPath): PathItem => ({
     patch: updateOperation(api, path),
     delete: deleteOperation(api, path),
   }),
+});
+
+export function listOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource, parent } = path;
+  const { name } = resource.description;
+  const list = refer("schemas", keyOf(api, resource, "list"));
+  return operation(api, path, {
+    operationId: `list${parentKey(api, path)}${pascalCase(name)}`,
+    summary: `List ${name}${ofParent(path)}`,
+    parameters: [...listParameters(api, resource), ...shared("prefer.list", "If-None-Match")],
+    responses: {
+      200: answered("A page.", list, "ETag", "X-Total-Count", "Link"),
+      ...(api.hasTasks && { 202: accepted() }),
+      304: notModified(),
+      ...problems(400, 401, 403, ...(parent ? ([404] as const) : []), ...ALWAYS),
+    },
+    ...securityOf(api, resource, "select"),
+  });
+}
+
+export function createOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource, parent } = path;
+  const { singular, name } = resource.description;
+  const record = refer("schemas", keyOf(api, resource, "record"));
+  const input = parent ? createSchema(api, resource, parent.field) : refer("schemas", keyOf(api, resource, "create"));
+  const many: JsonSchema = { ...arrayOf(input), minItems: 1, maxItems: api.maxRecords };
+  return operation(api, path, {
+    operationId: `create${keyIn(api, path)}`,
+    summary: `Create ${one(singular)}${ofParent(path)}, or several`,
+    description: `An array creates all of its ${name}, or none.`,
+    parameters: [fieldsParameter(resource), ...shared("prefer.create")],
+    requestBody: jsonBody({ oneOf: [input, many] }),
+    responses: {
+      201: answered(
+        `Created. \`Location\` is the URL of a single ${singular}.`,
+        { oneOf: [record, arrayOf(record)] },
+        "Location",
+        ...validators(resource),
+      ),
+      ...(api.hasTasks && { 202: accepted() }),
+      ...problems(400, 401, 403, ...(parent ? ([404] as const) : []), 409, ...OF_BODIES[api.version], ...ALWAYS),
+    },
+    ...securityOf(api, resource, "insert"),
+  });
+}
+
+export function readOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource } = path;
+  const { singular } = resource.description;
+  const validated = validators(resource);
+  return operation(api, path, {
+    operationId: `read${keyIn(api, path)}`,
+    summary: `Read ${one(singular)}${ofParent(path)}`,
+    parameters: [
+      fieldsParameter(resource),
+      ...shared("prefer.read", "If-None-Match", ...(hasTimes(resource) ? ["If-Modified-Since"] : [])),
+    ],
+    responses: {
+      200: answered(`The ${singular}.`, refer("schemas", keyOf(api, resource, "record")), ...validated),
+      304: notModified(...validated.slice(1)),
+      ...problems(400, 401, 403, 404, ...ALWAYS),
+    },
+    ...securityOf(api, resource, "select"),
+  });
+}
+
+export const replaceOperation = (api: ApiVersion, path: OperationPath): Operation =>
+  changeOperation(api, path, "replace", {
+    verb: "Replace",
+    description: "Fields that are absent from the body are set to their defaults.",
+    preferences: "prefer.replace",
+  });
+
+export const updateOperation = (api: ApiVersion, path: OperationPath): Operation =>
+  changeOperation(api, path, "update", {
+    verb: "Change",
+    description: "Fields that are absent from the body keep their values.",
+    preferences: "prefer.read",
+  });
+
+type Change = { readonly verb: string; readonly description: string; readonly preferences: string };
+
+function changeOperation(api: ApiVersion, path: OperationPath, part: "replace" | "update", change: Change): Operation {
+  const { resource } = path;
+  const { singular } = resource.description;
+  return operation(api, path, {
+    operationId: `${part}${keyIn(api, path)}`,
+    summary: `${change.verb} ${one(singular)}${ofParent(path)}`,
+    description: change.description,
+    parameters: [fieldsParameter(resource), ...shared(change.preferences), ...preconditions(resource)],
+    requestBody: jsonBody(refer("schemas", keyOf(api, resource, part))),
+    responses: {
+      200: answered(
+        `The ${singular} as it is now.`,
+        refer("schemas", keyOf(api, resource, "record")),
+        ...validators(resource),
+      ),
+      ...problems(400, 401, 403, 404, 409, 412, ...OF_BODIES[api.version], ...ALWAYS),
+    },
+    ...securityOf(api, resource, "update"),
+  });
+}
+
+export function deleteOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource } = path;
+  const { singular, cascade } = resource.description;
+  return operation(api, path, {
+    operationId: `delete${keyIn(api, path)}`,
+    summary: `Delete ${one(singular)}${ofParent(path)}`,
+    parameters: [...shared(...(cascade.length > 0 ? ["cascade"] : []), "prefer.read"), ...preconditions(resource)],
+    responses: { 204: answered("Deleted.", null), ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS) },
+    ...securityOf(api, resource, "delete"),
+  });
+}
+
+export function actOperation(api: ApiVersion, path: OperationPath, name: string, action: ActionDescription): Operation {
+  const { resource } = path;
+  const { singular } = resource.description;
+  return operation(api, path, {
+    operationId: `${name}${keyIn(api, path)}`,
+    summary: `${pascalCase(name)} ${one(singular)}`,
+    description: action.about,
+    parameters: [fieldsParameter(resource), ...shared("prefer.read"), ...preconditions(resource)],
+    responses: {
+      200: answered(
+        `The ${singular} as it is now.`,
+        refer("schemas", keyOf(api, resource, "record")),
+        ...validators(resource),
+      ),
+      ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS),
+    },
+    ...securityOfAction(api, resource, action),
+  });
+}
+
+/** Possible for every operation. */
+const ALWAYS: readonly ProblemStatus[] = [429, 503, 504];
+
+/** Possible for operations with a body. In version 1 an invalid body is 400. */
+const OF_BODIES: Readonly<Record<ApiVersion["version"], readonly ProblemStatus[]>> = {
+  1: [413, 415],
+  2: [413, 415, 422],
+};
+
+type Parts = Omit<Operation, "tags">;
+
+function operation({ isDeprecated }: ApiVersion, { resource, ids }: OperationPath, parts: Parts): Operation {
+  const parameters: readonly (Parameter | Reference)[] = [
+    ...ids,
+    ...parts.parameters,
+    ...shared("version", "X-API-Version"),
+  ];
+  return { ...parts, tags: [resource.description.name], parameters, ...(isDeprecated && { deprecated: true }) };
+}
+
+const hasTimes = ({ modified }: Resource) => modified.length > 0;
+
+const validators = (resource: Resource): HeaderName[] => [
+  "ETag",
+  ...(hasTimes(resource) ? (["Last-Modified"] as const) : []),
+];
+
+const preconditions = (resource: Resource) =>
+  shared("If-Match", ...(hasTimes(resource) ? ["If-Unmodified-Since"] : []));
+
+const jsonBody = (schema: JsonSchema): NonNullable<Operation["requestBody"]> => ({
+  required: true,
+  content: { "application/json": { schema } },
 });

@@ -3,7 +3,7 @@ import { AUTH_SCHEMAS } from "../../auth/responses.ts";
 import type { Version } from "../../conventions/version.ts";
 import type { Parameter } from "../../openapi/document.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
-import type { Description } from "../description.ts";
+import type { Description } from "../descriptions/index.ts";
 import type { Collection, Relation, Resource, ResourceField, Resources } from "../resource.ts";
 
 /** The same for all versions, and for as long as the service runs. */

@@ -22,11 +22,9 @@ import {
 import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";
 import { type AccountInput, NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
 import type { Route, RouteParent } from "./address.ts";
-import { parseList } from "./list.ts";
-import { parsePreconditions } from "./preconditions.ts";
+import { parsePreconditions } from "./headers.ts";
+import { parseList, parseSelection, wholeRecord } from "./query-string.ts";
 import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from "./record.ts";
-import { parseSelection, wholeRecord } from "./selection.ts";
-import { shapeOf } from "./shape.ts";
 
 /** A request whose path supports its method. */
 export type Incoming = {
@@ -183,4 +181,39 @@ function parseCascade(parameters: Parameters): boolean {
   if (text === null || text === "false") return false;
   if (text === "true") return true;
   throw badParameter("cascade", "cascade must be true or false");
+}
+
+/** Everything about a request except its values. */
+export function shapeOf(request: Omit<ResourceRequest, "shape">, fields: string | null): string {
+  const { resource, style, operation } = request;
+  const { name } = resource.description;
+  return `${name} ${style.version}${style.isCamel} ${style.prefix} ${fields ?? "*"} ${operationShape(operation)}`;
+}
+
+function operationShape(operation: Operation): string {
+  const { kind } = operation;
+  const names = (fields: readonly ResourceField[]) => fields.map(({ name }) => name).join();
+  const of = (parent: Parent | null) => (parent ? `${parent.resource.description.name}/${parent.collection.name}` : "");
+  switch (operation.kind) {
+    case "list": {
+      const { parent, conditions, keyword, order, paging } = operation;
+      const filters = conditions.map(({ filter }) => filter.name).join();
+      const sort = order.map(({ field, direction }) => `${field.name}:${direction}`).join();
+      return `${kind} ${of(parent)} ${filters} ${keyword !== null} ${sort} ${paging.limit} ${paging.offset}`;
+    }
+    case "read":
+      return `${kind} ${of(operation.key.parent)}`;
+    case "create":
+      return `${kind} ${of(operation.parent)} ${names(operation.fields)} ${operation.isMany}${operation.fillsDefaults}`;
+    case "update": {
+      const { key, fields, reset, preconditions } = operation;
+      return `${kind} ${of(key.parent)} ${names(fields)} ${names(reset)} ${JSON.stringify(preconditions)}`;
+    }
+    case "delete": {
+      const { key, isCascading, preconditions } = operation;
+      return `${kind} ${of(key.parent)} ${isCascading} ${JSON.stringify(preconditions)}`;
+    }
+    case "act":
+      return `${kind} ${operation.action} ${JSON.stringify(operation.preconditions)}`;
+  }
 }

@@ -5,9 +5,8 @@ import type { ListPlan, RecordPlan, ResourcePlan, TargetPlan } from "../plan.ts"
 import type { Key, OperationOf, OrderTerm, Parent, Preconditions, ResourceRequest } from "../request.ts";
 import { type Resource, type ResourceField, tableName } from "../resource.ts";
 import { modifiedOf, versionOf } from "../write/expressions.ts";
-import { writeExists } from "../write/record.ts";
-import { planFilter, planKey, planParent, planPreconditions, planSearch } from "./conditions.ts";
-import { fieldPlan, planRows } from "./rows.ts";
+import { writeExists } from "../write/plan.ts";
+import { fieldPlan, planFilter, planKey, planParent, planPreconditions, planRows, planSearch } from "./rows.ts";
 
 /** What a request of a resource means for its table. */
 export function planRequest(request: ResourceRequest): ResourcePlan {

@@ -1,4 +1,4 @@
-import type { Description } from "../../../rest-gateway/resources/description.ts";
+import type { Description } from "../../../rest-gateway/resources/descriptions/index.ts";
 import { USERS } from "../../../rest-gateway/resources/descriptions/users.ts";
 
 /** A table as a team might have it: a UUID as key, columns under names of their own, types of many kinds. */

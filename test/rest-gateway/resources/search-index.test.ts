@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "vitest";
 import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
 import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts";
-import { PreferenceParser } from "../../../rest-gateway/resources/parse/preferences.ts";
+import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
 import { Preparer, RequestReader } from "../../../rest-gateway/resources/prepare.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
