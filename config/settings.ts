@@ -47,33 +47,33 @@ export const SETTINGS = {
   BASE_URL: setting(
     orUnset(httpUrl),
     "",
-    "Public URL of the service, when it is behind a proxy. Derived from HOST and PORT when unset.",
+    "Public URL of the service, if it is behind a proxy. When unset, it is derived from HOST and PORT.",
   ),
   DATABASE_URL: setting(
     orUnset(postgresUrl),
     "",
-    "Connection URL of your own PostgreSQL server (15 or later), as the owner of the database. An embedded server is started when unset.",
+    "Connection URL of your own PostgreSQL server (15 or later), as the owner of the database. When unset, an embedded server is started.",
   ),
   DATABASE_DIRECT_URL: setting(
     orUnset(postgresUrl),
     "",
-    "Connection URL that bypasses the pooler, for LISTEN and migrations. DATABASE_URL when unset.",
+    "Connection URL that bypasses the pooler, for LISTEN, migrations and tasks. When unset, DATABASE_URL is used.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
     onOff,
     "on",
-    "Migrate DATABASE_URL and create its roles at start. off serves any database unchanged.",
+    "on: create the tables and roles of the service in the database, and migrate them at each start. off: serve any database unchanged.",
   ),
   SEED: setting(
     orUnset(oneOf("demo", "none")),
     "",
-    "Load demo data once (demo) or never (none). demo on the embedded database, otherwise none.",
+    "demo: load demo data once. none: do not. When unset, demo on the embedded database, otherwise none.",
   ),
   JWT_SECRET: setting(
     secret,
     "",
-    "Secret that signs access tokens (HS256). Generated and kept in DATA_DIR for the embedded database, required with DATABASE_URL. With MIGRATE=off it may also be a JSON Web Key or a key set.",
+    "Secret that signs access tokens (HS256). For the embedded database it is generated and kept in DATA_DIR; with DATABASE_URL it is required. With MIGRATE=off it may also be a JSON Web Key or a key set.",
   ),
   JWT_PRIVATE_KEY: setting(
     rsaKey,
@@ -90,17 +90,21 @@ export const SETTINGS = {
     "",
     "The previous RSA key in PEM format, public or private. Tokens and keys signed with it stay valid until they expire.",
   ),
-  JWT_AUD: setting(z.string(), "", "Audience that tokens are issued with and must contain. Not checked when unset."),
+  JWT_AUD: setting(
+    z.string(),
+    "",
+    "Audience (aud) of the tokens that the service issues and accepts. When unset, the audience is not checked.",
+  ),
   JWT_ROLE_CLAIM: setting(
     roleClaim,
     "role",
-    "With MIGRATE=off, the claim that holds the Postgres role: role, app.role or .roles[0].",
+    "With MIGRATE=off, the path of the claim that holds the Postgres role, for example role, app.role or .roles[0].",
   ),
   DB_SCHEMAS: setting(servedSchemas, "public", "Schemas to serve, separated by commas."),
   DB_ANON_ROLE: setting(
     anonymousRole,
     "anon",
-    "Postgres role of callers who are not signed in. With MIGRATE=off, none rejects them.",
+    "Postgres role of callers who are not signed in. With MIGRATE=off, the value none rejects such callers.",
   ),
   DB_POOL: setting(integer(1, 1000), "10", "Database connections for requests, per process."),
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
@@ -112,7 +116,7 @@ export const SETTINGS = {
   DB_PREPARED_STATEMENTS: setting(
     integer(0, 10_000),
     "250",
-    "Prepared statements per connection. Set 0 for a pooler that does not support them.",
+    "Maximum prepared statements per connection. Set it to 0 for a pooler that does not support them.",
   ),
   DB_MAX_RESULT_BYTES: setting(
     integer(0, 1_073_741_824),
@@ -128,12 +132,12 @@ export const SETTINGS = {
   DB_PRE_REQUEST: setting(
     functionName,
     "",
-    "Function that runs before the statement in every transaction of the table interface.",
+    "Function that every transaction of the table interface calls before its statement.",
   ),
   DB_TX_END: setting(
     oneOf("commit", "commit-allow-override", "rollback", "rollback-allow-override"),
     "commit",
-    "How transactions of the table interface end, and whether Prefer: tx may override it.",
+    "How transactions of the table interface end: commit or rollback. With commit-allow-override or rollback-allow-override, the client may choose in Prefer: tx.",
   ),
   DB_MAX_ROWS: setting(
     integer(0, 1_000_000_000),
@@ -142,11 +146,11 @@ export const SETTINGS = {
   ),
   SAFE_UPDATE: setting(onOff, "on", "Require a filter on PATCH and DELETE of the table interface."),
   DB_AGGREGATES: setting(onOff, "on", "Allow aggregates (sum, count, avg, …) in the table interface."),
-  DB_PLAN: setting(onOff, "off", "Return the query plan when a client of the table interface requests it."),
+  DB_PLAN: setting(onOff, "off", "Allow clients of the table interface to request the query plan."),
   REST_MAX_EMBED_DEPTH: setting(
     integer(0, 100),
     "10",
-    "Maximum nesting of embedded relations in a request to the table interface.",
+    "Maximum nesting of embedded relationships in a request to the table interface.",
   ),
   REST_MAX_CONDITION_DEPTH: setting(
     integer(0, 1000),
@@ -161,25 +165,29 @@ export const SETTINGS = {
   OPENAPI: setting(
     oneOf("follow-privileges", "ignore-privileges", "off"),
     "follow-privileges",
-    "OpenAPI description of the table interface: what the caller may use, everything, or nothing. off also turns off the description of the resources.",
+    "OpenAPI description of the table interface. follow-privileges: what the caller may use. ignore-privileges: everything. off: none, not for the resources either.",
   ),
-  DOCS: setting(orUnset(onOff), "", "API reference at /docs. on with the embedded database, otherwise off."),
+  DOCS: setting(
+    orUnset(onOff),
+    "",
+    "API reference at /docs. When unset, on with the embedded database, otherwise off.",
+  ),
   SERVER_TIMING: setting(onOff, "on", "Send the Server-Timing header from the table interface."),
   USERS_WRITE: setting(
     orUnset(oneOf("open", "owner")),
     "",
-    "Who may change and delete users at /users. open: every caller, even without credentials. owner: the user and admins. open on the embedded database, otherwise owner.",
+    "Who may change and delete users at /users. open: every caller, even without credentials. owner: the user and admins. When unset, open on the embedded database, otherwise owner.",
   ),
   USERS_DIALECT: setting(
     dialects,
     "",
-    "Default dialects of the resources, for clients that name none in Prefer: detail, flat, envelope, partial, case, separated by commas.",
+    "Response formats (dialects) of the resources for clients that name none in Prefer, separated by commas: detail, flat, envelope, partial, case.",
   ),
   API_MAX_RECORDS: setting(integer(1, 100_000), "10000", "Maximum records that one POST to a resource may create."),
   API_V1_STATUS: setting(
     oneOf("supported", "deprecated", "retired"),
     "supported",
-    "Lifecycle of version 1 of the resources: deprecated is announced in every response, retired rejects requests.",
+    "Lifecycle of version 1 of the resources: supported, deprecated (announced in every response) or retired (requests are rejected).",
   ),
   API_V1_SUNSET: setting(
     orUnset(day),
@@ -216,26 +224,38 @@ export const SETTINGS = {
   GRAPHQL_MAX_TABLES: setting(
     integer(0, 100_000),
     "300",
-    "Maximum number of tables that GraphQL is built for. It is not served for more tables; 0 turns it off.",
+    "Maximum number of tables in the database for which GraphQL is served. 0 turns GraphQL off.",
   ),
-  GRAPHQL_TIME_SCALAR: setting(oneOf("Time", "DateTime"), "Time", "Name of the scalar for timestamps."),
+  GRAPHQL_TIME_SCALAR: setting(
+    oneOf("Time", "DateTime"),
+    "Time",
+    "Name of the GraphQL scalar for timestamps: Time or DateTime.",
+  ),
   GRAPHQL_INTERNAL_STATUS: setting(
     oneOf("200", "400").transform(Number),
     "200",
-    "HTTP status of a response with an INTERNAL_ERROR.",
+    "HTTP status of a GraphQL response with an INTERNAL_ERROR: 200 or 400.",
   ),
   GRAPHQL_DELETE_ANONYMOUS: setting(
     oneOf("error", "false-result"),
     "error",
-    "What deleteArticle returns to anonymous callers: the error AUTH_REQUIRED, or false.",
+    "What deleteArticle returns to anonymous callers. error: the error AUTH_REQUIRED. false-result: false, without an error.",
   ),
-  GRAPHIQL: setting(orUnset(onOff), "", "GraphQL explorer at /graphiql. on with the embedded database, otherwise off."),
-  BODY_LIMIT: setting(integer(1, 1_073_741_824), "1048576", "Maximum size in bytes of a request body."),
+  GRAPHIQL: setting(
+    orUnset(onOff),
+    "",
+    "GraphQL explorer at /graphiql. When unset, on with the embedded database, otherwise off.",
+  ),
+  BODY_LIMIT: setting(
+    integer(1, 1_073_741_824),
+    "1048576",
+    "Maximum size in bytes of a request body, except at the table interface.",
+  ),
   JSON_MAX_DEPTH: setting(integer(1, 1000), "64", "Maximum nesting of brackets in JSON bodies and GraphQL documents."),
   LOGIN_ATTEMPTS: setting(
     integer(1, 1000),
     "5",
-    "Failed logins allowed per user and IP address within LOGIN_WINDOW. After them every login is rejected.",
+    "Failed logins allowed per user and IP address within LOGIN_WINDOW. After that, every login is rejected.",
   ),
   LOGIN_ATTEMPTS_PER_ADDRESS: setting(
     integer(1, 1_000_000),
@@ -252,18 +272,18 @@ export const SETTINGS = {
   MFA_KEY: setting(
     secret,
     "",
-    "Key that encrypts the secrets of second factors. Derived from JWT_SECRET (or JWT_PRIVATE_KEY) when unset. Without it all second factors are lost.",
+    "Key that encrypts two-factor secrets. When unset, it is derived from JWT_SECRET or JWT_PRIVATE_KEY. If the key is lost, so are all second factors.",
   ),
   MFA_PREVIOUS_KEY: setting(
     secret,
     "",
-    "The previous MFA_KEY. At start all secrets are re-encrypted with MFA_KEY; backup codes stay valid.",
+    "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes from before stay valid.",
   ),
   MFA_ISSUER: setting(issuerName, "Content Service", "Name that authenticator apps show above the codes."),
   MFA_ATTEMPTS: setting(
     integer(1, 1000),
     "5",
-    "Wrong second-factor codes allowed per user within LOGIN_WINDOW, from all IP addresses together. After them every code is rejected.",
+    "Wrong two-factor codes allowed per user within LOGIN_WINDOW, from all IP addresses together. After that, every code is rejected.",
   ),
   API_KEYS_MAX: setting(integer(1, 10_000), "50", "Maximum active API keys per user."),
   SESSION_MAX_AGE: setting(
@@ -274,7 +294,7 @@ export const SETTINGS = {
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
     "0",
-    "Seconds during which a used refresh token may be used again, for clients that refresh twice at once. A later reuse ends everything issued for its sign-in.",
+    "Seconds during which a used refresh token may be used again, for clients that refresh twice at once. Later reuse revokes everything issued for its sign-in.",
   ),
   WS_MAX_CONNECTIONS: setting(integer(1, 1_000_000), "10000", "Maximum open WebSockets."),
   WS_MAX_CONNECTIONS_PER_ADDRESS: setting(integer(1, 1_000_000), "100", "Maximum open WebSockets per IP address."),
@@ -289,12 +309,12 @@ export const SETTINGS = {
   RATE_LIMIT: setting(
     integer(0, 1_000_000),
     "600",
-    "Requests per minute and process, for each user or key, and for each IP address otherwise. 0 means no limit.",
+    "Requests per minute for each user or key, otherwise for each IP address. Counted per process. 0 means no limit.",
   ),
   CORS_ORIGINS: setting(
     origins,
     "*",
-    "Browser origins that may call the service, separated by commas. * allows all, without cookies.",
+    "Origins whose pages may call the service, separated by commas. * allows all origins, without cookies.",
   ),
   TRUST_PROXY: setting(
     proxies,
@@ -304,11 +324,11 @@ export const SETTINGS = {
   LOG_LEVEL: setting(
     oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
     "info",
-    "Lowest severity that is logged.",
+    "Lowest level that is logged: fatal, error, warn, info, debug, trace or silent.",
   ),
   DRAIN_TIMEOUT: setting(
     integer(0, 600_000),
     "10000",
-    "Milliseconds that running requests get to finish when the service stops.",
+    "Milliseconds for which a stopping service waits for running requests.",
   ),
 } as const;
