@@ -80,7 +80,7 @@ export class Engine {
     );
   }
 
-  /** Executes any operation. Returns its result, or the events of a subscription. */
+  /** Executes an operation of any kind. Returns its result, or the events of a subscription. */
   async start(
     operation: Operation,
     identity: Identity,

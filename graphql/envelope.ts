@@ -29,7 +29,7 @@ export function sendAnswer(response: ServerResponse, mediaType: MediaType, { sta
   response.end(body);
 }
 
-/** What is told when nothing was executed. */
+/** The answer to a request that is not executed. */
 export function refusal(
   { status, code, message }: { readonly status: number; readonly code: string; readonly message: string },
   extensions: { requestId?: string } = {},

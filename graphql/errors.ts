@@ -15,7 +15,7 @@ export function formatError(error: GraphQLError, format: ErrorFormat): GraphQLFo
   // Errors of graphql-js and Grafast: an invalid document or variable. An error with a path occurred during execution.
   if (cause instanceof GraphQLError) {
     const code = cause.extensions.code ?? (error.path === undefined && "VALIDATION_ERROR");
-    // If Grafast has wrapped the error, the wrapper's message is only a prefix of its own.
+    // If Grafast has wrapped the error, the wrapper's message only adds a prefix.
     const { message } = error.originalError === cause ? error : cause;
     if (code) return formatted(error, message, String(code), cause.extensions);
   }

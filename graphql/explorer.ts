@@ -5,7 +5,7 @@ import { byMethod } from "../http/express.ts";
 
 const STATIC_PATH = "/graphiql/static/";
 
-/** What the page needs beyond helmet's policy: its own inline start script, styles, workers and the socket. Nothing from elsewhere. */
+/** Extends helmet's policy by the page's inline script and styles, workers and the WebSocket. Other origins stay blocked. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'self'",
   "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
@@ -17,7 +17,7 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** `/graphiql`: Ruru, from its package, without any other host. */
+/** `/graphiql`: Ruru, served from its npm package and not from a CDN. */
 export function explorerRouter(): Router {
   const page = ruruHTML({ staticPath: STATIC_PATH, endpoint: "/graphql", subscriptionEndpoint: "/graphql" });
   const html: RequestHandler = (_request, response) => {

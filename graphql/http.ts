@@ -24,8 +24,8 @@ export type GraphQLHttpOptions = {
 };
 
 /**
- * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json every well-formed request is
- * answered 200; application/graphql-response+json, when asked for, tells a document that can't be executed by 400.
+ * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json, every well-formed request gets
+ * status 200. With application/graphql-response+json, a document that cannot be executed gets 400.
  */
 export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => ({
   ...GRAPHQL,
@@ -79,32 +79,29 @@ async function run(
     throw refuse(405, "a mutation must be sent with POST");
   }
 
-  const identity = {
-    caller,
-    request: contextOf(request, "/graphql"),
-  };
+  const identity = { caller, request: contextOf(request, "/graphql") };
   const gone = new ClientGone(response);
   const result = await engine.execute(operation, identity, gone);
-  // Nobody reads the answer: that its queries were cancelled is nothing to report.
+  // The client has disconnected: the errors of its cancelled queries must not be logged.
   if (gone.aborted) return { status: 200, body: "" };
   if (result.data === undefined) return requestErrors(result.errors ?? []);
   return answer(result, format, options.internalStatus);
 }
 
-/** Nothing was executed. */
+/** The answer to a request that is not executed. */
 function answerErrors(
   errors: readonly GraphQLError[],
   format: ErrorFormat,
   mediaType: MediaType,
   { internalStatus }: GraphQLHttpOptions,
 ): Answer {
-  const told = errors.map((error) => formatError(error, format));
-  const [fine, internal] = mediaType === "application/json" ? [200, internalStatus] : [400, 500];
-  return { status: told.some(isInternal) ? internal : fine, body: JSON.stringify({ errors: told }) };
+  const formatted = errors.map((error) => formatError(error, format));
+  const [invalid, internal] = mediaType === "application/json" ? [200, internalStatus] : [400, 500];
+  return { status: formatted.some(isInternal) ? internal : invalid, body: JSON.stringify({ errors: formatted }) };
 }
 
 function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
-  // `data` is JSON text already.
+  // `data` is already JSON text.
   const data = result.data === null ? "null" : (result.data as unknown as string);
   if (!result.errors) return { status: 200, body: `{"data":${data}}` };
   const errors = result.errors.map((error) => formatError(error, format));
@@ -144,7 +141,7 @@ function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown 
   };
 }
 
-/** Throws ApiError, status 400, for what is no request of GraphQL. */
+/** Throws ApiError with status 400 if the body is not a GraphQL request. */
 function requestOf(body: unknown): GraphQLRequest {
   if (Array.isArray(body)) throw refuse(400, "batched requests are not supported: send one operation per request");
   if (typeof body !== "object" || body === null) throw refuse(400, "the body must be a JSON object with a query");

@@ -37,12 +37,12 @@ export class OperationQueries {
     if (query.name === undefined) return this.#write(query);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ query, resolve, reject });
-      // After all steps that are ready have run and have added their queries.
+      // setImmediate runs after all steps that are ready have added their queries.
       if (this.#waiting.length === 1) setImmediate(() => this.#flush());
     });
   }
 
-  /** Executes one field of a mutation. If an earlier failure made all of `data` null, the field is not executed: its result would be lost. */
+  /** Executes one field of a mutation, unless an earlier failure made all of `data` null: its result would be lost. */
   async #write(query: PgClientQuery): Promise<PgClientResult<any>> {
     if (this.#failed) throw new ApiError(notExecuted());
     try {
@@ -80,7 +80,7 @@ export class OperationQueries {
 }
 
 const OPENING_BRACE = 0x7b;
-/** `{`, `,` and `"`: the bytes that can precede the brace of a row in an array. A brace in a text mostly follows others. */
+/** `{`, `,` and `"`: the bytes that can precede the brace of a row in an array. A brace in text usually follows another byte. */
 const BYTES_BEFORE_ROW: ReadonlySet<number | undefined> = new Set([OPENING_BRACE, 0x2c, 0x22]);
 
 /**

@@ -78,7 +78,7 @@ function bindPlansToDocuments(schema: GraphQLSchema, resolvedPreset: GraphileCon
   execute({ schema, document: parse("{ __typename }"), resolvedPreset, middleware: null, contextValue: {} } as never);
   const grafast = schema.extensions.grafast as Record<PropertyKey, unknown>;
   const cache = Object.getOwnPropertySymbols(grafast).find(({ description }) => description === "cacheByOperation");
-  if (!cache) throw new Error("this version of Grafast keeps its plans in another place");
+  if (!cache) throw new Error("the plan cache of this version of Grafast was not found");
   grafast[cache] = new WeakMap();
   grafast.operationOperationPlansCacheMaxLength = MAX_PLANS_PER_OPERATION;
 }

@@ -4,46 +4,50 @@ import type { IdentityChange } from "../db/changes/feed.ts";
 import { ApiError } from "../db/errors.ts";
 
 export const FORBIDDEN = 4403;
-/** The longest that a timer can wait. */
+/** The longest delay of a timer, in milliseconds. */
 const MAX_TIMEOUT = 2 ** 31 - 1;
-/** Milliseconds until somebody is looked up again who could not be. */
+/** Milliseconds after which a failed check is repeated. */
 const RETRY = 1000;
 
 export type SocketCallerOptions = {
   readonly socket: WebSocket;
-  /** By the same credentials each time. Throws, or rejects with, ApiError when the client is to go. */
+  /** Resolves the credentials of the socket. Throws, or rejects with, ApiError if they are rejected. */
   resolve(): Caller | Promise<Caller>;
 };
 
-/** Who speaks over a socket. It is closed as soon as its credentials are of somebody else, or of nobody any more. */
+/** The caller on a WebSocket. The socket is closed when its credentials expire, are revoked or identify another caller. */
 export class SocketCaller {
   readonly #options: SocketCallerOptions;
   #timer: NodeJS.Timeout | undefined;
   #current: Caller;
 
-  /** `caller` is whom `resolve` has just given. */
+  /** `caller` is the result of the first `resolve`. */
   constructor(caller: Caller, options: SocketCallerOptions) {
     this.#options = options;
     this.#current = caller;
     options.socket.once("close", () => clearTimeout(this.#timer));
-    this.#watchEnd();
+    this.#checkAtExpiry();
   }
 
   get current(): Caller {
     return this.#current;
   }
 
-  isConcernedBy(change: IdentityChange): boolean {
-    if (change === "lost" || !isSomebody(this.#current)) return false;
+  /** Whether the change may affect this caller. */
+  isAffectedBy(change: IdentityChange): boolean {
+    if (change === "lost" || !isIdentified(this.#current)) return false;
     const { claims, credential } = this.#current;
     if (change === "back") return true;
     if ("user" in change) return change.user === claims.sub;
     return credential?.id === ("session" in change ? change.session : change.key);
   }
 
-  /** Looks again, and closes the socket when it is not the same caller any more. Rejects when nobody can look. */
+  /**
+   * Resolves the credentials again. If they no longer identify this caller, closes the socket and returns false. Rejects
+   * if the lookup fails.
+   */
   async check(): Promise<boolean> {
-    if (!isSomebody(this.#current)) return true;
+    if (!isIdentified(this.#current)) return true;
     const found = await this.#resolve();
     if (found === null || !isSame(found, this.#current)) {
       this.#close(found);
@@ -53,15 +57,15 @@ export class SocketCaller {
     return true;
   }
 
-  /** The same for those who do not wait. */
+  /** Checks in the background, and again later if the lookup fails. */
   checkSoon(): void {
     this.check().then(
-      (isStill) => isStill && this.#watchEnd(),
+      (isUnchanged) => isUnchanged && this.#checkAtExpiry(),
       () => this.#checkIn(RETRY),
     );
   }
 
-  /** Null when the client is to go. */
+  /** Null if the credentials are rejected. */
   async #resolve(): Promise<Caller | null> {
     try {
       return await this.#options.resolve();
@@ -71,7 +75,7 @@ export class SocketCaller {
     }
   }
 
-  #watchEnd(): void {
+  #checkAtExpiry(): void {
     const { expiresAt } = this.#current;
     if (expiresAt !== null) this.#checkIn(Math.max(1, Math.min(expiresAt - Date.now(), MAX_TIMEOUT)));
   }
@@ -89,7 +93,8 @@ export class SocketCaller {
   }
 }
 
-const isSomebody = ({ claims, credential }: Caller) => claims.sub !== undefined || credential !== undefined;
+/** False for an anonymous caller without any credential: no change can affect them. */
+const isIdentified = ({ claims, credential }: Caller) => claims.sub !== undefined || credential !== undefined;
 
 const isSame = (one: Caller, other: Caller) =>
   one.role === other.role && one.claims.sub === other.claims.sub && one.refused === other.refused;

@@ -15,49 +15,49 @@ import { FORBIDDEN, SocketCaller } from "./socket-caller.ts";
 export type GraphQLSocketOptions = {
   readonly engine: Engine;
   readonly anonymousRole: string;
-  /** Operations that may run on one socket. */
+  /** Maximum concurrent operations on one socket. */
   readonly maxSubscriptions: number;
-  /** Bytes that may wait for a client that reads too slowly. */
+  /** Maximum bytes buffered for a slow client. */
   readonly maxBufferedBytes: number;
-  /** Levels of brackets that a message may have. */
+  /** Maximum nesting of brackets in a message. */
   readonly maxDepth: number;
   constraintMessages(): ConstraintMessages;
-  /** Tells of callers whose rights have changed. */
+  /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
   onInternalError(error: unknown, requestId: string): void;
 };
 
-/** One client: who it is becomes known when it says `connection_init`. */
+/** One WebSocket connection. */
 type Session = SocketExchange & {
   readonly socket: WebSocket;
-  /** Aborted when the client has gone. */
-  readonly gone: AbortSignal;
-  /** Null until then. */
+  /** Aborted when the socket closes. */
+  readonly closed: AbortSignal;
+  /** Null until the client has sent `connection_init`. */
   caller: SocketCaller | null;
 };
 
-/** What a client may say; the other types of the protocol are the server's. */
+/** The message types that a client may send. Only the server sends the others. */
 const CLIENT_TYPES: ReadonlySet<unknown> = new Set(["connection_init", "ping", "pong", "subscribe", "complete"]);
 
 const BAD_REQUEST = 4400;
-/** Bytes that a close frame has for it. */
+/** Maximum length of the reason in a close frame. */
 const MAX_REASON = 123;
 const TOO_SLOW = 4429;
 
 /** GraphQL over WebSocket (`graphql-transport-ws`): queries, mutations and subscriptions under the same rules as over HTTP. */
 export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const { engine } = options;
-  const signedIn = new Set<SocketCaller>();
+  const callers = new Set<SocketCaller>();
   options.onIdentityChange((change) => {
-    for (const caller of signedIn) if (caller.isConcernedBy(change)) caller.checkSoon();
+    for (const caller of callers) if (caller.isAffectedBy(change)) caller.checkSoon();
   });
   const protocol = makeServer<Record<string, unknown>, Session>({
-    onConnect: ({ extra, connectionParams }) => signIn(extra, connectionParams, signedIn, options),
+    onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
       if (Object.keys(subscriptions).length > options.maxSubscriptions) return [tooMany(options.maxSubscriptions)];
       const operation = prepare(engine, payload);
       if ("errors" in operation) return operation.errors;
-      // graphql-ws hands this to execute and subscribe below.
+      // graphql-ws passes this to execute and subscribe below.
       return {
         schema: engine.schema,
         document: operation.document,
@@ -79,14 +79,9 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     path: "/graphql",
     protocol: GRAPHQL_TRANSPORT_WS_PROTOCOL,
     accept(socket, exchange) {
-      const leaving = new AbortController();
-      socket.once("close", () => leaving.abort(new Error("the client has gone away")));
-      const session: Session = {
-        ...exchange,
-        socket,
-        gone: leaving.signal,
-        caller: null,
-      };
+      const closed = new AbortController();
+      socket.once("close", () => closed.abort(new Error("the client has gone away")));
+      const session: Session = { ...exchange, socket, closed: closed.signal, caller: null };
       const onClose = protocol.opened(
         {
           protocol: socket.protocol,
@@ -102,20 +97,23 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   };
 }
 
-/** False closes the socket, with 4403 unless somebody has closed it before. */
-async function signIn(
+/**
+ * Resolves the caller from the upgrade request and the payload of `connection_init`. False makes graphql-ws close the
+ * socket with 4403, unless it is closed already.
+ */
+async function authenticate(
   session: Session,
-  said: Readonly<Record<string, unknown>> = {},
-  signedIn: Set<SocketCaller>,
+  payload: Readonly<Record<string, unknown>> = {},
+  callers: Set<SocketCaller>,
   options: GraphQLSocketOptions,
 ): Promise<boolean> {
   const { identity, socket } = session;
-  const resolve = () => socketCaller(identity, said, options.anonymousRole);
+  const resolve = () => socketCaller(identity, payload, options.anonymousRole);
   try {
     const caller = new SocketCaller(await resolve(), { socket, resolve });
     session.caller = caller;
-    signedIn.add(caller);
-    socket.once("close", () => signedIn.delete(caller));
+    callers.add(caller);
+    socket.once("close", () => callers.delete(caller));
     return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
@@ -124,7 +122,7 @@ async function signIn(
   }
 }
 
-/** What can't be answered now is an error of the operation; the socket stays. */
+/** While there is no schema, each operation fails and the socket stays open. */
 function prepare(engine: Engine, { query, variables, operationName }: SubscribePayload): ReturnType<Engine["prepare"]> {
   try {
     return engine.prepare({ query, variables: variables ?? undefined, operationName: operationName ?? undefined });
@@ -137,10 +135,10 @@ function prepare(engine: Engine, { query, variables, operationName }: SubscribeP
 
 async function start(engine: Engine, args: unknown) {
   const { operation, extra } = args as { operation: Operation; extra: Session };
-  // The socket is closed then: nobody reads what would be answered.
+  // The check has closed the socket, so this error is not sent.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const request = contextOf(extra.request, "/graphql");
-  return engine.start(operation, { caller: extra.caller!.current, request }, extra.gone);
+  return engine.start(operation, { caller: extra.caller!.current, request }, extra.closed);
 }
 
 async function receive(
@@ -150,7 +148,7 @@ async function receive(
   options: GraphQLSocketOptions,
 ): Promise<void> {
   const { socket, requestId } = session;
-  // What a client sends after it was told to go.
+  // Messages that arrive after the close frame was sent are ignored.
   if (socket.readyState !== socket.OPEN) return;
   let message: { readonly type?: unknown } | null;
   try {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { expectNoTrace, told, useService } from "../support/http-client.ts";
+import { errorTexts, expectNoTrace, useService } from "../support/http-client.ts";
 
 const client = useService();
 const { data, errors, gql, post } = client;
@@ -142,7 +142,7 @@ describe("a document", () => {
   ])("with a cycle of fragments is refused: %.80s", async (query) => {
     const answer = await withoutDatabase(() => gql(query));
     expect(answer.status).toBe(200);
-    expect(told(answer)[0]).toMatch(
+    expect(errorTexts(answer)[0]).toMatch(
       /^VALIDATION_ERROR: (Cannot spread fragment "\w+" within itself|the document nests)/,
     );
   });

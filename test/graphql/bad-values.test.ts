@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { expectNoTrace, told, useService } from "../support/http-client.ts";
+import { errorTexts, expectNoTrace, useService } from "../support/http-client.ts";
 
 const client = useService();
 const { data, errors, gql, post, sql } = client;
@@ -41,15 +41,15 @@ describe("an id that is not valid finds no row", () => {
     });
     const change = (query: string) => gql(`mutation ($id: ID!) { ${query} }`, { variables: { id }, as: "admin" });
     expect((await change("deleteArticle(id: $id)")).data).toEqual({ deleteArticle: false });
-    expect(told(await change("publishArticle(id: $id) { id }"))).toEqual(["RESOURCE_NOT_FOUND: no such article"]);
-    expect(told(await change('updateArticle(id: $id, input: { title: "Title" }) { id }'))).toEqual([
+    expect(errorTexts(await change("publishArticle(id: $id) { id }"))).toEqual(["RESOURCE_NOT_FOUND: no such article"]);
+    expect(errorTexts(await change('updateArticle(id: $id, input: { title: "Title" }) { id }'))).toEqual([
       "RESOURCE_NOT_FOUND: no such article",
     ]);
-    expect(told(await change('createComment(articleId: $id, content: "Hm.") { id }'))).toEqual([
+    expect(errorTexts(await change('createComment(articleId: $id, content: "Hm.") { id }'))).toEqual([
       "RESOURCE_NOT_FOUND: no such article",
     ]);
     expect((await change("deleteUser(id: $id)")).data).toEqual({ deleteUser: false });
-    expect(told(await change('updateUser(id: $id, input: { name: "X" }) { id }'))).toEqual([
+    expect(errorTexts(await change('updateUser(id: $id, input: { name: "X" }) { id }'))).toEqual([
       "RESOURCE_NOT_FOUND: User not found",
     ]);
   });
@@ -173,7 +173,7 @@ describe("a value", () => {
     const answer = await gql(CREATE_USER, { variables: { input } });
     expect(answer.status).toBe(200);
     expect(answer).not.toHaveProperty("data");
-    for (const error of told(answer)) expect(error).toMatch(/^VALIDATION_ERROR: Variable "\$input"/);
+    for (const error of errorTexts(answer)) expect(error).toMatch(/^VALIDATION_ERROR: Variable "\$input"/);
   });
 
   test.each(["1e400", "-1e400", "1e308", "123456789012345678901234567890", "0.1e-400"])(

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test, vi } from "vitest";
-import { type Client, told, useService } from "../support/http-client.ts";
+import { type Client, errorTexts, useService } from "../support/http-client.ts";
 
 const client = useService();
 const { article, content, data, errors, gql, post, sql } = client;
@@ -85,7 +85,7 @@ describe("an operation that fails", () => {
     const query = `{ a: fail(state: "P0002", message: "first") b: fail(state: "P0001", message: "second") article(id: 1) { id } }`;
     const answer = await gql(query);
     expect(answer.data).toEqual({ a: null, b: null, article: { id: "1" } });
-    expect(told(answer).toSorted()).toEqual(["RESOURCE_NOT_FOUND: first", "VALIDATION_ERROR: second"]);
+    expect(errorTexts(answer).toSorted()).toEqual(["RESOURCE_NOT_FOUND: first", "VALIDATION_ERROR: second"]);
   });
 
   test("has null for a row if a function of the row fails, because both are one query", async () => {
@@ -101,7 +101,7 @@ describe("an operation that fails", () => {
 describe("an error raised by a function is sent with the code of its SQLSTATE and its message", () => {
   test.each([
     ["28000", "AUTH_REQUIRED", "login required"],
-    ["42501", "AUTH_REQUIRED", "login required"], // nobody is signed in
+    ["42501", "AUTH_REQUIRED", "login required"], // the caller is anonymous
     ["P0002", "RESOURCE_NOT_FOUND"],
     ["42P01", "RESOURCE_NOT_FOUND"],
     ["42703", "RESOURCE_NOT_FOUND"],
@@ -145,7 +145,7 @@ describe("an error raised by Postgres itself", () => {
     ["select * from auth_private.accounts", "AUTH_REQUIRED: login required"],
   ])("%s", async (statement, error) => {
     const { text, json } = await post({ query: RUN, variables: { statement } });
-    expect(told(json)).toEqual([error]);
+    expect(errorTexts(json)).toEqual([error]);
     expect(text).not.toMatch(/public\.|auth_private|accounts|division/);
   });
 
@@ -169,7 +169,7 @@ describe("an error raised by Postgres itself", () => {
       "select set_config('transaction_read_only', 'on', true); insert into nosy values (2)",
       "AUTH_REQUIRED: login required",
     ],
-    ["this is no SQL", "INTERNAL_ERROR: internal error"],
+    ["this is not SQL", "INTERNAL_ERROR: internal error"],
   ])("%s", async (statement, error) => {
     const before = await content();
     expect(await errors(RUN_WRITE, { variables: { statement } })).toEqual([error]);
@@ -179,7 +179,7 @@ describe("an error raised by Postgres itself", () => {
   test("from a constraint that is checked at commit fails the mutation, and nothing is written", async () => {
     const statement = "insert into rooms values (7, 999, '[7,8]')";
     const answer = await gql(RUN_WRITE, { variables: { statement } });
-    expect(told(answer)).toEqual([
+    expect(errorTexts(answer)).toEqual([
       "RESOURCE_CONFLICT: other data refers to this record, or it refers to a record that does not exist",
     ]);
     expect(answer.data).toEqual({ runWrite: null });
@@ -269,7 +269,7 @@ describe("an unexpected error is INTERNAL_ERROR with the request id", () => {
 describe("a statement that exceeds DB_STATEMENT_TIMEOUT", () => {
   test("is cancelled, and the error says so", async () => {
     const answer = await strict.gql(RUN, { variables: { statement: "select pg_sleep(20)" } });
-    expect(told(answer)).toEqual(["INTERNAL_ERROR: the request took too long and was cancelled"]);
+    expect(errorTexts(answer)).toEqual(["INTERNAL_ERROR: the request took too long and was cancelled"]);
     expect(answer.errors![0]!.extensions.requestId).toBe(answer.headers.get("x-request-id"));
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { told, useService } from "../support/http-client.ts";
+import { errorTexts, useService } from "../support/http-client.ts";
 
 const { content, gql, post, send } = useService();
 const named = useService({ CORS_ORIGINS: "https://app.example, https://admin.example" });
@@ -44,23 +44,23 @@ describe("the media type in", () => {
     ["a document that is executed", { query: QUERY }, 200, 200],
     ["a field that fails", { query: "{ me { id } }" }, 200, 200],
     ["no such row", { query: "{ user(id: 999999) { id } }" }, 200, 200],
-    ["an error of syntax", { query: "{" }, 200, 400],
-    ["an error of validation", { query: "{ nowhere }" }, 200, 400],
+    ["a syntax error", { query: "{" }, 200, 400],
+    ["a validation error", { query: "{ nowhere }" }, 200, 400],
     ["a limit that is exceeded", { query: `{ ${"users { id } ".repeat(600)} }` }, 200, 400],
     ["a variable that does not fit", { query: "query ($id: ID!) { user(id: $id) { id } }" }, 200, 400],
-    ["an operation that is not there", { query: QUERY, operationName: "Other" }, 200, 400],
+    ["an unknown operation", { query: QUERY, operationName: "Other" }, 200, 400],
     ["no query", {}, 400, 400],
     ["an empty query", { query: "" }, 400, 400],
-    ["a query that is no text", { query: 7 }, 400, 400],
+    ["a query that is not a string", { query: 7 }, 400, 400],
     ["variables that are a list", { query: QUERY, variables: [] }, 400, 400],
     ["variables that are text", { query: QUERY, variables: "{}" }, 400, 400],
-    ["an operationName that is no text", { query: QUERY, operationName: 7 }, 400, 400],
+    ["an operationName that is not a string", { query: QUERY, operationName: 7 }, 400, 400],
     ["a batch", [{ query: QUERY }], 400, 400],
     ["an empty batch", [], 400, 400],
     ["null", null, 400, 400],
     ["text", '"{ users { id } }"', 400, 400],
-    ["no JSON", "{ users { id } }", 400, 400],
-    ["nothing", "", 400, 400],
+    ["invalid JSON", "{ users { id } }", 400, 400],
+    ["an empty body", "", 400, 400],
     ["a subscription", { query: "subscription { onArticleCreated { id } }" }, 400, 400],
   ])(
     "%s: %3$i for application/json, %4$i for application/graphql-response+json",
@@ -295,8 +295,8 @@ describe("with DATABASE_URL, errors do not suggest names of the schema", () => {
     ["query ($s: ArticleStatu) { articles(status: $s) { totalCount } }"],
   ])("%s", async (query) => {
     const answer = await gql(query);
-    expect(told(answer).join()).toMatch(/^VALIDATION_ERROR/);
-    expect(told(answer).join()).not.toMatch(/did you mean/i);
+    expect(errorTexts(answer).join()).toMatch(/^VALIDATION_ERROR/);
+    expect(errorTexts(answer).join()).not.toMatch(/did you mean/i);
   });
 
   test.each([
@@ -304,6 +304,6 @@ describe("with DATABASE_URL, errors do not suggest names of the schema", () => {
     ["mutation ($v: CreateUserInput!) { createUser(input: $v) { id } }", { nam: "X" }],
     ["query ($v: ArticleFilterInput) { articles(filter: $v) { totalCount } }", { stats: "DRAFT" }],
   ])("for variables: %s with %j", async (query, v) => {
-    expect(told(await gql(query, { variables: { v } })).join()).not.toMatch(/did you mean/i);
+    expect(errorTexts(await gql(query, { variables: { v } })).join()).not.toMatch(/did you mean/i);
   });
 });

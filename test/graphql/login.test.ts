@@ -40,7 +40,7 @@ describe("authentication rule 7, POST /auth/login", () => {
 
   test("gives the same 401 for a wrong password and an unknown user", async () => {
     const wrong = await login({ username: "ada", password: "Wrong-Horse-7!!" });
-    const unknown = await login({ username: "nobody", password: PASSWORD });
+    const unknown = await login({ username: "unknown", password: PASSWORD });
     expect([wrong.status, unknown.status]).toEqual([401, 401]);
     expect(problem(wrong)).toEqual({ code: "AUTH_REQUIRED", message: "wrong username or password" });
     expect(problem(unknown)).toEqual(problem(wrong));
@@ -72,8 +72,8 @@ describe("authentication rule 7, POST /auth/login", () => {
     ['"ada"', "the body must be a JSON object"],
   ])("gives 400 for fields that are missing or not text: %.60j", async (body, message) => {
     const answer = await login(body);
-    const { code, message: told } = problem(answer);
-    expect([answer.status, told]).toEqual([400, expect.stringMatching(message)]);
+    const { code, message: sent } = problem(answer);
+    expect([answer.status, sent]).toEqual([400, expect.stringMatching(message)]);
     expect(code).toBe(String(message).includes("is required") ? "MISSING_FIELD" : "VALIDATION_ERROR");
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });

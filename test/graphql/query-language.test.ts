@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { told, useService } from "../support/http-client.ts";
+import { errorTexts, useService } from "../support/http-client.ts";
 
 const { article, content, data, errors, gql, service, sql } = useService();
 
@@ -78,7 +78,7 @@ describe("a variable", () => {
   ])("that is null where null is not allowed is refused despite a default: %s", async (query, message) => {
     const before = await content();
     const answer = await gql(query, { variables: { v: null }, as: "ada" });
-    expect(told(answer)).toEqual([`VALIDATION_ERROR: ${message}`]);
+    expect(errorTexts(answer)).toEqual([`VALIDATION_ERROR: ${message}`]);
     expect(answer).not.toHaveProperty("data");
     expect(await content()).toBe(before);
   });

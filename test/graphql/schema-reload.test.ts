@@ -297,13 +297,13 @@ describe("a schema that cannot be built", () => {
 
   test.each([
     [
-      "two tables of one name in GraphQL",
+      "two tables with the same name in GraphQL",
       "create table thing (id int primary key); create table things (id int primary key); grant select on thing, things to anon",
       "drop table thing, things",
       "naming conflict",
     ],
     [
-      "a smart tag that is none",
+      "an invalid smart tag",
       "create table odd (id int primary key); comment on table odd is '@behavior nonsense +++ foo'; grant select on odd to anon",
       "drop table odd",
       "Invalid value for behavior",
@@ -316,9 +316,9 @@ describe("a schema that cannot be built", () => {
     ],
   ])(
     "leaves the previous one served, with the reason in the log and /health: %s",
-    async (_what, broken, mended, reason) => {
+    async (_what, broken, repair, reason) => {
       await breaks(broken, reason);
-      await dba(mended);
+      await dba(repair);
     },
   );
 

@@ -229,7 +229,7 @@ describe("the caller of a subscription", () => {
     );
     onTestFinished(async () => void (await dba('drop policy "drafts are secret" on articles')));
     const query = "subscription { onArticleCreated { title } }";
-    const nobody = await connect(service).subscribe(query);
+    const anonymous = await connect(service).subscribe(query);
     const ada = await connect(service, { as: "ada" }).subscribe(query);
     const bob = await connect(service, { as: "bob" }).subscribe(query);
     await addArticle("A secret of Ada's", 1);
@@ -238,10 +238,10 @@ describe("the caller of a subscription", () => {
       "insert into articles (author_id, title, content, status) values (1, 'For everyone', 'Some text.', 'PUBLISHED')",
     );
     const event = (title: string) => ({ onArticleCreated: { title } });
-    await nobody.expect(event("For everyone"));
+    await anonymous.expect(event("For everyone"));
     await ada.expect(event("A secret of Ada's"), event("For everyone"));
     await bob.expect(event("A secret of Bob's"), event("For everyone"));
-    for (const subscription of [nobody, ada, bob]) expect(subscription).toMatchObject({ faults: [], error: null });
+    for (const subscription of [anonymous, ada, bob]) expect(subscription).toMatchObject({ faults: [], error: null });
   });
 
   test.each([
@@ -264,8 +264,8 @@ describe("the caller of a subscription", () => {
     ["no token", undefined, "AUTH_REQUIRED"],
     ["a malformed token", "Bearer abc", "AUTH_REQUIRED"],
     ["another scheme", "Basic YWRhOmFkYQ==", "AUTH_REQUIRED"],
-    ["an authorization that is no text", 42, "AUTH_REQUIRED"],
-    ["a token signed by somebody else", `Bearer ${sign({}, "x".repeat(32))}`, "AUTH_REQUIRED"],
+    ["an authorization that is not a string", 42, "AUTH_REQUIRED"],
+    ["a token signed with another secret", `Bearer ${sign({}, "x".repeat(32))}`, "AUTH_REQUIRED"],
     ["a refresh token", `Bearer ${sign({ type: "refresh" })}`, "AUTH_REQUIRED"],
     ["a token that has expired", `Bearer ${sign({ exp: 1_600_000_000 })}`, "AUTH_EXPIRED"],
   ])("is anonymous with %s and may still read and subscribe", async (_what, authorization, code) => {

@@ -9,26 +9,26 @@ export type Sent = {
 };
 export type Reply = { readonly status: number; readonly headers: Headers; readonly text: string; readonly json: any };
 
-/** How the tests of one file speak to the service that they share. */
+/** The client of a test file for the service that its tests share. */
 export type Client = {
-  /** The service itself, once it has started. */
+  /** The service, after it has started. */
   service(): TestService;
-  /** The whole answer: `gql("{ me { id } }", { as: "ada" })`. */
+  /** The whole response: `gql("{ me { id } }", { as: "ada" })`. */
   gql(query: string, options?: GqlOptions): Promise<Answer>;
-  /** The answer's data; an answer with errors fails the test. */
+  /** The data of the response. Fails the test if the response has errors. */
   data(query: string, options?: GqlOptions): Promise<any>;
-  /** What the answer says of its errors: `["AUTH_REQUIRED: login required"]`. */
+  /** The errors of the response as text: `["AUTH_REQUIRED: login required"]`. */
   errors(query: string, options?: GqlOptions): Promise<string[]>;
   /** Any request: `send("/graphql?query={__typename}")`. */
   send(path: string, sent?: Sent): Promise<Reply>;
-  /** Posts to /graphql, as JSON: text and bytes as they are, anything else as its JSON. */
+  /** Posts to /graphql as JSON. Text and bytes are sent unchanged, other values as JSON. */
   post(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
   token(user: DemoUser): string;
-  /** Rows that the owner of the database reads or writes. */
+  /** Runs SQL as the owner of the database and returns the rows. */
   sql(text: string, ...values: unknown[]): Promise<Row[]>;
-  /** A new article, by ada unless somebody else is named; its id. */
+  /** Creates an article, by ada unless another author is given. Resolves to its id. */
   article(given?: NewArticle): Promise<string>;
-  /** All rows of the content, as text: equal when nothing was written. */
+  /** All rows of the content tables as text, to check that nothing was written. */
   content(): Promise<string>;
 };
 
@@ -41,7 +41,7 @@ export type NewArticle = {
   readonly createdAt?: string;
 };
 
-/** A service of its own for the test file; `settings` are environment variables, `clock` is the service's. */
+/** Starts a separate service for the test file. `settings` are environment variables; `clock` replaces that of the service. */
 export function useService(settings: Readonly<Record<string, string>> = {}, clock?: () => number): Client {
   let started: TestService;
   beforeAll(async () => {
@@ -60,10 +60,10 @@ function clientOf(service: () => TestService): Client {
     gql,
     async data(query, options) {
       const { data, errors } = await gql(query, options);
-      if (errors) throw new Error(told({ errors }).join("; "));
+      if (errors) throw new Error(errorTexts({ errors }).join("; "));
       return data;
     },
-    errors: async (query, options) => told(await gql(query, options)),
+    errors: async (query, options) => errorTexts(await gql(query, options)),
     send: sendTo,
     post: (body, headers) => {
       const isText = typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
@@ -90,7 +90,7 @@ function clientOf(service: () => TestService): Client {
   };
 }
 
-/** Each test of the file sends what is refused, or harmless: nothing is written, and the service answers as before. */
+/** Checks after each test of the file that nothing was written and that the service still responds correctly. */
 export function expectNoTrace({ content, data }: Client): void {
   let before: string;
   beforeEach(async () => {
@@ -105,8 +105,8 @@ export function expectNoTrace({ content, data }: Client): void {
   });
 }
 
-/** `["VALIDATION_ERROR: query must be a GraphQL document"]` */
-export const told = ({ errors = [] }: Pick<Answer, "errors">): string[] =>
+/** The errors of a response as text: `["VALIDATION_ERROR: query must be a GraphQL document"]` */
+export const errorTexts = ({ errors = [] }: Pick<Answer, "errors">): string[] =>
   errors.map(({ message, extensions }) => `${extensions?.code}: ${message}`);
 
 async function send(url: string, { method, headers = {}, body }: Sent = {}): Promise<Reply> {
