@@ -192,7 +192,7 @@ function createContext(
   const verifier = createVerifier(config, tokens);
   const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
   const { logins, tasksUrl } = opened;
-  const isStillCaller = (caller: Caller) => callers.isStill(caller);
+  const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
   const tasks =
     tasksUrl === null
       ? null

@@ -1,6 +1,6 @@
 import type { Caller } from "../db/caller.ts";
 
-/** Milliseconds since 1970, of the service's clock, which tests may set. */
+/** Milliseconds since 1970; tests set the clock. */
 export type Clock = () => number;
 
 /** The account of a user who can sign in. */
@@ -34,7 +34,7 @@ export type FoundKey = {
   readonly id: string;
   readonly kind: KeyKind;
   readonly expiresAt: string | null;
-  /** Only of keys of users. */
+  /** Null for anon and service keys. */
   readonly account: Account | null;
 };
 

@@ -46,7 +46,7 @@ export class BasicSignIns {
     return isFresh ? verified.caller : this.#signIn(credentials, address);
   }
 
-  /** The cached caller, whose password may have to be hashed again; null for other credentials. */
+  /** The cached caller, even if the password must be hashed again; null for other credentials. */
   known(credentials: BasicCredentials, address: string): Caller | null {
     return this.#find(credentials, address)?.caller ?? null;
   }
@@ -58,7 +58,7 @@ export class BasicSignIns {
     this.#pending.clear();
   }
 
-  /** Whether the database's reports of changes are received. */
+  /** Sets whether changes in the database are being reported. */
   setListening(isListening: boolean): void {
     this.#isListening = isListening;
     this.#verified.clear();
@@ -92,7 +92,7 @@ export class BasicSignIns {
       return { ...callerOfAccount(account), credential: { kind: "basic", id: null } };
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
-      // Otherwise a client that is throttled could still find out which password is right.
+      // Otherwise a throttled client could still find out which password is right: the cached one.
       if (error.reason === "too many attempts") this.#verified.delete(loginOf(credentials, address));
       const isWrong = error.reason === "wrong password" || error.reason === "account disabled";
       throw isWrong ? new RefusedError("wrong password", { scheme: "Basic" }) : error;

@@ -21,7 +21,7 @@ export class CallerResolver {
   }
 
   /** Whether the user of a task still has the role that the task was accepted with. Signing out does not matter. */
-  async isStill({ role, claims: { sub } }: Caller): Promise<boolean> {
+  async isCurrent({ role, claims: { sub } }: Caller): Promise<boolean> {
     const { store } = this.#context;
     if (store === null || typeof sub !== "string") return true;
     return (await store.accounts.get(sub))?.role === role;
@@ -40,7 +40,7 @@ const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 /**
  * The credentials of one request, read once, and the caller that they identify. Each credential must be valid and all of
  * them must identify the same caller; an invalid one is refused and never ignored in favour of a weaker one. The anon key
- * goes with every caller.
+ * may accompany every other credential.
  */
 export class RequestIdentity {
   readonly credentials: Credentials;
@@ -89,7 +89,7 @@ export class RequestIdentity {
     try {
       for (const proof of this.#proofs) found.push(proof.caller());
     } catch (error) {
-      // The lookups that have started are not awaited any more.
+      // The lookups that have already started are no longer awaited.
       for (const caller of found) if (caller instanceof Promise) caller.catch(() => {});
       throw error;
     }
@@ -105,15 +105,15 @@ export class RequestIdentity {
       if (caller === null) continue;
       if (isBrowser && caller.role === "service_role") throw new RefusedError("service key in browser");
       if (isAnonymous(caller, anonymousRole)) {
-        // The anon key in the stronger place asks for fewer rights than the service key gives.
+        // A stronger credential is the anon key, which has fewer rights than the service key before it.
         if (agreed?.role === "service_role") throw new RefusedError("disagreement");
         continue;
       }
       if (agreed !== null && !isSame(agreed, caller)) throw new RefusedError("disagreement");
-      // A cookie, which browsers send by themselves, proves less than a credential that a program has written.
+      // A cookie, which browsers send by themselves, proves less than a credential in another header.
       if (agreed === null || agreed.credential?.kind === "session") agreed = caller;
     }
-    // The cookie may belong to another service on the same host, so beside another credential it need not be valid.
+    // The cookie may belong to another service on the same host, so it need not be valid if there is another credential.
     if (agreed === null && callers.includes(null)) throw new RefusedError("no session");
     const caller = agreed ?? callers[0] ?? anonymous;
     if (caller.role === "") throw new RefusedError("anonymous off");

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { hasFormOfKey } from "./secrets.ts";
+import { looksLikeKey } from "./secrets.ts";
 
 /** The credentials of a request; an empty one counts as absent. */
 export type Credentials = {
@@ -74,7 +74,7 @@ export function apiKeyIn(url: string): string | null {
  *
  *   takeKey("id=eq.1&api_key=cs_user_…")  // { apiKey: "cs_user_…", search: "id=eq.1" }
  *   takeKey("id=eq.1&api_key=eq.x")       // { apiKey: null, search: "id=eq.1&api_key=eq.x" }
- * Two keys become one that is not valid, as two headers do.
+ * Two keys are joined to one invalid key, as Node joins repeated headers.
  */
 export function takeKey(search: string): { readonly apiKey: string | null; readonly search: string } {
   const pairs = search.split("&").map((pair) => ({ pair, key: keyIn(pair) }));
@@ -83,9 +83,9 @@ export function takeKey(search: string): { readonly apiKey: string | null; reado
   return { apiKey: keys.join(", ") || null, search: others.join("&") };
 }
 
-/** Null for another parameter, and for a value that does not have the form of a key. */
+/** Null for another parameter, and for a value that does not look like a key. */
 function keyIn(pair: string): string | null {
   if (!pair.startsWith("api_key=")) return null;
   const key = new URLSearchParams(pair).get("api_key")!;
-  return hasFormOfKey(key) ? key : null;
+  return looksLikeKey(key) ? key : null;
 }

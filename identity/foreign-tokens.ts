@@ -20,7 +20,7 @@ export type ForeignTokenOptions = {
 const CLOCK_TOLERANCE = 30;
 const MAX_ROLE_BYTES = 63;
 
-/** The verifier of the tokens that clients send: with MIGRATE=off another service issues them. */
+/** The verifier of the tokens that clients send. With MIGRATE=off, another service issues them. */
 export function createVerifier(config: Config, tokens: Tokens): Verifier {
   const { jwtSecret, jwtPrivateKey, jwtAud: audience, jwtRoleClaim: roleClaim, dbAnonRole: anonymousRole } = config;
   if (config.migrate) return tokens;
@@ -28,8 +28,8 @@ export function createVerifier(config: Config, tokens: Tokens): Verifier {
 }
 
 /**
- * Verifies the tokens that another service issues for its own database. The issuer decides on the caller and Postgres
- * whether the login may become that role. A token need not expire. A refresh token is not an access token.
+ * Verifies the tokens that another service issues for its own database. The issuer decides who the caller is, and Postgres
+ * whether the login may assume that role. A token need not expire. Refresh tokens are rejected.
  */
 export class ForeignTokens implements Verifier {
   readonly #options: ForeignTokenOptions;
@@ -61,7 +61,7 @@ export class ForeignTokens implements Verifier {
   #verifySignature(token: string): jwt.JwtPayload {
     const header = headerOf(token);
     for (const key of this.#options.keys) {
-      const claims = isMeant(key, header) ? this.#verifyWith(key, token) : null;
+      const claims = mayVerify(key, header) ? this.#verifyWith(key, token) : null;
       if (claims !== null) return claims;
     }
     throw new TokenError("invalid");
@@ -92,8 +92,8 @@ export class ForeignTokens implements Verifier {
   }
 }
 
-/** A token with a key id is verified with that key, or with keys without an id. */
-const isMeant = ({ algorithm, kid }: Key, header: jwt.JwtHeader | null) =>
+/** Whether the key may have signed a token with this header. A key id that is missing on either side matches. */
+const mayVerify = ({ algorithm, kid }: Key, header: jwt.JwtHeader | null) =>
   header?.alg === algorithm && (kid === null || header.kid === undefined || header.kid === kid);
 
 /** `none` is not a role: Postgres would use the login itself. */

@@ -4,11 +4,11 @@ const INTERVAL = 60_000;
 export type KeyUsesOptions = {
   /** Stores that these keys have been used. */
   write(ids: readonly string[]): Promise<void>;
-  /** The uses are stored with the next write. */
+  /** Called when a write has failed; the next one includes its keys. */
   onError(error: unknown): void;
 };
 
-/** Collects the API keys that are used and stores them together, once a minute. */
+/** Collects the API keys that are used and stores their use together, once a minute. */
 export class KeyUses {
   readonly #options: KeyUsesOptions;
   readonly #timer: NodeJS.Timeout;

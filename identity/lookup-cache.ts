@@ -3,9 +3,9 @@ import { LRUCache } from "lru-cache";
 const MAX_ENTRIES = 50_000;
 
 export type LookupCacheOptions<Value> = {
-  /** Asks the database. */
+  /** Reads the value from the database. */
   lookUp(key: string): Promise<Value>;
-  /** Milliseconds that a value may be used even if no change is reported; Infinity for values that only a change ends. */
+  /** Milliseconds that a value may be used even if no change is reported; Infinity if only a change can invalidate it. */
   maxAge(value: Value): number;
   readonly clock: () => number;
 };
@@ -49,7 +49,7 @@ export class LookupCache<Value> {
     this.#pending.clear();
   }
 
-  /** Whether the database's reports of changes are received. */
+  /** Sets whether changes in the database are being reported. */
   setListening(isListening: boolean): void {
     this.#isListening = isListening;
     this.#entries.clear();

@@ -21,7 +21,7 @@ export type IdentityContext = {
 /** One credential of a request. */
 export type Proof = {
   /**
-   * `"user 7"` or `"key 5d3f…"`, whatever the kind of the credential. Null for an anonymous caller, and for a credential that
+   * `"user 7"` or `"key 5d3f…"`, for credentials of every kind. Null for an anonymous caller, and for a credential that
    * is new or no longer valid. Costs no query, no signature check and no password hash.
    */
   knownName(): string | null;
@@ -42,7 +42,7 @@ export function proofsOf(credentials: Credentials, request: IncomingMessage, con
     proofs.push(isOpaqueKey(bearer) ? new StoredKey(bearer, "bad token", context) : new AccessToken(bearer, context));
   }
   if (session !== null) proofs.push(new SessionCookie(session, context));
-  // The last: a password is not checked if another credential is refused.
+  // Last, so that the password is not hashed if another credential is refused.
   if (basic !== null) proofs.push(new Password(basic, request, context));
   return proofs;
 }
@@ -67,14 +67,14 @@ class AccessToken implements Proof {
     const { sub } = caller.claims;
     if (store === null || typeof sub !== "string") return caller;
     const last = store.accounts.peek(sub);
-    // Another process has issued the token for a change of the account that is not reported here yet.
+    // Another process issued the token after a change of the account that has not been reported to this process yet.
     if (last && last.epoch < Number(caller.claims.epoch)) store.accounts.delete(sub);
     const state = store.accounts.get(sub);
-    return state instanceof Promise ? state.then((found) => agreeing(caller, found)) : agreeing(caller, state);
+    return state instanceof Promise ? state.then((found) => requireMatch(caller, found)) : requireMatch(caller, state);
   }
 }
 
-/** A signed token in the place of an API key. */
+/** A signed token that is sent as an API key. */
 class SignedKey implements Proof {
   readonly #key: string;
   readonly #context: IdentityContext;
@@ -93,7 +93,7 @@ class SignedKey implements Proof {
   }
 }
 
-/** A key whose hash is in the database, in any place where a key or a token may be. */
+/** A key whose hash is in the database, sent as an API key or as a bearer token. */
 class StoredKey implements Proof {
   readonly #hash: string;
   readonly #refusal: "bad key" | "bad token";
@@ -201,7 +201,7 @@ function nameOfToken(token: string, { tokens, store, anonymousRole }: IdentityCo
   const { sub, jti } = caller.claims;
   if (typeof sub !== "string") return `key ${jti ?? caller.role}`;
   const state = store?.accounts.peek(sub);
-  return store === null || (state && agrees(caller, state)) ? userName(sub) : null;
+  return store === null || (state && matchesAccount(caller, state)) ? userName(sub) : null;
 }
 
 const userName = (id: unknown) => `user ${id}`;
@@ -210,13 +210,13 @@ const userName = (id: unknown) => `user ${id}`;
 export const isAnonymous = ({ role, claims }: Caller, anonymousRole: string): boolean =>
   role === anonymousRole && claims.sub === undefined;
 
-function agreeing(caller: Caller, state: AccountState | null): Caller {
-  if (state === null || !agrees(caller, state)) throw new RefusedError("revoked token");
+function requireMatch(caller: Caller, state: AccountState | null): Caller {
+  if (state === null || !matchesAccount(caller, state)) throw new RefusedError("revoked token");
   return caller;
 }
 
-/** Whether a token matches the present state of its account. */
-const agrees = ({ role, claims: { epoch = 0, sid } }: Caller, state: AccountState): boolean =>
+/** Whether a token matches the current state of its account. */
+const matchesAccount = ({ role, claims: { epoch = 0, sid } }: Caller, state: AccountState): boolean =>
   state.epoch === epoch && state.role === role && !state.revoked.has(sid as string);
 
 function verified(
@@ -232,7 +232,7 @@ function verified(
   }
 }
 
-/** One caller per cached row, because other caches are keyed by the caller object. */
+/** One caller object per cached row, because other caches have the object as their key. */
 const callers = new WeakMap<FoundKey | Session, Caller>();
 
 function callerOfRow(row: FoundKey | Session, create: () => Caller): Caller {

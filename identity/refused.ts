@@ -1,6 +1,6 @@
 import type { Code } from "../db/errors.ts";
 
-/** Codes that only the REST endpoints give. */
+/** Codes that only the REST endpoints send. */
 type RefusalCode = Code | "INVALID_TOKEN" | "TOKEN_EXPIRED" | "VERIFICATION_FAILED" | "MFA_REQUIRED";
 
 type Refusal = readonly [status: number, code: RefusalCode, message: string];
@@ -19,7 +19,7 @@ export const REFUSALS = {
   "account disabled": [403, "PERMISSION_DENIED", "this account is disabled"],
   "second factor needed": [401, "MFA_REQUIRED", "the code of the second factor is required: send it as code"],
   "expired challenge": [401, "TOKEN_EXPIRED", "the challenge has expired: sign in with the password again"],
-  /** Or a challenge of an account that has changed since. */
+  /** Also sent if the account has changed since the challenge was issued. */
   "invalid challenge": [401, "INVALID_TOKEN", "the challenge is not valid: sign in with the password again"],
   /** The password with which a signed-in user confirms a change. */
   "wrong old password": [403, "PERMISSION_DENIED", "the old password is wrong"],

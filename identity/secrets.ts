@@ -11,8 +11,8 @@ export const isOpaqueKey = (text: string): boolean => text.startsWith("cs_") && 
 /** `eyJ….….…`: a signed key. */
 const SIGNED_KEY = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/;
 
-/** Whether the text has the form of a key, valid or not. */
-export const hasFormOfKey = (text: string): boolean => isOpaqueKey(text) || SIGNED_KEY.test(text);
+/** Whether the text has the format of a key, valid or not. */
+export const looksLikeKey = (text: string): boolean => isOpaqueKey(text) || SIGNED_KEY.test(text);
 
 /** Secrets are long and random: a fast hash is enough for them. */
 export const hashOf = (secret: string): Buffer => hash("sha256", secret, "buffer");

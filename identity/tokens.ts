@@ -40,7 +40,7 @@ export type TokenUser = {
   readonly epoch?: number;
 };
 
-/** What a pair shares with the previous pairs of the same sign-in. */
+/** The part of a pair that links it to the previous pairs of the same sign-in. */
 export type TokenFamily = {
   readonly family?: string;
   readonly refreshToken: string;
@@ -71,17 +71,17 @@ export type TokenOptions = {
   readonly secret: string;
   /** PEM of an RSA key, or "". */
   readonly privateKey: string;
-  /** Keys of the past: their tokens are valid until they expire, and no new ones are signed. */
+  /** Retired keys: tokens that they have signed stay valid until they expire. */
   readonly previousKeys?: readonly Key[];
-  /** The audience of new tokens, which is also required, or "". */
+  /** The audience that tokens are issued with and must contain, or "". */
   readonly audience: string;
   /** The Postgres role of the anon key, whose claim is `anon`. */
   readonly anonymousRole: string;
 };
 
 /**
- * Issues and verifies the service's own tokens: the one algorithm of the key, this service as the issuer, an expiry, a role,
- * and for users a subject and the type "access".
+ * Issues and verifies the service's own tokens. They have the algorithm of the key, this service as the issuer, an expiry,
+ * a role, and for users a subject and the type "access".
  */
 export class Tokens implements Verifier {
   readonly #key: SigningKey;
@@ -94,7 +94,7 @@ export class Tokens implements Verifier {
   constructor({ secret, privateKey, previousKeys = [], audience, anonymousRole }: TokenOptions) {
     this.#key = privateKey === "" ? secretKey(secret) : rsaKey(privateKey);
     const known = [...previousKeys, this.#key].map((key) => [key.kid ?? undefined, key] as const);
-    // A token without a key id belongs to the present key.
+    // A token without a key id belongs to the current key.
     this.#keys = new Map<string | undefined, Key>([...known, [undefined, this.#key]]);
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
@@ -113,7 +113,7 @@ export class Tokens implements Verifier {
     };
   }
 
-  /** The part of a pair that is exchanged for the next pair. */
+  /** The token that is exchanged for the next pair. */
   issueRefresh(userId: string): string {
     return this.#sign({ type: "refresh" }, REFRESH_SECONDS, userId);
   }
@@ -199,7 +199,7 @@ export class Tokens implements Verifier {
     return claims as Readonly<Record<string, unknown>>;
   }
 
-  /** The key decides on the algorithm, and the header of the token does not. */
+  /** The key determines the algorithm; the header of the token does not. */
   #verify(token: string): unknown {
     const header = headerOf(token);
     const key = header && this.#keys.get(header.kid);

@@ -14,7 +14,7 @@ export class TokenError extends Error {
 /** Finds the caller of a token. `verify` and `verifyKey` throw TokenError. */
 export type Verifier = {
   verify(token: string): Caller;
-  /** For a token in the place of an API key. */
+  /** For a token that is sent as an API key. */
   verifyKey(token: string): Caller;
   /** The caller of a token that was verified before and has not expired; null for every other token. */
   known(token: string): Caller | null;
@@ -55,8 +55,8 @@ export class VerifiedTokens {
 const hasExpired = ({ expiresAt }: Caller) => expiresAt !== null && expiresAt <= Date.now();
 
 /**
- * The header of a token that is not yet verified. Null for malformed tokens, on some of which jsonwebtoken throws, and for
- * tokens with critical extensions, none of which is supported. Source: RFC 7515, 4.1.11.
+ * The header of a token that is not yet verified. Null for malformed tokens, some of which make jsonwebtoken throw, and
+ * for tokens with critical extensions, which are not supported. Source: RFC 7515, 4.1.11.
  */
 export function headerOf(token: string): jwt.JwtHeader | null {
   try {

@@ -111,7 +111,7 @@ describe("a wrong password", () => {
   test("is 401 with the challenge, and so are an unknown username and the password of a disabled account", async () => {
     for (const [username, password] of [
       ["ada", "wrong"],
-      ["nobody", PASSWORD],
+      ["unknown", PASSWORD],
       ["carol", PASSWORD],
       ["ada", ""],
     ] as const) {

@@ -106,14 +106,14 @@ const FORGED: Readonly<Record<string, string>> = {
   }),
 
   "spaces in the signature": `${HEADER}.${PAYLOAD}.  ${SIGNATURE}`,
-  "a sign in the signature that is none of base64url": `${HEADER}.${PAYLOAD}.${SIGNATURE}?`,
+  "a character in the signature that is not base64url": `${HEADER}.${PAYLOAD}.${SIGNATURE}?`,
   "padding of the signature": `${GOOD}=`,
   "the other alphabet": `${HEADER}.${PAYLOAD}.${Buffer.from(SIGNATURE, "base64url").toString("base64")}`,
   "unused bits in the signature": `${HEADER}.${PAYLOAD}.${withUnusedBits(SIGNATURE)}`,
   "spaces in the header, signed": signed(`${HEADER}  .${PAYLOAD}`),
-  "other signs in the header, signed": signed(`${HEADER}##.${PAYLOAD}`),
+  "other characters in the header, signed": signed(`${HEADER}##.${PAYLOAD}`),
   "spaces in the payload, signed": signed(`${HEADER}.  ${PAYLOAD}`),
-  "other signs in the payload, signed": signed(`${HEADER}.?${PAYLOAD}`),
+  "other characters in the payload, signed": signed(`${HEADER}.?${PAYLOAD}`),
 
   "none for an algorithm": `${head({ alg: "none" })}.${PAYLOAD}.`,
   "NONE for an algorithm": `${head({ alg: "NONE" })}.${PAYLOAD}.`,

@@ -245,13 +245,13 @@ describe("a token of another type", () => {
 });
 
 test("no credential is in the log, whether it was valid or not", async () => {
-  const secrets = [await makeKey(service, 1), await makeSession(service, 2), "Canary-Password-1!", "canary-garbage"];
+  const secrets = [await makeKey(service, 1), await makeSession(service, 2), "Secret-Password-1!", "invalid-token-1"];
   const [key, session] = secrets as [string, string];
   for (const at of INTERFACES) {
     await act(service, at, { "x-api-key": key });
     await act(service, at, { ...cookieOf(session), ...csrfOf(session) });
-    await act(service, at, { authorization: basic("ada", "Canary-Password-1!") });
-    await act(service, at, { authorization: "Bearer canary-garbage" });
+    await act(service, at, { authorization: basic("ada", "Secret-Password-1!") });
+    await act(service, at, { authorization: "Bearer invalid-token-1" });
   }
   await fetch(`${service.url}/users?api_key=${key}`);
   await get({}, `&api_key=${key}`);

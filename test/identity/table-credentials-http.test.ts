@@ -56,7 +56,7 @@ const TOKENS = {
   "one whose header says none": signedAs({ alg: "none", typ: "JWT" }, { ...USER, iss: "content-service", exp: 4e9 }),
   "one without an end": jwt.sign(USER, JWT_SECRET, { issuer: "content-service" }),
   "one of another issuer": jwt.sign(USER, JWT_SECRET, { issuer: "elsewhere", expiresIn: 60 }),
-  "one for a role that is no name": sign({ ...USER, role: "authenticated; drop table x" }),
+  "one for a role that is not a valid name": sign({ ...USER, role: "authenticated; drop table x" }),
   garbage: "garbage",
 } as const;
 type Token = keyof typeof TOKENS;
@@ -115,7 +115,7 @@ describe("the caller", () => {
     [{ apikey: "anon", bearer: "one whose header says none" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "one without an end" }, BAD_TOKEN],
     [{ apikey: "anon", bearer: "one of another issuer" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one for a role that is no name" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "one for a role that is not a valid name" }, BAD_TOKEN],
     [{ apikey: "service", bearer: "ada" }, DISAGREE],
     [{ apikey: "service", bearer: "anon" }, DISAGREE],
   ])("%j is refused: 401", async (sent, refusal) => {

@@ -29,8 +29,7 @@ const openCallers = callersOf(tokens, false, "web_anon");
 
 const anon = tokens.issueKey("anon");
 const service = tokens.issueKey("service_role");
-const pairOf = (id: string, role = "authenticated") =>
-  tokens.issuePair({ id, name: "Somebody", role, permissions: [] });
+const pairOf = (id: string, role = "authenticated") => tokens.issuePair({ id, name: "Ada", role, permissions: [] });
 const ada = pairOf("1").accessToken;
 const admin = pairOf("3", "admin").accessToken;
 const expired = (claims: object) => jwt.sign(claims, SECRET, { issuer: "content-service", expiresIn: -10 });
@@ -150,22 +149,22 @@ describe("tokens of another issuer", () => {
   test.each<[string, object, string]>([
     ["a role alone", { role: "editor" }, "editor"],
     ["any subject", { role: "editor", sub: "auth0|7" }, "editor auth0|7"],
-    ["any name of a role", { role: 'the "Größte" of all' }, 'the "Größte" of all'],
+    ["a role name of any characters", { role: 'the "Größte" of all' }, 'the "Größte" of all'],
     ["a role of 63 bytes", { role: "x".repeat(63) }, "x".repeat(63)],
     ["no role", { sub: "7" }, "web_anon 7"],
-    ["the role anon, which is none of ours", { role: "anon" }, "anon"],
+    ["the role anon, which this database does not have", { role: "anon" }, "anon"],
     ["another issuer and type", { role: "editor", iss: "https://id.example", type: "id" }, "editor"],
-    ["an end that a slow clock still sees ahead", { role: "editor", exp: now - 20 }, "editor"],
-    ["a start that a fast clock sees behind", { role: "editor", nbf: now + 20 }, "editor"],
+    ["an expiry within the clock tolerance", { role: "editor", exp: now - 20 }, "editor"],
+    ["a start within the clock tolerance", { role: "editor", nbf: now + 20 }, "editor"],
 
-    ["an end in the past", { role: "editor", exp: now - 40 }, "token expired"],
+    ["an expiry in the past", { role: "editor", exp: now - 40 }, "token expired"],
     ["a start in the future", { role: "editor", nbf: now + 60 }, "token invalid"],
-    ["an end that is no number", { role: "editor", exp: "tomorrow" }, "token invalid"],
+    ["an expiry that is not a number", { role: "editor", exp: "tomorrow" }, "token invalid"],
     ["a refresh token", { role: "editor", type: "refresh" }, "token invalid"],
     ["a role of 64 bytes", { role: "x".repeat(64) }, "token invalid"],
     ["an empty role", { role: "" }, "token invalid"],
-    ["a role that is no text", { role: ["editor"] }, "token invalid"],
-    ["the login itself, which Postgres takes none for", { role: "None" }, "token invalid"],
+    ["a role that is not a string", { role: ["editor"] }, "token invalid"],
+    ["none, for which Postgres uses the login itself", { role: "None" }, "token invalid"],
     ["a NUL in the role", { role: "editor\0" }, "token invalid"],
   ])("%s", (_what, claims, expected) => {
     // Signed by hand, because jsonwebtoken refuses to sign some of them.
