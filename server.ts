@@ -69,7 +69,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     log,
     corsOrigins: config.corsOrigins,
     rateLimit,
-    standing: [health, errors],
+    alwaysOn: [health, errors],
     envelopes: [TABLES, GRAPHQL, REST],
   });
   const server = new HttpServer(pipeline.listener);

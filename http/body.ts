@@ -9,7 +9,7 @@ export type BodyLimits = {
 
 /**
  * Reads the body of a request as JSON. Throws ApiError: 413 above the size, 415 for anything but application/json in UTF-8,
- * 400 for invalid JSON and for brackets in too many levels.
+ * 400 for invalid JSON and for brackets that are nested too deeply.
  */
 export async function readJson(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   refuseMediaType(request);

@@ -36,7 +36,7 @@ type CorsHandler = (request: IncomingMessage, response: ServerResponse, next: ()
 
 /** Cross-origin requests of browsers. Credentials (cookies) are allowed only from origins that are listed. */
 export type Cors = {
-  /** Headers of every response, names and values alternate; `handle` sets those that depend on the request. */
+  /** Headers of every response; names and values alternate. `handle` sets the headers that depend on the request. */
   readonly headers: readonly string[];
   /** Responds to preflights; calls `next` for every other request. */
   readonly handle: CorsHandler;
@@ -59,7 +59,7 @@ export function cors(allowed: readonly string[]): Cors {
   return { headers, handle: skipPlainOptions(handle) };
 }
 
-/** The library responds to every OPTIONS, but one without a requested method is not a preflight and belongs to the interface. */
+/** The library responds to every OPTIONS. Without a requested method it is not a preflight, and the interface handles it. */
 const skipPlainOptions =
   (handle: CorsHandler): CorsHandler =>
   (request, response, next) => {

@@ -4,11 +4,11 @@ import type { RequestIdentity } from "../identity/caller-resolver.ts";
 /** The first headers of every response, whichever interface sends it. */
 export type Head = {
   readonly requestId: string;
-  /** Names and values alternate, X-Request-Id among them: the form that `writeHead` takes fastest. */
+  /** Includes X-Request-Id. Names and values alternate: the format that `writeHead` processes fastest. */
   readonly headers: readonly string[];
 };
 
-/** A request and its response, of which nothing has been sent or set. */
+/** A request and its response, which is still empty. */
 export type Destination = { readonly request: IncomingMessage; readonly response: ServerResponse; readonly head: Head };
 
 /** A request on its way from the pipeline to an interface. */

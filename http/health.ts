@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { type Destination, setHead } from "./exchange.ts";
-import type { HttpEnvelope, StandingInterface } from "./pipeline.ts";
+import type { AlwaysOnInterface, HttpEnvelope } from "./pipeline.ts";
 import { RETRY_SECONDS } from "./response.ts";
 
 export type ServiceState = "starting" | "ready" | "draining";
@@ -13,16 +13,16 @@ export type Health = {
   details(): Readonly<Record<string, unknown>>;
 };
 
-/** Milliseconds that a healthy database needs at most to respond to a ping. */
+/** Milliseconds after which the database counts as unavailable. */
 const PING_TIMEOUT = 3000;
 
 const ALLOW = "GET, HEAD, OPTIONS";
 
 /**
- * `GET /live`: 200 while the process runs, without asking the database. `GET /health`: 200 when the service can respond to
+ * `GET /live`: 200 while the process runs, without a query. `GET /health`: 200 when the service can respond to
  * requests, otherwise 503 with the reason.
  */
-export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): StandingInterface {
+export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): AlwaysOnInterface {
   return {
     serves: (url) => PATH.test(url),
     reject,

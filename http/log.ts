@@ -1,8 +1,8 @@
 import pino, { type Logger } from "pino";
 
 /**
- * Structured lines of JSON, or readable text on a terminal. Values whose names are those of secrets are redacted. `base` is
- * in every line.
+ * Structured lines of JSON, or readable text on a terminal. Fields with the names of secrets are redacted. The fields of
+ * `base` are added to every line.
  */
 export function createLog(level: string, base: Readonly<Record<string, unknown>> | null = null): Logger {
   return pino({

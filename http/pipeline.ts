@@ -9,35 +9,35 @@ import type { ServiceState } from "./health.ts";
 import type { RateLimit, Taken } from "./rate-limit.ts";
 import { ambiguityOf, requestIdOf } from "./request.ts";
 
-/** The URLs of an interface and the form of its errors; known before the interface itself can be created. */
+/** The URLs of an interface and the format of its errors. Exists before the interface itself can be created. */
 export type HttpEnvelope = {
   serves(url: string): boolean;
-  /** Responds with a problem that was found before the interface received the request. */
+  /** Responds with a problem that occurs before the interface receives the request. */
   reject(destination: Destination, problem: Problem): void;
 };
 
 /** One interface over HTTP: GraphQL, the tables, the resources, … */
 export type HttpInterface = HttpEnvelope & {
-  /** Responds to every request, also when it fails. */
+  /** Responds to every request, even if it fails. */
   handle(exchange: Exchange): Promise<void>;
-  /** Reads the parameter `api_key`, if the interface has a rule for it that differs from all others. */
+  /** Reads the parameter `api_key`; absent if the interface has no special rule for it. */
   apiKeyIn?(url: string): string | null;
 };
 
-/** An interface that responds while the service starts and stops too. It knows no callers. */
-export type StandingInterface = HttpEnvelope & { handle(destination: Destination): Promise<void> };
+/** An interface that also responds while the service starts and stops. It does not identify callers. */
+export type AlwaysOnInterface = HttpEnvelope & { handle(destination: Destination): Promise<void> };
 
 export type PipelineOptions = {
   readonly log: Logger;
   readonly corsOrigins: readonly string[];
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
-  readonly standing: readonly StandingInterface[];
+  readonly alwaysOn: readonly AlwaysOnInterface[];
   /** The first one that serves a URL rejects its requests until the service is ready. The last one serves every URL. */
   readonly envelopes: readonly HttpEnvelope[];
 };
 
-/** Every HTTP request passes here once: request id, log, identity, limits, CORS, and then the interface that serves it. */
+/** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface that serves the URL. */
 export class Pipeline {
   state: ServiceState = "starting";
   readonly listener: RequestListener = (request, response) => this.#receive(request, response);
@@ -74,7 +74,7 @@ export class Pipeline {
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...limits, ...this.#headers] };
 
-    // CORS responds to a preflight itself.
+    // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () => {
       const envelope = served ?? this.#envelopeAt(url);
@@ -88,8 +88,8 @@ export class Pipeline {
 
   #handleUnready(destination: Destination): void {
     const url = destination.request.url!;
-    const standing = serving(this.#options.standing, url);
-    if (standing) standing.handle(destination).catch((error) => this.#fail(error, standing, destination));
+    const alwaysOn = serving(this.#options.alwaysOn, url);
+    if (alwaysOn) alwaysOn.handle(destination).catch((error) => this.#fail(error, alwaysOn, destination));
     else this.#envelopeAt(url).reject(closing(destination), serviceUnavailable(this.state));
   }
 
@@ -99,7 +99,7 @@ export class Pipeline {
 
   #fail(error: unknown, envelope: HttpEnvelope, destination: Destination): void {
     const { response, head } = destination;
-    // The client that has closed the connection has caused the error.
+    // The error is a consequence of the client closing the connection.
     if (response.destroyed) return;
     this.#options.log.error({ requestId: head.requestId, err: error }, "unhandled error");
     if (response.headersSent) response.destroy();
@@ -132,14 +132,14 @@ const serviceUnavailable = (state: ServiceState): Problem => ({
   message: `the service is ${state}: try again`,
 });
 
-/** The client connects again, perhaps to another process. */
+/** Closes the connection, so that the client connects again, perhaps to another process. */
 const closing = ({ request, response, head }: Destination): Destination => ({
   request,
   response,
   head: { ...head, headers: [...head.headers, "Connection", "close"] },
 });
 
-/** Helmet's headers, names and values alternate. They are the same for every response, so helmet runs once. */
+/** Helmet's headers; names and values alternate. They are the same for every response, so helmet runs once. */
 function securityHeaders(): readonly string[] {
   const headers: string[] = [];
   const recorder = {
@@ -167,7 +167,7 @@ function logRequest(
   log[level]({ requestId, method, path: url.split("?", 1)[0], status, milliseconds: Math.round(took) }, "request");
 }
 
-/** A service that starts or stops responds with 503 many times to clients that wait for it, and nothing is wrong. */
+/** 503 is not an error here: while the service starts or stops, waiting clients receive it many times. */
 function levelOf(status: number): "error" | "info" | "debug" {
   if (status < 400 || status === 503) return "debug";
   return status >= 500 ? "error" : "info";

@@ -17,11 +17,11 @@ export type RateLimitStore = {
   take(key: string, cost: 0 | 1): Taken;
 };
 
-/** Probes, which may be as frequent as the operator likes. */
+/** Health checks are not limited. */
 const EXEMPT = /^\/(live|health)(\?|$)/;
 
 export type RateLimitOptions = {
-  /** Requests a minute. */
+  /** Requests per minute. */
   readonly limit: number;
   readonly store: RateLimitStore;
   readonly addressOf: AddressReader;
@@ -40,14 +40,14 @@ export class RateLimit {
     this.#limit = String(options.limit);
   }
 
-  /** Counts a request. Probes are exempt, and so are preflights, which the page has not sent. */
+  /** Counts a request. Health checks are exempt, and so are preflights, which the browser adds to the requests of a page. */
   count(request: IncomingMessage, knownName: string | null): Taken {
     // An IP address never looks like the name of a caller, which contains a space.
     const key = knownName ?? networkOf(this.#options.addressOf(request));
     return this.#options.store.take(key, isExempt(request) ? 0 : 1);
   }
 
-  /** Headers of every response, names and values alternate. */
+  /** Headers of every response; names and values alternate. */
   headersOf({ remaining }: Taken): string[] {
     return ["X-RateLimit-Limit", this.#limit, "X-RateLimit-Remaining", String(remaining)];
   }
@@ -78,17 +78,17 @@ export function networkOf(address: string): string {
     .join(":");
 }
 
-/** `limit` is the number of requests per minute; null for 0, which is no limit. */
+/** `limit` is the number of requests per minute. Returns null if it is 0, which means no limit. */
 export const createRateLimit = (limit: number, addressOf: AddressReader): RateLimit | null =>
   limit === 0 ? null : new RateLimit({ limit, store: new MemoryBuckets({ limit }), addressOf });
 
 type Bucket = { tokens: number; at: number };
 
 export type MemoryBucketsOptions = {
-  /** Requests a minute. */ readonly limit: number;
+  /** Requests per minute. */ readonly limit: number;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
-  /** The maximum of recent buckets, and of older ones. */
+  /** Maximum number of recent buckets, and of older ones. */
   readonly maxKeys?: number;
 };
 
@@ -96,8 +96,8 @@ const MINUTE = 60_000;
 const MAX_KEYS = 50_000;
 
 /**
- * Buckets of this process. A bucket that is not used for a minute is full, as a new one is. So the older half of the buckets
- * is dropped every minute, or earlier when the recent half is full.
+ * Buckets in the memory of this process. After a minute without requests a bucket is full, like a new one. So the older
+ * half of the buckets is dropped every minute, or earlier when the recent half is full.
  */
 export class MemoryBuckets implements RateLimitStore {
   readonly #limit: number;

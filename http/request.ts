@@ -86,7 +86,7 @@ export function requestHeaders(headers: Readonly<Record<string, unknown>>): stri
 const CREDENTIAL_COOKIES = new Set(["SESSION"]);
 
 /** `a=1; b=%20` → `{"a":"1","b":"%20"}`; if a name is sent twice, the first counts. */
-export function requestCookies(header: string | undefined): string {
+function requestCookies(header: string | undefined): string {
   if (!header) return "{}";
   const cookies: Record<string, string> = Object.create(null);
   for (const pair of header.split(";")) {

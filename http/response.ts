@@ -4,7 +4,7 @@ import type { CancelSignal } from "../db/transaction.ts";
 /** `Retry-After`, in seconds, while the service starts, stops, is busy or has no database. */
 export const RETRY_SECONDS = "5";
 
-/** Bytes that are sent in one write with the head, as one text: copying them costs less than a second write. */
+/** Maximum bytes of a body that is sent as text, in one write with the head: copying it costs less than a second write. */
 const ONE_WRITE = 16_384;
 
 /** Ends a response with its body, which is sent unchanged. */

@@ -25,16 +25,16 @@ const OPTIONS: ServerOptions = {
 
 /**
  * Linux distributes connections over the processes that listen on one port, and closes those of a process that was killed.
- * On other systems node:cluster distributes them, and some would stay open for ever.
+ * On other systems node:cluster distributes them, and some would stay open forever.
  */
 const reusePort = cluster.isWorker && process.platform === "linux";
 
 /** Node's HTTP server with timeouts, error responses for malformed HTTP, and a graceful stop. */
 export class HttpServer {
-  /** What UpgradeGate listens to. */
+  /** For UpgradeGate, which handles its upgrades. */
   readonly node: Server;
-  /** Open connections and the requests that each of them waits for. */
-  readonly #running = new Map<Socket, number>();
+  /** Open connections, each with its number of running requests. */
+  readonly #connections = new Map<Socket, number>();
   #isDraining = false;
 
   constructor(listener: RequestListener) {
@@ -46,8 +46,8 @@ export class HttpServer {
     this.node.on("clientError", rejectMalformed);
     this.node.on("connection", (socket) => this.#track(socket));
     this.node.on("request", (request, response) => this.#count(request, response));
-    // A WebSocket is not an HTTP connection any more.
-    this.node.on("upgrade", (_request, socket) => this.#running.delete(socket as Socket));
+    // An upgraded socket is no longer an HTTP connection.
+    this.node.on("upgrade", (_request, socket) => this.#connections.delete(socket as Socket));
   }
 
   get port(): number {
@@ -67,13 +67,13 @@ export class HttpServer {
   }
 
   /**
-   * Accepts no new connections and gives running requests `timeout` milliseconds to end. Node's closeIdleConnections would
-   * wait for connections that have not sent a request yet, which browsers open in advance.
+   * Stops accepting connections and gives running requests `timeout` milliseconds to end. Node's closeIdleConnections is
+   * not used: it keeps connections that have not sent a request yet, which browsers open in advance.
    */
   async drain(timeout: number): Promise<void> {
     this.#isDraining = true;
     const closed = new Promise<void>((resolve) => this.node.close(() => resolve()));
-    for (const [socket, requests] of this.#running) if (requests === 0) socket.destroy();
+    for (const [socket, requests] of this.#connections) if (requests === 0) socket.destroy();
     const timer = setTimeout(() => this.node.closeAllConnections(), timeout);
     await closed;
     clearTimeout(timer);
@@ -86,21 +86,21 @@ export class HttpServer {
   }
 
   #track(socket: Socket): void {
-    this.#running.set(socket, 0);
-    socket.once("close", () => this.#running.delete(socket));
+    this.#connections.set(socket, 0);
+    socket.once("close", () => this.#connections.delete(socket));
   }
 
   #count({ socket }: IncomingMessage, response: ServerResponse): void {
     this.#add(socket, 1);
     response.once("close", () => {
       this.#add(socket, -1);
-      if (this.#isDraining && this.#running.get(socket) === 0) socket.end();
+      if (this.#isDraining && this.#connections.get(socket) === 0) socket.end();
     });
   }
 
   #add(socket: Socket, change: 1 | -1): void {
-    const requests = this.#running.get(socket);
-    if (requests !== undefined) this.#running.set(socket, requests + change);
+    const requests = this.#connections.get(socket);
+    if (requests !== undefined) this.#connections.set(socket, requests + change);
   }
 }
 
@@ -113,7 +113,7 @@ export async function findSharedPort(endpoint: Endpoint): Promise<number> {
   return port;
 }
 
-/** Clients cannot connect to "all addresses of this machine": the URL has the local address instead. */
+/** Clients cannot connect to 0.0.0.0 or ::, which mean all IP addresses of this machine: the URL names the local one. */
 export function urlOf({ host, port }: Endpoint): string {
   const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return `http://${isIPv6(name) ? `[${name}]` : name}:${port}`;
@@ -132,7 +132,7 @@ const MALFORMED: Readonly<Record<string, Malformed>> = {
 };
 const NOT_HTTP: Malformed = { status: 400, message: "the request is not valid HTTP/1.1" };
 
-/** Responds to malformed HTTP with the reason; Node would send the status alone. There is no request id. */
+/** Responds to malformed HTTP with the reason, without a request id. Node itself would send only the status. */
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
   const malformed = MALFORMED[error.code ?? ""] ?? NOT_HTTP;
   if (!socket.writable || error.code === "ECONNRESET" || isResponding(socket)) socket.destroy(error);

@@ -93,7 +93,7 @@ export class UpgradeGate {
   }
 
   #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Before ws adds its own listener, a reset by the client would end the process.
+    // Until ws adds its own listener, a reset by the client would end the process.
     socket.on("error", this.#options.onSocketError);
     const { routes, rateLimit, callers } = this.#options;
     const identity = callers.identify(request);
@@ -171,7 +171,7 @@ export class UpgradeGate {
 
 const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
 
-/** `headers` are names and values alternate. */
+/** In `headers`, names and values alternate. */
 function respond(socket: Duplex, status: number, headers: readonly string[]): void {
   const all = [...headers, "Connection", "close", "Content-Length", "0"];
   const isTemporary = status === 503 || status === 429;

@@ -16,9 +16,9 @@ export type WorkersOptions = {
 /** A running service, in this process or in worker processes. */
 export type Running = {
   readonly url: string;
-  /** Waits for running requests, then stops everything. Further calls wait for the same end. */
+  /** Waits for running requests, then stops everything. May be called more than once. */
   stop(): Promise<void>;
-  /** Resolves when the embedded database ends although the service was not stopped. */
+  /** Resolves when the embedded database ends unexpectedly. */
   readonly databaseLost: Promise<void>;
 };
 
@@ -31,8 +31,9 @@ type Report =
 /** A message of the primary process to a worker. */
 type Order = { readonly kind: "serve"; readonly database: OpenedDatabase } | { readonly kind: "stop" };
 
-/** Milliseconds after which a worker counts as stable. */
+/** Milliseconds after which a worker counts as stable and is replaced without a delay. */
 const STABLE = 10_000;
+/** Milliseconds. */
 const FIRST_DELAY = 100;
 const LAST_DELAY = 30_000;
 /** Milliseconds that a worker may take to stop after its requests have ended. */
@@ -127,7 +128,7 @@ class Workers {
     const started: WorkerProcess = { worker, ready: this.#readiness(worker, ended), ended };
     this.#running.add(started);
     ended.then(() => this.#running.delete(started));
-    // A message that cannot be sent does not matter any more when the worker has ended.
+    // A message cannot be sent to a worker that has ended, and is no longer needed.
     worker.on("error", () => {});
     return started;
   }

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import { ApiError, internalError } from "../db/errors.ts";
 import { type Destination, type Exchange, keepExchange, setHead } from "../http/exchange.ts";
-import type { HttpEnvelope, HttpInterface, StandingInterface } from "../http/pipeline.ts";
+import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline.ts";
 import {
   nothingHere,
   RestError,
@@ -23,7 +23,7 @@ export type ExpressInterfaceOptions = {
 };
 
 /** Endpoints and pages that are Express routers, and 404 for everything else. Errors are REST problems. */
-export class ExpressInterface implements HttpInterface, StandingInterface {
+export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
   readonly serves: HttpEnvelope["serves"];
   readonly reject = REST.reject;
   readonly #options: ExpressInterfaceOptions;

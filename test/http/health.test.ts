@@ -18,7 +18,7 @@ async function serve(state: ServiceState, ping: () => Promise<void> = async () =
     log,
     corsOrigins: ["*"],
     rateLimit: null,
-    standing: [health],
+    alwaysOn: [health],
     envelopes: [TABLES, GRAPHQL, REST],
   });
   const callers = new CallerResolver({
