@@ -3,7 +3,7 @@ import type { RawRow } from "./connection.ts";
 import { ApiError, internalError } from "./errors.ts";
 import { MessageWriter } from "./messages.ts";
 
-/** One SQL statement. Its values are already text or null, so that nothing can fail between two messages. */
+/** One SQL statement. Its values are already text or null, so that converting them cannot fail between two messages. */
 export type Statement = {
   readonly text: string;
   readonly values: readonly (string | null)[];
@@ -35,14 +35,15 @@ export type BatchOptions = {
 
 const messages = new MessageWriter();
 
-/** Undoes a change of the list when Postgres has not processed the message. */
+/** Undoes a change of the list if Postgres has not processed the message. */
 type Undo = () => void;
 
 /**
- * The statements that one connection has prepared, the least recently used first. They survive an error and its
- * rollback. Whether the failed statement exists is unknown: it is closed, which never fails, before it is parsed again.
+ * The statements that one connection has prepared, the least recently used first. They survive a rollback. After an error
+ * it is uncertain whether the failed statement exists, so it is closed, which never fails, before it is parsed again.
  */
 class PreparedStatements {
+  /** By name: whether the statement certainly exists. */
   #certain = new Map<string, boolean>();
 
   /** Writes the statement unless the connection has prepared it. */

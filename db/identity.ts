@@ -2,7 +2,7 @@ import type { Statement } from "./batch.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
 
-/** What functions and policies can read about the request: `current_setting('request.method', true)`. */
+/** The request as functions and policies can read it: `current_setting('request.method', true)`. */
 export type RequestContext = {
   readonly method: string;
   readonly path: string;
@@ -21,7 +21,7 @@ export type Identity = {
   readonly settings?: TransactionSettings;
 };
 
-/** Session settings of one transaction, besides the ones that every transaction has. */
+/** Session settings of one transaction, in addition to those that every transaction has. */
 export type TransactionSettings = {
   /** From the catalog and the service: literals in the statement, whose text is cached per list. */
   readonly fixed: readonly Setting[];
@@ -79,13 +79,13 @@ const literal = (text: string) => {
   return text.includes("\\") ? ` E${quoted}` : quoted;
 };
 
-const texts = new WeakMap<Caller, string>();
+const claimsTexts = new WeakMap<Caller, string>();
 
 function claimsText(caller: Caller): string {
-  let text = texts.get(caller);
+  let text = claimsTexts.get(caller);
   if (text === undefined) {
     text = JSON.stringify({ ...caller.claims, role: caller.role });
-    texts.set(caller, text);
+    claimsTexts.set(caller, text);
   }
   return text;
 }

@@ -12,12 +12,12 @@ const NULL = -1;
 const FIRST_BYTES = 16_384;
 /** A larger buffer is handed over instead of copied. */
 const MAX_KEPT_BYTES = 65_536;
-/** Shorter texts reserve the maximum length of their UTF-8: counting takes as long as writing. */
+/** Up to this length, the maximum size of the UTF-8 is reserved: counting the bytes would take as long as writing them. */
 const MAX_UNCOUNTED = 1024;
 
 /**
  * Collects messages to Postgres in one buffer, so that they are sent with one write.
- * Source: PostgreSQL's manual, "Message Formats".
+ * Source: PostgreSQL docs, "Message Formats".
  */
 export class MessageWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES);

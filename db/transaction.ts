@@ -10,11 +10,11 @@ export type { Result, Statement } from "./batch.ts";
 export type TransactionOptions = {
   /** Options of pg: connection string, ssl, and `max`, the size of the pool. */
   readonly pool: pg.PoolConfig;
-  /** Milliseconds until Postgres cancels a statement with 57014; 0 is never. */
+  /** Milliseconds after which Postgres cancels a statement with 57014; 0 means no limit. */
   readonly statementTimeout: number;
   /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
   readonly maxPrepared: number;
-  /** Maximum bytes of the result of a transaction; 0 is no limit. */
+  /** Maximum bytes of the result of a transaction; 0 means no limit. */
   readonly maxResultBytes?: number;
   readonly onConnectionError: (error: Error) => void;
 };
@@ -40,7 +40,7 @@ export type RunOptions = {
   readonly onCompleted?: (index: number) => void;
   /** Lifts the limit on the size of the result. For writes: an error would hide that they succeeded. */
   readonly takesAll?: boolean;
-  /** Cancels the transaction: a waiting one is not sent, a running one is cancelled in the database. */
+  /** Cancels the transaction: it is not sent if it still waits for a connection, and cancelled in the database if it runs. */
   readonly signal?: CancelSignal | undefined;
 };
 
@@ -77,8 +77,8 @@ export class Transactions {
 
   /**
    * Runs the statements as one transaction and returns their results, in order. Rejects with pg's DatabaseError, with
-   * ApiError for text that Postgres cannot store, or with the reason of `signal`. Nothing is written then, except when
-   * the connection is lost during the commit: the outcome is unknown, and the transaction is not repeated.
+   * ApiError for text that Postgres cannot store, or with the reason of `signal`; nothing is written then. If the
+   * connection is lost during the commit, the outcome is unknown and the transaction is not repeated.
    */
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const frame = frameOf(statements, options);
@@ -98,12 +98,12 @@ export class Transactions {
     const first = frame.begin.length + 2;
     let broken: Error | undefined;
     try {
-      const results = await this.#submitTwice(client, batch, this.#batchOptions(options, first, statements.length));
+      const results = await this.#submitOrRetry(client, batch, this.#batchOptions(options, first, statements.length));
       return results.slice(first, first + statements.length);
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
       if (signal?.aborted) throw signal.reason;
-      throw isOfSocket(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
+      throw isSocketError(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
     } finally {
       // A cancel request affects whatever the connection executes: release it only after the request has finished.
       signal?.removeEventListener("abort", cancel);
@@ -161,7 +161,7 @@ export class Transactions {
     return { maxPrepared: this.#options.maxPrepared, takesAll, onCompleted: report };
   }
 
-  async #submitTwice(
+  async #submitOrRetry(
     client: pg.PoolClient,
     statements: readonly NamedStatement[],
     options: BatchOptions,
@@ -194,7 +194,7 @@ export class Transactions {
   }
 }
 
-/** The statements around those of the caller; none for the usual transaction, the implicit one of the Sync. */
+/** The statements before and after those of the caller. Usually none: the Sync makes them one implicit transaction. */
 type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
 
 const BEGIN = "begin isolation level";
@@ -223,7 +223,7 @@ const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" || (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
 
 /** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
-const isOfSocket = (error: DatabaseError | ApiError) => !(error instanceof ApiError) && error.severity === undefined;
+const isSocketError = (error: DatabaseError | ApiError) => !(error instanceof ApiError) && error.severity === undefined;
 
 /** FATAL: the server has closed this connection. */
 const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
@@ -253,7 +253,7 @@ function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<vo
     };
   };
   const { connection } = canceller;
-  // The cancelled connection waits for this as well.
+  // `run` waits for this too, before it releases the cancelled connection.
   const timer = setTimeout(() => connection.stream.destroy(), CANCEL_MILLISECONDS);
   const sent = new Promise<void>((resolve) => {
     connection.on("connect", () => connection.cancel(processID, secretKey));

@@ -33,7 +33,7 @@ export type Constraint = {
   readonly message: string | null;
   /** The columns that it uses, including those in expressions: email for `lower(email)`. */
   readonly columns: readonly string[];
-  /** SQL text of a CHECK; null for other constraints, and on tables that are not read. */
+  /** SQL text of a CHECK; null for other constraints, and for tables whose columns are not in the catalog. */
   readonly check: string | null;
 };
 

@@ -60,8 +60,8 @@ const IN: readonly ArgumentMode[] = ["i", "b", "v"];
 const OUT: readonly ArgumentMode[] = ["o", "b", "t"];
 const VOLATILITIES = { i: "immutable", s: "stable", v: "volatile" } as const;
 
-/** Settings of a function that have no effect once it is running: the transaction applies them. */
-const OF_THE_TRANSACTION = ["statement_timeout", "default_transaction_isolation", "plan_filter.statement_cost_limit"];
+/** Settings of a function that have no effect once it runs, so the transaction applies them. */
+const TRANSACTION_SETTINGS = ["statement_timeout", "default_transaction_isolation", "plan_filter.statement_cost_limit"];
 
 /** Builds functions from their rows. */
 export class Functions {
@@ -131,7 +131,7 @@ const argumentsOf = ({ types, modes, names }: FunctionRow): Argument[] =>
   types.map((type, i) => ({ name: names?.[i] ?? "", type, mode: modes?.[i] ?? "i" }));
 
 const settingsOfTransaction = (settings: readonly string[] | null): readonly Setting[] =>
-  parseSettings(settings).filter(([name]) => OF_THE_TRANSACTION.includes(name));
+  parseSettings(settings).filter(([name]) => TRANSACTION_SETTINGS.includes(name));
 
 export type Computed = {
   readonly relationships: readonly Relationship[];

@@ -136,7 +136,7 @@ export const parseSettings = (settings: readonly string[] | null): readonly Sett
     return [setting.slice(0, end), setting.slice(end + 1)];
   });
 
-/** A role with the names whose privileges it has. An unknown role has the privileges of public. */
+/** A role with the names of all roles whose privileges it has. An unknown role has the privileges of public. */
 type Holder = { readonly names: ReadonlySet<string>; readonly isSuperuser: boolean };
 
 /** Predefined roles whose members have the privilege on every table. */

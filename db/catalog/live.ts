@@ -4,7 +4,7 @@ import { buildCatalog } from "./build.ts";
 import type { Catalog } from "./catalog.ts";
 import { type CatalogScope, type CatalogText, parseCatalog, readCatalog } from "./read.ts";
 
-/** Milliseconds during which a request that found something missing does not cause another read. */
+/** Milliseconds after a read during which a request with an unknown name does not cause another one. */
 const FRESH = 2000;
 
 export type LiveCatalogLog = {

@@ -19,7 +19,7 @@ export type CatalogScope = {
 
 export type SchemaRow = { readonly name: string; readonly isServed: boolean; readonly comment: string | null };
 
-export const SCHEMAS = `
+const SCHEMAS = `
   select s.name, s."isServed", d.description as comment
   from searched as s
   left join pg_description as d on d.objoid = s.oid and d.classoid = 'pg_namespace'::regclass
@@ -30,7 +30,7 @@ export const SCHEMAS = `
  * - searched: the existing schemas of the settings. System schemas cannot be served.
  * - relations: served tables and views, the tables behind views, and the row types that functions return.
  */
-export const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
+const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
   searched as materialized (
     select n.oid, n.nspname as name, min(setting.position) as position,
       bool_or(setting.position <= ${schemas.length}) and n.nspname !~ '^pg_'

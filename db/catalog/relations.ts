@@ -1,6 +1,6 @@
 import type { TableName } from "./catalog.ts";
 import type { Oid } from "./types.ts";
-import type { ColumnPlace } from "./views.ts";
+import type { ColumnReference } from "./views.ts";
 
 /** A table, a view, or a composite type (`c`). */
 export type RelationRow = {
@@ -78,7 +78,7 @@ export const COLUMNS = `
 /** The rows of tables, views and composite types, found by number. */
 export class Relations {
   readonly served: readonly RelationRow[];
-  /** What is made by `create type … as (…)`. */
+  /** Types that `create type … as (…)` has created. */
   readonly composites: readonly RelationRow[];
   readonly #byOid: ReadonlyMap<Oid, RelationRow>;
   readonly #byRowType: ReadonlyMap<Oid, RelationRow>;
@@ -105,7 +105,7 @@ export class Relations {
     return this.#columns.get(oid)?.values() ?? [];
   }
 
-  columnAt({ relation, number }: ColumnPlace): ColumnRow | undefined {
+  columnAt({ relation, number }: ColumnReference): ColumnRow | undefined {
     return this.#columns.get(relation)?.get(number);
   }
 

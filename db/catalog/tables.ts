@@ -116,7 +116,7 @@ export class Columns {
 
   #maxLength({ type, modifier }: ColumnRow): number | null {
     const chain = this.#types.chainOf(type);
-    const packed = [modifier, ...chain.map((made) => made.modifier)].find((value) => value >= 0);
+    const packed = [modifier, ...chain.map((link) => link.modifier)].find((value) => value >= 0);
     const overhead = LENGTH_OVERHEAD[this.#types.systemNameOf(chain.at(-1)!.oid) ?? ""];
     return packed === undefined || overhead === undefined ? null : packed - overhead;
   }

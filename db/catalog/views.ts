@@ -81,7 +81,7 @@ export class Views {
   }
 
   /** The column of a table or view that this column of a view shows unchanged. */
-  originOf({ relation, number }: ColumnPlace): ColumnRow | undefined {
+  originOf({ relation, number }: ColumnReference): ColumnRow | undefined {
     const origin = this.#definitions.get(relation)?.origins.get(number);
     return origin && this.#relations.columnAt(origin);
   }
@@ -118,13 +118,13 @@ const combinations = (choices: readonly (readonly number[])[]): number[][] =>
   choices.reduce<number[][]>((rows, choice) => rows.flatMap((row) => choice.map((item) => [...row, item])), [[]]);
 
 /** A column of a table or view, by its number. */
-export type ColumnPlace = { readonly relation: Oid; readonly number: number };
+export type ColumnReference = { readonly relation: Oid; readonly number: number };
 
 /** The origins of a view's columns, from its query. */
 export type ViewDefinition = {
   readonly view: Oid;
   /** By the number of the view's column: the column of a table or view that it shows unchanged. */
-  readonly origins: ReadonlyMap<number, ColumnPlace>;
+  readonly origins: ReadonlyMap<number, ColumnReference>;
   /** The tables and views in `from`. */
   readonly relations: readonly Oid[];
   /** Whether `from` contains only these and inner joins of them, so that a not null column remains not null. */
@@ -166,7 +166,7 @@ function parseFromItem(item: string): FromItem {
 const isPlain = ({ kind, join }: FromItem) =>
   kind === RELATION || kind === GROUPING || (kind === JOIN && join === INNER);
 
-function parseTarget(entry: string): [number, ColumnPlace][] {
+function parseTarget(entry: string): [number, ColumnReference][] {
   const fields = fieldsOf(entry);
   const relation = fields.get("resorigtbl")!;
   if (relation === NONE || fields.get("resjunk") === "true") return [];

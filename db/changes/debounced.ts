@@ -1,6 +1,6 @@
-/** A burst of changes, such as a migration, causes one run: after this pause, */
+/** A burst of changes, such as a migration, causes one run, which starts after this pause. */
 const QUIET_MILLISECONDS = 100;
-/** or after this time when the changes do not pause. */
+/** If the changes do not pause, the run starts after this time. */
 const MAX_WAIT_MILLISECONDS = 500;
 /** A failed run is repeated after this time, which doubles with each further failure. */
 const RETRY_MILLISECONDS = 1000;
@@ -10,7 +10,7 @@ const MAX_RETRY_MILLISECONDS = 60_000;
 export class Debounced {
   readonly #action: () => Promise<void>;
   readonly #onFailed: (error: Error) => void;
-  /** When the first change occurred that no run has seen; null when there is none. */
+  /** When the first change occurred after the start of the latest run; null if there is none. */
   #changedAt: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
@@ -41,14 +41,14 @@ export class Debounced {
   soon(): void {
     if (this.#closed) return;
     this.#changedAt ??= Date.now();
-    // The present run may have seen the old state; the change is handled when it ends.
+    // The current run may have read the old state: another one follows when it ends.
     if (this.#running) return;
     clearTimeout(this.#timer);
     const remaining = this.#changedAt + MAX_WAIT_MILLISECONDS - Date.now();
     this.#timer = setTimeout(() => this.#follow(this.#run()), Math.max(0, Math.min(QUIET_MILLISECONDS, remaining)));
   }
 
-  /** Runs at once, or waits for the present run. */
+  /** Runs at once, or waits for the current run. */
   async now(): Promise<void> {
     if (!this.#running && !this.#closed) this.#follow(this.#run());
     await this.#running;

@@ -1,6 +1,6 @@
 import { type Change, type ChangeFilter, FeedInterrupted } from "./feed.ts";
 
-/** Maximum pending changes of one subscriber; with more it is too slow. */
+/** Maximum pending changes of one subscriber; with more, its subscription ends. */
 const MAX_WAITING = 1000;
 
 /** Delivers each change to the matching subscriptions. */

@@ -7,9 +7,7 @@ import { Hub } from "./hub.ts";
 const RECONNECT_MILLISECONDS = 500;
 const CONNECT_MILLISECONDS = 10_000;
 const KEEPALIVE_MILLISECONDS = 10_000;
-/**
- * The pause between checks that the server responds: a server that disappears without closing is not noticed otherwise.
- */
+/** The pause between checks that the server responds, because a server may disappear without closing the connection. */
 const CHECK_MILLISECONDS = 5000;
 
 export type NotificationFeedOptions = {
@@ -19,7 +17,7 @@ export type NotificationFeedOptions = {
 };
 
 /**
- * The feed by LISTEN. Triggers notify the channel "changes", event triggers of DDL "schema_changes", the triggers of
+ * The feed that listens to NOTIFY. Triggers notify the channel "changes", event triggers of DDL "schema_changes", the triggers of
  * accounts, sessions and keys "accounts"; DBAs notify "pgrst", as with PostgREST. While the connection is lost,
  * changes are missed: all subscriptions are interrupted.
  */

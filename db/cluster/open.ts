@@ -10,7 +10,7 @@ import { type Logins, provisionLogins } from "./provision.ts";
 export type OpenOptions = {
   /** The owner's login on an external server; "" starts the embedded one. */
   readonly databaseUrl: string;
-  /** The same without a pooler in between; "" when there is no pooler. */
+  /** The same login on a connection that bypasses the pooler; "" if `databaseUrl` does not name a pooler. */
   readonly databaseDirectUrl: string;
   readonly dataDir: string;
   /** The passwords of the login roles are derived from it. */
@@ -22,7 +22,7 @@ export type OpenOptions = {
   readonly anonymousRole: string;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
-  /** Further work to do as the owner, after the migrations; null for none. */
+  /** Runs as the owner after the migrations; null for none. */
   readonly afterMigrations: ((owner: pg.Client) => Promise<void>) | null;
   readonly log: MigrationLog;
 };
@@ -32,7 +32,7 @@ export type OpenedDatabase = {
   readonly logins: Logins;
   /** A connection string for LISTEN. */
   readonly listenUrl: string;
-  /** A connection string for workers, without a pooler in between; null when the database has no tasks. */
+  /** A connection string for task workers that bypasses the pooler; null when the database has no tasks. */
   readonly tasksUrl: string | null;
   /** The embedded server; null with an external one. */
   readonly cluster: Cluster | null;
@@ -87,7 +87,7 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query("show server_version");
   const version: string = rows[0].server_version;
   if (Number.parseInt(version, 10) < OLDEST)
-    throw new Error(`PostgreSQL ${version} is too old: ${OLDEST} or later is needed`);
+    throw new Error(`PostgreSQL ${version} is too old: ${OLDEST} or later is required`);
 }
 
 /** Without these checks each request would fail, or find nothing, without a helpful message. */

@@ -57,10 +57,10 @@ export async function startPostmaster(command: ServerCommand): Promise<Postmaste
 }
 
 /**
- * Prepares a data directory whose service was killed: stops the postmaster that it left running, and keeps PostgreSQL
+ * Prepares a data directory after the service was killed: stops the postmaster that is still running, and keeps PostgreSQL
  * from mistaking an unrelated process with the same pid for a running server.
  */
-export async function stopLeftPostmaster(dataDir: string): Promise<void> {
+export async function stopOrphanedPostmaster(dataDir: string): Promise<void> {
   const pid = Number((await readPidFile(dataDir))[0]);
   if (!(pid > 0)) return;
   if (isRunning(pid) && isPostmasterOf(dataDir, pid)) {

@@ -78,7 +78,7 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   const { database, role, password, kind, usersWrite, anonymousRole } = login;
   const name = client.escapeIdentifier(role);
   await client.query("begin");
-  // Services that start concurrently on one database take turns here.
+  // Serializes services that start concurrently on one database.
   await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
   const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
   if (rowCount === 0) await client.query(`create role ${name} noinherit`);
@@ -99,8 +99,8 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
 }
 
 /**
- * Grants an anonymous role other than `anon` the rights that `anon` has on tasks. All its other rights are up to the
- * DBA. A role that has not been granted to the login gets nothing.
+ * Grants an anonymous role other than `anon` the rights that `anon` has on tasks. The DBA grants its other rights. A role
+ * that has not been granted to the login gets nothing.
  */
 async function grantTasks(client: pg.Client, role: string, login: string): Promise<void> {
   const { rows } = await client.query<{ signature: string }>(
@@ -133,7 +133,7 @@ async function revokeUsersEditor(client: pg.Client, role: string): Promise<void>
   }
 }
 
-/** What Postgres stores for a password. Sent instead of it, because the server may log the statement. */
+/** The hash that Postgres stores. Sent instead of the password, because the server may log the statement. */
 function scramVerifier(password: string): string {
   const iterations = 4096;
   const salt = randomBytes(16);

@@ -28,7 +28,7 @@ export async function findServerUser(dataDir: string): Promise<SystemUser | unde
 }
 
 /**
- * Throws an error with advice when the user cannot access the program or the folder of the data.
+ * Throws an error with advice if the user cannot access the program or the parent of the data directory.
  * Runs `test -x` as that user: mode bits alone would miss access control lists.
  */
 export function assertReach(user: SystemUser, program: string, dataDir: string): void {
@@ -87,7 +87,7 @@ async function giveTo({ uid, gid }: SystemUser, dataDir: string): Promise<void> 
   for (const entry of await readdir(dataDir, { recursive: true })) await lchown(join(dataDir, entry), uid, gid);
 }
 
-/** Also true when there is no `test` program: PostgreSQL then reports what it cannot reach. */
+/** Also true if the program `test` does not exist: PostgreSQL then reports the paths that it cannot reach. */
 function canReach(user: SystemUser, path: string): boolean {
   return spawnSync("test", ["-x", path], { ...user, cwd: "/", stdio: "ignore" }).status !== 1;
 }

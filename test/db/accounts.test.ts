@@ -15,7 +15,7 @@ test.each([
   ["Ada@Example.COM", { id: "1" }],
   ["admin", { id: "3", role: "admin", isDisabled: false, epoch: 0, hasFactor: false }],
   ["carol", { id: "4", role: "authenticated", isDisabled: true }],
-])("find_account(%j) is %j", (login, account) =>
+])("find_account(%j) returns %j", (login, account) =>
   inTransaction(async (db) => {
     const found = await db.owner.call("auth_api.find_account", login);
     expect(found).toMatchObject(account);
@@ -23,29 +23,29 @@ test.each([
   }),
 );
 
-test.each(["nobody", "", null, "ada%", " ada", "Ada Lovelace"])("find_account(%j) finds nobody", (login) =>
+test.each(["unknown", "", null, "ada%", " ada", "Ada Lovelace"])("find_account(%j) returns null", (login) =>
   inTransaction(async (db) => expect(await db.owner.call("auth_api.find_account", login)).toBeNull()),
 );
 
-test("find_account finds nobody for a user without an account", () =>
+test("find_account returns null for a user without an account", () =>
   inTransaction(async (db) => {
     await db.users("Dora");
     expect(await db.owner.call("auth_api.find_account", "dora@test.example")).toBeNull();
   }));
 
-test("find_account finds an account without a username by the e-mail, by the new one when it changes", () =>
+test("find_account finds an account without a username by the current e-mail", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
     const find = (login: string) => db.owner.call("auth_api.find_account", login);
-    const told = { id: String(dora!.id), username: "dora@test.example" };
-    expect(await find("Dora@test.example")).toMatchObject(told);
+    const account = { id: String(dora!.id), username: "dora@test.example" };
+    expect(await find("Dora@test.example")).toMatchObject(account);
     await db.as(dora!).rows("update users set email = 'other@test.example' where id = $1", dora!.id);
-    expect(await find("other@test.example")).toMatchObject({ ...told, username: "other@test.example" });
+    expect(await find("other@test.example")).toMatchObject({ ...account, username: "other@test.example" });
     expect(await find("dora@test.example")).toBeNull();
   }));
 
-test("find_account looks into the indexes", () =>
+test("find_account uses the indexes", () =>
   inTransaction(async (db) => {
     await db.owner.rows(
       `with made as (insert into users (name, email) select 'U', 'u' || i || '@test.example' from generate_series(1, 5000) as i
@@ -54,7 +54,7 @@ test("find_account looks into the indexes", () =>
       HASH,
     );
     await db.owner.rows("analyze users, auth_private.accounts");
-    // The function's own statement: what stands between the marks of its body.
+    // The statement in the body of the function.
     const { body } = await db.owner.row("select prosrc as body from pg_proc where proname = 'find_account'");
     const plan = JSON.stringify(await db.owner.rows(`explain ${body.replaceAll("login", "'u77'")}`));
     for (const index of ["accounts_username_key", "users_email_key", "accounts_pkey"]) expect(plan).toContain(index);
@@ -66,7 +66,7 @@ const register = (caller: TestCaller, given: object = {}) => {
   return caller.call("auth_api.register", user.name, user.email, user.age, user.username, user.hash);
 };
 
-test("register makes a user and his account, and gives the id", () =>
+test("register creates a user with an account and returns the id", () =>
   inTransaction(async (db) => {
     const id = await register(db.owner);
     const user = await db.owner.row("select name, email, age from users where id = $1", id);
@@ -78,7 +78,7 @@ test("register makes a user and his account, and gives the id", () =>
   }));
 
 test.each([null, "Dora@test.example", "dora@TEST.example"])(
-  "register with the username %j: the e-mail is the login, whatever it becomes",
+  "register with the username %j stores no username, so that the current e-mail is the login",
   (username) =>
     inTransaction(async (db) => {
       const id = await register(db.owner, { username });
@@ -100,11 +100,11 @@ test.each([
   ["a colon in the username, which ends it in Basic credentials", { username: "do:ra" }, malformed],
   ["a control character in the username", { username: "do\u0007ra" }, malformed],
   ["a username of more than 100 characters", { username: "x".repeat(101) }, malformed],
-  ["a user who breaks a rule", { age: -1 }, { code: "23514", constraint: "users_age_range" }],
+  ["a user who violates a constraint", { age: -1 }, { code: "23514", constraint: "users_age_range" }],
   ["no name", { name: null }, { code: "23502", table: "users", column: "name" }],
   ["a password in clear text", { hash: "secret" }, { code: "23514", constraint: "accounts_password_hash_format" }],
   ["no password", { hash: null }, { code: "23502", table: "accounts", column: "password_hash" }],
-])("register refuses %s, and leaves no user behind", (_what, given, error) =>
+])("register rejects %s and creates no user", (_what, given, error) =>
   inTransaction(async (db) => {
     const count = () => db.owner.row("select count(*) from users");
     const before = await count();
@@ -113,10 +113,10 @@ test.each([
   }),
 );
 
-test("a username of a hundred characters, of any letters, will do", () =>
+test("a username may have a hundred characters, including non-ASCII letters", () =>
   inTransaction(async (db) => expect(await register(db.owner, { username: "ü".repeat(100) })).toBeGreaterThan(0)));
 
-test("nobody's e-mail becomes somebody else's username: a name has no @, an e-mail always one", () =>
+test("a username cannot be the e-mail of another user, because only e-mails contain @", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     await register(db.owner, { email: "eve@test.example", username: "eve" });
@@ -132,7 +132,7 @@ test.each([
   ["disabled_at = now()", 1],
   ["username = 'lovelace'", 0],
   ["role = role, password_hash = password_hash", 0],
-])("a change of an account, %s, moves its epoch by %d", (change, by) =>
+])("an update of an account with %s increases its epoch by %d", (change, by) =>
   inTransaction(async (db) => {
     await db.owner.rows(`update auth_private.accounts set ${change} where user_id = 1`);
     const [account] = await db.owner.rows("select epoch from auth_private.accounts where user_id = 1");
@@ -140,7 +140,7 @@ test.each([
   }),
 );
 
-test("end_epoch moves it too, and account_state tells it, unless the account is disabled", () =>
+test("end_epoch increases the epoch, and account_state returns it unless the account is disabled", () =>
   inTransaction(async (db) => {
     await db.owner.call("auth_api.end_epoch", 1);
     const state = (user: number) => db.owner.call("auth_api.account_state", user, "2030-01-01T00:00:00Z");
@@ -149,7 +149,7 @@ test("end_epoch moves it too, and account_state tells it, unless the account is 
     expect(await state(7000)).toBeNull();
   }));
 
-test("change_password replaces the hash that the caller knows, and gives the account as it is then", () =>
+test("change_password replaces the hash only if the caller knows it, and returns the updated account", () =>
   inTransaction(async (db) => {
     const { passwordHash } = await db.owner.call("auth_api.find_account", "ada");
     const change = (user: number, old: string) =>
@@ -162,7 +162,7 @@ test("change_password replaces the hash that the caller knows, and gives the acc
     expect(await db.owner.rows(text)).toEqual([{ event: "password_changed", user_id: 1, address: "203.0.113.7" }]);
   }));
 
-test("an account is gone with its user, and so is all that was issued to it", () =>
+test("deleting a user deletes their account and its tokens", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
@@ -175,14 +175,14 @@ test("an account is gone with its user, and so is all that was issued to it", ()
 test.each([
   ["a username that is an e-mail", "username", "dora@test.example", malformed],
   ["a username that differs in case only", "username", "ADA", { code: "23505", constraint: "accounts_username_key" }],
-  ["a role that is none of the callers'", "role", "service_role", { code: "23514", constraint: "accounts_role_known" }],
+  ["a role that callers cannot have", "role", "service_role", { code: "23514", constraint: "accounts_role_known" }],
   [
     "a password in clear text",
     "password_hash",
     "secret",
     { code: "23514", constraint: "accounts_password_hash_format" },
   ],
-])("an account is refused with %s", (_what, column, value, error) =>
+])("an account with %s violates a constraint", (_what, column, value, error) =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     const account = {
@@ -213,14 +213,14 @@ test.each([
   "select auth_api.register('Dora', 'dora@test.example', 20, null, '$argon2id$')",
   "select * from internal.seeds",
   "delete from internal.seeds",
-])("no role of the API may: %s", (text) =>
+])("no role of the API may execute %s", (text) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     for (const caller of Object.values(await db.everyone(ada!))) expect(await caller.outcome(text)).toBe("42501");
   }),
 );
 
-test("the functions do what their owner may, and that is no more than reading and adding users", () =>
+test("the functions may only read and add users, as their owner may", () =>
   inTransaction(async (db) => {
     const owner = new TestCaller(db.client, "auth_owner", {});
     expect(await owner.outcome("select from users where id = 1")).toBe(1);

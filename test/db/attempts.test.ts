@@ -16,7 +16,7 @@ const fail = async (db: TestTransaction, minute: number, keys = [ADA, ADDRESS], 
 const count = async (db: TestTransaction) =>
   (await db.owner.row("select count(*)::int as count from auth_private.attempts")).count;
 
-test("attempts count for each key, until one of the keys reaches its limit", () =>
+test("an attempt counts for each of its keys, until one of them reaches its limit", () =>
   inTransaction(async (db) => {
     expect(await fail(db, 0)).toHaveLength(2);
     await fail(db, 1);
@@ -28,14 +28,14 @@ test("attempts count for each key, until one of the keys reaches its limit", () 
     expect((await reserve(db, 4, [other, Buffer.alloc(32, 4)])).ids).toHaveLength(2);
   }));
 
-test("an attempt counts within the span only", () =>
+test("an attempt counts only within the time span", () =>
   inTransaction(async (db) => {
     await fail(db, 0, [ADA], [1]);
     expect(await reserve(db, 14, [ADA], [1])).toEqual({ retryAfter: 60 });
     expect((await reserve(db, 15, [ADA], [1])).ids).toHaveLength(1);
   }));
 
-test("reserve_attempt returns null while undecided attempts hold the last places", () =>
+test("reserve_attempt returns null while pending attempts use up the limit", () =>
   inTransaction(async (db) => {
     await fail(db, 0);
     const { ids } = await reserve(db, 0);
@@ -45,14 +45,14 @@ test("reserve_attempt returns null while undecided attempts hold the last places
     expect((await reserve(db, 0)).ids).toHaveLength(2);
   }));
 
-test("an attempt that is undecided for a minute holds no place", () =>
+test("an attempt that is pending for a minute no longer counts", () =>
   inTransaction(async (db) => {
     await reserve(db, 0, [ADA], [1]);
     expect(await reserve(db, 0.9, [ADA], [1])).toBe(null);
     expect((await reserve(db, 1, [ADA], [1])).ids).toHaveLength(1);
   }));
 
-test("begin_factor forgets the attempts at codes of the user, unless a factor is enabled", () =>
+test("begin_factor deletes the attempts at codes of the user, unless a factor is enabled", () =>
   inTransaction(async (db) => {
     const reserveCode = () => db.owner.call("auth_api.reserve_code", 1, 1, at(0), "15 minutes");
     const begin = () => db.owner.call("auth_api.begin_factor", 1, Buffer.from("sealed"), at(10));
@@ -68,7 +68,7 @@ test("begin_factor forgets the attempts at codes of the user, unless a factor is
     expect(await reserveCode()).toEqual({ retryAfter: 900 });
   }));
 
-test("purge deletes expired rows only", () =>
+test("purge deletes only expired rows", () =>
   inTransaction(async (db) => {
     await db.owner.rows(`
       insert into auth_private.attempts (key, at) values (sha256('a'), now() - interval '20 minutes'), (sha256('b'), now());

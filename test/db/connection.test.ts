@@ -241,7 +241,7 @@ test("takesAll lifts the limit for one transaction", async () => {
 });
 
 test("a server that rejects connections is not available, for any number of concurrent transactions", async () => {
-  const pool = { connectionString: "postgres://nobody@127.0.0.1:1/none", max: 2, connectionTimeoutMillis: 5000 };
+  const pool = { connectionString: "postgres://unknown@127.0.0.1:1/none", max: 2, connectionTimeoutMillis: 5000 };
   const closed = new Transactions({ pool, statementTimeout: 0, maxPrepared: 0, onConnectionError: () => {} });
   const asked = await Promise.allSettled(Array.from({ length: 10 }, () => closed.run(anon, [])));
   const statuses = asked.map((each) => each.status === "rejected" && each.reason.problem.status);

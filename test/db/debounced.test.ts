@@ -64,7 +64,7 @@ test("the wait after a failure is at most a minute, and after a success it start
   expect(runs[1]! - runs[0]!).toBe(1100);
 });
 
-test("close waits for the present run, and no run follows", async () => {
+test("close waits for the current run, and no run follows", async () => {
   const { debounced, runs } = runsOf(() => {
     throw new Error("not yet");
   });

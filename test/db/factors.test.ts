@@ -23,10 +23,10 @@ async function enabled(call: Call): Promise<void> {
   expect(await call("enable_factor", USER, SEALED, 100, CODES, NOW)).toBe(true);
 }
 
-test("who has no factor has null", () =>
+test("factor_of returns null for a user without a factor", () =>
   inTransaction(async (db) => expect(await callsOf(db)("factor_of", USER, NOW)).toBe(null)));
 
-test("begin_factor keeps what is pending until its end, in place of what was pending before", () =>
+test("begin_factor stores a pending secret until it expires, and replaces the previous one", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     expect(await call("begin_factor", USER, Buffer.from("first"), SOON)).toBe(true);
@@ -37,7 +37,7 @@ test("begin_factor keeps what is pending until its end, in place of what was pen
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false });
   }));
 
-test("enable_factor makes the secret of what was pending, and spends the step", () =>
+test("enable_factor makes the pending secret the active one and uses up the step", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     await enabled(call);
@@ -49,8 +49,8 @@ test("enable_factor makes the secret of what was pending, and spends the step", 
   }));
 
 test.each<[string, Buffer, string]>([
-  ["what is not pending", Buffer.from("another"), NOW],
-  ["what is not pending any more", SEALED, SOON],
+  ["a secret that is not pending", Buffer.from("another"), NOW],
+  ["a pending secret that has expired", SEALED, SOON],
 ])("enable_factor does nothing for %s", (_what, pending, now) =>
   inTransaction(async (db) => {
     const call = callsOf(db);
@@ -61,7 +61,7 @@ test.each<[string, Buffer, string]>([
   }),
 );
 
-test("accept_step takes each step once, and none before the last", () =>
+test("accept_step accepts each step once, and no step before the last one", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     await enabled(call);
@@ -70,7 +70,7 @@ test("accept_step takes each step once, and none before the last", () =>
     expect(outcomes).toEqual([false, false, true, false, true, false]);
   }));
 
-test("accept_step takes none while nothing is enabled", () =>
+test("accept_step accepts no step while no factor is enabled", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     expect(await call("accept_step", USER, 100)).toBe(false);
@@ -78,7 +78,7 @@ test("accept_step takes none while nothing is enabled", () =>
     expect(await call("accept_step", USER, 100)).toBe(false);
   }));
 
-test("use_backup_code takes each code of the user once", () =>
+test("use_backup_code accepts each code of the user once", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     await enabled(call);
@@ -92,7 +92,7 @@ test("use_backup_code takes each code of the user once", () =>
     ]);
   }));
 
-test("replace_backup_codes gives new ones, spent or not, where a factor is enabled", () =>
+test("replace_backup_codes replaces used and unused codes if a factor is enabled", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     const fresh = [randomBytes(32)];
@@ -103,7 +103,7 @@ test("replace_backup_codes gives new ones, spent or not, where a factor is enabl
     expect(await call("use_backup_code", USER, fresh[0], NOW)).toBe(true);
   }));
 
-test("remove_factor removes the codes too, and says whether one was enabled", () =>
+test("remove_factor removes the backup codes too, and returns whether a factor was enabled", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     expect(await call("remove_factor", USER)).toBe(false);
@@ -115,7 +115,7 @@ test("remove_factor removes the codes too, and says whether one was enabled", ()
     expect(await call("remove_factor", USER)).toBe(false);
   }));
 
-test("a factor goes with its user, and needs an account", () =>
+test("a factor requires an account and is deleted with it", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     const [dora] = await db.users("Dora");
@@ -127,9 +127,9 @@ test("a factor goes with its user, and needs an account", () =>
 
 test.each([
   ["a secret that is not enabled", "insert into auth_private.factors (user_id, secret) values (1, 'x')"],
-  ["enabled without a secret", "insert into auth_private.factors (user_id, enabled_at) values (1, now())"],
-  ["pending without an end", "insert into auth_private.factors (user_id, pending) values (1, 'x')"],
-])("there is no factor with %s", (_what, text) =>
+  ["an enabled state but no secret", "insert into auth_private.factors (user_id, enabled_at) values (1, now())"],
+  ["a pending secret that does not expire", "insert into auth_private.factors (user_id, pending) values (1, 'x')"],
+])("a factor with %s violates a check", (_what, text) =>
   inTransaction(async (db) => expect(await db.owner.outcome(text)).toBe("23514")),
 );
 
@@ -142,7 +142,7 @@ test.each([
   "select auth_api.remove_factor(1)",
   "select auth_api.use_backup_code(1, sha256('x'), now())",
   "select auth_api.replace_backup_codes(1, '{}')",
-])("no role of the API may: %s", (text) =>
+])("no role of the API may execute %s", (text) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     for (const caller of Object.values(await db.everyone(ada!))) expect(await caller.outcome(text)).toBe("42501");

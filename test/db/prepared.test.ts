@@ -31,10 +31,24 @@ test("a prepared statement returns the rows of each caller and role", async () =
     ada: [["of Ada"]],
     bob: [["of Bob"], ["of Bob, too"]],
     anon: [],
-    nobody: [],
+    stranger: [],
   };
-  const callers = { ada, bob, anon, nobody: identityOf("authenticated") };
-  for (const name of ["ada", "bob", "anon", "ada", "nobody", "bob", "anon", "bob", "ada", "bob", "ada", "anon", "ada"])
+  const callers = { ada, bob, anon, stranger: identityOf("authenticated") };
+  for (const name of [
+    "ada",
+    "bob",
+    "anon",
+    "ada",
+    "stranger",
+    "bob",
+    "anon",
+    "bob",
+    "ada",
+    "bob",
+    "ada",
+    "anon",
+    "ada",
+  ])
     expect(await db.run(callers[name as keyof typeof callers], [text])).toEqual([rows[name]]);
   expect(await prepared(db, "from secrets")).toHaveLength(2);
 });

@@ -24,7 +24,7 @@ const touch = (db: TestTransaction, id: Buffer, seconds: number) =>
 
 const sessions = (db: TestTransaction) => db.owner.rows("select id_hash from auth_private.sessions");
 
-test("touch_session says whose session it is, since when and until when", () =>
+test("touch_session returns the account of the session, its start and its end", () =>
   inTransaction(async (db) => {
     expect(await start(db, ONE)).toBe(true);
     const { account, startedAt, expiresAt } = await touch(db, ONE, 60);
@@ -33,7 +33,7 @@ test("touch_session says whose session it is, since when and until when", () =>
     expect(await touch(db, TWO, 60)).toBeNull();
   }));
 
-test("start_session ends the one that the user has, and nobody else's", () =>
+test("start_session ends the previous session of the user, and no other session", () =>
   inTransaction(async (db) => {
     await start(db, ONE);
     await start(db, TWO);
@@ -43,7 +43,7 @@ test("start_session ends the one that the user has, and nobody else's", () =>
     expect(await sessions(db)).toHaveLength(2);
   }));
 
-test("start_session begins anew: nothing of the session before is left", () =>
+test("start_session replaces all data of the previous session", () =>
   inTransaction(async (db) => {
     await start(db, ONE);
     await start(db, TWO, { from: HOUR });
@@ -52,7 +52,7 @@ test("start_session begins anew: nothing of the session before is left", () =>
     expect(await db.owner.rows(text)).toEqual([{ id_hash: TWO, ...times }]);
   }));
 
-test("start_session is false for who has changed since the password was compared, is disabled, or has no account", () =>
+test("start_session returns false if the account has changed since the password was verified, is disabled or does not exist", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     expect(await start(db, ONE, { epoch: (await epochOf(db, 1)) + 1 })).toBe(false);
@@ -62,11 +62,15 @@ test("start_session is false for who has changed since the password was compared
   }));
 
 test.each([
-  ["29:59 after it was seen it lives", [30 * 60 - 1], true],
-  ["30:00 after it was seen it is over", [30 * 60], false],
-  ["each use moves the end", [1799, 2 * 1799, 3 * 1799], true],
-  ["but not beyond the absolute one", [...Array.from({ length: 24 }, (_, i) => (i + 1) * 1790), 12 * HOUR], false],
-])("%s", (_what, seconds, lives) =>
+  ["is valid 29:59 after its last use", [30 * 60 - 1], true],
+  ["has ended 30:00 after its last use", [30 * 60], false],
+  ["is extended by each use", [1799, 2 * 1799, 3 * 1799], true],
+  [
+    "is not extended beyond its maximum age",
+    [...Array.from({ length: 24 }, (_, i) => (i + 1) * 1790), 12 * HOUR],
+    false,
+  ],
+])("a session %s", (_what, seconds, lives) =>
   inTransaction(async (db) => {
     await start(db, ONE);
     const outcomes = [];
@@ -76,7 +80,7 @@ test.each([
   }),
 );
 
-test("a clock that goes back takes nothing back", () =>
+test("a clock that goes back does not shorten a session", () =>
   inTransaction(async (db) => {
     await start(db, ONE);
     await touch(db, ONE, 600);
@@ -101,14 +105,14 @@ test.each([
   }),
 );
 
-test("a session goes with its account", () =>
+test("a session is deleted with its account", () =>
   inTransaction(async (db) => {
     await start(db, ONE);
     await db.owner.rows("delete from auth_private.accounts where user_id = 1");
     expect(await sessions(db)).toEqual([]);
   }));
 
-test("end_session ends it and gives its user, once", () =>
+test("end_session ends the session and returns its user, once", () =>
   inTransaction(async (db) => {
     await start(db, ONE);
     expect(await db.owner.call("auth_api.end_session", ONE)).toBe(1);
@@ -116,7 +120,7 @@ test("end_session ends it and gives its user, once", () =>
     expect(await touch(db, ONE, 1)).toBeNull();
   }));
 
-test("what is no SHA-256 is kept as no session, and one user has one", () =>
+test("a session id must be a SHA-256, and a user has at most one session", () =>
   inTransaction(async (db) => {
     await expect(start(db, Buffer.alloc(31))).rejects.toMatchObject({ constraint: "sessions_id_hash_length" });
     await start(db, ONE);
@@ -131,7 +135,7 @@ test.each([
   "select auth_api.start_session(1, 1, sha256('x'), now(), now())",
   "select auth_api.touch_session(sha256('x'), now(), '1 hour')",
   "select auth_api.end_session(sha256('x'))",
-])("no role of the API may: %s", (text) =>
+])("no role of the API may execute %s", (text) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     for (const caller of Object.values(await db.everyone(ada!))) expect(await caller.outcome(text)).toBe("42501");

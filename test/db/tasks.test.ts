@@ -25,7 +25,7 @@ describe("only tasks_owner", () => {
     "select tasks.describe(null)",
     "select from graphile_worker.jobs",
     "select graphile_worker.add_job('perform')",
-  ])("may: %s", (statement) =>
+  ])("may execute %s", (statement) =>
     inTransaction(async (db) => {
       const [ada] = await db.users("Ada");
       const refused = "42501";
@@ -82,7 +82,7 @@ describe("the schema tasks", () => {
 });
 
 describe("a task", () => {
-  test("records its caller", () =>
+  test("stores its caller", () =>
     inTransaction(async (db) => {
       const [ada] = await db.users("Ada");
       await accept(db.as(ada!));
@@ -104,7 +104,7 @@ describe("a task", () => {
       expect(jobs).toEqual([{ task_identifier: "perform", payload: { task: id } }]);
     }));
 
-  test("accepts its end and results only from its caller, and only while it runs", () =>
+  test("is finished and given results only by its caller, and only while it runs", () =>
     inTransaction(async (db) => {
       const [ada] = await db.users("Ada");
       const callers = await db.everyone(ada!);
@@ -139,7 +139,7 @@ describe("a task", () => {
       expect(await runner(db).row("select tasks.advance($1, 2, 1, 5)", id)).toEqual({ advance: false });
     }));
 
-  test("has a limit for the bytes of all parts of its result, set when it begins", () =>
+  test("has a limit for the total bytes of its result, set when it begins", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       await begin(db, id, 10);
@@ -148,7 +148,7 @@ describe("a task", () => {
       expect(await db.anon.outcome("select tasks.keep_result($1, '[4]')", id)).toBe(1);
     }));
 
-  test("that was cancelled can not be begun, finished or put back", () =>
+  test("that was cancelled cannot be begun, finished or put back", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       await begin(db, id);
@@ -163,7 +163,7 @@ describe("a task", () => {
       });
     }));
 
-  test("that is put back is due after the delay, and the attempt counts or not", () =>
+  test("that is put back is due after the delay, and the attempt counts only if requested", () =>
     inTransaction(async (db) => {
       const id = await accept(db.anon);
       await begin(db, id);
@@ -202,7 +202,7 @@ describe("a task", () => {
       expect(await restored()).toBe(0);
     }));
 
-  test("is purged with its results if it ended long enough ago", () =>
+  test("is purged with its results after the retention time", () =>
     inTransaction(async (db) => {
       const [old, young, running] = [await accept(db.anon), await accept(db.anon), await accept(db.anon)];
       for (const id of [old, young, running]) {

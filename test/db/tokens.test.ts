@@ -13,7 +13,7 @@ const rotate = (db: TestTransaction, from: number, to: number, now = NOW, grace 
 const state = (db: TestTransaction, since = NOW, user = 1) => db.owner.call("auth_api.account_state", user, since);
 const UUID = /^[0-9a-f-]{36}$/;
 
-test("start_tokens remembers a token by its hash, once, and gives the id of its family", () =>
+test("start_tokens stores the hash of a token, once, and returns the id of its family", () =>
   inTransaction(async (db) => {
     const family = await start(db);
     expect(family).toMatch(UUID);
@@ -23,7 +23,7 @@ test("start_tokens remembers a token by its hash, once, and gives the id of its 
     await expect(start(db)).rejects.toMatchObject({ code: "23505" });
   }));
 
-test("start_tokens refuses a hash that is no SHA-256", () =>
+test("start_tokens rejects a hash that is not a SHA-256", () =>
   inTransaction((db) =>
     expect(start(db, 1, 0, Buffer.alloc(31))).rejects.toMatchObject({ constraint: "refresh_tokens_token_hash_length" }),
   ));
@@ -31,7 +31,7 @@ test("start_tokens refuses a hash that is no SHA-256", () =>
 test.each([
   ["of another epoch", 1, 7],
   ["that is disabled", 4, 0],
-  ["that there is not", 7000, 0],
+  ["that does not exist", 7000, 0],
 ])("start_tokens does not sign in an account %s", (_what, user, epoch) =>
   inTransaction(async (db) => {
     expect(await start(db, user, epoch)).toBeNull();
@@ -39,7 +39,7 @@ test.each([
   }),
 );
 
-test("rotate_token spends a token for the next of its family", () =>
+test("rotate_token replaces a token by the next one of its family", () =>
   inTransaction(async (db) => {
     const family = await start(db);
     const rotated = { outcome: "rotated", userId: "1", family, account: { id: "1", username: "ada" } };
@@ -47,7 +47,7 @@ test("rotate_token spends a token for the next of its family", () =>
     expect(await rotate(db, 2, 3)).toMatchObject(rotated);
   }));
 
-test("a token that is spent twice ends its family, and no other", () =>
+test("a token that is used twice revokes its family, and no other family", () =>
   inTransaction(async (db) => {
     await start(db);
     await start(db, 1, 0, hash(9));
@@ -60,9 +60,9 @@ test("a token that is spent twice ends its family, and no other", () =>
 test.each([
   ["2030-01-01T00:00:09Z", "rotated"],
   ["2030-01-01T00:00:10Z", "reused"],
-  // A process whose clock is behind that of the one which has spent it.
+  // By a process whose clock is behind.
   ["2029-12-31T23:59:59Z", "rotated"],
-])("with a grace of ten seconds a token that was spent at midnight is %s: %s", (now, outcome) =>
+])("with a grace period of ten seconds, a token that was used at midnight and again at %s is %s", (now, outcome) =>
   inTransaction(async (db) => {
     const family = await start(db);
     await rotate(db, 1, 2);
@@ -72,7 +72,7 @@ test.each([
   }),
 );
 
-test("a grace is counted from the first time that a token was spent", () =>
+test("the grace period starts when a token is used for the first time", () =>
   inTransaction(async (db) => {
     await start(db);
     await rotate(db, 1, 2);
@@ -80,14 +80,14 @@ test("a grace is counted from the first time that a token was spent", () =>
     expect(await rotate(db, 1, 4, "2030-01-01T00:00:11Z", "10 s")).toMatchObject({ outcome: "reused" });
   }));
 
-test("without a grace a token that is spent twice is reused, also where the clock is behind", () =>
+test("without a grace period a token that is used twice is reused, even if the clock is behind", () =>
   inTransaction(async (db) => {
     await start(db);
     await rotate(db, 1, 2);
     expect(await rotate(db, 1, 3, "2029-12-31T23:59:59Z")).toMatchObject({ outcome: "reused" });
   }));
 
-test("account_state tells of the families that were revoked since, and of no others", () =>
+test("account_state returns only the revoked families whose access tokens may still be valid", () =>
   inTransaction(async (db) => {
     const family = await start(db);
     await start(db, 1, 0, hash(9));
@@ -100,20 +100,20 @@ test("account_state tells of the families that were revoked since, and of no oth
     expect(await state(db, "2029-12-31T23:59:59Z", 2)).toMatchObject({ revoked: [] });
   }));
 
-test("spend_challenge spends each once", () =>
+test("spend_challenge accepts each challenge once", () =>
   inTransaction(async (db) => {
     const spend = (id: string) => db.owner.call("auth_api.spend_challenge", id, NOW);
     const [one, other] = ["00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"] as const;
     expect([await spend(one), await spend(other), await spend(one)]).toEqual([true, true, false]);
   }));
 
-test("rotate_token does not know what nobody was given", () =>
+test("rotate_token returns unknown for a token that was never issued", () =>
   inTransaction(async (db) => expect(await rotate(db, 1, 2)).toEqual({ outcome: "unknown" })));
 
 test.each([
   ["2030-01-07T23:59:59Z", "rotated"],
   [LATER, "expired"],
-])("at %s a token that ends on the 8th is %s", (now, outcome) =>
+])("at %s a token that expires on the 8th is %s", (now, outcome) =>
   inTransaction(async (db) => {
     await start(db);
     expect(await rotate(db, 1, 2, now)).toMatchObject({ outcome, userId: "1" });

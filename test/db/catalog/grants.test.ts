@@ -3,7 +3,7 @@ import type { TablePrivilege } from "../../../db/catalog/catalog.ts";
 import { mayExecute, mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
 import { useCatalog } from "../../support/catalog.ts";
 
-const ROLES = ["owner", "clerk", "boss", "heir", "reader", "writer", "nobody"];
+const ROLES = ["owner", "clerk", "boss", "heir", "reader", "writer", "stranger"];
 const TABLES = ["open", "granted", "by_column", "closed"];
 const PRIVILEGES: TablePrivilege[] = ["select", "insert", "update", "delete"];
 
@@ -14,7 +14,7 @@ const made = useCatalog(
   (database) =>
     `
     create role $owner; create role $clerk; create role $boss in role $clerk; create role $heir noinherit in role $clerk;
-    create role $reader in role pg_read_all_data; create role $writer in role pg_write_all_data; create role $nobody;
+    create role $reader in role pg_read_all_data; create role $writer in role pg_write_all_data; create role $stranger;
     alter role $clerk set statement_timeout = '3s';
     alter role $clerk set work_mem = '8MB';
     alter role $clerk in database $database set statement_timeout = '5s';
@@ -27,7 +27,7 @@ const made = useCatalog(
     create table shop.by_column (a int, b int);
     alter table shop.closed owner to $owner;
     grant select, delete on shop.granted to $clerk;
-    grant truncate on shop.granted to $nobody;
+    grant truncate on shop.granted to $stranger;
     grant select on shop.open to public;
     grant select (a), update (b), references (a) on shop.by_column to $clerk;
 
@@ -54,7 +54,7 @@ test("a role has its own privileges, inherited ones and those of public", () => 
   expect(made().catalog.roles.get(role("heir"))!.inherits).toEqual(new Set([role("heir"), "public"]));
   expect(made().catalog.roles.get("postgres")).toMatchObject({ isSuperuser: true });
   expect(made().catalog.roles.get("postgres")!.inherits.has("pg_database_owner")).toBe(true);
-  expect(made().catalog.roles.get(role("nobody"))).toMatchObject({ isSuperuser: false, settings: [] });
+  expect(made().catalog.roles.get(role("stranger"))).toMatchObject({ isSuperuser: false, settings: [] });
 });
 
 test("the settings of a role in this database override its general settings", () => {
@@ -98,7 +98,7 @@ test("a grant on a column or on its table permits the use of the column", () => 
   expect(may("by_column", "a", "clerk", "select")).toBe(true);
   expect(may("by_column", "b", "clerk", "select")).toBe(false);
   expect(may("by_column", "b", "boss", "update")).toBe(true);
-  expect(may("by_column", "a", "nobody", "select")).toBe(false);
+  expect(may("by_column", "a", "stranger", "select")).toBe(false);
   expect(may("granted", "b", "clerk", "select")).toBe(true);
   expect(may("closed", "b", "owner", "update")).toBe(true);
   expect(may("closed", "b", "reader", "select")).toBe(true);

@@ -86,7 +86,7 @@ test("an unchanged database keeps its catalog object", { retry: 5 }, async () =>
   const before = live.current;
   live.soon();
   expect(await live.caughtUp()).toBe(false);
-  await dba("insert into articles (author_id, title, content) values (1, 'A new row', 'is no new catalog')");
+  await dba("insert into articles (author_id, title, content) values (1, 'A new row', 'does not change the catalog')");
   later(3000);
   expect(await live.caughtUp()).toBe(false);
   expect(live.current).toBe(before);
