@@ -33,18 +33,18 @@ import { createTasks } from "./rest-gateway/tasks/index.ts";
 export type Started = Running & { readonly tokens: Tokens };
 
 export type Service = Started & {
-  /** How often the service has waited for the database so far. */
+  /** Round trips to the database so far. */
   databaseWaits(): number;
   /** Open WebSockets, their IP addresses, and subscriptions. */
   open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
 };
 
 export type StartOptions = {
-  /** Opens the database in place of the settings. */
+  /** Opens a database other than the one in the settings. */
   readonly open?: () => Promise<OpenedDatabase>;
-  /** Whether to listen only when the service is ready, because other processes serve the port in the meantime. */
+  /** Whether to listen only when the service is ready, because other processes already serve the port. */
   readonly listensLast?: boolean;
-  /** Milliseconds since 1970, for sessions, tokens and attempts; the clock of the machine except in tests. */
+  /** Returns milliseconds since 1970, for sessions, tokens and attempts. Tests replace it. */
   readonly clock?: () => number;
 };
 
@@ -208,7 +208,7 @@ function createContext(
   return { opened, database, changes, tokens, verifier, auth, callers, tasks, addressOf, close };
 }
 
-/** Starts the embedded database, or checks that of the settings. */
+/** Starts the embedded database, or opens DATABASE_URL. */
 async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations =
@@ -239,7 +239,7 @@ async function main(): Promise<void> {
     const listensLast = cluster.worker!.id > config.workers;
     return serveAsWorker((open) => startService(config, log, { open, listensLast }), log);
   }
-  if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "settings of PostgREST without a meaning here");
+  if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
   const starting = config.workers > 1 ? startInProcesses(config, log) : startService(config, log);
   stopOnSignals(starting, log);
   try {

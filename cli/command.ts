@@ -77,7 +77,7 @@ function urlOf({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">
 const reasonOf = (error: Error): string =>
   error instanceof AggregateError ? error.errors.map(({ message }) => message).join("; ") : error.message;
 
-/** A table for people: the names of the columns above aligned rows. */
+/** Formats rows as plain text: a header with the names of the columns, and aligned columns. */
 export function inColumns(names: readonly string[], rows: readonly Readonly<Record<string, string>>[]): string {
   const lines = [names, ...rows.map((row) => names.map((name) => row[name] ?? ""))];
   const widths = names.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)));

@@ -29,7 +29,7 @@ export async function key(args: string[], environment?: Environment): Promise<st
   if (action === "revoke" && count === 2) return withKeys((keys) => revoke(keys, first));
   const isCreate = action === "create" && (first === "anon" || first === "service") && more.length === 0;
   if (!isCreate || second.trim() === "") {
-    throw misused("expected create anon <name>, create service <name>, list, or revoke <id or prefix>");
+    throw usageError("expected create anon <name>, create service <name>, list, or revoke <id or prefix>");
   }
   return withKeys(async (keys) => `${await keys.create(first, second)}\n`);
 }
@@ -40,11 +40,11 @@ function readArguments(args: string[]): { readonly help: boolean; readonly given
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
     return { help: values.help ?? false, given: positionals };
   } catch (error) {
-    throw misused((error as Error).message);
+    throw usageError((error as Error).message);
   }
 }
 
-const misused = (message: string) => new CommandError(2, `${message}; see npm run -s key -- --help`);
+const usageError = (message: string) => new CommandError(2, `${message}; see npm run -s key -- --help`);
 
 async function act(client: pg.Client, work: (keys: KeyRepository) => Promise<string>): Promise<string> {
   try {

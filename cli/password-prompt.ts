@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { type Readable, Writable } from "node:stream";
 import { CommandError } from "./command.ts";
 
-/** Hides what is typed. */
+/** Discards the echo of the terminal. */
 const SILENT = new Writable({ write: (_chunk, _encoding, done) => done() });
 
 /** Standard input of a command. */

@@ -42,10 +42,7 @@ const onAccount =
   async (accounts, [login, ...more], options) => {
     const account = await accounts.find(login!);
     if (account === null)
-      throw new CommandError(
-        1,
-        `there is no account for the login ${login}; list accounts with npm run -s user -- list`,
-      );
+      throw new CommandError(1, `no account has the login ${login}; list accounts with npm run -s user -- list`);
     return work(accounts, account, more, options);
   };
 
@@ -103,15 +100,15 @@ export async function user(
   if (values.help) return HELP;
   const [name = "", ...given] = positionals;
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name]! : null;
-  if (action === null) throw misused(name === "" ? "an action is required" : `unknown action ${name}`);
+  if (action === null) throw usageError(name === "" ? "an action is required" : `unknown action ${name}`);
   const needed = action.arguments.map((argument) => `<${argument}>`).join(" ");
   if (given.length !== action.arguments.length)
-    throw misused(needed === "" ? `${name} takes no arguments` : `${name} requires ${needed}`);
+    throw usageError(needed === "" ? `${name} takes no arguments` : `${name} requires ${needed}`);
   const { username = null, role = "authenticated" } = values;
   if (name !== "create" && (values.username ?? values.role) !== undefined)
-    throw misused("--username and --role are allowed only with create");
-  const wanted = name === "role" ? given[1]! : role;
-  if (!ROLES.includes(wanted)) throw misused(`role must be ${ROLES.join(" or ")}`);
+    throw usageError("--username and --role are allowed only with create");
+  const newRole = name === "role" ? given[1]! : role;
+  if (!ROLES.includes(newRole)) throw usageError(`role must be ${ROLES.join(" or ")}`);
   return withOwner(readSettings(environment), (client) => act(client, action, given, { username, role, input }));
 }
 
@@ -124,11 +121,11 @@ function readArguments(args: string[]) {
   try {
     return parseArgs({ args, options, allowPositionals: true });
   } catch (error) {
-    throw misused((error as Error).message);
+    throw usageError((error as Error).message);
   }
 }
 
-const misused = (message: string) => new CommandError(2, `${message}; see npm run -s user -- --help`);
+const usageError = (message: string) => new CommandError(2, `${message}; see npm run -s user -- --help`);
 
 async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
   try {

@@ -37,7 +37,7 @@ export type UsersWrite = "open" | "owner";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Only this service uses names with these prefixes, so an unknown one is a typing error. */
+/** Only this service uses names with these prefixes, so an unknown name is a typo. */
 const FAMILIES = /^(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_/;
 
 /**
@@ -102,7 +102,7 @@ function rejectConflicts(parsed: Parsed, embedded: boolean): void {
   const { migrate, jwtSecret } = parsed;
   const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
     [
-      // A foreign database without required keys may be served without tokens.
+      // With MIGRATE=off and API_KEY_REQUIRED=off the service can run without tokens.
       !embedded && jwtSecret === "" && parsed.jwtPrivateKey === "" && (migrate || parsed.apiKeyRequired),
       "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL",
     ],
@@ -114,7 +114,7 @@ function rejectConflicts(parsed: Parsed, embedded: boolean): void {
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
     [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET requires MIGRATE=on"],
     [!migrate && parsed.jwtPreviousPublicKey !== "", "JWT_PREVIOUS_PUBLIC_KEY requires MIGRATE=on"],
-    // It may be a public key, which is not secret.
+    // The service needs a secret to sign with, and a JSON Web Key may be a public key.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
   ];
   for (const [exists, message] of conflicts) if (exists) throw new ConfigError(message);

@@ -5,7 +5,7 @@ import type { Algorithm } from "jsonwebtoken";
 export type Key = {
   readonly algorithm: Algorithm;
   readonly verify: KeyObject;
-  /** The name that tokens give in their header; null matches every name. */
+  /** The key id in the header of tokens; null matches every id. */
   readonly kid: string | null;
 };
 

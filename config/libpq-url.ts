@@ -6,7 +6,7 @@ type Options = Readonly<Record<string, string>>;
  *
  *   libpqUrl("host=/tmp dbname=shop user=web")              // postgres://web@%2Ftmp/shop
  *   libpqUrl("postgresql://db/shop?user=web&password=p@ss") // postgres://web:p%40ss@db/shop
- * A string that has no such URL, such as one with several hosts, is returned unchanged.
+ * A string that cannot be converted, such as one with several hosts, is returned unchanged.
  * Source: PostgreSQL docs, "Connection Strings".
  */
 export function libpqUrl(text: string): string {

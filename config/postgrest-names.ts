@@ -28,7 +28,7 @@ const base64Bytes = z
 
 const seconds = integer(1, 600).transform((count) => String(count * 1000));
 
-/** `@secret.txt` stands for the contents of that file. */
+/** `@secret.txt` means the contents of that file. */
 const orFile = z.string().transform((text, { addIssue }) => {
   if (!text.startsWith("@")) return text;
   try {
@@ -39,7 +39,7 @@ const orFile = z.string().transform((text, { addIssue }) => {
   }
 });
 
-/** PostgREST's names for all addresses of a kind. */
+/** PostgREST's names for all IP addresses of this machine. */
 const HOSTS: Readonly<Record<string, string>> = {
   "*": "::",
   "*4": "0.0.0.0",
@@ -60,7 +60,7 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_DB_AGGREGATES_ENABLED: ["DB_AGGREGATES", postgrestBoolean],
   PGRST_DB_POOL: ["DB_POOL", unchanged],
   PGRST_DB_POOL_ACQUISITION_TIMEOUT: ["DB_POOL_TIMEOUT", seconds],
-  // True gives no number, so our default applies.
+  // `true` does not set a number, so our default applies.
   PGRST_DB_PREPARED_STATEMENTS: [
     "DB_PREPARED_STATEMENTS",
     postgrestBoolean.transform((text) => (text === "true" ? "" : "0")),
@@ -88,7 +88,7 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   ],
 };
 
-/** Says that PGRST_JWT_SECRET is encoded as base64. */
+/** Whether PGRST_JWT_SECRET is encoded as base64. */
 const IS_BASE64 = ["PGRST_JWT_SECRET_IS_BASE64", "PGRST_SECRET_IS_BASE64"];
 
 /** Settings that have no effect here. */
@@ -176,7 +176,7 @@ function translate(from: string, environment: Environment, isBase64: boolean): T
   return { from, name, text: isBase64 && name === "JWT_SECRET" ? decodeSecret(from, text) : text };
 }
 
-/** The bytes need not be text, so they are converted to a JSON Web Key, unless they already are one. */
+/** The decoded bytes may not be text, so they become a JSON Web Key, unless they already are one. */
 function decodeSecret(from: string, base64: string): string {
   const bytes = parseValue(from, base64Bytes, base64.trim());
   const text = bytes.toString("utf8");

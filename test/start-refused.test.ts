@@ -30,7 +30,7 @@ describe("a start that fails", { timeout: 60_000 }, () => {
 
   test("reports that the database of DATABASE_URL does not accept connections", async () => {
     const port = await findFreePort();
-    const DATABASE_URL = `postgres://owner:canary-password@127.0.0.1:${port}/content`;
+    const DATABASE_URL = `postgres://owner:secret-password@127.0.0.1:${port}/content`;
     const message = `cannot connect to the database: connect ECONNREFUSED 127.0.0.1:${port}`;
     await expect(attempt({ DATABASE_URL, JWT_SECRET })).rejects.toMatchObject({ message });
   });
@@ -44,7 +44,7 @@ describe("a start that fails", { timeout: 60_000 }, () => {
 
   test("is one clear line and exit code 1, without the password that the database refuses", async () => {
     const url = new URL(inject("clusterUrl"));
-    url.password = "canary-password";
+    url.password = "secret-password";
     const command = nodeRun("server", { dataDir, settings: { DATABASE_URL: url.href, JWT_SECRET } });
     expect(await command.exited()).toBe(1);
     expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
@@ -53,7 +53,7 @@ describe("a start that fails", { timeout: 60_000 }, () => {
         'the service cannot start: cannot connect to the database: password authentication failed for user "postgres"',
       ],
     ]);
-    expect(command.stdout + command.stderr).not.toContain("canary-password");
+    expect(command.stdout + command.stderr).not.toContain("secret-password");
   });
 });
 

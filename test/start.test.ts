@@ -270,7 +270,7 @@ describe("a later npm start", { timeout: 60_000 }, () => {
 });
 
 describe("a start by an ordinary user", { timeout: 60_000 }, () => {
-  const user = isRoot ? nobody() : { uid: process.getuid!(), gid: process.getgid!() };
+  const user = isRoot ? ordinaryUser() : { uid: process.getuid!(), gid: process.getgid!() };
   let data: string;
   let command: Command;
   beforeAll(async () => {
@@ -285,7 +285,7 @@ describe("a start by an ordinary user", { timeout: 60_000 }, () => {
   });
 
   test("runs PostgreSQL as that user", async (context) => {
-    context.skip(user === undefined, "root, and there is no user nobody who can read this project");
+    context.skip(user === undefined, "root, and the user nobody does not exist or cannot read this project");
     expect(await (await fetch(`${command.url}/users/1`)).json()).toMatchObject({ id: 1, name: "Ada Lovelace" });
     expect(statSync(`/proc/${postmasterOf(data)}`)).toMatchObject(user!);
   });
@@ -301,7 +301,7 @@ describe("a start by an ordinary user", { timeout: 60_000 }, () => {
 });
 
 /** undefined if that user cannot run this Node on these sources. */
-function nobody(): { uid: number; gid: number } | undefined {
+function ordinaryUser(): { uid: number; gid: number } | undefined {
   const idOf = (flag: string) => Number(spawnSync("id", [flag, "nobody"], { encoding: "utf8" }).stdout || Number.NaN);
   const as = { uid: idOf("-u"), gid: idOf("-g") };
   if (Number.isNaN(as.uid)) return undefined;
@@ -313,14 +313,14 @@ function nobody(): { uid: number; gid: number } | undefined {
 /** Sends secrets in every place of a request; resolves to them. The last request is `last-1`. */
 async function sendSecrets(command: Command): Promise<string[]> {
   const serviceKey = command.banner.get("service key")!;
-  const canaries = [
-    "canary-password-1",
-    "canary-header-2",
-    "canary-cookie-3",
-    "canary-query-4",
-    "canary-variable-5",
-    "canary-init-6",
-    "canary-apikey-7",
+  const secrets = [
+    "secret-password-1",
+    "secret-header-2",
+    "secret-cookie-3",
+    "secret-query-4",
+    "secret-variable-5",
+    "secret-init-6",
+    "secret-apikey-7",
   ];
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
     fetch(command.url + path, {
@@ -329,53 +329,53 @@ async function sendSecrets(command: Command): Promise<string[]> {
       body: typeof body === "string" ? body : JSON.stringify(body),
     });
 
-  await post("/auth/login", { username: "ada", password: canaries[0] }, { "x-request-id": "login-1" });
-  await post("/auth/login", `{"username":"ada","password":"${canaries[0]}"`, { "x-request-id": "login-2" });
+  await post("/auth/login", { username: "ada", password: secrets[0] }, { "x-request-id": "login-1" });
+  await post("/auth/login", `{"username":"ada","password":"${secrets[0]}"`, { "x-request-id": "login-2" });
   await post(
     "/graphql",
     { query: "{ me { id } }" },
-    { authorization: `Bearer ${canaries[1]}`, "x-request-id": "graphql-1" },
+    { authorization: `Bearer ${secrets[1]}`, "x-request-id": "graphql-1" },
   );
   await post(
     "/graphql",
     { query: "{ me { id } }" },
     {
       authorization: `Bearer ${token}`,
-      cookie: `SESSION=${canaries[2]}`,
-      apikey: canaries[6]!,
-      "x-api-key": canaries[6]!,
+      cookie: `SESSION=${secrets[2]}`,
+      apikey: secrets[6]!,
+      "x-api-key": secrets[6]!,
     },
   );
   await post("/graphql", { query: "{ me { id } }" }, { authorization: `Bearer ${serviceKey}` });
-  await fetch(`${command.url}/graphql?query=${encodeURIComponent("{ users { id } }")}&token=${canaries[3]}`, {
+  await fetch(`${command.url}/graphql?query=${encodeURIComponent("{ users { id } }")}&token=${secrets[3]}`, {
     headers: { "x-request-id": "bad id, replaced" },
   });
-  await fetch(`${command.url}/nothing?api_key=${canaries[3]}`, { headers: { "x-request-id": "nothing-1" } });
+  await fetch(`${command.url}/nothing?api_key=${secrets[3]}`, { headers: { "x-request-id": "nothing-1" } });
   const sign = "mutation ($input: CreateUserInput!) { createUser(input: $input) { id } }";
-  await post("/graphql", { query: sign, variables: { input: { name: canaries[4], email: "ada@example.com" } } });
+  await post("/graphql", { query: sign, variables: { input: { name: secrets[4], email: "ada@example.com" } } });
   // An internal error, which is logged, of a statement with a secret among its values.
   await command.dba(
     "create or replace function broken(secret text) returns text language plpgsql stable as $$ begin return 1 / 0 || secret; exception when others then raise exception using errcode = 'XX000', message = 'broken', detail = secret; end $$; grant execute on function broken(text) to anon",
   );
   await expect
-    .poll(async () => (await command.gql(`{ broken(secret: "${canaries[4]}") }`)).errors?.[0]?.message, POLL)
+    .poll(async () => (await command.gql(`{ broken(secret: "${secrets[4]}") }`)).errors?.[0]?.message, POLL)
     .toBe("internal error");
   const socket = new WebSocket(`${command.url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
-    headers: { authorization: `Bearer ${canaries[1]}` },
+    headers: { authorization: `Bearer ${secrets[1]}` },
   });
   let messages = 0;
   socket.on("message", () => messages++);
   await new Promise((resolve) => socket.once("open", resolve));
-  socket.send(JSON.stringify({ type: "connection_init", payload: { Authorization: `Bearer ${canaries[5]}` } }));
+  socket.send(JSON.stringify({ type: "connection_init", payload: { Authorization: `Bearer ${secrets[5]}` } }));
   await expect.poll(() => messages, POLL).toBe(1);
   socket.send(
-    JSON.stringify({ id: "1", type: "subscribe", payload: { query: `{ broken(secret: "${canaries[4]}") }` } }),
+    JSON.stringify({ id: "1", type: "subscribe", payload: { query: `{ broken(secret: "${secrets[4]}") }` } }),
   );
   // After the acknowledgement the error and the completion.
   await expect.poll(() => messages, POLL).toBe(3);
   const closed = new Promise((resolve) => socket.once("close", resolve));
-  socket.send(JSON.stringify({ type: canaries[5] }));
+  socket.send(JSON.stringify({ type: secrets[5] }));
   await closed;
   await fetch(`${command.url}/live`, { headers: { "x-request-id": "last-1" } });
-  return canaries;
+  return secrets;
 }

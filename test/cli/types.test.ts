@@ -88,7 +88,7 @@ test("an unknown schema prints one line and exits with 1", async () => {
 });
 
 test("an unreachable database prints one line without its password and exits with 1", async () => {
-  const url = `postgres://owner:canary@127.0.0.1:${await findFreePort()}/content`;
+  const url = `postgres://owner:secret-password@127.0.0.1:${await findFreePort()}/content`;
   const { exitCode, stdout, stderr } = await run({ ...settings, DATABASE_URL: url });
   expect([exitCode, stdout]).toEqual([1, ""]);
   expect(stderr).toMatch(/^cannot use the database: connect ECONNREFUSED 127\.0\.0\.1:\d+\n$/);

@@ -137,11 +137,7 @@ describe("npm run user", { timeout: 60_000 }, () => {
   });
 
   test.each<[string[], string, RegExp]>([
-    [
-      ["disable", "nobody"],
-      "",
-      /^there is no account for the login nobody; list accounts with npm run -s user -- list\n$/,
-    ],
+    [["disable", "unknown"], "", /^no account has the login unknown; list accounts with npm run -s user -- list\n$/],
     [["password", "ada"], "short\n", /^password must have at least 12 characters; /],
     [["password", "ada"], "", /^password must have at least 12 characters; /],
     [["create", "Ada", "ADA@example.com"], `${NEW}\n`, /^email already registered\n$/],

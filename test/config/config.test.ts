@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { ConfigError, describeSettings, helpText, readConfig } from "../../config/config.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
-const PASSWORD = "hunter2-canary";
+const PASSWORD = "hunter2-secret";
 const DATABASE_URL = `postgres://owner:${PASSWORD}@db.example.com:5432/content`;
 const OWN = { DATABASE_URL, JWT_SECRET: SECRET };
 
