@@ -24,7 +24,7 @@ const CONDITIONS: Conditions = {
   createdBefore: (article, time) => sql`${article}.created_at < ${text(time)}::timestamptz`,
 };
 
-/** `articles(filter: ArticleFilterInput)`: the articles that fulfil the conditions of all fields given. */
+/** `articles(filter: ArticleFilterInput)`: the articles that meet all conditions of the filter. */
 export const ArticleFilterPlugin: GraphileConfig.Plugin = {
   name: "ArticleFilterPlugin",
   version: "1.0.0",

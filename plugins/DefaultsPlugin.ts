@@ -111,7 +111,7 @@ const withDefaults = (args: Arguments, defaults: Constants): Arguments =>
     ]),
   );
 
-/** A default of another type, such as text, is not shown. */
+/** Whether the default has the type of the input field. Other defaults, such as text, are not shown. */
 function fitsType(build: GraphileBuild.Build, inputType: GraphQLInputType, value: Constant): boolean {
   const { GraphQLInt, GraphQLFloat, GraphQLBoolean, getNamedType, isEnumType } = build.graphql;
   const type = getNamedType(inputType);

@@ -1,7 +1,7 @@
 import { pgSelectFromRecords } from "postgraphile/@dataplan/pg";
 import { inhibitOnNull } from "postgraphile/grafast";
 
-/** `MutationResult.errors: [FieldError!]`: an array of records that is NULL becomes null, where PostGraphile itself returns []. */
+/** `MutationResult.errors: [FieldError!]`: a NULL array of records becomes null; PostGraphile itself returns []. */
 export const NullRecordArraysPlugin: GraphileConfig.Plugin = {
   name: "NullRecordArraysPlugin",
   version: "1.0.0",

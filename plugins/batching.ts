@@ -20,7 +20,7 @@ export class BatchWithPageStep extends UnbatchedStep<() => void> {
     for (const $step of dependencies) this.addUnaryDependency($step);
   }
 
-  /** Adds the dependencies of what was joined into the page. Grafast calls it after optimize() of the page has joined. */
+  /** Adds the dependencies of the queries that optimize() of the page has joined into it. Grafast calls this afterwards. */
   override optimize(): Step<() => void> {
     const $page = this.getStep(this.#pageId) as PgSelectStep;
     const { dependencies } = $page as unknown as { dependencies: readonly Step[] };

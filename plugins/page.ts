@@ -5,8 +5,8 @@ const DEFAULT_PAGE_SIZE = 10;
 const DEFAULT_MAX_PAGE_SIZE = 1000;
 
 /**
- * Returns what turns the argument `first` or `limit` into a page size: 10 without a value. It throws if the value is
- * negative or above the maximum, which is at least 10.
+ * Returns a function that converts the argument `first` or `limit` to a page size, which is 10 without a value. The
+ * function throws if the value is negative or above the maximum, which is at least 10.
  */
 export function pageSize(name: "first" | "limit", { options }: GraphileBuild.Build): (value: unknown) => number {
   const max = Math.max(options.maxPageSize ?? DEFAULT_MAX_PAGE_SIZE, DEFAULT_PAGE_SIZE);
@@ -17,7 +17,7 @@ export function pageSize(name: "first" | "limit", { options }: GraphileBuild.Bui
   };
 }
 
-/** Turns the argument `offset` into an offset: 0 without a value. Throws if it is negative. */
+/** Converts the argument `offset` to an offset, which is 0 without a value. Throws if it is negative. */
 export function pageOffset(value: unknown): number {
   const offset = (value as number | null | undefined) ?? 0;
   if (offset >= 0) return offset;
@@ -28,7 +28,7 @@ type Table = PgResource<any, any, any, any, any>;
 type Order = { readonly attribute: string; readonly direction: "ASC" | "DESC" };
 
 /**
- * Returns what orders a collection: by the table's smart tag (`@order created_at desc, id desc`), then by the primary
+ * Returns a function that orders a collection: by the table's smart tag (`@order created_at desc, id desc`), then by the primary
  * key. With the key the order is unique, so that a cursor marks exactly one row.
  */
 export function orderCollection(table: Table): ($select: PgSelectStep) => void {
