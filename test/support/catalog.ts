@@ -11,7 +11,7 @@ export type CatalogOfTest = {
   readonly catalog: Catalog;
   /** `table("shop.orders")` */
   table(name: string): Table;
-  /** Reads the present catalog. */
+  /** Reads the current catalog. */
   read(): Promise<Catalog>;
 };
 

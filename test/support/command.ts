@@ -20,7 +20,7 @@ export type StartOptions = {
   readonly shared?: boolean;
 };
 
-/** `npm start`, as an operator types it. */
+/** `npm start`, as an operator runs it. */
 export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
   start("npm", args.length > 0 ? ["start", "--silent", "--", ...args] : ["start"], { ...options, serves: true });
 
@@ -50,7 +50,7 @@ const SCRIPTS = JSON.parse(readFileSync(new URL("../../package.json", import.met
 
 type SpawnOptions = Omit<StartOptions, "args"> & {
   readonly input?: string;
-  /** Whether it becomes the one service on these data. */
+  /** Whether it becomes the only service on this data directory. */
   readonly serves?: boolean;
 };
 

@@ -1,8 +1,8 @@
 import { resolve } from "./openapi-rules.ts";
 
 /**
- * Where a value is not what a schema of the document says; `[]` when it fits. Stricter than JSON Schema: a property that
- * the schema does not name is a fault, unless it says that there may be others.
+ * The differences between a value and a schema of the document; `[]` if it is valid. Stricter than JSON Schema: a property
+ * that the schema does not name is a fault, unless the schema explicitly allows additional properties.
  */
 export function schemaFaults(document: any, schema: any, value: unknown, place = "body"): string[] {
   if (schema.$ref !== undefined) return schemaFaults(document, resolve(document, schema.$ref), value, place);
@@ -13,11 +13,11 @@ export function schemaFaults(document: any, schema: any, value: unknown, place =
   const types: readonly string[] | undefined = schema.type === undefined ? undefined : [schema.type].flat();
   if (types !== undefined && !typesOf(value).some((type) => types.includes(type)))
     return [`${place} is ${typesOf(value)[0]}, and not ${types.join(" or ")}`];
-  if (schema.enum !== undefined && !schema.enum.includes(value)) return [`${place} is none of ${schema.enum}`];
+  if (schema.enum !== undefined && !schema.enum.includes(value)) return [`${place} must be one of ${schema.enum}`];
   if (Array.isArray(value)) return arrayFaults(document, schema, value, place);
   if (typeof value === "object" && value !== null) return objectFaults(document, schema, value, place);
   return typeof value === "string" && !FORMATS[schema.format]?.test(value) && schema.format in FORMATS
-    ? [`${place} is no ${schema.format}`]
+    ? [`${place} is not a valid ${schema.format}`]
     : [];
 }
 
@@ -31,7 +31,7 @@ function choiceFaults(choices: readonly (readonly string[])[], isRight: (fitting
   return isRight(fitting) ? [] : [`${place} fits ${fitting} of ${choices.length}: ${choices.flat().join("; ")}`];
 }
 
-/** The types that a value has in JSON Schema, the narrowest first. */
+/** The JSON Schema types of a value, the narrowest first. */
 function typesOf(value: unknown): string[] {
   if (value === null) return ["null"];
   if (Array.isArray(value)) return ["array"];

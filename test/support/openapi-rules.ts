@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const jsonType = z.enum(["string", "integer", "number", "boolean", "object", "array", "null"]);
 
-/** The words of JSON Schema 2020-12 that documents of the service use; any other is a fault. */
+/** The keywords of JSON Schema 2020-12 that documents of the service use; any other keyword is a fault. */
 const jsonSchema: z.ZodType<unknown> = z.lazy(() =>
   z.strictObject({
     $ref: z.string().optional(),
@@ -90,7 +90,7 @@ const document = z.strictObject({
   }),
 });
 
-/** What is wrong with an OpenAPI 3.1 document; `[]` when nothing is. */
+/** The faults of an OpenAPI 3.1 document; `[]` if it is valid. */
 export function openApiFaults(given: any): string[] {
   const result = document.safeParse(given);
   if (!result.success) return result.error.issues.map((issue) => `${issue.path.join(" ")}: ${issue.message}`);
@@ -112,7 +112,7 @@ export function openApiFaults(given: any): string[] {
   ];
 }
 
-/** What is wrong with references and parameters of an OpenAPI 2.0 document. */
+/** The faults in references and parameters of an OpenAPI 2.0 document. */
 export function swaggerFaults(given: any): string[] {
   const operations: any[] = Object.values<any>(given.paths).flatMap(Object.values);
   return [
@@ -125,7 +125,7 @@ export function swaggerFaults(given: any): string[] {
   ];
 }
 
-/** The document with those operations alone whose tag is one of these. */
+/** The document with only the operations that have one of these tags. */
 export function withTags(document: any, isWanted: (tag: string) => boolean): any {
   const operationsOf = (item: object) => Object.entries<any>(item).filter(([, { tags }]) => tags.some(isWanted));
   const paths = Object.entries<any>(document.paths)
@@ -134,7 +134,7 @@ export function withTags(document: any, isWanted: (tag: string) => boolean): any
   return { ...document, paths: Object.fromEntries(paths) };
 }
 
-/** What a reference leads to: `resolve(document, "#/components/schemas/articles")` */
+/** The target of a reference: `resolve(document, "#/components/schemas/articles")` */
 export function resolve(document: any, reference: string): any {
   const steps = decodeURIComponent(reference.replace(/^#\//, "")).split("/");
   return steps.reduce((value, step) => {

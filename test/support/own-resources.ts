@@ -15,9 +15,9 @@ import { createTestDatabase } from "./database.ts";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
 
 export type OwnResources = {
-  /** `as` is the id of a user who is signed in. */
+  /** `as` is the id of the signed-in user. */
   api(request: string, sent?: Omit<ApiSent, "as"> & { readonly as?: number }): Promise<ApiReply>;
-  /** What the owner of the database types into psql. */
+  /** Runs SQL as the owner of the database. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
   /** The descriptions, looked up in the current database, and why they are invalid. */
   describe(...descriptions: readonly Description[]): CurrentResources & { readonly invalid: readonly string[] };

@@ -3,7 +3,7 @@ import { inflateSync } from "node:zlib";
 /** Whether the module at this row and column is dark. */
 type Modules = readonly (readonly boolean[])[];
 
-/** Blocks of data codewords at error correction level M, and the places of the alignment patterns, by version. */
+/** Blocks of data codewords at error correction level M, and the positions of the alignment patterns, by version. */
 const VERSIONS: Readonly<
   Record<number, { readonly blocks: readonly number[]; readonly alignment: readonly number[] }>
 > = {
@@ -16,7 +16,7 @@ const VERSIONS: Readonly<
 };
 
 /**
- * Reads what a QR code says, from a data URL of a PNG without a blur: no error is corrected. Versions 4 to 9, level M.
+ * Reads the text of a QR code from a data URL of a sharp PNG, without error correction. Versions 4 to 9, level M.
  * Source: ISO/IEC 18004.
  */
 export function readQrCode(dataUrl: string): string {
@@ -29,7 +29,7 @@ export function readQrCode(dataUrl: string): string {
   return readSegments(inOrder(codewords(modules, layout.alignment), layout.blocks));
 }
 
-/** Rows of a PNG with four bytes a pixel, not interlaced. */
+/** Rows of a PNG with four bytes per pixel, not interlaced. */
 function darkPixels(png: Buffer): boolean[][] {
   if (png.toString("latin1", 0, 8) !== "\x89PNG\r\n\x1a\n") throw new Error("no PNG");
   const parts: Buffer[] = [];
@@ -69,7 +69,7 @@ function paeth(left: number, up: number, corner: number): number {
   return toUp! <= toCorner! ? up : corner;
 }
 
-/** One for each square: the first dark row begins with a finder pattern, seven squares wide. */
+/** Scales the image to one pixel per module: the first dark row begins with a finder pattern, seven modules wide. */
 function modulesOf(pixels: boolean[][]): Modules {
   const top = pixels.findIndex((row) => row.includes(true));
   const left = pixels[top]!.indexOf(true);
@@ -91,10 +91,10 @@ const MASKS: readonly ((row: number, column: number) => boolean)[] = [
   (row, column) => (((row + column) % 2) + ((row * column) % 3)) % 2 === 0,
 ];
 
-/** The data modules, without their mask: two columns at a time, from the right, up and down by turns. */
+/** The unmasked data modules: two columns at a time, from the right, alternately upwards and downwards. */
 function codewords(modules: Modules, alignment: readonly number[]): number[] {
   const size = modules.length;
-  // The five bits of level and mask stand beside the first finder pattern.
+  // The five bits of level and mask are beside the first finder pattern.
   const format = [0, 1, 2, 3, 4].reduce((bits, column) => bits * 2 + Number(modules[8]![column]), 0) ^ 0b10101;
   if (format >> 3 !== 0) throw new Error("another level than M");
   const isMasked = MASKS[format & 7]!;
@@ -127,7 +127,7 @@ function isFunction(row: number, column: number, size: number, alignment: readon
   return isFinder || isVersion || isAlignment || row === 6 || column === 6;
 }
 
-/** The blocks stand a codeword of each by turns; the shorter ones come first. */
+/** The codewords of the blocks are interleaved; the shorter blocks are first. */
 function inOrder(words: readonly number[], blocks: readonly number[]): number[] {
   const read: number[][] = blocks.map(() => []);
   let at = 0;

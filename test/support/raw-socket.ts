@@ -8,17 +8,17 @@ const POLL = { timeout: 10_000, interval: 5 };
 export type Frame = { readonly opcode: number; readonly payload: Buffer };
 export type UpgradeOptions = {
   readonly path?: string;
-  /** null sends none. */
+  /** null sends no sub-protocol. */
   readonly protocol?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The address that the client comes from: 127.0.0.2 is another one than 127.0.0.1. */
+  /** The IP address of the client, such as 127.0.0.2. */
   readonly localAddress?: string;
 };
 
-/** A TCP connection to the service, on which a test says what no well-behaved client would. It is destroyed with the test. */
+/** A TCP connection to the service, on which a test can violate the protocol. It is destroyed at the end of the test. */
 export async function openRaw(url: string, localAddress = "127.0.0.1"): Promise<RawSocket> {
   const { hostname, port } = new URL(url);
-  // Half open: an end by the server is not answered by itself.
+  // Half open: the socket does not end automatically when the server ends its side.
   const socket = connect({ host: hostname, port: Number(port), localAddress, allowHalfOpen: true });
   socket.on("error", () => {});
   onTestFinished(() => void socket.destroy());
@@ -26,7 +26,7 @@ export async function openRaw(url: string, localAddress = "127.0.0.1"): Promise<
   return new RawSocket(socket);
 }
 
-/** Asks for a WebSocket as the protocol says; `raw.head` is the answer. */
+/** Requests a WebSocket upgrade; `raw.head` is the response. */
 export async function upgrade(url: string, options: UpgradeOptions = {}): Promise<RawSocket> {
   const { path = "/graphql", protocol = "graphql-transport-ws", headers = {}, localAddress } = options;
   const raw = await openRaw(url, localAddress);
@@ -45,7 +45,7 @@ export async function upgrade(url: string, options: UpgradeOptions = {}): Promis
   return raw;
 }
 
-/** Opens a WebSocket and says `connection_init`; resolves when that is acknowledged. */
+/** Opens a WebSocket and sends `connection_init`; resolves when it is acknowledged. */
 export async function openGraphQL(
   url: string,
   options: UpgradeOptions & { payload?: object } = {},
@@ -77,19 +77,19 @@ export class RawSocket {
     this.socket.write(bytes);
   }
 
-  /** A text frame with this message. */
+  /** Sends a text frame with this message. */
   send(message: unknown): void {
     this.write(frame(TEXT, typeof message === "string" ? message : JSON.stringify(message)));
   }
 
-  /** The status and the header lines of the first answer, once it is here. */
+  /** Resolves to the status and the header lines of the first response. */
   async head(): Promise<{ status: number; headers: string }> {
     await expect.poll(() => this.#received.includes("\r\n\r\n") || this.#ended, POLL).toBe(true);
     const [headers = ""] = this.text.split("\r\n\r\n", 1);
     return { status: Number(headers.split(" ")[1]), headers };
   }
 
-  /** All that has come, as text. */
+  /** All received bytes as text. */
   get text(): string {
     return this.#received.toString("latin1");
   }
@@ -99,7 +99,7 @@ export class RawSocket {
     return this.#ended;
   }
 
-  /** The frames after the upgrade. */
+  /** The frames that were received after the upgrade. */
   frames(): Frame[] {
     const frames: Frame[] = [];
     let at = this.#received.indexOf("\r\n\r\n") + 4;
@@ -121,7 +121,7 @@ export class RawSocket {
     return frames;
   }
 
-  /** The messages of GraphQL so far. */
+  /** The GraphQL messages that were received so far. */
   messages(): any[] {
     return this.frames()
       .filter(({ opcode }) => opcode === TEXT)
@@ -134,7 +134,7 @@ export class RawSocket {
     await expect.poll(() => close() !== undefined || this.#ended, { ...POLL, timeout }).toBe(true);
     const payload = close()?.payload;
     if (!payload) return { code: 1006, reason: "" };
-    // Answered as the protocol asks; whose frames make no sense any more is not heard, but its end is.
+    // Completes the closing handshake. After a malformed frame the server no longer reads it, but sees the end.
     this.socket.end(frame(CLOSE, payload));
     await expect.poll(() => this.#ended, POLL).toBe(true);
     return { code: payload.readUInt16BE(0), reason: payload.subarray(2).toString() };
@@ -153,7 +153,7 @@ export type FrameOptions = {
   readonly length?: number;
 };
 
-/** The bytes of one frame; `length` may lie. */
+/** The bytes of one frame; `length` may be wrong on purpose. */
 export function frame(opcode: number, content: string | Buffer, options: FrameOptions = {}): Buffer {
   const { masked = true, final = true, reserved = 0 } = options;
   const payload = Buffer.from(content as string);

@@ -7,7 +7,7 @@ export type ApiReply = {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Undefined when the answer is no JSON. */
+  /** Undefined when the response is not JSON. */
   readonly json: any;
 };
 
@@ -15,20 +15,20 @@ export type ApiSent = {
   readonly as?: DemoUser | "service";
   readonly headers?: Readonly<Record<string, string>>;
   readonly prefer?: string;
-  /** Text and bytes go as they are, anything else as its JSON. */
+  /** Text and bytes are sent unchanged, other values as JSON. */
   readonly body?: unknown;
 };
 
-/** How the tests of one file speak to the resources of a service of their own. */
+/** The client of a test file for the resources of a separate service. */
 export type ResourceClient = {
   service(): TestService;
   /** `api("PATCH /users/1", { body: { age: 37 }, as: "ada" })`; without a method it is GET. */
   api(request: string, sent?: ApiSent): Promise<ApiReply>;
-  /** The body of an answer that must be a success. */
+  /** The body of the response, which must be successful. */
   body(request: string, sent?: ApiSent): Promise<any>;
   /** `[404, "USER_NOT_FOUND", "there is no user with this id"]` */
   failure(request: string, sent?: ApiSent): Promise<[status: number, code: string, message: string]>;
-  /** What the owner of the database types into psql. */
+  /** Runs SQL as the owner of the database and returns the rows. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
 };
 

@@ -7,7 +7,7 @@ export type RestReply = {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Undefined when the answer is no JSON. */
+  /** Undefined when the response is not JSON. */
   readonly json: any;
 };
 
@@ -15,25 +15,25 @@ export type RestSent = {
   readonly method?: string;
   readonly as?: DemoUser | "service";
   readonly headers?: Readonly<Record<string, string>>;
-  /** Text and bytes go as they are, anything else as its JSON. */
+  /** Text and bytes are sent unchanged, other values as JSON. */
   readonly body?: unknown;
   readonly prefer?: string;
 };
 
-/** How the tests of one file speak to the table interface of a service of their own. */
+/** The client of a test file for the table interface of a separate service. */
 export type RestClient = {
   service(): TestService;
   /** `rest("articles?id=eq.1", { as: "ada" })`: GET, or POST with a body, with the anon key and the user's token. */
   rest(path: string, sent?: RestSent): Promise<RestReply>;
-  /** The body of an answer that must be a success. */
+  /** The body of the response, which must be successful. */
   rows(path: string, sent?: RestSent): Promise<any>;
   /** `[404, "PGRST205"]` */
   failure(path: string, sent?: RestSent): Promise<[status: number, code: string]>;
-  /** What the owner of the database types into psql. */
+  /** Runs SQL as the owner of the database and returns the rows. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
 };
 
-/** Without GraphQL unless `settings` ask for it; `ddl` is run, and known to the service, before the first test; `log` hears what is logged. */
+/** Without GraphQL unless `settings` enable it. `ddl` is run before the first test, and the service knows its tables. `log` receives the log. */
 export function useRest(settings: Readonly<Record<string, string>> = {}, ddl = "", log?: Logger): RestClient {
   let started: TestService;
   beforeAll(async () => {

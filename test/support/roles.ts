@@ -52,7 +52,7 @@ export class TestCaller {
     return (await this.rows(text, ...values))[0]!;
   }
 
-  /** What the function returns, as JSON: `call("publish_article", 1)` → `{ id: 1, title: …, status: "PUBLISHED" }`. */
+  /** The result of the function as JSON: `call("publish_article", 1)` → `{ id: 1, title: …, status: "PUBLISHED" }`. */
   async call(name: string, ...values: unknown[]): Promise<any> {
     return (await this.callAll(name, ...values))[0];
   }

@@ -3,7 +3,7 @@ import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
 import { type DemoUser, startTestService, type TestService } from "./service.ts";
 import { appCode } from "./totp.ts";
 
-/** Of the demo accounts. */
+/** The password of the demo accounts. */
 export const PASSWORD = "Correct-Horse-7!";
 const MINUTE = 60_000;
 
@@ -14,17 +14,17 @@ export type Enrolled = {
 
 type Sent = Pick<ApiSent, "headers" | "body"> & { readonly as?: DemoUser };
 
-/** How tests speak to a service whose clock stands still unless they move it; each test begins without factors. */
+/** The client of a test file for a service whose clock only the tests advance. Each test begins without second factors. */
 export type FactorClient = {
   service(): TestService;
   api(request: string, sent?: Sent): Promise<ApiReply>;
   /** `[400, "VALIDATION_ERROR", "the code is wrong: …"]`; `[200, undefined, undefined]` for a success. */
   failure(request: string, sent?: Sent): Promise<[status: number, code?: string, message?: string]>;
-  /** Somebody with a second factor, whose codes can be used at once. */
+  /** Enables the second factor of a user. Its codes can be used immediately. */
   enrol(user: DemoUser): Promise<Enrolled>;
   /** `login("ada", { code })`, for tokens. */
   login(user: DemoUser, more?: object): Promise<ApiReply>;
-  /** What the app shows so many steps of 30 s from now. */
+  /** The code that the app shows after this number of steps of 30 s. */
   codeOf(secret: string, steps?: number): string;
   now(): number;
   pass(milliseconds: number): void;
@@ -61,7 +61,7 @@ export function useFactors(settings: Readonly<Record<string, string>> = {}): Fac
       const { secret } = begun.json;
       const { status, json, text } = await api(`POST /api/mfa/verify?code=${appCode(secret, now)}`, { as: user });
       if (status !== 200) throw new Error(text);
-      // The code that enabled it is spent.
+      // The code that enabled the factor cannot be used again.
       now += 2 * MINUTE;
       return { secret, backupCodes: json.backupCodes };
     },

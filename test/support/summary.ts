@@ -1,11 +1,11 @@
 import type { Reporter, TestModule } from "vitest/node";
 
-/** Closes the run with one plain line for programs: `12 passed, 0 failed, 1 skipped`. */
+/** Ends the test run with one plain line for programs: `12 passed, 0 failed, 1 skipped`. */
 export default class Summary implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const states = modules.flatMap((module) => [...module.children.allTests()].map((test) => test.result().state));
     const count = (state: string) => states.filter((each) => each === state).length;
-    // A file that can't be loaded has no tests that could fail.
+    // A file that cannot be loaded has no tests that could fail.
     const broken = modules.filter((module) => module.state() === "failed" && module.errors().length > 0).length;
     const failed = count("failed") + broken + errors.length;
     process.stdout.write(`\n${count("passed")} passed, ${failed} failed, ${count("skipped")} skipped\n`);

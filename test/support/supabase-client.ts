@@ -3,10 +3,10 @@ import { createClient, type SupabaseClient, type SupabaseClientOptions } from "@
 import { useRest } from "./rest-client.ts";
 import type { DemoUser } from "./service.ts";
 
-/** What the client gives for a request that is awaited. */
+/** The result of an awaited request. */
 export type Answering = PromiseLike<{ readonly data: any; readonly error: any; readonly status: number }>;
 
-/** How the tests of one file speak to a service of their own by the client library, as its users make it. */
+/** The Supabase clients of a test file for a separate service, created as applications do. */
 export type SupabaseClients = {
   /** With the anonymous key: the content, in the client's default schema. */
   content(): SupabaseClient<any, any>;
@@ -56,7 +56,7 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** What the client gives for a success; a failure is thrown. */
+/** The result of a successful request; throws after a failure. */
 export async function dataOf(request: Answering): Promise<any> {
   const { data, error } = await request;
   if (error) throw new Error(JSON.stringify(error));

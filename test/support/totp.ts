@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/** What an authenticator app shows for the secret (base32) at this time (milliseconds). Source: RFC 4226, RFC 6238. */
+/** The code that an authenticator app shows for the secret (base32) at this time (milliseconds). Source: RFC 4226, RFC 6238. */
 export function appCode(secret: string, time: number): string {
   const counter = Buffer.alloc(8);
   counter.writeBigUInt64BE(BigInt(Math.floor(time / 30_000)));
@@ -11,7 +11,7 @@ export function appCode(secret: string, time: number): string {
   return String(number % 1_000_000).padStart(6, "0");
 }
 
-/** A code that is none of those that are taken at this time. */
+/** A code that is not accepted at this time. */
 export function wrongCode(secret: string, time: number): string {
   const right = [-30_000, 0, 30_000].map((drift) => appCode(secret, time + drift));
   return ["000000", "000001", "000002", "000003"].find((code) => !right.includes(code))!;
