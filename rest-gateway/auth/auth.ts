@@ -18,14 +18,14 @@ import { PasswordCheck } from "./password-check.ts";
 import { PasswordHashing } from "./passwords.ts";
 import { Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
-import { OwnPages } from "./same-origin.ts";
+import { SameOriginCheck } from "./same-origin.ts";
 import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
 import { Sessions, sessionRouter } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
 import { tokensRouter } from "./tokens.ts";
 
-/** The names are those of the service's settings. */
+/** Named like the settings of the service. */
 export type AuthSettings = FactorSettings & {
   readonly dbAnonRole: string;
   readonly loginAttempts: number;
@@ -43,7 +43,7 @@ export type AuthSettings = FactorSettings & {
   readonly corsOrigins: readonly string[];
   readonly mfaIssuer: string;
   readonly mfaAttempts: number;
-  /** Of one user. */
+  /** Per user. */
   readonly apiKeysMax: number;
   /** Bytes. */
   readonly bodyLimit: number;
@@ -52,19 +52,19 @@ export type AuthSettings = FactorSettings & {
 
 export type AuthOptions = {
   readonly settings: AuthSettings;
-  /** The pool whose login may call auth_api. */
+  /** The pool whose login role may call `auth_api`. */
   readonly database: Transactions;
   readonly tokens: Tokens;
-  /** What keys of our own are derived from. */
+  /** The JWT secret, from which other keys are derived. */
   readonly secret: string;
   readonly changes: NotificationFeed;
   readonly addressOf: AddressReader;
   readonly clock: Clock;
-  /** What could not be tidied up. */
+  /** Reports a background job that failed, such as a purge. */
   onError(error: unknown): void;
 };
 
-/** Everything that signing in is made of; the routes take from it what they need. */
+/** The services behind authentication; each route uses the ones that it needs. */
 export type Auth = {
   readonly settings: AuthSettings;
   readonly repository: AuthRepository;
@@ -78,12 +78,12 @@ export type Auth = {
   readonly enrolment: Enrolment;
   readonly sessions: Sessions;
   readonly csrf: CsrfTokens;
-  readonly ownPages: OwnPages;
+  readonly sameOrigin: SameOriginCheck;
   readonly callers: CallerResolver;
   readonly limits: BodyLimits;
   readonly clock: Clock;
   readonly addressOf: AddressReader;
-  /** What is remembered of a user is asked anew: this process has changed his account itself, and waits for no word of it. */
+  /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
   forget(userId: string): void;
   start(): void;
   close(): Promise<void>;
@@ -122,10 +122,10 @@ export function createAuth({
   const housekeeping = new Housekeeping({ repository, attemptSeconds: window, eventSeconds: auditRetention, onError });
   const keyUses = new KeyUses({ write: (ids) => repository.useKeys(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
-  const ownPages = new OwnPages(settings);
-  const identities = identityStore({ repository, signIn, csrf, ownPages, clock, changes, onKeyUsed });
+  const sameOrigin = new SameOriginCheck(settings);
+  const identities = identityStore({ repository, signIn, csrf, sameOrigin, clock, changes, onKeyUsed });
   const callers = new CallerResolver({ tokens, anonymousRole, store: identities, addressOf });
-  const sessions = new Sessions({ repository, known: identities.sessions, clock, maxAge: settings.sessionMaxAge });
+  const sessions = new Sessions({ repository, cache: identities.sessions, clock, maxAge: settings.sessionMaxAge });
   const limits = { size, depth };
   return {
     settings,
@@ -140,7 +140,7 @@ export function createAuth({
     enrolment,
     sessions,
     csrf,
-    ownPages,
+    sameOrigin,
     callers,
     limits,
     clock,
@@ -153,7 +153,7 @@ export function createAuth({
   };
 }
 
-/** The routes that sign users in, and the public keys. Signing up is a route of the resource `users`. */
+/** The routes of authentication and the public keys. `/auth/register` is in resources/, because it creates a user. */
 export function authRouter(auth: Auth): Router {
   const router = Router();
   router.use(tokensRouter(auth));

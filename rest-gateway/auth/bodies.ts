@@ -9,16 +9,16 @@ import { MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 import { badFields, notAnObject } from "./problem.ts";
 import { isAppCode } from "./totp.ts";
 
-// The bodies of the routes: requests are parsed with these schemas, and the OpenAPI document is written from them.
+// The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
 
-/** Of a username or an e-mail. */
+/** Characters of a username or an e-mail. */
 const MAX_LOGIN = 254;
-/** Of a token; the service issues tokens of some hundred characters. */
+/** Characters of a token; those that the service issues have a few hundred. */
 const MAX_TOKEN = 4096;
-/** Of a code, with the spaces and dashes that people type. */
+/** Characters of a code, including the spaces and dashes that users type. */
 const MAX_CODE = 20;
 const MAX_KEY_NAME = 100;
-/** Seconds that a key may be valid. */
+/** Seconds for which a key may be valid. */
 const MIN_SECONDS = 60;
 const MAX_SECONDS = 365 * 24 * 3600;
 
@@ -26,7 +26,7 @@ const isStorable = (text: string) => text.isWellFormed() && !text.includes("\0")
 /** Postgres and JavaScript disagree on which characters are blank. */
 const isVisible = (text: string) => /[\p{L}\p{N}\p{P}\p{S}]/u.test(text);
 
-/** A required string; `message` is for a value that is not valid, `missing` for a missing field. */
+/** A required string. `message` is sent for an invalid value, `missing` for a missing field. */
 const field = (isValid: (value: string) => boolean, message: string, schema: JsonSchema, missing?: string) =>
   z
     .string({ error: ({ input }) => (input === undefined ? (missing ?? "is required") : message) })
@@ -57,24 +57,24 @@ export const LoginBody = z.object({
 });
 
 export const ChallengeBody = z.object({
-  challenge: text(MAX_TOKEN, secret("The challenge of the 401 `MFA_REQUIRED` before.")),
+  challenge: text(MAX_TOKEN, secret("The challenge from the 401 `MFA_REQUIRED` response.")),
   code,
 });
 
-export const RefreshBody = z.object({ refreshToken: text(MAX_TOKEN, secret("The refresh token of the last pair.")) });
+export const RefreshBody = z.object({ refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")) });
 
-/** The rules for a new password are checked later, together with the old one. */
+/** The rules for the new password are checked later, together with "must differ from the old one". */
 export const PasswordBody = z.object({
   oldPassword: text(MAX_PASSWORD, PASSWORD),
   newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", {
-    ...secret("With upper case, lower case, digit and special character."),
+    ...secret("Needs an upper case letter, a lower case letter, a digit and a special character."),
     format: "password",
     minLength: MIN_PASSWORD,
     maxLength: MAX_PASSWORD,
   }),
 });
 
-/** Unknown fields are refused: with `expires_in` a key would be valid for ever. */
+/** Unknown fields are rejected: a key with a misspelt `expires_in` would never expire. */
 export const KeyBody = z.strictObject({
   name: field(
     (value) => isVisible(value) && [...value].length <= MAX_KEY_NAME && isStorable(value),
@@ -90,13 +90,13 @@ export const KeyBody = z.strictObject({
     .meta({ description: `Seconds until the key expires, at most ${MAX_SECONDS}; null for no expiry.` }),
 });
 
-/** Any string is compared: a password that can't be one is wrong. */
+/** Any string is accepted as a password and compared: an impossible one is a wrong one. */
 export const ConfirmationBody = z.object({
   password: field(() => true, "must be a string", PASSWORD),
   code: code.nullable().optional(),
 });
 
-/** The first code of a factor, which has no backup codes yet. */
+/** The first code of a second factor, which has no backup codes yet. */
 export const CodeBody = z.object({
   code: field(
     (value) => value.length <= MAX_CODE && isAppCode(value),
@@ -109,11 +109,11 @@ export const CodeBody = z.object({
 export type LoginInput = { readonly username: string; readonly password: string; readonly code: string | null };
 export type ChallengeInput = z.infer<typeof ChallengeBody>;
 
-/** Reads JSON of any type. Rejects with RestError, and with ApiError for a body that is too large. */
+/** Reads a JSON body of any type. Rejects with RestError, and with ApiError for a body that is too large. */
 export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
   parseBody(await readBytes(request, limits.size), request.headers["content-type"], limits);
 
-/** `{ username, password, code? }`, or `{ challenge, code }` to complete a login. Throws RestError. */
+/** Parses `{ username, password, code? }`, or `{ challenge, code }` that completes a login. Throws RestError. */
 export const parseLogin = (body: unknown): LoginInput | ChallengeInput =>
   (body as { challenge?: unknown } | null)?.challenge === undefined
     ? parseCredentials(body)
@@ -124,14 +124,15 @@ export function parseCredentials(body: unknown): LoginInput {
   return { username, password, code };
 }
 
-/** Throws RestError that names every invalid field: MISSING_FIELD if one is missing, otherwise VALIDATION_ERROR. */
+/** Throws a RestError that names every invalid field: MISSING_FIELD if one is missing, otherwise VALIDATION_ERROR. */
 export function parse<Body>(schema: z.ZodType<Body>, body: unknown): Body {
   if (typeof body !== "object" || body === null || Array.isArray(body)) throw notAnObject();
   const result = schema.safeParse(body);
   if (result.success) return result.data;
-  const faults = new Map<string, Fault>();
-  for (const issue of result.error.issues) for (const fault of faultsOf(issue)) faults.set(fault.field, fault);
-  const isMissing = [...faults.keys()].some((name) => (body as Record<string, unknown>)[name] === undefined);
+  const { issues } = result.error;
+  const faults = new Map(issues.flatMap(faultsOf).map((fault) => [fault.field, fault]));
+  const fields = body as Record<PropertyKey, unknown>;
+  const isMissing = issues.some(({ path: [name] }) => name !== undefined && fields[name] === undefined);
   throw badFields([...faults.values()], isMissing);
 }
 
@@ -151,7 +152,7 @@ export function schemaOf(body: z.ZodType): JsonSchema {
   const { $schema, ...schema } = z.toJSONSchema(body, {
     io: "input",
     override: ({ jsonSchema }) => {
-      // `type: ["string", "null"]` in place of anyOf.
+      // Write `type: ["string", "null"]` instead of anyOf.
       const [value, nothing] = jsonSchema.anyOf ?? [];
       if (value?.type === undefined || nothing?.type !== "null") return;
       const { anyOf, ...rest } = jsonSchema;

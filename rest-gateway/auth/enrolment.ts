@@ -9,17 +9,17 @@ export type EnrolmentOptions = FactorKeys & {
   readonly repository: AuthRepository;
   readonly throttle: Throttle;
   readonly clock: Clock;
-  /** The name that apps show above the codes. */
+  /** The name of the service, as authenticator apps show it. */
   readonly issuer: string;
 };
 
-/** The secret as text, and as the URI of a QR code. */
+/** A new secret as text, and as the URI for a QR code. */
 export type Begun = { readonly secret: string; readonly uri: string };
 
-/** Milliseconds within which the first code has to be sent. */
+/** Milliseconds for which a secret waits for its first code. */
 const PENDING_FOR = 10 * 60 * 1000;
 
-/** Enables, renews and removes the second factor of a user. */
+/** Enables and disables the second factor of a user, and renews the backup codes. */
 export class Enrolment {
   readonly #options: EnrolmentOptions;
 
@@ -27,7 +27,7 @@ export class Enrolment {
     this.#options = options;
   }
 
-  /** Begins with a new secret. Rejects with RestError when a factor is enabled. */
+  /** Creates a pending secret. Rejects with RestError if a factor is enabled. */
   async begin({ id, username }: Account): Promise<Begun> {
     const { repository, box, clock, issuer } = this.#options;
     const secret = newTotpSecret();
@@ -36,9 +36,9 @@ export class Enrolment {
   }
 
   /**
-   * Enables the factor with its first code, and returns the backup codes, which can't be read again. Rejects with RestError
-   * for a wrong code and when nothing is pending, with RefusedError "too many attempts" and "busy". The code is spent: no
-   * login accepts it.
+   * Enables the pending factor with its first code, and returns the backup codes, which cannot be read again. The code is
+   * spent: a login no longer accepts it. Rejects with RestError for a wrong code or if no factor is pending, and with
+   * RefusedError "too many attempts" or "busy".
    */
   async enable({ id }: Account, code: string, client: Client): Promise<readonly string[]> {
     const { repository, backupCodes, throttle, clock } = this.#options;
@@ -58,7 +58,7 @@ export class Enrolment {
     return codes;
   }
 
-  /** Replaces all backup codes. Rejects with RestError without a factor. */
+  /** Replaces all backup codes. Rejects with RestError if no factor is enabled. */
   async renewBackupCodes({ id }: Account, address: string): Promise<readonly string[]> {
     const { repository, backupCodes } = this.#options;
     const { codes, hashes } = backupCodes.make(id);
@@ -67,14 +67,14 @@ export class Enrolment {
     return codes;
   }
 
-  /** Rejects with RestError without a factor. */
+  /** Rejects with RestError if no factor is enabled. */
   async disable({ id }: Account, address: string): Promise<void> {
     const { repository } = this.#options;
     if (!(await repository.removeFactor(id))) throw noFactorEnabled();
     await repository.note({ event: "mfa_disabled", userId: id, address });
   }
 
-  /** Encrypts with the present key what was encrypted with the previous one. */
+  /** The pending secret, encrypted with the current key; it is stored again if it was encrypted with the previous one. */
   async #resealed(userId: string, pending: Buffer): Promise<Buffer> {
     const { repository, box, clock } = this.#options;
     const resealed = box.reseal(pending, userId)!;
@@ -83,7 +83,7 @@ export class Enrolment {
     return resealed;
   }
 
-  /** A secret that was encrypted with another key counts as missing: the user begins again. */
+  /** A pending secret that cannot be decrypted counts as missing: the user starts again. */
   async #pendingOf(userId: string): Promise<{ readonly pending: Buffer; readonly secret: string }> {
     const { repository, box } = this.#options;
     const found = (await repository.factorOf(userId))?.pending ?? null;

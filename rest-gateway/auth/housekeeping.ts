@@ -4,14 +4,14 @@ const HOUR = 3_600_000;
 
 export type HousekeepingOptions = {
   readonly repository: Pick<AuthRepository, "purge">;
-  /** Seconds that a login attempt counts. */
+  /** Seconds for which an attempt counts. */
   readonly attemptSeconds: number;
-  /** Seconds that security events are kept. */
+  /** Seconds for which security events are kept. */
   readonly eventSeconds: number;
   onError(error: unknown): void;
 };
 
-/** Deletes expired attempts, tokens, sessions and security events: at start, and every hour. */
+/** Deletes expired attempts, tokens, sessions and security events at start and every hour. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -29,7 +29,7 @@ export class Housekeeping {
     this.#timer.unref();
   }
 
-  /** Waits for a purge that is running. */
+  /** Stops, and waits for a running purge. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#running;

@@ -6,28 +6,28 @@ import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import type { AuthRepository } from "./repository.ts";
-import type { OwnPages } from "./same-origin.ts";
+import type { SameOriginCheck } from "./same-origin.ts";
 import { IDLE_SECONDS } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 
-/** Milliseconds between two updates of a session that is in use: its idle end is exact to that. */
+/** Milliseconds between two updates of a session that is in use, and so the precision of its idle timeout. */
 const SEEN_FOR = 30_000;
-/** Milliseconds that tokens of a revoked family are refused. Longer than they are valid: clocks differ. */
+/** Milliseconds for which a revoked token family is looked up. Longer than its tokens are valid, because clocks differ. */
 const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
 
 export type IdentityStoreOptions = {
   readonly repository: AuthRepository;
   readonly signIn: SignIn;
   readonly csrf: CsrfTokens;
-  readonly ownPages: OwnPages;
+  readonly sameOrigin: SameOriginCheck;
   readonly clock: Clock;
   readonly changes: Pick<NotificationFeed, "onIdentityChange">;
   onKeyUsed(id: string): void;
 };
 
-/** The credentials that are in the database, cached until the database reports a change. */
+/** Accounts, keys and sessions of the database, cached until the database reports a change. */
 export function identityStore(options: IdentityStoreOptions): IdentityStore {
-  const { repository, signIn, csrf, ownPages, clock, changes, onKeyUsed } = options;
+  const { repository, signIn, csrf, sameOrigin, clock, changes, onKeyUsed } = options;
   const forever = { maxAge: () => Number.POSITIVE_INFINITY, clock };
   const accounts = new LookupCache<AccountState | null>({
     ...forever,
@@ -38,7 +38,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     lookUp: (hash) => repository.findKey(Buffer.from(hash, "hex")),
   });
   const sessions = new LookupCache<Session | null>({
-    // Not beyond its end.
+    // Never cached beyond the end of the session.
     maxAge: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
     lookUp: (hash) => repository.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
@@ -69,7 +69,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     basic,
     sessionIdle: IDLE_SECONDS * 1000,
     isCsrfToken: (token, session) => csrf.isOf(token, session),
-    isSameOrigin: (headers) => ownPages.sends(headers),
+    isSameOrigin: (headers) => sameOrigin.accepts(headers),
     onKeyUsed,
     clock,
   };

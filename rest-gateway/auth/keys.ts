@@ -6,7 +6,7 @@ import { KeyBody, parse, readBody } from "./bodies.ts";
 import { invalidKeyId, noSuchKey, tooManyKeys } from "./problem.ts";
 import { ownerOf, route, routes } from "./route.ts";
 
-/** `/auth/keys`: the keys that a user has created for programs. */
+/** `/auth/keys`: the API keys of the signed-in user. */
 export function keysRouter(auth: Auth): Router {
   const { repository, clock, limits, addressOf, settings } = auth;
 

@@ -10,8 +10,8 @@ import { clientOf, ownerOf, route, routes } from "./route.ts";
 
 const SCAN =
   "scan the QR code with an authenticator app, or type the secret into it; then send its code to /api/mfa/verify";
-const ENABLED = "the second factor is enabled: logins need a code from now on";
-const KEEP = "keep these codes in a safe place: they are shown only now, and each replaces a code of the app once";
+const ENABLED = "the second factor is enabled: every login now requires a code";
+const KEEP = "store these codes safely: they are not shown again, and each replaces a code of the app once";
 
 /** `/api/mfa/…`: the second factor of the signed-in user. */
 export function mfaRouter(auth: Auth): Router {
@@ -49,7 +49,7 @@ export function mfaRouter(auth: Auth): Router {
   });
 }
 
-/** `?code=123456`, or `{ code }`, which stays out of the logs of proxies. Rejects with RestError. */
+/** Reads `?code=123456`, or `{ code }`, which proxies do not log. Rejects with RestError. */
 async function codeOf({ limits }: Auth, request: Request): Promise<string> {
   const hasBody = request.query.code === undefined && request.headers["content-type"] !== undefined;
   const { code } = parse(CodeBody, hasBody ? await readBody(request, limits) : { code: request.query.code });
@@ -64,8 +64,8 @@ async function accountOf(auth: Auth, request: Request): Promise<Account> {
 }
 
 /**
- * The account, after its password is verified too: a session that was left open is not enough. The code is optional, so that
- * users who have lost their codes can remove the factor; a code that is sent must be right.
+ * The account of the caller, after the password is verified: a browser that was left signed in must not be enough. The code is
+ * optional, so that users who have lost their app can remove the factor; if a code is sent, it must be right.
  */
 async function confirmedAccountOf(auth: Auth, request: Request, response: Response): Promise<Account> {
   const { passwords, secondFactor, throttle, limits } = auth;

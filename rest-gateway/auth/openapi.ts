@@ -3,11 +3,14 @@ import type { Content, Operation, Parameter, PathItem, Response } from "../opena
 import { queryParameter, refer } from "../openapi/schema-parts.ts";
 import type { AuthSchema } from "./responses.ts";
 
-export const AUTH_TAG = { name: "authentication", description: "Signing in, and what one signs in with." };
+export const AUTH_TAG = {
+  name: "authentication",
+  description: "Sign-up, sign-in, sessions, API keys and the second factor.",
+};
 
 /**
- * The routes of authentication. They are none of a version: they are at the root of the service, whose address `server` is
- * where that of the document is another one.
+ * The paths of authentication, which belong to no version and are relative to the root of the service. `server` is the URL of
+ * that root if the document has another server URL, otherwise null.
  */
 export function authPaths(server: string | null): Readonly<Record<string, PathItem>> {
   const servers = server === null ? {} : { servers: [{ url: server }] };
@@ -24,20 +27,20 @@ type Route = {
   readonly summary: string;
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
-  /** One of them. */
+  /** The schemas of the request body, of which one must match. */
   readonly body?: readonly AuthSchema[];
   readonly isBodyOptional?: boolean;
   readonly success: Success;
-  /** Besides those that no route is safe from. */
+  /** Statuses of errors, besides COMMON_FAILURES. */
   readonly failures: readonly ProblemStatus[];
-  /** Nobody needs to be signed in. */
+  /** Allowed without credentials. */
   readonly isOpen?: true;
 };
 
 type Success = {
   readonly status: 200 | 201 | 204;
   readonly about: string;
-  /** One of them; none without a body. */
+  /** The schemas of the response body, of which one matches; empty for a response without a body. */
   readonly body: readonly AuthSchema[];
   readonly headers?: readonly HeaderName[];
 };
@@ -51,7 +54,7 @@ const created = (about: string, ...body: readonly AuthSchema[]): Success => ({
   headers: ["Location"],
 });
 
-/** What may be wrong with a body. */
+/** Errors of a request body. */
 const OF_BODIES: readonly ProblemStatus[] = [400, 413, 415];
 
 const KEY_ID: Parameter = {
@@ -62,7 +65,7 @@ const KEY_ID: Parameter = {
   schema: { type: "string", format: "uuid" },
 };
 
-const CODE = queryParameter("code", "The code that the app shows; the body may have it instead.");
+const CODE = queryParameter("code", "The code that the app shows; it may be sent in the body instead.");
 
 const ROUTES: readonly Route[] = [
   {
@@ -71,7 +74,7 @@ const ROUTES: readonly Route[] = [
     operationId: "login",
     summary: "Sign in for tokens",
     description:
-      "With username or e-mail and password. Where a second factor is enabled, 401 `MFA_REQUIRED` without a `code`: its `challenge` with the code, or all of it again, completes the login.",
+      "Send the username or e-mail and the password. If a second factor is enabled and no `code` is sent, the response is 401 `MFA_REQUIRED` with a `challenge`. To complete the login, send the challenge and the code, or the credentials again with the code.",
     body: ["Login", "LoginWithChallenge"],
     success: ok("Tokens.", "TokenPair"),
     failures: [401, 403, ...OF_BODIES],
@@ -83,9 +86,9 @@ const ROUTES: readonly Route[] = [
     operationId: "refresh",
     summary: "Renew tokens",
     description:
-      "A refresh token is good once: send it once, and not in parallel. One that comes again ends all that came of its sign-in.",
+      "A refresh token is valid for one request: do not send it in parallel. If it is used again, all tokens of its sign-in are revoked.",
     body: ["Refresh"],
-    success: ok("The next tokens.", "TokenPair"),
+    success: ok("The new tokens.", "TokenPair"),
     failures: [401, ...OF_BODIES],
     isOpen: true,
   },
@@ -94,7 +97,7 @@ const ROUTES: readonly Route[] = [
     method: "post",
     operationId: "logout",
     summary: "Sign out everywhere",
-    description: "Ends all tokens and the session of the user; keys go on. With a Bearer token.",
+    description: "Requires a Bearer token. Revokes all tokens of the user and ends the session; API keys remain valid.",
     success: ok("Signed out.", "Message"),
     failures: [401, 403],
   },
@@ -103,9 +106,9 @@ const ROUTES: readonly Route[] = [
     method: "post",
     operationId: "register",
     summary: "Sign up",
-    description: "Makes a user and his account, and signs him in.",
+    description: "Creates a user with an account, and signs the user in.",
     body: ["Registration"],
-    success: created("Signed up; `Location` is that of the user.", "Registered"),
+    success: created("Signed up. `Location` is the path of the user.", "Registered"),
     failures: [409, ...OF_BODIES],
     isOpen: true,
   },
@@ -115,9 +118,9 @@ const ROUTES: readonly Route[] = [
     operationId: "changePassword",
     summary: "Change the password",
     description:
-      "Ends all tokens and sessions of the user. Who came with a token gets new ones, who came with a cookie another one. Not with a key.",
+      "Ends all tokens and sessions of the user. A caller with a token gets new tokens, a caller with a cookie a new cookie. Not allowed with an API key.",
     body: ["PasswordChange"],
-    success: ok("Changed.", "TokenPair", "Message"),
+    success: ok("The password is changed.", "TokenPair", "Message"),
     failures: [401, 403, ...OF_BODIES],
   },
   {
@@ -125,16 +128,16 @@ const ROUTES: readonly Route[] = [
     method: "get",
     operationId: "listKeys",
     summary: "List the caller's keys",
-    description: "The newest first. Not with a key.",
-    success: ok("All of them.", "KeyList"),
+    description: "Newest first. Not allowed with an API key.",
+    success: ok("All valid keys of the caller.", "KeyList"),
     failures: [401, 403],
   },
   {
     path: "/auth/keys",
     method: "post",
     operationId: "createKey",
-    summary: "Make a key",
-    description: "It stands for the caller, in `X-API-Key`. Not with a key.",
+    summary: "Create a key",
+    description: "A client that sends the key in `X-API-Key` acts as its user. Not allowed with an API key.",
     body: ["KeyInput"],
     success: created("The key, which is shown only now.", "NewKey"),
     failures: [401, 403, 409, ...OF_BODIES],
@@ -143,10 +146,10 @@ const ROUTES: readonly Route[] = [
     path: "/auth/keys/{keyId}",
     method: "get",
     operationId: "readKey",
-    summary: "Read what a key is",
-    description: "Not with a key.",
+    summary: "Read a key",
+    description: "Returns all but the key itself. Not allowed with an API key.",
     parameters: [KEY_ID],
-    success: ok("What it is.", "Key"),
+    success: ok("The key.", "Key"),
     failures: [400, 401, 403, 404],
   },
   {
@@ -154,7 +157,7 @@ const ROUTES: readonly Route[] = [
     method: "delete",
     operationId: "deleteKey",
     summary: "Revoke a key",
-    description: "It is refused from then on. Not with a key.",
+    description: "The key is rejected from then on. Not allowed with an API key.",
     parameters: [KEY_ID],
     success: { status: 204, about: "Revoked.", body: [] },
     failures: [400, 401, 403, 404],
@@ -164,7 +167,7 @@ const ROUTES: readonly Route[] = [
     method: "post",
     operationId: "sessionLogin",
     summary: "Sign in for a session",
-    description: "As at `/auth/login`, for a cookie. It ends the session that the user has elsewhere.",
+    description: "Takes the body of `/auth/login` and sets a session cookie. Ends any other session of the user.",
     body: ["Login", "LoginWithChallenge"],
     success: withCookie(ok("Signed in.", "SessionLogin")),
     failures: [401, 403, ...OF_BODIES],
@@ -183,15 +186,16 @@ const ROUTES: readonly Route[] = [
     method: "get",
     operationId: "readSession",
     summary: "Read the session",
-    success: withCookie(ok("Who is signed in.", "Session")),
+    success: withCookie(ok("The signed-in user.", "Session")),
     failures: [401, 403],
   },
   {
     path: "/csrf-token",
     method: "get",
     operationId: "readCsrfToken",
-    summary: "Get a token for changes",
-    description: "Changes that the cookie signs in for need it, in `X-CSRF-Token`. It is good as long as the session.",
+    summary: "Get a CSRF token",
+    description:
+      "Changes that are authenticated by the cookie require it in `X-CSRF-Token`. It is valid as long as the session.",
     success: ok("The token of the session.", "CsrfToken"),
     failures: [401],
     isOpen: true,
@@ -200,8 +204,9 @@ const ROUTES: readonly Route[] = [
     path: "/api/mfa/enable",
     method: "post",
     operationId: "enableFactor",
-    summary: "Begin with a second factor",
-    description: "Shows the secret for an authenticator app. Its first code, within 10 minutes, enables the factor.",
+    summary: "Start to enable a second factor",
+    description:
+      "Returns a secret for an authenticator app. Send its first code to `/api/mfa/verify` within 10 minutes.",
     success: ok("The secret.", "FactorEnrolment"),
     failures: [401, 403, 409],
   },
@@ -213,7 +218,7 @@ const ROUTES: readonly Route[] = [
     parameters: [CODE],
     body: ["FactorCode"],
     isBodyOptional: true,
-    success: ok("Enabled, with the backup codes.", "BackupCodes"),
+    success: ok("The factor is enabled; the backup codes.", "BackupCodes"),
     failures: [401, 403, ...OF_BODIES],
   },
   {
@@ -221,7 +226,7 @@ const ROUTES: readonly Route[] = [
     method: "post",
     operationId: "renewBackupCodes",
     summary: "Renew the backup codes",
-    description: "The old ones are worth nothing then.",
+    description: "The old backup codes become invalid.",
     body: ["Confirmation"],
     success: ok("The new codes.", "BackupCodes"),
     failures: [401, 403, 409, ...OF_BODIES],
@@ -232,7 +237,7 @@ const ROUTES: readonly Route[] = [
     operationId: "disableFactor",
     summary: "Disable the second factor",
     body: ["Confirmation"],
-    success: ok("Disabled.", "Message"),
+    success: ok("The factor is disabled.", "Message"),
     failures: [401, 403, 409, ...OF_BODIES],
   },
   {
@@ -240,16 +245,15 @@ const ROUTES: readonly Route[] = [
     method: "get",
     operationId: "readPublicKeys",
     summary: "Read the public keys",
-    description:
-      "What access tokens are verified with that are signed by RS256; none where they are signed by a secret.",
+    description: "The keys that verify access tokens signed with RS256. Empty if tokens are signed with a secret.",
     success: ok("A set of JSON Web Keys.", "Jwks"),
     failures: [],
     isOpen: true,
   },
 ];
 
-/** What no route is safe from. */
-const ALWAYS: readonly ProblemStatus[] = [429, 503, 504];
+/** Errors of every route. */
+const COMMON_FAILURES: readonly ProblemStatus[] = [429, 503, 504];
 
 function operation({
   operationId,
@@ -267,12 +271,12 @@ function operation({
     ...(description !== undefined && { description }),
     parameters,
     ...(route.body && { requestBody: { required: !route.isBodyOptional, content: contentOf(route.body) } }),
-    responses: { [success.status]: answered(success), ...problems(...failures, ...ALWAYS) },
+    responses: { [success.status]: responseOf(success), ...problems(...failures, ...COMMON_FAILURES) },
     ...(route.isOpen && { security: [] }),
   };
 }
 
-const answered = ({ about, body, headers = [] }: Success): Response => ({
+const responseOf = ({ about, body, headers = [] }: Success): Response => ({
   description: about,
   headers: headerReferences("X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", ...headers),
   ...(body.length > 0 && { content: contentOf(body) }),

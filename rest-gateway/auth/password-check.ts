@@ -5,13 +5,13 @@ import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
 
 export type PasswordCheckOptions = { readonly hashing: PasswordHashing; readonly throttle: Throttle };
 
-/** What happens after a wrong password. */
+/** The security event and the error for a wrong password. */
 export type WrongPassword = { readonly event: EventName; error(): Error };
 
-/** A login whose password was right. Its attempt has to be settled. */
+/** A login whose password is right. The caller must settle its attempt. */
 export type VerifiedLogin = ReservedLogin & { readonly account: Account };
 
-/** Verifies the password of an account, for logins and for changes that need it again. */
+/** Verifies the password of an account, for logins and for changes that require the password again. */
 export class PasswordCheck {
   readonly #options: PasswordCheckOptions;
 
@@ -20,8 +20,9 @@ export class PasswordCheck {
   }
 
   /**
-   * Reserves an attempt and verifies the password; the caller settles the attempt. A wrong password counts as a failed login,
-   * and rejects with the error of `wrong`. Rejects with RefusedError "too many attempts", whatever the password is, and "busy".
+   * Reserves an attempt and verifies the password; the caller settles the attempt. A wrong password counts as a failed login
+   * and rejects with the error of `wrong`. Rejects with RefusedError "too many attempts" before the password is checked, and
+   * with "busy".
    */
   async verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
     const { hashing, throttle } = this.#options;

@@ -11,7 +11,7 @@ import { sessionCookie } from "./sessions.ts";
 import type { Client } from "./throttle.ts";
 import { startTokens } from "./tokens.ts";
 
-/** `/auth/password`: a new password ends all tokens and sessions, and issues new ones to the caller. */
+/** `/auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */
 export function passwordRouter(auth: Auth): Router {
   const change = route(async (request, response) => {
     const { id, by } = await ownerOf(request);
@@ -26,7 +26,7 @@ export function passwordRouter(auth: Auth): Router {
 
 type Passwords = { readonly oldPassword: string; readonly newPassword: string };
 
-/** Returns the account as it is then. A wrong old password counts as a failed login. */
+/** Returns the changed account. A wrong old password counts as a failed login. */
 async function changePassword(
   { repository, hashing, passwords, throttle, forget }: Auth,
   userId: string,
@@ -38,7 +38,7 @@ async function changePassword(
   const { account, attempt } = await passwords.verify({ userId }, oldPassword, client, WRONG);
   const hash = await throttle.guard(attempt, hashing.hash(newPassword));
   const changed = await repository.changePassword(account, hash, { attempt, address: client.address });
-  // Another request has changed the password in between.
+  // Another request changed the password in the meantime.
   if (changed === null) throw WRONG.error();
   forget(userId);
   return changed;

@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
 import { RefusedError } from "../../identity/refused.ts";
 
-/** The functions of the library, in one object so that tests can count their calls. */
+/** The functions of the library, in an object so that tests can count the calls. */
 export const argon2 = { hash, verify };
 
 export const MIN_PASSWORD = 12;
-/** At login too. */
+/** Applies to logins too. */
 export const MAX_PASSWORD = 128;
 
-/** Memory in KiB. The algorithm is argon2id, the default of the library. */
+/** `memoryCost` is KiB. The algorithm is argon2id, the default of the library. */
 const COSTS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 type Rule = { readonly holds: (password: string) => boolean; readonly message: string };
@@ -25,7 +25,7 @@ const RULES: readonly Rule[] = [
   },
   {
     holds: (password) => password.isWellFormed() && !password.includes("\0"),
-    message: "password must not have a NUL character or half of a surrogate pair",
+    message: "password must not contain NUL characters or unpaired surrogates",
   },
   { holds: (password) => /\p{Lu}/u.test(password), message: "password must have an upper case letter" },
   { holds: (password) => /\p{Ll}/u.test(password), message: "password must have a lower case letter" },
@@ -36,21 +36,21 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** The rules that a new password breaks, as sentences: `passwordFaults("Secret-7")` → `["password must have at least 12 characters"]` */
+/** One message per broken rule: `passwordFaults("Secret-7")` → `["password must have at least 12 characters"]` */
 export const passwordFaults = (password: string): string[] =>
   RULES.filter(({ holds }) => !holds(password)).map(({ message }) => message);
 
-/** Returns a PHC string. The password is normalized first: keyboards send different Unicode forms of a letter. */
+/** Returns a PHC string. The password is normalized first, because keyboards send different Unicode forms of a letter. */
 export const hashPassword = (password: string): Promise<string> => argon2.hash(password.normalize("NFC"), COSTS);
 
-/** Each takes a thread, 19 MiB and about 15 ms: more at once would only slow down other work. */
+/** A hash takes a thread, 19 MiB and about 15 ms: more at once would only slow down other work. */
 const AT_ONCE = 2;
 const MAX_WAITING = 64;
 
 /** Hashes and verifies passwords, a few at a time; rejects when too many wait. */
 export class PasswordHashing {
   readonly #hash: typeof hashPassword;
-  /** Verified when there is no such account, so that an unknown name costs the same work as a wrong password. */
+  /** Verified for an unknown login, so that it takes as much work as a wrong password. */
   readonly #decoy: Promise<string>;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
@@ -65,7 +65,7 @@ export class PasswordHashing {
     return this.#inTurn(() => this.#hash(password));
   }
 
-  /** False for a password that is longer than any can be. `hash` is null for an unknown account. Rejects as `hash` does. */
+  /** False for a password that cannot be valid. `hash` is null for an unknown account. Rejects as `hash` does. */
   async matches(password: string, hash: string | null): Promise<boolean> {
     const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
     const text = isPossible ? password.normalize("NFC") : "";
@@ -82,7 +82,7 @@ export class PasswordHashing {
       return await work();
     } finally {
       const next = this.#waiting.shift();
-      // The next in the queue takes the place.
+      // The place passes to the next in the queue.
       if (next) next();
       else this.#running--;
     }

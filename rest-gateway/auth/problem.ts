@@ -2,7 +2,7 @@ import { restError as error, type Fault, RestError, type RestProblem } from "../
 
 export const notAnObject = () => error(400, "VALIDATION_ERROR", "the body must be a JSON object");
 
-/** All invalid fields of a body. */
+/** Names all invalid fields of a body. */
 export const badFields = (faults: readonly Fault[], isMissing = false) =>
   error(400, isMissing ? "MISSING_FIELD" : "VALIDATION_ERROR", faults.map(({ message }) => message).join("; "), {
     faults,
@@ -14,33 +14,30 @@ export const sessionRequired = () =>
 export const notByKey = () =>
   error(403, "PERMISSION_DENIED", "a key cannot manage the account: sign in with a token, a session or the password");
 
-/** Not 401: the caller is signed in. */
+/** 403, not 401: the caller is signed in. */
 export const wrongPassword = () => error(403, "PERMISSION_DENIED", "wrong password");
 
-/** A login that the challenge and a code complete. */
+/** Adds the challenge, which completes the login together with a code. */
 export const challenged = (problem: RestProblem, challenge: string) =>
   new RestError({ ...problem, members: { challenge } });
 
-/** At a login whose password was right. */
+/** For a login whose password is right. */
 export const wrongCodeAtLogin = () =>
   error(401, "AUTH_REQUIRED", "the code is wrong, or was used before: enter the code that the app shows now", {
     faults: [{ field: "code", message: "wrong code" }],
   });
 
-/** From a signed-in user. */
+/** For a signed-in user. */
 export const wrongCode = () =>
   error(400, "VALIDATION_ERROR", "the code is wrong: enter the code that the app shows now", {
     faults: [{ field: "code", message: "wrong code" }],
   });
 
-/** The service has another key than when the factor was enabled. */
+/** The factor was encrypted with a key that the service no longer has. */
 export const factorUnreadable = () =>
-  error(
-    503,
-    "INTERNAL_ERROR",
-    "the second factor cannot be checked: the service has another MFA_KEY than when it was enabled",
-    { hint: "Ask the operator to restore the key, or to reset the factor." },
-  );
+  error(503, "INTERNAL_ERROR", "the second factor cannot be checked: MFA_KEY has changed since it was enabled", {
+    hint: "Ask the operator to restore the key, or to reset the factor.",
+  });
 
 export const factorEnabled = () =>
   error(409, "RESOURCE_CONFLICT", "a second factor is already enabled: disable it first at POST /api/mfa/disable");
@@ -66,7 +63,7 @@ export const invalidRefreshToken = () => error(401, "INVALID_TOKEN", "the refres
 
 export const expiredRefreshToken = () => error(401, "TOKEN_EXPIRED", "the refresh token has expired: sign in again");
 
-/** Without the reason: the token may be stolen. */
+/** Does not give the reason, because the token may be stolen. */
 export const revokedRefreshToken = () =>
   error(401, "VERIFICATION_FAILED", "the refresh token has been revoked: sign in again");
 

@@ -4,7 +4,7 @@ import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** A new user. Without a username the user signs in with the e-mail. */
+/** A new user. A user without a username signs in with the e-mail. */
 export type NewUser = {
   readonly name: string;
   readonly email: string;
@@ -18,7 +18,7 @@ export type RegistrationOptions = {
   readonly throttle: Throttle;
 };
 
-/** Creates users with an account, a limited number for each IP address. */
+/** Creates users with an account, up to a limit per IP address. */
 export class Registration {
   readonly #options: RegistrationOptions;
 
@@ -27,8 +27,8 @@ export class Registration {
   }
 
   /**
-   * Creates a user and the account in one transaction, and returns the id. The caller has checked the password; the other
-   * rules are constraints, whose errors pass through. Rejects with RestError 429 and 503.
+   * Creates a user and the account in one transaction, and returns the id of the user. The caller has checked the password;
+   * the other rules are constraints, whose errors pass through. Rejects with RestError 429 and 503.
    */
   async register(user: NewUser, password: string, address: string): Promise<string> {
     const { repository } = this.#options;
@@ -38,7 +38,7 @@ export class Registration {
     return userId;
   }
 
-  /** A registration counts although the database may refuse it: otherwise it would tell, without limit, who has an account. */
+  /** A registration that the database rejects counts too: otherwise a client could test any number of names and e-mails. */
   async #hash(password: string, address: string): Promise<string> {
     const { hashing, throttle } = this.#options;
     try {

@@ -19,7 +19,7 @@ export type Rotation =
   | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
   | { readonly outcome: "unknown" };
 
-/** A key as its owner sees it. */
+/** A key as its owner reads it, without the key itself. */
 export type KeyDescription = {
   readonly id: string;
   readonly prefix: string;
@@ -29,16 +29,17 @@ export type KeyDescription = {
   readonly lastUsedAt: string | null;
 };
 
-/** Secrets are encrypted, in hex. */
+/** The encrypted secrets, in hex. */
 export type Factor = { readonly secret: string | null; readonly pending: string | null };
 
-/** An attempt whose credentials were right, and the IP address of the client. */
+/** An attempt whose credentials are right, and the IP address of the client. */
 export type Admission = { readonly attempt: Attempt; readonly address: string };
 export type SessionLogin = Admission & {
-  /** The hash of the id of the session that ends. */ readonly previous: Buffer | null;
+  /** The hash of the id of the session that this login replaces. */
+  readonly previous: Buffer | null;
 };
 
-/** Events that the gateway records. The database records others itself. */
+/** Events that the gateway records. The database records changes of accounts itself. */
 export type EventName =
   | "registered"
   | "login"
@@ -65,10 +66,10 @@ export type SecurityEvent = {
   readonly detail?: Readonly<Record<string, unknown>>;
 };
 
-/** The gateway itself: "none" keeps the login role of the pool. */
+/** The service itself: "none" keeps the login role of the pool. */
 const GATEWAY: Identity = { caller: anonymous("none"), request: NO_REQUEST };
 
-/** Calls the functions of `auth_api`, which are all that the gateway's login may use. */
+/** Calls the functions of `auth_api`, the only objects of authentication that the login role of the service may use. */
 export class AuthRepository {
   readonly #database: Transactions;
   readonly #clock: Clock;
@@ -78,7 +79,7 @@ export class AuthRepository {
     this.#clock = clock;
   }
 
-  /** Creates a user with an account and returns the id. Rejects with the errors of the database. */
+  /** Creates a user with an account, and returns the id of the user. Rejects with the errors of the database. */
   async register({ name, email, age, username }: NewUser, passwordHash: string): Promise<string> {
     const values = [name, email, age === null ? null : String(age), username, passwordHash];
     return String(await this.#call("register($1, $2, $3::integer, $4, $5)", values));
@@ -88,7 +89,7 @@ export class AuthRepository {
     return this.#call("account_of($1::bigint)", [userId]);
   }
 
-  /** `revokedFor` is milliseconds: families that were revoked before that are left out. */
+  /** `revokedFor` is milliseconds: token families that were revoked longer ago are left out. */
   async accountState(userId: string, revokedFor: number): Promise<AccountState | null> {
     type Found = Pick<Account, "epoch" | "role"> & { readonly revoked: readonly string[] };
     const values = [userId, time(this.#clock() - revokedFor)];
@@ -101,7 +102,7 @@ export class AuthRepository {
     await this.#call("end_epoch($1::bigint)", [userId]);
   }
 
-  /** Settles the attempt. Returns the account as it is then; null if its password has changed since, or it is disabled. */
+  /** Settles the attempt. Returns the changed account; null if its password has changed meanwhile, or it is disabled. */
   async changePassword(
     { id, passwordHash }: Account,
     newHash: string,
@@ -113,7 +114,7 @@ export class AuthRepository {
     return changed as Account | null;
   }
 
-  /** Returns the id of the token family; null if the account has changed since it was found. */
+  /** Returns the id of the new token family; null if the account has changed since it was found. */
   async startTokens(account: Account, hash: Buffer, expiresAt: number, login?: Admission): Promise<string | null> {
     const values = [account.id, String(account.epoch), bytes(hash), time(expiresAt)];
     const call = { call: "start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz)", values };
@@ -121,13 +122,13 @@ export class AuthRepository {
     return family as string | null;
   }
 
-  /** A token that was spent before is accepted again within `graceSeconds`. */
+  /** A token that was already spent is accepted again for `graceSeconds`. */
   rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number, graceSeconds: number): Promise<Rotation> {
     const values = [bytes(oldHash), bytes(newHash), this.#now(), time(expiresAt), seconds(graceSeconds)];
     return this.#call("rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval)", values);
   }
 
-  /** False if the account has changed since it was found. `previous` is a session that ends with it. */
+  /** Returns false if the account has changed since it was found. */
   async startSession(
     account: Account,
     idHash: Buffer,
@@ -142,7 +143,7 @@ export class AuthRepository {
     return hasBegun as boolean;
   }
 
-  /** Null if the session has ended. */
+  /** Postpones the idle timeout. Returns null if the session has ended. */
   touchSession(idHash: Buffer, idleSeconds: number): Promise<Session | null> {
     const call = "touch_session($1::bytea, $2::timestamptz, $3::interval)";
     return this.#call(call, [bytes(idHash), this.#now(), seconds(idleSeconds)]);
@@ -152,7 +153,7 @@ export class AuthRepository {
     await this.#call("end_session($1::bytea)", [bytes(idHash)]);
   }
 
-  /** Null if the user has `maxKeys` valid keys already, or no account. */
+  /** Returns null if the user already has `maxKeys` valid keys, or has no account. */
   createKey(
     userId: string,
     key: { readonly name: string; readonly prefix: string; readonly hash: Buffer; readonly expiresAt: number | null },
@@ -185,12 +186,12 @@ export class AuthRepository {
     return this.#call("factor_of($1::bigint, $2::timestamptz)", [userId, this.#now()]);
   }
 
-  /** False if a factor is enabled. Forgets attempts at codes. */
+  /** Returns false if a factor is enabled. Deletes the attempts at codes. */
   beginFactor(userId: string, pending: Buffer, until: number): Promise<boolean> {
     return this.#call("begin_factor($1::bigint, $2::bytea, $3::timestamptz)", [userId, bytes(pending), time(until)]);
   }
 
-  /** False if `pending` is no longer pending. */
+  /** Returns false if `pending` has expired or was replaced. */
   enableFactor(userId: string, pending: Buffer, step: number, codes: readonly Buffer[]): Promise<boolean> {
     const values = [userId, bytes(pending), String(step), byteArray(codes), this.#now()];
     return this.#call("enable_factor($1::bigint, $2::bytea, $3::bigint, $4::bytea[], $5::timestamptz)", values);
@@ -204,7 +205,7 @@ export class AuthRepository {
     return this.#call("remove_factor($1::bigint)", [userId]);
   }
 
-  /** Finds the account of a login or a user, and reserves an attempt for it; an unknown login costs the same statements. */
+  /** Finds the account and reserves an attempt for it. An unknown login takes the same statements as a known one. */
   beginLogin(who: Login, address: string, limits: LoginLimits): Promise<BegunLogin> {
     const { attempts, attemptsPerAddress, window } = limits;
     const [login, userId] = "login" in who ? [who.login, null] : [null, who.userId];
@@ -225,12 +226,12 @@ export class AuthRepository {
     return this.#call("reserve_registration($1, $2::integer, $3::timestamptz, $4::interval)", values);
   }
 
-  /** The attempt counts, or is forgotten; the event is recorded in the same transaction. */
+  /** Counts or deletes the attempt, and records the event in the same transaction. */
   async settle(attempt: Attempt, counts: boolean, event?: SecurityEvent): Promise<void> {
     await this.#run(settling(attempt, counts), ...(event ? [this.#noting(event)] : []));
   }
 
-  /** Spends a code, and the challenge with it. A wrong code counts as an attempt. Null while others are undecided. */
+  /** Spends a code and its challenge. A wrong code counts as an attempt. Returns null while other attempts are undecided. */
   tryCode(userId: string, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome | null> {
     const { secret, step, hashes, challenge, address } = code;
     const values = [
@@ -266,7 +267,7 @@ export class AuthRepository {
     return { call: "note_event($1, $2::bigint, $3::inet, $4::jsonb, $5::timestamptz)", values };
   }
 
-  /** What ends a login: its attempt does not count, and it is recorded with what was issued. */
+  /** The calls that complete a login: they delete the attempt and record the login. */
   #completing({ id, epoch }: Account, { attempt, address }: Admission, issued: "token" | "session"): readonly Call[] {
     const values = [id, String(epoch), address || null, issued, this.#now()];
     const call = "note_login($1::bigint, $2::integer, $3::inet, $4, $5::timestamptz)";
@@ -277,7 +278,7 @@ export class AuthRepository {
     return (await this.#run({ call, values }))[0] as T;
   }
 
-  /** Runs the calls as one transaction, with one wait for the database. */
+  /** Runs the calls in one transaction and one round trip. */
   async #run(...calls: readonly Call[]): Promise<unknown[]> {
     const statements = calls.map(({ call, values }) => ({ text: `select to_json(auth_api.${call})`, values }));
     const results = await this.#database.run(GATEWAY, statements);
@@ -285,7 +286,7 @@ export class AuthRepository {
   }
 }
 
-/** A call of a function of `auth_api`. */
+/** A call of a function in `auth_api`. */
 type Call = { readonly call: string; readonly values: readonly (string | null)[] };
 
 const settling = (attempt: Attempt, counts: boolean): Call => ({

@@ -21,26 +21,26 @@ const timeOrNull = (description: string): JsonSchema => ({ ...time(description),
 const message = { message: text("A message for people.") };
 
 const tokens: Properties = {
-  accessToken: text("Sent as `Authorization: Bearer`."),
-  refreshToken: text("Exchanged once for a new pair at `POST /auth/refresh`."),
+  accessToken: text("Send it as `Authorization: Bearer`."),
+  refreshToken: text("Exchange it once for a new pair at `POST /auth/refresh`."),
   expiresIn: { type: "integer", description: `Seconds until the access token expires: ${ACCESS_SECONDS}.` },
   tokenType: { type: "string", enum: ["Bearer"] },
 };
 
 const key: Properties = {
   id: { type: "string", format: "uuid" },
-  prefix: text("The first characters, by which people recognize the key."),
+  prefix: text("The first characters of the key, to recognize it by."),
   name: text("What the key is for."),
   createdAt: time("When the key was created."),
-  expiresAt: timeOrNull("When the key expires; null for never."),
-  lastUsedAt: timeOrNull("When the key was last used, exact to a minute; null for never."),
+  expiresAt: timeOrNull("When the key expires; null if it never does."),
+  lastUsedAt: timeOrNull("When the key was last used, to the minute; null if it was never used."),
 };
 
 const backupCodes: Properties = {
   ...message,
   backupCodes: {
     ...arrayOf({ type: "string", minLength: 8, maxLength: 8 }),
-    description: "Shown only now; each replaces a code of the app once.",
+    description: "Not shown again. Each replaces a code of the app once.",
   },
   warning: text("A message for people."),
 };
@@ -56,11 +56,14 @@ const REGISTRATION: JsonSchema = {
       format: "password",
       minLength: MIN_PASSWORD,
       maxLength: MAX_PASSWORD,
-      description: "With upper case, lower case, digit and special character.",
+      description: "Needs an upper case letter, a lower case letter, a digit and a special character.",
       writeOnly: true,
     },
     age: { type: ["integer", "null"], description: "The age of the user." },
-    username: { type: ["string", "null"], description: "The name to sign in with; without it, the e-mail." },
+    username: {
+      type: ["string", "null"],
+      description: "The name to sign in with. Without it, the user signs in with the e-mail.",
+    },
   },
   required: ["name", "email", "password"],
 };
@@ -80,7 +83,7 @@ export const AUTH_SCHEMAS = {
     user: {
       type: "object",
       additionalProperties: true,
-      description: "The user, as version 1 returns it at `/users/{userId}`.",
+      description: "The user, as `GET /users/{userId}` of version 1 returns it.",
     },
     ...tokens,
   }),
@@ -97,10 +100,10 @@ export const AUTH_SCHEMAS = {
     loginTime: time("When the session started."),
   }),
   CsrfToken: objectOf({
-    csrfToken: text("Sent as `X-CSRF-Token` with every change that is authenticated by the cookie."),
+    csrfToken: text("Send it as `X-CSRF-Token` with every change that is authenticated by the cookie."),
   }),
   Key: objectOf(key),
-  NewKey: objectOf({ ...key, key: text("The key, which is shown only now.") }),
+  NewKey: objectOf({ ...key, key: text("The key, which is not shown again.") }),
   KeyList: objectOf({ data: arrayOf(refer("schemas", "Key")) }),
   FactorEnrolment: objectOf({
     secret: text("The secret for an authenticator app."),

@@ -10,14 +10,14 @@ import type { Auth } from "./auth.ts";
 import { notByKey } from "./problem.ts";
 import type { Client } from "./throttle.ts";
 
-/** `routes({ "/auth/login": { POST: login } })`: other methods get 405. */
+/** `routes({ "/auth/login": { POST: login } })`; other methods get 405. */
 export function routes(paths: Readonly<Record<string, Methods>>): Router {
   const router = Router({ strict: true, caseSensitive: true });
   for (const [path, handlers] of Object.entries(paths)) router.all(path, byMethod(handlers));
   return router;
 }
 
-/** Responses are never cached, and a RefusedError becomes a RestError. */
+/** Disables caching of the response, and turns a RefusedError into a RestError. */
 export const route =
   (handler: (...given: Parameters<RequestHandler>) => Promise<void>): RequestHandler =>
   async (request, response, next) => {
@@ -34,12 +34,12 @@ export const clientOf = ({ addressOf }: Auth, request: IncomingMessage, response
   signal: new ClientGone(response),
 });
 
-/** The signed-in user, and the kind of the credential. */
+/** A signed-in user, and the kind of the credential. */
 export type Owner = { readonly id: string; readonly by: Credential["kind"] | undefined };
 
 /**
- * The user who manages the own account. A key may not: a stolen one could create further keys, or lock the user out with a
- * second factor. Rejects with RestError.
+ * The caller, who manages their own account. An API key is not accepted: a thief could use it to create further keys, or to lock
+ * the user out with a second factor. Rejects with RestError.
  */
 export async function ownerOf(request: IncomingMessage): Promise<Owner> {
   const { claims, credential } = await identityOf(request).caller();

@@ -1,39 +1,42 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { RefusedError } from "../../identity/refused.ts";
 
-export type OwnPagesOptions = {
-  /** The URL of the service; "" if it is that of the request. */
+export type SameOriginOptions = {
+  /** The public URL of the service; "" to use the host of each request. */
   readonly baseUrl: string;
-  /** Origins that may send cookies; `*` is not one of them. */
+  /** Origins that may send cookies. `*` is ignored: it would accept every page. */
   readonly corsOrigins: readonly string[];
 };
 
 /**
- * Whether a same-origin page, or a program, sends a request. It protects routes that need no CSRF token: there is no session
- * yet, or only the session to lose.
+ * Rejects requests from pages of other origins. It protects the routes that need no CSRF token: at a login there is no session
+ * yet, and a logout can only end the session.
  */
-export class OwnPages {
+export class SameOriginCheck {
   readonly #origins: ReadonlySet<string>;
 
-  constructor({ baseUrl, corsOrigins }: OwnPagesOptions) {
+  constructor({ baseUrl, corsOrigins }: SameOriginOptions) {
     this.#origins = new Set([
       ...corsOrigins.filter((origin) => origin !== "*"),
       ...(baseUrl === "" ? [] : [new URL(baseUrl).origin]),
     ]);
   }
 
-  /** Browsers set Origin and Sec-Fetch-Site themselves: no page can forge them. */
-  sends(headers: IncomingHttpHeaders): boolean {
+  /**
+   * True for a page of an accepted origin, and for a client that is not a browser. Browsers set Origin and Sec-Fetch-Site
+   * themselves: a page cannot forge them.
+   */
+  accepts(headers: IncomingHttpHeaders): boolean {
     const { origin, host, "sec-fetch-site": site } = headers;
     if (origin !== undefined && this.#origins.has(origin)) return true;
-    // Sent over https and to localhost only.
+    // Browsers send it only over https and to localhost.
     if (site !== undefined) return site === "same-origin" || site === "none";
-    // The scheme is not compared: a proxy may end TLS in front of the service.
+    // The scheme is not compared: a proxy in front of the service may terminate TLS.
     return origin === undefined || origin.replace(/^https?:\/\//, "") === host;
   }
 
-  /** Throws RefusedError for a page of another origin. */
-  refuseOthers(headers: IncomingHttpHeaders): void {
-    if (!this.sends(headers)) throw new RefusedError("foreign page");
+  /** Throws RefusedError unless `accepts` is true. */
+  require(headers: IncomingHttpHeaders): void {
+    if (!this.accepts(headers)) throw new RefusedError("foreign page");
   }
 }

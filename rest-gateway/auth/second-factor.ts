@@ -15,10 +15,10 @@ export type SecondFactorOptions = FactorKeys & {
   readonly clock: Clock;
 };
 
-/** The names are those of the service's settings; "" is unset. */
+/** Named like the settings of the service; "" if unset. */
 export type FactorSettings = { readonly mfaKey: string; readonly mfaPreviousKey: string };
 
-/** Derived from MFA_KEY, or else from `secret`, the JWT secret. Without the key no factor can be read. */
+/** Derives the keys from MFA_KEY, or from `secret`, the JWT secret, if it is unset. */
 export function factorKeys({ mfaKey, mfaPreviousKey }: FactorSettings, secret: string): FactorKeys {
   const previous = mfaPreviousKey === "" ? [] : [mfaPreviousKey];
   const keysFor = (purpose: string) =>
@@ -29,7 +29,7 @@ export function factorKeys({ mfaKey, mfaPreviousKey }: FactorSettings, secret: s
   };
 }
 
-/** Checks codes of the app and backup codes. */
+/** Verifies codes of the authenticator app and backup codes. */
 export class SecondFactor {
   readonly #options: SecondFactorOptions;
 
@@ -38,8 +38,8 @@ export class SecondFactor {
   }
 
   /**
-   * Spends a code, and the challenge with it. Rejects with RefusedError "too many attempts", whatever the code is, and "busy";
-   * with RestError when the user's secret can't be decrypted.
+   * Spends a code, and its challenge. Rejects with RefusedError "too many attempts" even if the code is right, with "busy", and
+   * with RestError if the secret of the user cannot be decrypted.
    */
   async tryCode(
     { id }: Account,
@@ -65,7 +65,7 @@ export class SecondFactor {
   }
 }
 
-/** A code of a user whose encrypted secret is `factor`, in hex. */
+/** A code that a user has sent. `factor` is the encrypted secret of the user, in hex. */
 export type SentCode = {
   readonly factor: string | null;
   readonly code: string;

@@ -7,29 +7,29 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
 
-/** Derives a key for one purpose from a secret with several. Source: RFC 5869. */
+/** Derives a key for one purpose from a secret that serves several. Source: RFC 5869. */
 export const deriveKey = (secret: string, purpose: string): Buffer =>
   Buffer.from(hkdfSync("sha256", secret, "", `content-service ${purpose}`, KEY_BYTES));
 
-/** Encrypts values that the database stores and must not read: nonce, AES-256-GCM, tag. */
+/** Encrypts values so that the database stores but cannot read them: nonce, AES-256-GCM, tag. */
 export class SecretBox {
   readonly #key: Buffer;
   readonly #previousKeys: readonly Buffer[];
 
-  /** Keys have 32 bytes. Previous keys decrypt only. */
+  /** Keys have 32 bytes. Previous keys only decrypt. */
   constructor(key: Buffer, previousKeys: readonly Buffer[] = []) {
     this.#key = key;
     this.#previousKeys = previousKeys;
   }
 
-  /** A value that is sealed for one owner can't be opened for another, wherever it is copied to. */
+  /** A value that is sealed for one owner cannot be opened for another, even if it is copied to another row. */
   seal(text: string, owner: string): Buffer {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, nonce).setAAD(Buffer.from(owner));
     return Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
   }
 
-  /** Null for a value that was sealed with another key or for another owner, or was changed. */
+  /** Returns null if the value was sealed with another key or for another owner, or was changed. */
   open(sealed: Buffer, owner: string): string | null {
     for (const key of [this.#key, ...this.#previousKeys]) {
       const text = openWith(key, sealed, owner);
@@ -38,7 +38,7 @@ export class SecretBox {
     return null;
   }
 
-  /** The value sealed with the present key, unchanged if it is already; null if it can't be opened. */
+  /** The value sealed with the current key: the same object if it already is, null if it cannot be opened. */
   reseal(sealed: Buffer, owner: string): Buffer | null {
     if (openWith(this.#key, sealed, owner) !== null) return sealed;
     const text = this.open(sealed, owner);
@@ -61,21 +61,21 @@ function openWith(key: Buffer, sealed: Buffer, owner: string): string | null {
 
 type Row = { readonly id: string; readonly secret: Buffer };
 
-/** Encrypts second factors with the present key, so that the previous one can be removed from the settings. */
+/** Encrypts second factors with the current key, so that the previous one can be removed from the settings. */
 export async function resealFactors(client: pg.Client, box: SecretBox, log: Logger): Promise<void> {
   const { rows } = await client.query<Row>(
     "select user_id::text as id, secret from auth_private.factors where secret is not null",
   );
   const read = rows.map(({ id, secret }) => ({ id, secret, sealed: box.reseal(secret, id) }));
   const changed = read.filter(({ secret, sealed }) => sealed !== null && sealed !== secret);
-  // A second factor that was removed or enabled again in the meantime stays as it is.
+  // A factor that was removed or replaced in the meantime is not touched.
   const { rowCount } = await client.query(
     `update auth_private.factors as f set secret = r.sealed
      from unnest($1::bigint[], $2::bytea[], $3::bytea[]) as r (user_id, secret, sealed)
      where f.user_id = r.user_id and f.secret = r.secret`,
     [changed.map(({ id }) => id), changed.map(({ secret }) => secret), changed.map(({ sealed }) => sealed)],
   );
-  log.info({ factors: rowCount }, "second factors were encrypted with the present key");
+  log.info({ factors: rowCount }, "second factors were encrypted with the current key");
   const unreadable = read.filter(({ sealed }) => sealed === null).length;
   if (unreadable > 0)
     log.warn({ factors: unreadable }, "second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY");

@@ -13,15 +13,15 @@ import { clientOf, route, routes } from "./route.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
 import { admit } from "./tokens.ts";
 
-/** `/api/auth/…` and `/csrf-token`: browsers sign in for a cookie, and read their session. */
+/** `/api/auth/…` and `/csrf-token`: browsers sign in with a session cookie. */
 export function sessionRouter(auth: Auth): Router {
-  const { sessions, ownPages, csrf, repository, limits, addressOf } = auth;
+  const { sessions, sameOrigin, csrf, repository, limits, addressOf } = auth;
 
   const login = route(async (request, response) => {
-    // Otherwise a page of another origin could sign the reader in as another user, and read what is entered there.
-    ownPages.refuseOthers(request.headers);
+    // Otherwise a page of another origin could sign the user in to an account of the attacker, who then sees what they enter.
+    sameOrigin.require(request.headers);
     const admitted = await admit(auth, await readBody(request, limits), clientOf(auth, request, response));
-    // The session that the browser has, perhaps of another user, ends: its cookie is replaced.
+    // The browser replaces its cookie, so its previous session ends, even one of another user.
     const previous = identityOf(request).credentials.session;
     response.set("Set-Cookie", sessionCookie(await sessions.login(admitted, previous)));
     const { account } = admitted;
@@ -29,7 +29,7 @@ export function sessionRouter(auth: Auth): Router {
   });
 
   const logout = route(async (request, response) => {
-    ownPages.refuseOthers(request.headers);
+    sameOrigin.require(request.headers);
     const { id, account } = await sessionOf(auth, request, response);
     await sessions.end(id);
     response.set("Set-Cookie", endedCookie);
@@ -40,7 +40,7 @@ export function sessionRouter(auth: Auth): Router {
 
   const me = route(async (request, response) => {
     const { id, account, startedAt } = await sessionOf(auth, request, response);
-    // Other credentials of the request must be valid too, and of the same user.
+    // Any other credentials of the request must be valid and identify the same user.
     await identityOf(request).caller();
     response.set("Set-Cookie", sessionCookie(id));
     const { id: userId, username, role } = account;
@@ -48,7 +48,7 @@ export function sessionRouter(auth: Auth): Router {
   });
 
   const csrfToken = route(async (request, response) => {
-    // A client without a session needs no token, and gets one that no session accepts.
+    // A client without a session needs no token. It gets one that no session accepts.
     if (identityOf(request).credentials.session === null) {
       return void response.json({ csrfToken: csrf.of(newSecret()) });
     }
@@ -66,8 +66,8 @@ export function sessionRouter(auth: Auth): Router {
 }
 
 /**
- * Rejects with RestError without a cookie, and with RefusedError when its session has ended. The cookie is deleted then, as
- * every further request with it would be refused.
+ * The session of the cookie. Rejects with RestError if there is no cookie, and with RefusedError if its session has ended. In
+ * that case the cookie is deleted, because every further request with it would be rejected.
  */
 async function sessionOf({ sessions }: Auth, request: Request, response: Response): Promise<CurrentSession> {
   const { credentials } = identityOf(request);
@@ -78,29 +78,29 @@ async function sessionOf({ sessions }: Auth, request: Request, response: Respons
   throw new RefusedError("no session");
 }
 
-/** Seconds that a session may be idle; the cookie lives as long. Source: the contract, Session cookie. */
+/** Seconds for which a session may be idle, and the lifetime of the cookie. Source: the contract, Session cookie. */
 export const IDLE_SECONDS = 1800;
 
-/** Exactly as in the contract. */
+/** The attributes and their order are those of the contract. */
 export const sessionCookie = (id: string): string =>
   `SESSION=${id}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=${IDLE_SECONDS}`;
 
-/** Deletes the cookie. */
+/** The header value that deletes the cookie. */
 export const endedCookie = "SESSION=; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=0";
 
 export type SessionsOptions = {
   readonly repository: AuthRepository;
-  /** By the SHA-256 in hex. A look-up marks the session as seen, which postpones its idle end. */
-  readonly known: LookupCache<Session | null>;
+  /** Sessions by the SHA-256 of their id, in hex. A lookup postpones the idle timeout. */
+  readonly cache: LookupCache<Session | null>;
   readonly clock: Clock;
-  /** The longest time of a session, in seconds. */
+  /** The maximum duration of a session, in seconds. */
   readonly maxAge: number;
 };
 
-/** `id` is the value of the cookie; the database has only its hash. */
+/** `id` is the value of the cookie; the database stores only its hash. */
 export type CurrentSession = Session & { readonly id: string };
 
-/** Sessions of browsers: one for each user, with a new random id at each login. */
+/** Browser sessions: one per user, with a new random id at each login. */
 export class Sessions {
   readonly #options: SessionsOptions;
 
@@ -108,7 +108,7 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** Returns the new id. Rejects with RefusedError when the account has changed since it was found. */
+  /** Returns the id of the new session. Rejects with RefusedError if the account has changed since it was found. */
   begin(account: Account): Promise<string> {
     return this.#begin(account, null);
   }
@@ -116,8 +116,8 @@ export class Sessions {
   /** Settles the attempt, records the login and ends the session `previous`. Rejects as `begin` does. */
   async login({ account, attempt, address }: AdmittedLogin, previous: string | null): Promise<string> {
     const id = await this.#begin(account, { attempt, address, previous: previous === null ? null : hashOf(previous) });
-    // The database reports it too, a moment later.
-    if (previous !== null) this.#options.known.delete(keyOf(previous));
+    // Before the database reports it.
+    if (previous !== null) this.#options.cache.delete(keyOf(previous));
     return id;
   }
 
@@ -129,17 +129,17 @@ export class Sessions {
     return id;
   }
 
-  /** The session of the cookie; null without one, and when it has ended. */
+  /** The session of the cookie; null if there is no cookie or the session has ended. */
   async of({ session: id }: Credentials): Promise<CurrentSession | null> {
-    const session = id && (await this.#options.known.get(keyOf(id)));
+    const session = id && (await this.#options.cache.get(keyOf(id)));
     return session ? { ...session, id: id! } : null;
   }
 
   async end(id: string): Promise<void> {
-    const { repository, known } = this.#options;
+    const { repository, cache } = this.#options;
     await repository.endSession(hashOf(id));
-    // The database reports it too, a moment later.
-    known.delete(keyOf(id));
+    // Before the database reports it.
+    cache.delete(keyOf(id));
   }
 }
 

@@ -17,10 +17,10 @@ export type SignInOptions = {
   readonly secondFactor: Pick<SecondFactor, "tryCode">;
 };
 
-/** An account that may sign in. What is issued to it settles the attempt. */
+/** An account that may sign in. Issuing its tokens or session settles the attempt. */
 export type AdmittedLogin = Admission & { readonly account: Account };
 
-/** The same for a wrong password and an unknown login. */
+/** A wrong password and an unknown login get the same error. */
 const WRONG: WrongPassword = { event: "login_failed", error: () => new RefusedError("wrong password") };
 
 /** Verifies the credentials of a login, for tokens, a session or a single request. */
@@ -31,7 +31,7 @@ export class SignIn {
     this.#options = options;
   }
 
-  /** The account of Basic credentials, for one request. Rejects as `admit` does. */
+  /** The account of Basic credentials, for a single request. Rejects as `admit` does. */
   async account(input: LoginInput, address: string, signal?: CancelSignal): Promise<Account> {
     const { account, attempt } = await this.admit(input, { address, signal });
     await this.#options.throttle.settle(attempt, false);
@@ -39,9 +39,12 @@ export class SignIn {
   }
 
   /**
-   * Rejects with RefusedError: "too many attempts" whatever the password is, "wrong password" for both a wrong one and an
-   * unknown login, "account disabled" only after the right one, "second factor needed" when a code is missing; with RestError
-   * for a wrong code after the right password.
+   * Verifies the credentials. Rejects with RefusedError:
+   * - "too many attempts", before the password is checked,
+   * - "wrong password", also for an unknown login,
+   * - "account disabled", only if the password is right,
+   * - "second factor needed", if the code is missing.
+   * Rejects with RestError if the password is right and the code is wrong.
    */
   async admit({ username, password, code }: LoginInput, client: Client): Promise<AdmittedLogin> {
     const { passwords } = this.#options;
@@ -56,7 +59,7 @@ export class SignIn {
     return { account, attempt, address: client.address };
   }
 
-  /** Completes a login whose code was missing, and spends the challenge. Rejects as `admit` does. */
+  /** Completes a login whose code was missing, and spends the challenge. Rejects as `admit` does, and with "invalid challenge". */
   async admitChallenge({ challenge, code }: ChallengeInput, client: Client): Promise<AdmittedLogin> {
     const { throttle } = this.#options;
     const { id, userId, epoch } = this.#verified(challenge);
@@ -88,7 +91,7 @@ export class SignIn {
     throw new RefusedError("account disabled");
   }
 
-  /** A wrong code counts as a failed login. `challenge` is the id of the challenge that is spent with the code. */
+  /** A wrong code counts as a failed login. `challenge` is the id of the challenge that the code completes. */
   async #tryCode(login: VerifiedLogin, code: string, client: Client, challenge: string | null): Promise<void> {
     const { throttle, secondFactor } = this.#options;
     const { account, factor, attempt } = login;

@@ -5,25 +5,25 @@ import { type RefusalReason, RefusedError } from "../../identity/refused.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = {
-  /** Failed logins of one name at one IP address within the window. */
+  /** Failed logins per name and IP address within the window. */
   readonly attempts: number;
-  /** Failed logins from one IP address, whatever the names. */
+  /** Failed logins per IP address, for all names together. */
   readonly attemptsPerAddress: number;
-  /** Wrong codes of one user. */
+  /** Wrong codes per user. */
   readonly codeAttempts: number;
-  /** Accounts created from one IP address. */
+  /** New accounts per IP address. */
   readonly registrationsPerAddress: number;
   /** Seconds. */
   readonly window: number;
 };
 
-/** The ids of a reserved attempt, which has to be settled. */
+/** The ids of a reserved attempt. It must be settled. */
 export type Attempt = readonly number[];
 
-/** Null while other attempts that are undecided hold the last places. */
-export type Reservation = { readonly ids: Attempt } | { /** Seconds. */ readonly retryAfter: number } | null;
+/** `retryAfter` is seconds. Null while undecided attempts take up the rest of the limit. */
+export type Reservation = { readonly ids: Attempt } | { readonly retryAfter: number } | null;
 
-/** Who attempts to sign in: a username or an e-mail, or the id of a user whose account is known. */
+/** The account to sign in to: by username or e-mail, or by the id of its user. */
 export type Login = { readonly login: string } | { readonly userId: string };
 
 /** `window` is seconds. */
@@ -43,20 +43,18 @@ export type BegunLogin = {
 /** `window` is seconds. */
 export type CodeLimits = { readonly codeAttempts: number; readonly window: number };
 
-/** A code of the app is its step, null if it is wrong; a backup code is its possible hashes. */
+/** A code of the app is sent as its step, null if it is wrong; a backup code as its possible hashes. */
 export type CodeToTry = {
   readonly secret: string | null;
   readonly step: number | null;
   readonly hashes: readonly Buffer[];
-  /** The id of the challenge that is spent with the code. */
+  /** The id of the challenge that the code completes. */
   readonly challenge: string | null;
   readonly address: string;
 };
 
-/** "spent": the challenge was used before. */
-export type CodeOutcome =
-  | { readonly outcome: "accepted" | "wrong" | "spent" }
-  | { /** Seconds. */ readonly retryAfter: number };
+/** "spent": the challenge was used before. `retryAfter` is seconds. */
+export type CodeOutcome = { readonly outcome: "accepted" | "wrong" | "spent" } | { readonly retryAfter: number };
 
 /** The client that makes an attempt. */
 export type Client = {
@@ -66,7 +64,7 @@ export type Client = {
   readonly signal?: CancelSignal | undefined;
 };
 
-/** A login that has reserved its attempt. */
+/** A login with a reserved attempt. */
 export type ReservedLogin = {
   /** Null for an unknown login. */
   readonly account: Account | null;
@@ -75,15 +73,16 @@ export type ReservedLogin = {
   readonly attempt: Attempt;
 };
 
-/** Milliseconds between two looks whether other attempts are decided, and until the client is sent away. */
-const LOOK_AGAIN = 100;
-const WAIT = 5000;
+/** Milliseconds between two checks whether other attempts are decided. */
+const POLL_INTERVAL = 100;
+/** Milliseconds after which an attempt that still waits is rejected. */
+const MAX_WAIT = 5000;
 /** More at once would only keep the database busy. */
 const MAX_WAITING = 64;
 
 /**
- * Limits guessing: reserve an attempt, verify what was sent, settle the attempt. An attempt is reserved before it is
- * verified, so that parallel attempts can't exceed the limit. Those without a place wait while others are undecided.
+ * Limits the guessing of passwords and codes: reserve an attempt, verify, settle the attempt. An attempt is reserved before it
+ * is verified, so that parallel attempts cannot exceed the limit. If undecided attempts take up the limit, others wait for them.
  */
 export class Throttle {
   readonly #repository: AuthRepository;
@@ -96,8 +95,8 @@ export class Throttle {
   }
 
   /**
-   * Finds the account and reserves an attempt for it at the IP address: a user can't be locked out from another one. Rejects
-   * with RefusedError "too many attempts", and "busy" when earlier attempts are not decided in time.
+   * Finds the account and reserves an attempt for it at the IP address, so that a user cannot be locked out from another
+   * address. Rejects with RefusedError "too many attempts", and with "busy" if earlier attempts are not decided in time.
    */
   async reserveLogin(who: Login, { address, signal }: Client): Promise<ReservedLogin> {
     return this.#whenDecided(async () => {
@@ -107,21 +106,21 @@ export class Throttle {
     }, signal);
   }
 
-  /** For a code of a user, without the IP address: the client knows the password already. Rejects as reserveLogin does. */
+  /** Reserves an attempt at a code, from any IP address: the client already knows the password. Rejects as reserveLogin does. */
   async reserveCode(userId: string, { signal }: Client): Promise<Attempt> {
     const { codeAttempts, window } = this.#limits;
     const reserve = () => this.#repository.reserveCode(userId, codeAttempts, window);
     return this.#whenDecided(async () => attemptOf(await reserve(), "too many attempts"), signal);
   }
 
-  /** For a new account. Rejects with RefusedError "too many registrations" and "busy". */
+  /** Reserves a new account. Rejects with RefusedError "too many registrations" and "busy". */
   async reserveRegistration({ address, signal }: Client): Promise<Attempt> {
     const { registrationsPerAddress, window } = this.#limits;
     const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, window);
     return this.#whenDecided(async () => attemptOf(await reserve(), "too many registrations"), signal);
   }
 
-  /** Reserves, spends a code of a user and settles, in one transaction. Rejects as reserveLogin does. */
+  /** Reserves an attempt, spends the code and settles the attempt, in one transaction. Rejects as reserveLogin does. */
   tryCode(userId: string, code: CodeToTry, { signal }: Client): Promise<"accepted" | "wrong" | "spent"> {
     return this.#whenDecided(async () => {
       const tried = await this.#repository.tryCode(userId, code, this.#limits);
@@ -135,7 +134,7 @@ export class Throttle {
     return this.#repository.settle(attempt, counts, event);
   }
 
-  /** Waits for a verification; if it fails by a fault of the service, the attempt does not count. */
+  /** Returns the result of a verification. If it rejects, the service is at fault and the attempt does not count. */
   async guard<Result>(attempt: Attempt, verification: Promise<Result>): Promise<Result> {
     try {
       return await verification;
@@ -145,15 +144,15 @@ export class Throttle {
     }
   }
 
-  /** Asks until the answer is not null. */
+  /** Repeats `look` until it returns a value: null means that other attempts are undecided. */
   async #whenDecided<Found>(look: () => Promise<Found | null>, signal: CancelSignal | undefined): Promise<Found> {
     const found = await look();
     if (found !== null) return found;
     if (this.#waiting >= MAX_WAITING) throw busy();
     this.#waiting++;
     try {
-      for (const until = performance.now() + WAIT; performance.now() < until; ) {
-        await sleep(LOOK_AGAIN);
+      for (const until = performance.now() + MAX_WAIT; performance.now() < until; ) {
+        await sleep(POLL_INTERVAL);
         if (signal?.aborted) break;
         const found = await look();
         if (found !== null) return found;
@@ -165,7 +164,7 @@ export class Throttle {
   }
 }
 
-/** Null while others are undecided. Throws RefusedError when the limit is reached. */
+/** Null while other attempts are undecided. Throws RefusedError if the limit is reached. */
 function attemptOf(reservation: Reservation, reason: RefusalReason): Attempt | null {
   if (reservation === null) return null;
   if ("ids" in reservation) return reservation.ids;

@@ -23,7 +23,7 @@ import { clientOf, route, routes } from "./route.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
 import type { Client } from "./throttle.ts";
 
-/** `/auth/login`, `/auth/refresh`, `/auth/logout`: tokens for programs; and the public keys that verify them. */
+/** `/auth/login`, `/auth/refresh` and `/auth/logout` issue and revoke tokens; `/.well-known/jwks.json` has the public keys. */
 export function tokensRouter(auth: Auth): Router {
   const { repository, tokens, limits, addressOf } = auth;
 
@@ -38,7 +38,7 @@ export function tokensRouter(auth: Auth): Router {
     response.json(await refresh(auth, refreshToken, addressOf(request)));
   });
 
-  /** Ends all tokens and the session of the user. */
+  /** Revokes all tokens of the user and ends the session. */
   const signOut = route(async (request, response) => {
     const { claims, credential } = await identityOf(request).caller();
     if (typeof claims.sub !== "string" || credential?.kind !== "token") throw tokenRequired();
@@ -64,8 +64,8 @@ export function tokensRouter(auth: Auth): Router {
 }
 
 /**
- * Verifies the credentials of a login for tokens or a session: `{ username, password, code? }`, or `{ challenge, code }` to
- * complete one whose code was missing. Rejects with RestError, RefusedError.
+ * Verifies the body of a login for tokens or a session: `{ username, password, code? }`, or `{ challenge, code }` to complete a
+ * login whose code was missing. Rejects with RestError and RefusedError.
  */
 export async function admit(auth: Auth, body: unknown, client: Client): Promise<AdmittedLogin> {
   const input = parseLogin(body);
@@ -83,8 +83,8 @@ function withChallenge(error: RefusedError, { tokens }: Auth): Error {
 }
 
 /**
- * Issues the first tokens of an account; for a `login` its attempt is settled and it is recorded. Rejects with RefusedError
- * when the account has changed since it was found.
+ * Issues the first tokens of an account. With `login`, its attempt is settled and the login is recorded. Rejects with
+ * RefusedError if the account has changed since it was found.
  */
 export async function startTokens(
   { repository, tokens, clock }: Auth,
@@ -98,7 +98,7 @@ export async function startTokens(
   return tokens.issuePair(account, { family, refreshToken });
 }
 
-/** Exchanges a refresh token for a new pair. A token that was spent before the grace period ends its whole sign-in. */
+/** Exchanges a refresh token for a new pair. If a spent token is used after the grace period, its whole family is revoked. */
 async function refresh(auth: Auth, token: string, address: string): Promise<TokenPair> {
   const { repository, tokens, clock, settings } = auth;
   const refreshToken = tokens.issueRefresh(userOf(tokens, token));
@@ -119,7 +119,7 @@ async function refresh(auth: Auth, token: string, address: string): Promise<Toke
   throw REFUSALS[rotation.outcome]();
 }
 
-/** The user of a refresh token; the database decides whether it is still valid. */
+/** The user of a refresh token. The database decides later whether the token is still valid. */
 function userOf(tokens: Tokens, token: string): string {
   try {
     const userId = tokens.verifyRefresh(token);

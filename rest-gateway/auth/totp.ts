@@ -1,16 +1,16 @@
 import { generateSecret, generateURI, verifySync } from "otplib/functional";
 
-/** Seconds that a code is shown; with SHA-1 and 6 digits, which all apps support. Source: RFC 6238. */
+/** Seconds for which an app shows a code. Like SHA-1 and 6 digits, all apps support it. Source: RFC 6238. */
 const PERIOD = 30;
-/** The code before and the one after are accepted too: clocks differ, and typing takes time. */
+/** The previous and the next code are accepted too: clocks differ, and typing takes time. */
 const DRIFT = PERIOD;
 
 /** 160 random bits, in base32. */
 export const newTotpSecret = (): string => generateSecret();
 
 /**
- * The step of the code, in 30 s since 1970, if it is the step of `now` or one beside it; null for a wrong code. `now` is in
- * milliseconds. The database decides whether the step was spent before.
+ * The time step of a code: the number of 30 s periods since 1970. Null for a wrong code; `now` is milliseconds. The database
+ * decides whether the step was already spent.
  */
 export function stepOf(secret: string, code: string, now: number): number | null {
   if (!isAppCode(code)) return null;
@@ -23,7 +23,7 @@ export function stepOf(secret: string, code: string, now: number): number | null
 /** Whether the text has the form of a code. */
 export const isAppCode = (code: string): boolean => /^[0-9]{6}$/.test(digitsOf(code));
 
-/** Apps show `123 456`. */
+/** Apps show codes as `123 456`. */
 const digitsOf = (code: string) => code.replace(/\s/g, "");
 
 /** The content of the QR code: `otpauth://totp/Content%20Service:ada?secret=…&issuer=Content%20Service` */

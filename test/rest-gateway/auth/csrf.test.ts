@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { requestHeaders } from "../../../http/request.ts";
 import { CsrfTokens, csrfTokenIn } from "../../../identity/csrf.ts";
-import { OwnPages } from "../../../rest-gateway/auth/same-origin.ts";
+import { SameOriginCheck } from "../../../rest-gateway/auth/same-origin.ts";
 import { type Reply, useService } from "../../support/http-client.ts";
 import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
 
@@ -246,14 +246,14 @@ test.each<[Record<string, string>, boolean]>([
   [{ origin: "http://10.0.0.7:3000" }, true],
   [{ origin: "*" }, false],
 ])("behind BASE_URL=https://api.example/content, %j is of our own pages: %s", (headers, isOwn) => {
-  const pages = new OwnPages({ baseUrl: "https://api.example/content", corsOrigins: ["https://app.example"] });
-  expect(pages.sends({ host: "10.0.0.7:3000", ...headers })).toBe(isOwn);
+  const pages = new SameOriginCheck({ baseUrl: "https://api.example/content", corsOrigins: ["https://app.example"] });
+  expect(pages.accepts({ host: "10.0.0.7:3000", ...headers })).toBe(isOwn);
 });
 
 test("CORS_ORIGINS=* names nobody who may sign in: every page of the world would be ours", () => {
-  const pages = new OwnPages({ baseUrl: "", corsOrigins: ["*"] });
-  expect(pages.sends({ host: "api.example", origin: "https://evil.example" })).toBe(false);
-  expect(pages.sends({ host: "api.example", origin: "*" })).toBe(false);
+  const pages = new SameOriginCheck({ baseUrl: "", corsOrigins: ["*"] });
+  expect(pages.accepts({ host: "api.example", origin: "https://evil.example" })).toBe(false);
+  expect(pages.accepts({ host: "api.example", origin: "*" })).toBe(false);
 });
 
 test("a failed attempt by a page of others counts for nobody", async () => {

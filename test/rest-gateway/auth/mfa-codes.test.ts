@@ -153,7 +153,7 @@ describe("backup codes", () => {
     expect(keysOf(OTHER).backupCodes.hashesOf("ABCDEFGH", "1")).not.toEqual(hashes);
   });
 
-  test("that were made with a key of before are known by it, and new ones are made with the present key", () => {
+  test("that were created with a previous key remain valid, and new ones are created with the current key", () => {
     const { backupCodes } = keysOf(OTHER, SECRET);
     const { codes: made, hashes } = codes.make("1");
     expect(backupCodes.hashesOf(made[0]!, "1")).toContainEqual(hashes[0]);

@@ -116,7 +116,7 @@ test("a code that was spent stays spent, and a factor enabled", async () => {
   expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
 });
 
-test("the log has the number of secrets that were encrypted with the present key, and no secret or key", async () => {
+test("the log has the number of secrets that were encrypted with the current key, and no secret or key", async () => {
   const logged = async (settings: Readonly<Record<string, string>>) => {
     lines.length = 0;
     await start(settings);
@@ -127,10 +127,10 @@ test("the log has the number of secrets that were encrypted with the present key
       .flatMap(({ msg, factors }) => (factors === undefined ? [] : [[msg, factors]]));
   };
   expect(await logged({ MFA_KEY: OLD })).toEqual([]);
-  expect(await logged(ROTATING)).toEqual([["second factors were encrypted with the present key", 2]]);
-  expect(await logged(ROTATING)).toEqual([["second factors were encrypted with the present key", 0]]);
+  expect(await logged(ROTATING)).toEqual([["second factors were encrypted with the current key", 2]]);
+  expect(await logged(ROTATING)).toEqual([["second factors were encrypted with the current key", 0]]);
   expect(await logged({ MFA_KEY: THIRD, MFA_PREVIOUS_KEY: OLD })).toEqual([
-    ["second factors were encrypted with the present key", 0],
+    ["second factors were encrypted with the current key", 0],
     ["second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY", 2],
   ]);
 });

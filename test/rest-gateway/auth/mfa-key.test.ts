@@ -78,7 +78,7 @@ describe("after a restart with another key", () => {
     expect([status, json.error.code, json.error.message]).toEqual([
       503,
       "INTERNAL_ERROR",
-      "the second factor cannot be checked: the service has another MFA_KEY than when it was enabled",
+      "the second factor cannot be checked: MFA_KEY has changed since it was enabled",
     ]);
     expect((await login(service, ada.backupCodes[0]!)).status).toBe(401);
     expect((await sendTo(service.url, "/health", {})).status).toBe(200);
