@@ -5,7 +5,7 @@ import { describeSettings } from "../config/config.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
 import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
-import { internalProblem, STATUSES } from "../rest-gateway/table/answer/database-problem.ts";
+import { internalProblem, STATUSES } from "../rest-gateway/table/answer/problem.ts";
 import { SERVICE_CODES } from "../rest-gateway/table/problem.ts";
 
 /** The cells of the table rows below a heading, without header rows and backticks. */

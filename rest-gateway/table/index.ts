@@ -11,7 +11,7 @@ import { ClientGone } from "../../http/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
-import { internalProblem, problemOf } from "./answer/database-problem.ts";
+import { internalProblem, problemOf } from "./answer/problem.ts";
 import { BASE, parseUrl } from "./parse/url.ts";
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";

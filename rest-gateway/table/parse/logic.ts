@@ -1,7 +1,7 @@
 import { tooDeep } from "../problem.ts";
 import type { Condition, Logic } from "../request.ts";
 import { readField } from "./field.ts";
-import { filterOf, readElement, readOperation, seesOperator } from "./filter.ts";
+import { filterOf, readElement, readOperation, seesOperator } from "./conditions.ts";
 import { Scanner } from "./scanner.ts";
 
 type LogicOptions = {

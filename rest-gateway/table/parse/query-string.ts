@@ -1,7 +1,7 @@
 import { invalidRange, TableError } from "../problem.ts";
 import type { Condition, OrderTerm, ParseLimits, Query, QueryPart } from "../request.ts";
 import { parseNames } from "./field.ts";
-import { filterOf, type Operation, parseOperation, tryOperation } from "./filter.ts";
+import { filterOf, type Operation, parseOperation, tryOperation } from "./conditions.ts";
 import { type Key, parseKey } from "./key.ts";
 import { parseLogic } from "./logic.ts";
 import { parseOrder } from "./order.ts";
