@@ -3,6 +3,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
+import type { CancelSignal, Transactions } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
@@ -12,12 +13,12 @@ import type { CallerRules } from "../../identity/caller-resolver.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/problem.ts";
-import { BASE, parseUrl } from "./parse/url.ts";
+import { BASE, parseUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
-import type { Plan } from "./plan.ts";
-import { Preparer, type PreparerOptions } from "./prepare.ts";
+import { isReadOnly, type Plan } from "./plan.ts";
+import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
+import type { Prepared, QueryResult } from "./query.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
-import { run } from "./run.ts";
 import { Stopwatch, sendAnswer, sendTableProblem, TABLES } from "./send.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
@@ -124,6 +125,25 @@ export class TableInterface implements HttpInterface {
     if (!problem) this.#options.onInternalError(error, head.requestId);
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId));
   }
+}
+
+type RunOptions = {
+  readonly signal: CancelSignal;
+  readonly onConnected: () => void;
+};
+
+/** Runs a request as one transaction in one round trip. */
+async function run(
+  transactions: Transactions,
+  { plan, query, isRolledBack }: Prepared,
+  { identity, statements, isolation }: TableTransaction,
+  { signal, onConnected }: RunOptions,
+): Promise<QueryResult> {
+  const takesAll = !isReadOnly(plan);
+  const options = { isolation, rollback: isRolledBack, takesAll, signal, onConnected };
+  const results = await transactions.run(identity, statements, options);
+  if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
+  return { main: results.at(-2)!, estimate: results.at(-1)! };
 }
 
 const HAS_BODY = new Set(["POST", "PATCH", "PUT"]);

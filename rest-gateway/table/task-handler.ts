@@ -3,7 +3,7 @@ import type { Statement } from "../../db/transaction.ts";
 import { contextOf } from "../../http/request.ts";
 import type { ErrorResponse, StoredRequest, Task, TaskHandler, TaskTransaction } from "../tasks/task-handler.ts";
 import { internalProblem, problemOf } from "./answer/problem.ts";
-import { parseUrl } from "./parse/url.ts";
+import { parseUrl } from "./parse/request.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
 import type { Prepared } from "./query.ts";
 import type { TableRequest } from "./request.ts";

@@ -9,7 +9,7 @@ import { foreignKeys } from "../../identity/keys.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verifier.ts";
-import { tableRefusal } from "../../rest-gateway/table/refused.ts";
+import { tableRefusal } from "../../rest-gateway/table/answer/problem.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";
 const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "web_anon" });

@@ -1,11 +1,19 @@
 import type { DatabaseError } from "pg-protocol";
 import { ApiError, type ConstraintMessages, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
-import { RefusedError } from "../../../identity/refused.ts";
+import { type RefusalReason, RefusedError } from "../../../identity/refused.ts";
+import { restRefusal } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {
+  anonymousOff,
+  badApiKey,
   badRaise,
+  badToken,
+  disagreeingCredentials,
+  expiredToken,
+  noApiKey,
   notSingular,
   putMismatch,
+  serviceKeyInBrowser,
   TableError,
   type TableProblem,
   tooManyAffected,
@@ -13,7 +21,6 @@ import {
   writeAnswerTooLarge,
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
-import { tableRefusal } from "../refused.ts";
 import { writeHeader } from "./response-settings.ts";
 
 /**
@@ -79,6 +86,26 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   if (status === INTERNAL) return null;
   if (status === UNAVAILABLE) return { status, code: raised.code, message: databaseUnavailable().message };
   return fromDatabase(raised, status, context);
+}
+
+/** The refusals for which PostgREST has an error. */
+const TABLE_ERRORS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
+  "no key": noApiKey,
+  "bad key": badApiKey,
+  "expired key": badApiKey,
+  "bad token": badToken,
+  "revoked token": badToken,
+  unreadable: badToken,
+  "expired token": expiredToken,
+  disagreement: disagreeingCredentials,
+  "service key in browser": serviceKeyInBrowser,
+  "anonymous off": anonymousOff,
+};
+
+/** The error for credentials that are refused. */
+export function tableRefusal(error: RefusedError): TableError {
+  const own = TABLE_ERRORS[error.reason];
+  return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
 }
 
 function fromDatabase(raised: DatabaseError, status: number, { constraintMessages }: ProblemContext): TableProblem {

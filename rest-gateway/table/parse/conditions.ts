@@ -1,7 +1,7 @@
-import { TableError } from "../problem.ts";
-import type { Field, Filter, IsKeyword, Operator } from "../request.ts";
+import { TableError, tooDeep } from "../problem.ts";
+import type { Condition, Field, Filter, IsKeyword, Logic, Operator } from "../request.ts";
 import { writeArray } from "../write/statement.ts";
-import { isNameCode } from "./field.ts";
+import { isNameCode, readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 
 /** A filter without its field: `not.ilike(any).{*sql*}`. `text` becomes one of the request's values. */
@@ -51,7 +51,7 @@ export function tryOperation(text: string): Operation | null {
 }
 
 /** `readText` reads the value of operators that take any text. */
-export function readOperation(scanner: Scanner, readText: (scanner: Scanner) => string): Operation {
+function readOperation(scanner: Scanner, readText: (scanner: Scanner) => string): Operation {
   const isNegated = scanner.takes("not.");
   const { name: operator, kind } = readOperator(scanner);
   const quantifier = kind === "quantified" ? readQuantifier(scanner) : null;
@@ -63,7 +63,7 @@ export function readOperation(scanner: Scanner, readText: (scanner: Scanner) => 
 }
 
 /** Whether an operator with its dot or bracket begins here. */
-export function seesOperator({ text }: Scanner, at: number): boolean {
+function seesOperator({ text }: Scanner, at: number): boolean {
   OPERATOR_AND_MORE.lastIndex = at;
   return OPERATOR_AND_MORE.test(text);
 }
@@ -116,7 +116,7 @@ function readList(scanner: Scanner): string {
 }
 
 /** Up to the next comma or bracket, unless quoted. If other text follows the closing quote, the quotes belong to the value. */
-export function readElement(scanner: Scanner): string {
+function readElement(scanner: Scanner): string {
   const start = scanner.at;
   const quoted = scanner.takeQuoted();
   if (quoted !== null && (scanner.isAtEnd || scanner.sees(",") || scanner.sees(")"))) return quoted;
@@ -136,3 +136,90 @@ function operators(kinds: Readonly<Record<OperatorKind, readonly Operator[]>>) {
   const entries = Object.entries(kinds) as [OperatorKind, readonly Operator[]][];
   return new Map(entries.flatMap(([kind, names]) => names.map((name) => [name as string, { name, kind }])));
 }
+
+type LogicOptions = {
+  /** Levels of `and` and `or`. */
+  readonly maxDepth: number;
+  /** Adds a text to the request's values and returns its index. */
+  readonly addValue: (text: string) => number;
+};
+
+/**
+ * What follows `or=` and `and=`: `(id.eq.1,and(name.like.a*,not.age.is.null),tags.cs.{x,y})`. `not.` may precede
+ * and, or, a field or an operator.
+ */
+export function parseLogic(
+  operator: Logic["operator"],
+  isNegated: boolean,
+  text: string,
+  options: LogicOptions,
+): Logic {
+  const scanner = new Scanner("logic tree", text);
+  const logic = new LogicReader(scanner, options).read(operator, isNegated, 1);
+  scanner.expectEnd();
+  return logic;
+}
+
+class LogicReader {
+  readonly #scanner: Scanner;
+  readonly #options: LogicOptions;
+
+  constructor(scanner: Scanner, options: LogicOptions) {
+    this.#scanner = scanner;
+    this.#options = options;
+  }
+
+  read(operator: Logic["operator"], isNegated: boolean, level: number): Logic {
+    const scanner = this.#scanner;
+    const { maxDepth } = this.#options;
+    if (level > maxDepth) throw tooDeep("the logic tree", maxDepth);
+    scanner.skipSpace();
+    scanner.expect("(");
+    const conditions: Condition[] = [];
+    do conditions.push(this.#condition(level));
+    while (scanner.takes(","));
+    scanner.expect(")", '"," or ")"');
+    scanner.skipSpace();
+    return { kind: "logic", operator, isNegated, conditions };
+  }
+
+  #condition(level: number): Condition {
+    const scanner = this.#scanner;
+    scanner.skipSpace();
+    const isNegated = this.#takesNot();
+    const operator = this.#takeOperator();
+    return operator === null ? this.#filter(isNegated) : this.read(operator, isNegated, level + 1);
+  }
+
+  #filter(isNegated: boolean): Condition {
+    const scanner = this.#scanner;
+    const field = readField(scanner);
+    scanner.expect(".");
+    const operation = readOperation(scanner, readText);
+    scanner.skipSpace();
+    const value = this.#options.addValue(operation.text);
+    return filterOf(field, { ...operation, isNegated: operation.isNegated !== isNegated }, value);
+  }
+
+  /** In `not.eq.1`, `not` is the name of a column. */
+  #takesNot(): boolean {
+    const scanner = this.#scanner;
+    return scanner.sees("not.") && !seesOperator(scanner, scanner.at + "not.".length) && scanner.takes("not.");
+  }
+
+  /** `and` or `or` before a bracket. Otherwise they may be the beginning of a name. */
+  #takeOperator(): Logic["operator"] | null {
+    const scanner = this.#scanner;
+    const start = scanner.at;
+    const operator = scanner.takes("and") ? "and" : scanner.takes("or") ? "or" : null;
+    scanner.skipSpace();
+    if (operator !== null && scanner.sees("(")) return operator;
+    scanner.at = start;
+    return null;
+  }
+}
+
+const ARRAY = /\{[^{}]*\}/y;
+
+/** A value ends at a comma or bracket, unless it is quoted or an array in braces. */
+const readText = (scanner: Scanner) => scanner.takeMatch(ARRAY) ?? readElement(scanner);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { MAX_TAGGED_BYTES } from "../../../rest-gateway/table/answer/tag.ts";
+import { MAX_TAGGED_BYTES } from "../../../rest-gateway/table/send.ts";
 import { useRest } from "../../support/rest-client.ts";
 
 const NOTES = `
