@@ -38,7 +38,7 @@ function frameOf(page: Page, total: number, links: PageLinks): readonly [before:
   }
 }
 
-/** Links to other pages; null when there is no such page. */
+/** Links to other pages; null for a page that does not exist. */
 export type PageLinks = {
   readonly first: string | null;
   readonly prev: string | null;
@@ -70,7 +70,7 @@ function parametersOf({ form, limit }: Page, start: number): Readonly<Record<str
 }
 
 /** `</users?skip=10&limit=10>; rel="next", …`; "" for no links. */
-export const linkHeader = (links: PageLinks): string =>
+const linkHeader = (links: PageLinks): string =>
   Object.entries(links)
     .filter(([, href]) => href !== null)
     .map(([rel, href]) => `<${href}>; rel="${rel}"`)

@@ -1,11 +1,12 @@
-/** A database comment as documentation shows it. */
+/** A database comment, split for documentation. */
 export type Documentation = { readonly summary: string; readonly description: string };
 
-/** `@behavior -select`: a smart tag, which is for the GraphQL interface and not for people. */
+/** `@behavior -select`: a smart tag, which only the GraphQL interface uses. */
 const SMART_TAG = /^@[A-Za-z]/;
 
 /**
- * Splits a comment into its first line and the rest, without the smart tags at its beginning. Both are "" if it is empty.
+ * Splits a comment, without the smart tags at its beginning, into its first line and the rest. Both are "" for an empty
+ * comment.
  *
  *   documentationOf("Sends a letter.\n\nIt costs a stamp.")  // { summary: "Sends a letter.", description: "It costs a stamp." }
  */

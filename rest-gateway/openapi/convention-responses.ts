@@ -7,7 +7,7 @@ type Problem = {
   readonly headers?: readonly (keyof typeof HEADERS)[];
 };
 
-/** Error responses by status. */
+/** The error responses of the REST conventions, by status. */
 const PROBLEMS = {
   400: {
     key: "BadRequest",

@@ -69,7 +69,7 @@ function elementSchema({ category, name, labels }: TypeShape): JsonSchema {
   return (category === "base" && FACTS.get(name)?.schema) || { type: "string" };
 }
 
-/** Also allows null: `{ type: "string" }` → `{ type: ["string", "null"] }`. */
+/** Adds null: `{ type: "string" }` → `{ type: ["string", "null"] }`. */
 export function nullable(schema: JsonSchema): JsonSchema {
   if (typeof schema.type !== "string") return schema;
   const values = schema.enum && { enum: [...schema.enum, null] };
@@ -99,7 +99,7 @@ export function anyOf(schemas: readonly JsonSchema[]): JsonSchema {
 const QUOTED = /^'((?:[^']|'')*)'::[\w\s.,"()[\]]+$/;
 
 /**
- * The value of a column's default in JSON if it is a constant; undefined if Postgres computes it.
+ * The default of a column as a JSON value if it is a constant; undefined if Postgres computes it.
  *
  *   defaultValue("'DRAFT'::article_status", { type: "string", … })  // "DRAFT"
  *   defaultValue("0", { type: "integer" })                          // 0
@@ -114,7 +114,7 @@ export function defaultValue(expression: string | null, schema: JsonSchema): unk
 
 type Reader = (quoted: string | null, expression: string, schema: JsonSchema) => unknown;
 
-/** Numbers with so many digits are exact in JavaScript. */
+/** Numbers with this many digits are exact in JavaScript. */
 const NUMBER = /^-?\d{1,15}(\.\d{1,15})?$/;
 
 /** `5`, `(-5)` or `'-5'::integer`. */
@@ -142,7 +142,7 @@ function parsed(json: string | null): unknown {
   }
 }
 
-/** The schema of a column, without null. If a cast of a domain converts the value, it may be anything. */
+/** The schema of a column, without null. If a cast of the column's domain converts the value, any value is valid. */
 export function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
   if (casts?.[cast]) return {};
   const schema = schemaOf(shape);

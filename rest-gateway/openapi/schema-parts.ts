@@ -12,8 +12,8 @@ export const arrayOf = (items: JsonSchema): JsonSchema => ({ type: "array", item
 
 /**
  * Maps names of the database, which may contain any character, to component keys, which contain only letters, digits,
- * `-` and `_`. (OpenAPI also allows `.`, which joins keys here.) A number makes keys unique; a name that is a valid key
- * keeps it:
+ * `-` and `_`. (OpenAPI also allows `.`, which joins keys here.) A name that is a valid key is its own key. A number makes
+ * the other keys unique:
  *
  *   componentKeys(["a b", "a_b"])  // "a b" → "a_b_2", "a_b" → "a_b"
  *
@@ -26,8 +26,8 @@ export function componentKeys(
 ): ReadonlyMap<string, string> {
   const taken = new Set(reserved);
   const keys = new Map<string, string>();
-  for (const name of [...names].sort(keysFirst)) {
-    const plain = name.replace(NO_KEY, "_");
+  for (const name of [...names].sort(validKeysFirst)) {
+    const plain = name.replace(INVALID_CHARACTER, "_");
     let key = plain;
     for (let n = 2; endings.some((ending) => taken.has(key + ending)); n++) key = `${plain}_${n}`;
     for (const ending of endings) taken.add(key + ending);
@@ -36,8 +36,9 @@ export function componentKeys(
   return keys;
 }
 
-const NO_KEY = /[^a-zA-Z0-9_-]/g;
-const keysFirst = (a: string, b: string) => Number(a.search(NO_KEY) !== -1) - Number(b.search(NO_KEY) !== -1);
+const INVALID_CHARACTER = /[^a-zA-Z0-9_-]/g;
+const validKeysFirst = (a: string, b: string) =>
+  Number(a.search(INVALID_CHARACTER) !== -1) - Number(b.search(INVALID_CHARACTER) !== -1);
 
 export const refer = (kind: "schemas" | "parameters" | "headers" | "responses", key: string): Reference => ({
   $ref: `#/components/${kind}/${key}`,

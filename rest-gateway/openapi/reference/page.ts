@@ -56,10 +56,10 @@ const sources = await Promise.all([...resources, tables].map(async ({ title, bas
   const message = response.ok ? null : (content.error ?? content).message;
   return { title, slug: title.toLowerCase().replace(" ", "-"), content, authentication, isServed, message };
 }));
-// Scalar would send the default or first value of each parameter, and some of them can not be combined.
+// Scalar would send the default or first value of each parameter, but some parameters cannot be combined.
 function disable(parameter) {
-  const { default: standard, enum: values = [] } = parameter.schema;
-  parameter.examples = { default: { value: standard ?? values[0] ?? "", "x-disabled": true } };
+  const { default: initial, enum: values = [] } = parameter.schema;
+  parameter.examples = { default: { value: initial ?? values[0] ?? "", "x-disabled": true } };
 }
 const served = sources.filter(({ isServed }) => isServed);
 if (served.length === 0) {

@@ -5,7 +5,7 @@ import { type DescriptionOptions, openApi } from "./openapi.ts";
 import { swagger } from "./swagger.ts";
 
 export type DescriptionRequest = DescriptionOptions & {
-  /** The preferred media type first. */
+  /** Acceptable media types, the most preferred first. */
   readonly accept: readonly MediaType[];
 };
 

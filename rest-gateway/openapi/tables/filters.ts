@@ -61,7 +61,7 @@ function filterParameter({ name, comment, shape }: Column): Parameter {
   return queryParameter(name, description, refer("schemas", FILTER));
 }
 
-/** An example of a filter for the type: `eq.DRAFT`, `gte.2026-01-31`. */
+/** An example of a filter on the type: `eq.DRAFT`, `gte.2026-01-31`. */
 function sampleOf(shape: TypeShape): string {
   const { type, format = "", enum: labels } = schemaOf(shape);
   if (labels !== undefined) return `eq.${labels[0]}`;

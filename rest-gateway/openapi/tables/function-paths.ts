@@ -1,4 +1,5 @@
 import type { DatabaseFunction, FunctionArgument, TypeShape } from "../../../db/catalog/catalog.ts";
+import { mediaTypeOfDomain } from "../../table/plan/format.ts";
 import { documentationOf } from "../comment.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem, Reference } from "../document.ts";
 import { anyOf, nullable, schemaOf, sqlNameOf, textSchemaOf } from "../json-schema.ts";
@@ -92,7 +93,7 @@ function responses(
 }
 
 /** The body of a call, by media type: an object with the named arguments, or the value of the single unnamed argument. */
-export function bodyContent(visible: VisibleSchema, overloads: readonly DatabaseFunction[]): Content {
+function bodyContent(visible: VisibleSchema, overloads: readonly DatabaseFunction[]): Content {
   const byType = Map.groupBy(overloads, (fn) => rawBodyOf(fn) ?? "application/json");
   const entries = [...byType].map(([type, fns]) => [type, { schema: anyOf(fns.map((fn) => bodySchema(visible, fn))) }]);
   return Object.fromEntries(entries);
@@ -109,7 +110,7 @@ function bodySchema(visible: VisibleSchema, fn: DatabaseFunction): JsonSchema {
   };
 }
 
-/** The schema of an argument that is a row of a table has the columns of the table. */
+/** If the argument is a row of a table, its schema lists the columns of the table. */
 function argumentSchema(visible: VisibleSchema, { shape }: FunctionArgument): JsonSchema {
   const table = shape.schema === visible.schema.name ? visible.tables.get(shape.name) : undefined;
   if (shape.category === "composite" && !shape.isArray && table !== undefined) return recordSchema(table);
@@ -117,7 +118,7 @@ function argumentSchema(visible: VisibleSchema, { shape }: FunctionArgument): Js
 }
 
 /** The arguments of all overloads as query parameters. */
-export function argumentParameters(overloads: readonly DatabaseFunction[]): Parameter[] {
+function argumentParameters(overloads: readonly DatabaseFunction[]): Parameter[] {
   const names = new Set(overloads.flatMap((fn) => fn.arguments.map(({ name }) => name)));
   return [...names]
     .filter((name) => !RESERVED.has(name))
@@ -137,7 +138,7 @@ export function argumentParameters(overloads: readonly DatabaseFunction[]): Para
 const querySchema = ({ isVariadic, shape }: FunctionArgument) => (isVariadic ? schemaOf(shape) : textSchemaOf(shape));
 
 /** The response body by media type; null if the function returns void. */
-export function resultContent(visible: NamedSchema, { returns }: DatabaseFunction): Content | null {
+function resultContent(visible: NamedSchema, { returns }: DatabaseFunction): Content | null {
   if (returns.kind === "void") return null;
   if (returns.kind === "scalar") return scalarContent(returns.shape, returns.isSet);
   const row = rowSchema(visible, returns);
@@ -146,8 +147,8 @@ export function resultContent(visible: NamedSchema, { returns }: DatabaseFunctio
 
 /** A domain named like a media type is sent unchanged, with this media type. */
 function scalarContent(shape: TypeShape, isSet: boolean): Content {
-  const mediaType = /"([^"/]+\/[^"/]+)"$/.exec(shape.domain ?? "")?.[1];
-  if (mediaType !== undefined) return { [mediaType]: { schema: { type: "string" } } };
+  const mediaType = mediaTypeOfDomain(shape.domain);
+  if (mediaType !== null) return { [mediaType]: { schema: { type: "string" } } };
   const schema = schemaOf(shape);
   return { "application/json": { schema: isSet ? { type: "array", items: schema } : nullable(schema) } };
 }
@@ -170,7 +171,7 @@ function rowSchema(visible: NamedSchema, returns: RowResult): JsonSchema {
 }
 
 /** Combines the response bodies of overloads. */
-export function combineContents(contents: readonly Content[]): Content {
+function combineContents(contents: readonly Content[]): Content {
   const byType = Map.groupBy(contents.flatMap(Object.entries<Content[string]>), ([type]) => type);
   return Object.fromEntries(
     [...byType].map(([type, entries]) => [type, { schema: anyOf(entries.map(([, { schema }]) => schema)) }]),

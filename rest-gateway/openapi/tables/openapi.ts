@@ -74,7 +74,7 @@ const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
 
 const operators = Object.entries(OPERATORS).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`);
 
-/** How to write requests, in Markdown: the introduction of the reference page. */
+/** The introduction of the reference page, in Markdown: how to write requests. */
 export const GUIDE = `Every table and view is a collection of rows. Every function can be called under \`/rpc\`.
 
 ## Filters

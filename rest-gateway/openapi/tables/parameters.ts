@@ -1,10 +1,11 @@
+import { RESERVED_NAMES } from "../../table/request.ts";
 import type { JsonSchema, Parameter, Reference } from "../document.ts";
 import { headerParameter, queryParameter, refer } from "../schema-parts.ts";
 import type { VisibleSchema } from "./visible-schema.ts";
 
 const count: JsonSchema = { type: "integer", minimum: 0 };
 
-/** Preferences, with their meanings. */
+/** The effect of each preference. */
 const PREFERENCES = {
   "return=representation": "returns the rows",
   "return=headers-only": "returns the URL of the new row in `Location`",
@@ -71,19 +72,11 @@ export const PARAMETERS = {
 export const shared = (...keys: readonly (keyof typeof PARAMETERS)[]): Reference[] =>
   keys.map((key) => refer("parameters", key));
 
-/** Names of query parameters with another meaning: columns with these names can not be filtered, nor arguments passed. */
-export const RESERVED: ReadonlySet<string> = new Set([
-  "select",
-  "order",
-  "limit",
-  "offset",
-  "and",
-  "or",
-  "not.and",
-  "not.or",
-  "columns",
-  "on_conflict",
-]);
+/**
+ * Names of query parameters with another meaning. The description omits filters by columns with these names, and arguments
+ * with these names.
+ */
+export const RESERVED: ReadonlySet<string> = new Set([...RESERVED_NAMES, "not.and", "not.or"]);
 
 /** The header that selects the schema, if more than one is served. */
 export function profileParameters(

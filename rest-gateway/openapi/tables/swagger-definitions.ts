@@ -11,7 +11,7 @@ export function swaggerType(shape: TypeShape): { type?: string; items?: object; 
   return { ...typeOf(shape), format };
 }
 
-/** Rows and GeoJSON are strings, because Postgres can parse them from text. */
+/** Rows and GeoJSON are described as strings, because Postgres can parse them from text. */
 function typeOf(shape: TypeShape): { type?: string } {
   const { type } = schemaOf(shape);
   if (type === undefined && shape.category !== "pseudo") return {};
@@ -36,18 +36,18 @@ export function swaggerDefinition(visible: VisibleSchema, { table, ...access }: 
 
 function property(column: Column, description: string): object {
   const { shape, maxLength } = column;
-  const standard = swaggerDefault(column);
+  const initial = defaultOf(column);
   return {
     ...swaggerType(shape),
     ...(description && { description }),
-    ...(standard !== undefined && { default: standard }),
+    ...(initial !== undefined && { default: initial }),
     ...(shape.category === "enum" && !shape.isArray && { enum: shape.labels }),
     ...(maxLength !== null && { maxLength }),
   };
 }
 
 /** If Postgres computes the default of a string, its expression is shown: `now()`. */
-function swaggerDefault({ defaultExpression, shape }: Column): unknown {
+function defaultOf({ defaultExpression, shape }: Column): unknown {
   const { type } = swaggerType(shape);
   if (type === "array" || defaultExpression === null) return undefined;
   if (type !== "string") return defaultValue(defaultExpression, schemaOf(shape));

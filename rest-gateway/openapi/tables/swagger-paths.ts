@@ -124,8 +124,8 @@ export function swaggerTableParameters(access: TableAccess): [string, object][] 
   return [[`body.${name}`, { name, description: name, required: false, in: "body", schema }], ...filters];
 }
 
-/** An argument as a query parameter. Arrays, rows and JSON are strings in it. */
-export function swaggerArgument({ name, shape, isRequired, isVariadic }: FunctionArgument): object {
+/** An argument as a query parameter. Arrays, rows and JSON are passed as text. */
+function swaggerArgument({ name, shape, isRequired, isVariadic }: FunctionArgument): object {
   const { type = "string", format } = swaggerType(shape);
   const parameter = { name, in: "query", required: isRequired };
   if (!isVariadic) return { ...parameter, type: type === "array" ? "string" : type, format };
@@ -133,6 +133,6 @@ export function swaggerArgument({ name, shape, isRequired, isVariadic }: Functio
 }
 
 /** A JSON pointer, escaped as part of a URL. */
-export const swaggerReference = (kind: "definitions" | "parameters", name: string): { $ref: string } => ({
+const swaggerReference = (kind: "definitions" | "parameters", name: string): { $ref: string } => ({
   $ref: `#/${kind}/${encodeURIComponent(name.replaceAll("~", "~0").replaceAll("/", "~1"))}`,
 });

@@ -141,10 +141,10 @@ const written = (visible: NamedSchema, access: TableAccess, description: string)
   ...(access.isReadable && { content: returned(visible, access) }),
 });
 
-/** The comment of a table, and what `select` can add to its columns: `Related rows: \`comments\`, \`users\`.` */
-export function describeTable(visible: VisibleSchema, { table }: TableAccess): string {
+/** The comment of a table, and the names that `select` can add to its columns: `Related rows: \`comments\`, \`users\`.` */
+function describeTable(visible: VisibleSchema, { table }: TableAccess): string {
   const related = table.relationships.map((relationship) => embedName(visible, relationship));
-  const computed = [...table.computedFields.keys()].filter((name) => visible.readers.has(name));
+  const computed = [...table.computedFields.keys()].filter((name) => visible.readOnlyFunctions.has(name));
   return [
     plainText(table.comment),
     listed("Related rows", related),
@@ -159,7 +159,7 @@ function embedName(visible: VisibleSchema, relationship: Relationship): string |
   const { target } = relationship;
   if (target.schema !== visible.schema.name || !visible.tables.get(target.name)?.isReadable) return null;
   if (relationship.kind !== "computed") return target.name;
-  return visible.readers.has(relationship.function.name) ? relationship.function.name : null;
+  return visible.readOnlyFunctions.has(relationship.function.name) ? relationship.function.name : null;
 }
 
 function listed(title: string, names: readonly (string | null)[]): string {

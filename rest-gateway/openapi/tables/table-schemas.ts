@@ -34,7 +34,7 @@ const updateSchema = (visible: VisibleSchema, { table, updatable }: TableAccess)
 const writtenColumns = (visible: VisibleSchema, table: Table, columns: readonly Column[]) =>
   columns.map((column): Property => [column.name, columnSchema(visible, table, column, "fromJson")]);
 
-/** A row as a value, such as an argument of a function. Missing columns are null, whatever the table declares. */
+/** A row as the argument of a function. Missing columns are null, even if the table declares them NOT NULL. */
 export function recordSchema({ table, readable }: TableAccess): JsonSchema {
   const properties = readable.map((column): Property => {
     const description = plainText(column.comment);
@@ -58,11 +58,11 @@ function objectSchema({ comment }: Table, properties: readonly Property[], requi
 function columnSchema(visible: VisibleSchema, table: Table, column: Column, cast: "toJson" | "fromJson"): JsonSchema {
   const value = valueSchema(column, cast);
   const description = describeColumn(visible, table, column);
-  const standard = defaultValue(column.defaultExpression, value);
+  const initial = defaultValue(column.defaultExpression, value);
   return {
     ...(column.isNullable ? nullable(value) : value),
     ...(description && { description }),
-    ...(standard !== undefined && { default: standard }),
+    ...(initial !== undefined && { default: initial }),
   };
 }
 

@@ -11,7 +11,7 @@ export type Viewer = {
   readonly ignorePrivileges?: boolean;
 };
 
-/** The part of a schema that one role may use: the content of its description. */
+/** The part of a schema that a role may use, which is the content of its description. */
 export type VisibleSchema = {
   readonly schema: Schema;
   /** Whether requests must or may name the schema in a header. */
@@ -20,7 +20,7 @@ export type VisibleSchema = {
   /** The functions that can be called, with their overloads, by name. */
   readonly functions: ReadonlyMap<string, readonly DatabaseFunction[]>;
   /** The names of read-only functions, including those that only `select` can call, as computed columns. */
-  readonly readers: ReadonlySet<string>;
+  readonly readOnlyFunctions: ReadonlySet<string>;
 };
 
 /** A table and what the role may do with it. */
@@ -47,7 +47,9 @@ export function visibleSchema(catalog: Catalog, viewer: Viewer): VisibleSchema {
     profile: names.length === 1 ? "none" : names[0] === schema.name ? "optional" : "required",
     tables: new Map(tables.map((access) => [access.table.name, access])),
     functions: Map.groupBy(executable.filter(isCallable), ({ name }) => name),
-    readers: new Set(executable.filter(({ volatility }) => volatility !== "volatile").map(({ name }) => name)),
+    readOnlyFunctions: new Set(
+      executable.filter(({ volatility }) => volatility !== "volatile").map(({ name }) => name),
+    ),
   };
 }
 
@@ -76,7 +78,7 @@ const isVisible = (table: TableAccess) =>
 const isExecutable = (catalog: Catalog, fn: DatabaseFunction, { role, ignorePrivileges = false }: Viewer) =>
   ignorePrivileges || mayExecute(catalog, role, fn);
 
-/** Media types of the body by the type of a single unnamed argument, to which the whole body is passed. */
+/** The media type of the body, by the type of a single unnamed argument that receives the whole body. */
 const RAW_BODIES: ReadonlyMap<string, string> = new Map([
   ["json", "application/json"],
   ["jsonb", "application/json"],

@@ -23,7 +23,7 @@ export function typesOf(catalog: Catalog, reader: Reader = "service"): string {
 
 export type Reader = "service" | "others";
 
-/** Without a cache, a thousand tables would block the event loop for some tenths of a second per request. */
+/** Without a cache, each request would block the event loop for some tenths of a second in a database with 1000 tables. */
 const cache: Readonly<Record<Reader, WeakMap<Catalog, string>>> = { service: new WeakMap(), others: new WeakMap() };
 
 /** The default schema of the client if it is served, otherwise that of the service. */

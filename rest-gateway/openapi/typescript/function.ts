@@ -7,16 +7,17 @@ import {
   type TypeShape,
   tableOf,
 } from "../../../db/catalog/catalog.ts";
+import { rawBodyOf } from "../tables/visible-schema.ts";
 import { rowMembers } from "./table.ts";
 import { array, byName, inOrder, literal, type Member, object, openObject, orNull, type Type, union } from "./type.ts";
 import { isNotNullDomain, nullableType, rowEntry, valueType } from "./value.ts";
 
 /**
  * The entry in `Functions` for the overloads of a name: Args, Returns and, for functions that return rows of a table, the
- * options that the client needs to select from them. Null if none of the overloads can be called.
+ * options that the client needs to select from them. Null if no overload can be called.
  *
- * Everything that Postgres does not guarantee is nullable: arguments, single values and rows, values of a set and columns of
- * RETURNS TABLE, unless their type is a NOT NULL domain. In rows of a table or view, the columns determine it.
+ * Arguments, single values and rows, values of a set and columns of RETURNS TABLE are nullable, unless their type is a NOT
+ * NULL domain. In rows of a table or view, each column determines whether it is nullable.
  */
 export function functionType(overloads: readonly DatabaseFunction[], catalog: Catalog): Type | null {
   const callable = inOrder(overloads.filter(isCallable), signatureOf);
@@ -33,14 +34,11 @@ function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunc
   ]);
 }
 
-/** Types of a single unnamed argument, to which the whole body is passed. */
-const BODY_TYPES: ReadonlySet<string> = new Set(["json", "jsonb", "text", "xml", "bytea"]);
-
-/** With named arguments, with the whole body, or as a field of a row. */
-function isCallable({ arguments: all }: DatabaseFunction): boolean {
-  if (all.every(({ name }) => name !== "")) return true;
-  const [{ shape }, ...others] = all as [FunctionArgument, ...FunctionArgument[]];
-  return others.length === 0 && !shape.isArray && (BODY_TYPES.has(shape.name) || shape.category === "composite");
+/** Whether a function can be called with named arguments or with the whole body, or selected as a field of a row. */
+function isCallable(called: DatabaseFunction): boolean {
+  const all = called.arguments;
+  const isField = all.length === 1 && all[0]!.shape.category === "composite" && !all[0]!.shape.isArray;
+  return isField || all.every(({ name }) => name !== "") || rawBodyOf(called) !== null;
 }
 
 /** The reason why every call of the function fails; null if calls can succeed. */
@@ -71,7 +69,7 @@ function argumentsType({ arguments: all }: DatabaseFunction, catalog: Catalog): 
   );
 }
 
-/** Missing fields of a row are null. An unnamed argument is the whole body, or the row whose field the function is. */
+/** Missing fields of a row are null. An unnamed argument is the whole body, or the row of which the function is a field. */
 function argumentType({ name, shape }: FunctionArgument, catalog: Catalog): Type {
   const table = tableOf(catalog, shape);
   if (name === "") return table ? rowEntry(table) : valueType(shape, catalog);

@@ -1,6 +1,6 @@
-import type { Catalog, Column, ComputedField, Relationship, Table } from "../../../db/catalog/catalog.ts";
+import type { Catalog, Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
 import { byName, inOrder, literal, type Member, openObject, orNull, type Type, tuple, union } from "./type.ts";
-import { isView, nullableType, valueType } from "./value.ts";
+import { computedFieldsOf, isView, nullableType, valueType } from "./value.ts";
 
 /** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. */
 export function tableType(table: Table, catalog: Catalog): Type {
@@ -32,7 +32,7 @@ const insertType = (table: Table, catalog: Catalog): Type =>
 
 const updateType = (table: Table, catalog: Catalog): Type => writtenType(table, catalog, () => true);
 
-/** Generated columns are `never`, because they can not be written. */
+/** Generated columns are `never`, because they cannot be written. */
 const writtenType = ({ columns }: Table, catalog: Catalog, isOptional: (column: Column) => boolean): Type =>
   openObject(
     byName(columns.values()).map((column) => {
@@ -49,12 +49,8 @@ function columnType({ isNullable }: Column, value: Type): Type {
   return value === "Json" ? "NonNullable<Json>" : value;
 }
 
-/** The computed fields that can be selected. A column with the same name hides the field. */
-export const computedFieldsOf = ({ columns, computedFields }: Table): ComputedField[] =>
-  byName(computedFields.values()).filter(({ name }) => !columns.has(name));
-
 /** The foreign keys of a table or view to relations of its schema, the only ones that the client can use. */
-export function relationshipsType({ schema, relationships }: Table): Type {
+function relationshipsType({ schema, relationships }: Table): Type {
   const keys = relationships.filter(isOwnKey).filter(({ target }) => target.schema === schema);
   return tuple(inOrder(keys, identityOf).map(relationshipType));
 }

@@ -1,6 +1,5 @@
-import { type Catalog, type Table, type TypeShape, tableOf } from "../../../db/catalog/catalog.ts";
-import { computedFieldsOf } from "./table.ts";
-import { array, entry, literal, orNull, type Type, union } from "./type.ts";
+import { type Catalog, type ComputedField, type Table, type TypeShape, tableOf } from "../../../db/catalog/catalog.ts";
+import { array, byName, entry, literal, orNull, type Type, union } from "./type.ts";
 
 /** Types that are not strings in JSON. */
 const JSON_TYPES: Readonly<Record<string, string>> = {
@@ -57,6 +56,10 @@ function rowOf({ schema, name }: TypeShape, catalog: Catalog): Type {
   const computed = computedFieldsOf(table).map((field) => literal(field.name));
   return computed.length === 0 ? rowEntry(table) : `Omit<${rowEntry(table)}, ${computed.join(" | ")}>`;
 }
+
+/** The computed fields that can be selected. A column with the same name hides the field. */
+export const computedFieldsOf = ({ columns, computedFields }: Table): ComputedField[] =>
+  byName(computedFields.values()).filter(({ name }) => !columns.has(name));
 
 /** `Database["public"]["Tables"]["articles"]["Row"]` */
 export const rowEntry = (table: Table): string =>

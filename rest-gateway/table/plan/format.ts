@@ -32,13 +32,13 @@ function formatOf(wanted: MediaType, options: FormatOptions): Format | null {
   if (wanted.type === `${PGRST}plan+json` || wanted.type === `${PGRST}plan+text` || wanted.type === `${PGRST}plan`)
     return options.allowsPlans ? explained(wanted, options) : null;
   const { result } = options;
-  // There is no body, so any type is acceptable.
+  // The response has no body, so any type is acceptable.
   if (result?.kind === "void") return format("scalar", "application/json");
   const raw = result?.kind === "scalar" && !result.isSet ? rawFormat(wanted.type, result) : null;
   return raw ?? handledFormat(wanted.type, options) ?? tableFormat(wanted, options);
 }
 
-/** The aggregate of the database for a media type, except PostgREST's own types. One for the table takes precedence. */
+/** The database's aggregate for a media type other than PostgREST's own. An aggregate for the table takes precedence. */
 function handledFormat(wanted: string, { catalog, result, table, isWhole }: FormatOptions): Format | null {
   if (wanted.startsWith(PGRST) || result?.kind === "scalar" || result?.kind === "record") return null;
   const isOfTable = ({ table: own }: MediaHandler) =>
@@ -100,11 +100,12 @@ const ANYTHING = "*/*";
 const OCTETS = "application/octet-stream";
 
 /**
- * A function's single value, unchanged: for a domain that is named like a media type, and for text, xml and bytea if the
- * client names their media type. A client that accepts anything gets JSON, unless the domain is named that way.
+ * Returns a function's single value unchanged instead of as JSON: if its type is a domain that is named like a media type, or
+ * if it is text, xml or bytea and the client names that media type. A client that accepts anything gets JSON, unless the domain
+ * itself stands for any type.
  */
 function rawFormat(wanted: string, { shape }: Extract<FunctionResult, { kind: "scalar" }>): Format | null {
-  const domain = mediaTypeOf(shape.domain);
+  const domain = mediaTypeOfDomain(shape.domain);
   if (domain === ANYTHING) return raw(OCTETS);
   const type = domain ?? (shape.isArray ? undefined : RAW_TYPES[shape.name]);
   return type !== undefined && (wanted === type || wanted === rangeOf(type)) ? raw(type) : null;
@@ -113,7 +114,7 @@ function rawFormat(wanted: string, { shape }: Extract<FunctionResult, { kind: "s
 /** `image/png` → `image/*` */
 const rangeOf = (type: string) => `${type.slice(0, type.indexOf("/"))}/*`;
 
-/** Types that are known to be text. */
+/** Media types of text. */
 const TEXTS: ReadonlySet<string> = new Set(["text/plain", "text/xml", "text/csv", "application/json"]);
 
 const raw = (type: string): Format => ({
@@ -126,7 +127,7 @@ const raw = (type: string): Format => ({
 });
 
 /** `"public"."image/png"` → `image/png`; null for a domain with another name. */
-function mediaTypeOf(domain: string | null): string | null {
+export function mediaTypeOfDomain(domain: string | null): string | null {
   const name = domain === null ? undefined : /"([^"/]+\/[^"/]+)"$/.exec(domain)?.[1];
   return name ?? null;
 }
@@ -137,8 +138,8 @@ function explained({ type, parameters }: MediaType, options: FormatOptions): For
   const answered = wanted && formatOf(wanted, { ...options, allowsPlans: false });
   if (!answered) return null;
   const isJson = type.endsWith("+json");
-  const asked = (parameters.get("options") ?? "").split("|").filter((option) => EXPLAIN_OPTIONS.has(option));
-  const explain: ExplainPlan = { isJson, options: [...new Set(asked)].sort() };
+  const names = (parameters.get("options") ?? "").split("|").filter((option) => EXPLAIN_OPTIONS.has(option));
+  const explain: ExplainPlan = { isJson, options: [...new Set(names)].sort() };
   const inner = answered.contentType.replace(CHARSET, "");
   const shown = [`for="${inner}"`, ...(explain.options.length > 0 ? [`options=${explain.options.join("|")}`] : [])];
   return {
