@@ -16,8 +16,8 @@ export type DocumentOptions = {
 const METHODS = ["OPTIONS", "GET", "HEAD"];
 
 /**
- * The description of the table interface: OpenAPI at its root, and TypeScript types at `cli/types.ts`. Null for any other
- * path, and for the path of a table.
+ * The descriptions of the table interface: OpenAPI at its root, and TypeScript types at `types.ts`, unless a table has this
+ * name. Null for any other path.
  */
 export function documentAt(
   path: string,

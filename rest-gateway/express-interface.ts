@@ -42,14 +42,14 @@ export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
     const { request, response, head } = exchange;
     if ("identity" in exchange) keepExchange(exchange);
     setHead(response, head);
-    // Called when no router has an endpoint for the URL, and with the errors of all of them.
+    // Called if no router has an endpoint for the URL, and with the errors of all routers.
     this.#app(request as never, response as never, (error: unknown = nothingHere()) => {
       this.#fail(error, response, head.requestId);
     });
   }
 
   #fail(error: unknown, response: ServerResponse, requestId: string): void {
-    // The client that has closed the connection has caused the error.
+    // The client has closed the connection, which caused the error.
     if (response.destroyed) return;
     const problem = problemOf(error);
     if (problem === null) this.#options.onInternalError(error, requestId);

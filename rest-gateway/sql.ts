@@ -1,4 +1,4 @@
-/** Where a parameter of a statement takes its text from, each time that the statement runs. */
+/** The source of the text of a parameter, each time that the statement runs. */
 export type Parameter =
   /** A value of the request. */
   | { readonly kind: "value"; readonly index: number }
@@ -19,7 +19,7 @@ export type Sql = { readonly pieces: readonly (string | Parameter | LineBreak)[]
 export type Written = { readonly text: string; readonly parameters: readonly Parameter[] };
 
 /**
- * Joins pieces of SQL. Only pieces can be interpolated, so text of a request cannot get in. Polymorphic functions are
+ * Joins pieces of SQL. Only pieces can be interpolated, so the text of a request cannot become SQL. Polymorphic functions are
  * qualified with pg_catalog, because a schema may have its own `to_json`.
  *
  *   sql`select ${sql.identifier("users", "id")} = ${sql.parameter({ kind: "value", index: 0 })}`

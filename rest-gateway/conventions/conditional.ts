@@ -2,13 +2,13 @@ import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { RequestHandler } from "express";
 
-/** What a client may have stored of a response, to ask whether the response is still current. */
+/** The validators of a response, with which a client asks whether its copy is still current. */
 export type Validators = { readonly etag: string | null; readonly lastModified: Date | null };
 
-/** The strong entity tag of a content, quotes included: `"Kq5sNclPz7QV2-lf"`. */
+/** The strong entity tag of a body, quotes included: `"Kq5sNclPz7QV2-lf"`. */
 export const contentTag = (body: Buffer): string => `"${hash("sha1", body, "base64url").slice(0, TAG_LENGTH)}"`;
 
-/** 96 bits: enough to tell the contents of one URL apart. */
+/** 96 bits, enough to distinguish the bodies of one URL. */
 const TAG_LENGTH = 16;
 
 /**
@@ -51,7 +51,7 @@ export function parseEntityTags(header: string): "any" | readonly string[] | nul
   return tags.length > 0 ? tags : null;
 }
 
-/** A tag, or nothing, until the next comma. A tag may contain a comma, so that the list cannot be split at commas. */
+/** A tag, or nothing, until the next comma. A tag may contain a comma, so the list cannot be split at commas. */
 const ELEMENT = /[ \t]*((?:W\/)?"[\x21\x23-\x7e\x80-\xff]*")?[ \t]*(?:,|$)/y;
 
 /** `Sun, 06 Nov 1994 08:49:37 GMT` */
@@ -91,7 +91,7 @@ export function parseHttpDate(text: string): Date | null {
   return isReal ? date : null;
 }
 
-/** A two-digit year more than 50 years in the future is in the past century. */
+/** A two-digit year that would be more than 50 years in the future belongs to the previous century. */
 function yearOf(text: string): number {
   if (text.length === 4) return Number(text);
   const now = new Date().getUTCFullYear();

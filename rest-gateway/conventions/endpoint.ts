@@ -24,7 +24,7 @@ export type EndpointRequest = {
 
 export type Header = readonly [name: string, value: string];
 
-/** The response of a REST endpoint. When it is sent, it becomes 304 if the client has it already. */
+/** The response of a REST endpoint. If the client already has it, 304 is sent instead. */
 export type RestAnswer = {
   readonly status: number;
   readonly headers: readonly Header[];

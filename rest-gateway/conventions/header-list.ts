@@ -4,10 +4,10 @@ export function splitList(text: string, separator: "," | ";"): string[] {
   let start = 0;
   let isQuoted = false;
   for (let i = 0; i < text.length; i++) {
-    const sign = text[i];
-    if (sign === '"') isQuoted = !isQuoted;
-    else if (isQuoted && sign === "\\") i++;
-    else if (!isQuoted && sign === separator) {
+    const character = text[i];
+    if (character === '"') isQuoted = !isQuoted;
+    else if (isQuoted && character === "\\") i++;
+    else if (!isQuoted && character === separator) {
       parts.push(text.slice(start, i));
       start = i + 1;
     }

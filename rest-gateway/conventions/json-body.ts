@@ -8,7 +8,10 @@ const JSON_TYPE = /^application\/(?:json|vnd\.content\.v[12]\+json)$/;
 /** The semantics of every PATCH here. Source: RFC 7396. */
 const MERGE_PATCH = "application/merge-patch+json";
 
-/** Parses a JSON body. Throws RestError: 415 for another media type, INVALID_JSON for malformed JSON. The last of duplicate keys applies. */
+/**
+ * Parses a JSON body. If a key is repeated, the last value applies. Throws RestError: 415 for another media type,
+ * INVALID_JSON for malformed JSON.
+ */
 export function parseBody(
   bytes: Buffer,
   contentType: string | undefined,

@@ -17,8 +17,8 @@ const QUALITY = /^(?:0(?:\.[0-9]*)?|1(?:\.0*)?)$/;
 const accepts = parserCache<readonly MediaType[]>();
 
 /**
- * The header Accept, the most preferred first: by `q`, then by precision, then in order. Anything is acceptable without the
- * header, and when none of its types is valid and acceptable.
+ * The media types of the header Accept, most preferred first: by `q`, then by precision, then in order. Without the header,
+ * or if all its types are malformed or have `q=0`, anything is acceptable.
  */
 export const parseAccept = (header: string | undefined): readonly MediaType[] =>
   header === undefined ? ANYTHING : accepts.getOrCompute(header, parseAcceptHeader);

@@ -1,6 +1,6 @@
 import { badParameter, badRequest, unknownParameter } from "./problem.ts";
 
-/** Query parameters that every request may have. */
+/** Query parameters that every request may contain. */
 const EVERYWHERE = ["version", "api_key"];
 /** Credentials are read earlier, and are neither stored nor returned in links. */
 export const CREDENTIALS: readonly string[] = ["api_key", "_csrf"];
@@ -33,7 +33,7 @@ export class Parameters {
     return this.#values.has(name);
   }
 
-  /** Throws RestError for an unknown parameter: ignoring a typing error would return wrong data. */
+  /** Throws RestError for an unknown parameter: ignoring a typo would return wrong data. */
   allowOnly(names: readonly string[], hasOtherName: (name: string) => boolean = () => false): void {
     for (const name of this.#values.keys()) {
       const isKnown = names.includes(name) || EVERYWHERE.includes(name) || CREDENTIALS.includes(name);

@@ -8,12 +8,12 @@ import { REFUSALS, type RefusedError } from "../../identity/refused.ts";
 export type Fault = { readonly field: string; readonly message: string };
 
 /** An error in one of several records: in a field, `[3].email`, or in the record as a whole, `[3]`. */
-export const faultOfRecord = (place: number, message: string, field: string | null): Fault => ({
-  field: field === null ? `[${place}]` : `[${place}].${field}`,
-  message: `[${place}]: ${message}`,
+export const faultOfRecord = (index: number, message: string, field: string | null): Fault => ({
+  field: field === null ? `[${index}]` : `[${index}].${field}`,
+  message: `[${index}]: ${message}`,
 });
 
-/** The codes that only REST endpoints have. */
+/** The codes that only REST endpoints use. */
 export const REST_CODES = [
   "USER_NOT_FOUND",
   "INVALID_ID",
@@ -73,7 +73,7 @@ export function problemBody(problem: RestProblem, requestId: string, dialect: Er
   const timestamp = new Date().toISOString();
   const byField = faults.length > 0 ? { details: faults, fields: fieldsOf(faults) } : null;
   const error = { code, message, hint, ...byField, requestId, timestamp, documentation: DOCUMENTATION };
-  // The convention lists the faults of 422 next to the error as well.
+  // A response with 422 also lists the faults next to the error.
   const errors = status === 422 ? { errors: faults } : null;
   return JSON.stringify({ error, ...errors, ...members, timestamp, status });
 }
@@ -106,7 +106,7 @@ export function rejectRest({ response, head }: Destination, problem: Problem): v
   sendProblem(response, restProblemOf(problem), head.requestId);
 }
 
-/** Formats an error that any interface may raise. */
+/** The REST form of an error that any interface may raise. */
 export const restProblemOf = ({ status, code, message, hint, retryAfter }: Problem): RestProblem => ({
   status,
   code,
@@ -162,7 +162,7 @@ const BASIC = 'Basic realm="content-service", charset="UTF-8"';
 export function restRefusal({ reason, more: { retryAfter, scheme } }: RefusedError): RestError {
   const [status, code, message] = REFUSALS[reason];
   const headers = {
-    // Browsers ask for a password when they see Basic, so only clients that used it get this challenge.
+    // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
     ...(status === 401 && { "WWW-Authenticate": scheme === "Basic" ? BASIC : challengeOf(code) }),
     ...((status === 429 || retryAfter !== undefined) && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
   };

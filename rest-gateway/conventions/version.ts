@@ -9,11 +9,15 @@ export type Version = 1 | 2;
 const DEFAULT_VERSION = "1";
 const MEDIA_TYPE = /^application\/vnd\.content\.v([^+]*)\+json$/;
 
-export type Chosen = { readonly version: Version /** The media type of the answer. */; readonly contentType: string };
+export type Chosen = {
+  readonly version: Version;
+  /** The media type of the response. */
+  readonly contentType: string;
+};
 
 /**
- * The version that the path, a header, the media type or the query names. Throws RestError when two of them name different
- * versions, and for an unsupported version.
+ * The version in the path, a header, the media type or the query. Throws RestError if they name different versions, or an
+ * unsupported version.
  */
 export function chooseVersion(
   inPath: string | null,
@@ -33,7 +37,7 @@ export function chooseVersion(
   return { version, contentType: `${type}; charset=utf-8` };
 }
 
-/** The version of the most preferred media type that has one; a supported version is preferred. */
+/** The version in the most preferred media type. Supported versions take precedence over others. */
 function mediaVersion(accept: string | undefined, supported: readonly Version[]): string | null {
   if (accept === undefined || !/vnd\.content/i.test(accept)) return null;
   const named = parseAccept(accept).flatMap(({ type }) => MEDIA_TYPE.exec(type)?.[1] ?? []);
@@ -42,13 +46,13 @@ function mediaVersion(accept: string | undefined, supported: readonly Version[])
 
 export type LifecycleOptions = {
   readonly status: "supported" | "deprecated" | "retired";
-  /** The date when it is switched off; null when that is undecided. */
+  /** The date on which the version is switched off; null if it is undecided. */
   readonly sunset: Date | null;
   /** The URL of a migration guide; "" for none. */
   readonly guide: string;
 };
 
-/** The prefix of a link in a response without a version, so that the link leads to a supported version. */
+/** The prefix of links in responses to requests without a version. Links must lead to a supported version. */
 export const prefixOf = (status: LifecycleOptions["status"]): string => (status === "retired" ? "/api/v2" : "");
 
 /** The lifecycle of version 1. Version 2 is the current version. */
@@ -61,7 +65,6 @@ export class Lifecycle {
     this.supported = options.status === "retired" ? [2] : [1, 2];
   }
 
-  /** The prefix of links in responses without a version. */
   get prefix(): string {
     return prefixOf(this.#options.status);
   }

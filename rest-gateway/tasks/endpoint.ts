@@ -12,7 +12,7 @@ import type { CallerTaskRepository, TaskState } from "./task-repository.ts";
 export const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
 export const PAGE_SIZE = 20;
 const LIST_PARAMETERS = ["page", "limit", "status"];
-/** Seconds until a client should ask again whether a task has ended. */
+/** Seconds until a client should request the state of an unfinished task again. */
 const RETRY_SECONDS = "1";
 
 /** `/tasks`, `/tasks/{id}` and `/tasks/{id}/cancel`. */

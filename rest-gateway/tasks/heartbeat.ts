@@ -1,7 +1,7 @@
 import pg from "pg";
 import { queueConnection } from "../../db/cluster/queue.ts";
 
-/** Milliseconds between two attempts to reconnect. The first one is made as soon as the connection is lost. */
+/** Milliseconds between two attempts to reconnect. The first attempt immediately follows the loss of the connection. */
 const RECONNECT = 500;
 const KEEPALIVE_MILLISECONDS = 10_000;
 
@@ -30,7 +30,7 @@ export class WorkerHeartbeat {
     return this.#client !== null;
   }
 
-  /** Takes the lock. If that fails it is tried again later; until it succeeds, others may consider the worker dead. */
+  /** Takes the lock. If that fails, it is retried later; until it succeeds, other processes may consider the worker dead. */
   hold(worker: string): Promise<void> {
     this.#worker = worker;
     this.#connecting ??= this.#connect(worker);

@@ -15,7 +15,7 @@ import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-h
 import { CallerTaskRepository, TaskRepository } from "./task-repository.ts";
 import { TaskWorker } from "./worker.ts";
 
-/** The names are those of the settings of the service. */
+/** Settings of the service, under the same names. */
 export type TaskSettings = {
   readonly dbAnonRole: string;
   readonly taskConcurrency: number;
@@ -51,7 +51,7 @@ export type Tasks = TaskQueue & {
   register(kinds: keyof typeof KINDS, handler: TaskHandler<unknown>): void;
   /** Begins to run tasks. Rejects if the database can't be reached. */
   start(): Promise<void>;
-  /** Waits up to `drainTimeout` for running tasks, then puts them back. Every call waits for the same end. */
+  /** Waits up to `drainTimeout` for running tasks, then puts them back. Further calls return the same promise. */
   close(): Promise<void>;
 };
 
@@ -104,7 +104,7 @@ function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"])
   };
 }
 
-/** A separate pool for the work: tasks take long, and requests must not wait for their connections. */
+/** A separate pool for the handlers: tasks may take long, and requests must not wait for their connections. */
 function workTransactions(
   login: string,
   settings: TaskSettings,
@@ -128,7 +128,7 @@ const taskQueue = (repository: CallerTaskRepository, { taskMaxPending, apiV1Stat
   accept: async (task, prefix) => {
     const state = await repository.add(task, taskMaxPending);
     if (state === null) throw tooManyTasks(taskMaxPending);
-    // If the path names no version, the links must still lead to a supported one.
+    // Without a version in the path, the links must still lead to a supported version.
     const linkPrefix = prefix || prefixOf(apiV1Status);
     return answerOf(202, acceptedBody(state, linkPrefix), [
       ["Location", taskUrl(state, linkPrefix)],

@@ -12,7 +12,7 @@ export const taskHasEnded = (status: string) =>
   error(
     409,
     "RESOURCE_CONFLICT",
-    `the task has ${status === "cancelled" ? "been cancelled" : status} already and can not be cancelled`,
+    `the task has already ${status === "cancelled" ? "been cancelled" : status} and cannot be cancelled`,
   );
 
 export const tooManyTasks = (max: number) =>
@@ -23,5 +23,5 @@ export const tooManyTasks = (max: number) =>
 export const CALLER_HAS_CHANGED: RestProblem = {
   status: 403,
   code: "PERMISSION_DENIED",
-  message: "the account that sent the request has been disabled or has another role now",
+  message: "the account that sent the request has been disabled or now has another role",
 };

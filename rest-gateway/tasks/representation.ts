@@ -17,7 +17,7 @@ export function taskWithoutResult(state: TaskState, prefix: string) {
   return { ...task, ...(task.status === "failed" && { error }), _links: linksOf(state, prefix) };
 }
 
-/** The body of `GET /tasks/{id}`. `parts` is the JSON of the result, which is passed on without being parsed. */
+/** The body of `GET /tasks/{id}`. `parts` is the JSON of the result, which is not parsed. */
 export function taskBody(state: TaskState, parts: readonly Buffer[], prefix: string): Buffer {
   const task = taskWithoutResult(state, prefix);
   if (state.status !== "succeeded") return Buffer.from(JSON.stringify(task));
@@ -26,7 +26,7 @@ export function taskBody(state: TaskState, parts: readonly Buffer[], prefix: str
   return Buffer.concat([start, ...resultOf(parts), Buffer.from(`,"_links":${JSON.stringify(_links)}}`)]);
 }
 
-/** The parts of a result are arrays and are joined to one array. A single part may be any JSON; no part means null. */
+/** Joins several parts, which are arrays, into one array. A single part may be any JSON; without parts, the result is null. */
 function resultOf(parts: readonly Buffer[]): readonly Buffer[] {
   if (parts.length < 2) return parts.length === 0 ? [Buffer.from("null")] : parts;
   const elements = parts.map(elementsOf).filter(({ length }) => length > 0);

@@ -14,23 +14,23 @@ export type RunnerOptions = {
   readonly handlers: ReadonlyMap<TaskKind, TaskHandler<unknown>>;
   /** The transactions of the login that may become `role`. */
   transactionsFor(role: string): Transactions;
-  /** Milliseconds until Postgres cancels a statement of the work; 0 means never. */
+  /** Milliseconds until Postgres cancels a statement of a task; 0 means never. */
   readonly statementTimeout: number;
   /** Whether the caller's account is still enabled and has the role that it had when the request was sent. */
   isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
 };
 
-/** Attempts until a task fails because of an error that its client has not caused. */
+/** Maximum attempts at a task after errors that its client has not caused. */
 const MAX_ATTEMPTS = 4;
 
-/** An attempt with what its handler has prepared; null until then, or if preparing failed. */
+/** `prepared` is the result of the handler's `prepare`; null before the call, or if it threw. */
 type PreparedAttempt = Attempt & { prepared: unknown };
 
-/** Handles one task: in as many attempts as needed, of which only one takes effect. */
+/** Handles tasks. A task may need several attempts, of which only one takes effect. */
 export class TaskRunner {
   readonly #options: RunnerOptions;
-  /** The session settings of the work. They replace those of the role, because a task may take longer than a request. */
+  /** The session settings of every task. They replace those of the role, because a task may take longer than a request. */
   #settings: readonly Setting[];
 
   constructor(options: RunnerOptions) {
@@ -61,7 +61,7 @@ export class TaskRunner {
     }
   }
 
-  /** The caller no longer has the rights with which the task was accepted. */
+  /** Fails the task, because the caller no longer has the rights with which it was accepted. */
   async #refuse(attempt: Attempt): Promise<void> {
     const body = JSON.parse(problemBody(CALLER_HAS_CHANGED, attempt.task.id));
     await this.#options.repository.fail(attempt, taskError({ status: CALLER_HAS_CHANGED.status, body }));
@@ -93,7 +93,7 @@ export class TaskRunner {
     await transactions.run(identity, statements, { isolation, takesAll: true, onCompleted });
   }
 
-  /** Decides what follows an error. The work may have been committed nevertheless: the repository knows. */
+  /** Decides what follows an error. First checks the state of the task, because the transaction may have committed nevertheless. */
   async #settle(attempt: PreparedAttempt, error: unknown, stopping: AbortSignal): Promise<void> {
     const { repository, log } = this.#options;
     const { task, counted } = attempt;
@@ -182,7 +182,7 @@ class AttemptMonitor {
     this.#timer = setInterval(() => this.#save(), MONITOR_INTERVAL);
   }
 
-  /** Call this before the first step. Saves the total at once, since the work may take less than a second. */
+  /** Call this before the first step. Saves the total at once, since all steps may take less than a second. */
   async begin(steps: readonly Step[]): Promise<void> {
     this.#steps = steps;
     this.#total = steps.reduce((sum, { rows }) => sum + rows, 0);
@@ -207,7 +207,7 @@ class AttemptMonitor {
         (continues) => {
           if (!continues) this.#onCancelled();
         },
-        // The connection is lost. If that matters, the work fails too.
+        // The connection is lost. If the transaction is affected too, it fails by itself.
         () => {},
       )
       .finally(() => {

@@ -47,7 +47,11 @@ export type Task = {
 };
 
 /** One statement of a task. A statement with a result stores it: `select tasks.keep_result($1, …)`. */
-export type Step = { readonly statement: Statement /** The progress that the step adds. */; readonly rows: number };
+export type Step = {
+  readonly statement: Statement;
+  /** The progress that the step adds. */
+  readonly rows: number;
+};
 
 /** The work of a task: one transaction with the caller's identity. */
 export type TaskTransaction = {
@@ -57,20 +61,20 @@ export type TaskTransaction = {
   readonly isolation?: RunOptions["isolation"];
 };
 
-/** Separate transactions with the caller's identity, for queries whose results the steps depend on. */
+/** Separate transactions with the caller's identity, for queries on whose results the steps depend. */
 export type CallerTransactions = Pick<Transactions, "run">;
 
-/** The error of a failed task, with the status and the body that the interface would have responded with. */
+/** The error of a failed task: the status and the body with which the interface would have responded. */
 export type ErrorResponse = { readonly status: number; readonly body: object };
 
 /**
  * How an interface repeats one of its requests as a task: stored request → prepared request → statements.
- * `Prepared` is whatever the interface derives from the text of a request, by the same function that serves its clients.
+ * `Prepared` is the result of the function with which the interface also prepares the requests of its clients.
  */
 export type TaskHandler<Prepared> = {
   /** Parses and plans the request. Throws the errors of the interface, which fail the task. */
   prepare(request: StoredRequest): Prepared;
-  /** Writes the statements. They run once or not at all, whatever happens to this process. */
+  /** Writes the statements. They take effect once or not at all, even if this process is killed. */
   write(prepared: Prepared, task: Task, transactions: CallerTransactions): TaskTransaction | Promise<TaskTransaction>;
   /**
    * The error as the interface formats it; null for an internal error, whose details the client must not see.

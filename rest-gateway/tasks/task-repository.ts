@@ -8,12 +8,13 @@ import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
 export type TaskState = {
   readonly taskId: string;
   readonly status: "pending" | "running" | "succeeded" | "failed" | "cancelled";
-  readonly progress: { readonly done: number /** Null if unknown. */; readonly total: number | null };
+  /** `total` is null if it is unknown. */
+  readonly progress: { readonly done: number; readonly total: number | null };
   readonly createdAt: string;
   readonly startedAt: string | null;
   readonly finishedAt: string | null;
   readonly estimate: { readonly seconds: number };
-  /** `{ status, … }` followed by the body of the error response, if the task has failed. */
+  /** If the task has failed: `status` and the members of the error response. */
   readonly error: object | null;
 };
 
@@ -83,7 +84,7 @@ function stateIn(row: RawRow | null, column: number): TaskState | null {
 export type Attempt = {
   readonly task: Task;
   readonly number: number;
-  /** Attempts so far, this one included. Attempts that ended because the service was stopped are not counted. */
+  /** Attempts so far, including this one, but not those that ended because the service was stopped. */
   readonly counted: number;
 };
 
@@ -101,7 +102,10 @@ type BegunTask = {
 export const CHECK_CLIENT = "client_connection_check_interval";
 const INVALID_VALUE = "22023";
 
-/** Tasks and their jobs as the worker reads and writes them. Its connections are separate from those of the work, so that others see the progress. */
+/**
+ * Tasks and their jobs as the worker reads and writes them. It does not use the connections of the handlers, so that the
+ * progress of a task is visible before its transaction commits.
+ */
 export class TaskRepository {
   readonly #pool: pg.Pool;
   readonly #maxResultBytes: number;

@@ -22,7 +22,7 @@ export type WorkerOptions = {
   readonly log: Logger;
 };
 
-/** Milliseconds between two polls for jobs. Usually a notification comes first. */
+/** Milliseconds between two polls for jobs. Usually a notification arrives earlier. */
 const POLL_INTERVAL = 5000;
 /** Milliseconds between two checks for jobs of dead workers. */
 const FREE_INTERVAL = 5000;
@@ -131,9 +131,9 @@ export class TaskWorker {
       await heartbeat.release();
       if (this.#closed) return;
       await sleep(RESTART_DELAY);
-      await this.#start().catch((error) => log.warn({ err: error }, "the task worker can not start"));
+      await this.#start().catch((error) => log.warn({ err: error }, "the task worker cannot start"));
     }
-    // It was closed while it was starting.
+    // `close` was called during the start.
     await this.#current?.stop();
   }
 
@@ -154,7 +154,7 @@ export class TaskWorker {
       });
   }
 
-  /** Operators need none of the messages below a warning, and the runner itself logs the errors of tasks. */
+  /** Operators only need the warnings and errors of graphile-worker. The runner logs the errors of tasks. */
   #log(level: string, message: string): void {
     this.#options.log[level === "error" || level === "warning" ? "warn" : "debug"](message);
   }

@@ -200,7 +200,7 @@ describe("when it is cancelled, a task", () => {
     await until("ada", id);
     expect(await ask("ada", "POST", `tasks/${id}/cancel`)).toMatchObject({
       status: 409,
-      json: { code: "RESOURCE_CONFLICT", message: "the task has succeeded already and can not be cancelled" },
+      json: { code: "RESOURCE_CONFLICT", message: "the task has already succeeded and cannot be cancelled" },
     });
   });
 });
