@@ -26,19 +26,19 @@ export type TableOptions = PreparerOptions & {
   readonly database: Pick<Database, "forRole">;
   readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
   readonly anonymousRole: string;
-  /** Bytes of a body. */
+  /** The maximum size of a body in bytes. */
   readonly maxBodySize: number;
   /** Null when tasks are off. */
   readonly tasks: TaskQueue | null;
   /** Whether responses have the header Server-Timing. */
   readonly showsTiming: boolean;
   readonly callerRules: CallerRules;
-  /** The description of the interface at `/rest/v1/` and at other paths that are not tables; null at any other path. */
+  /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null at other paths. */
   document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   onInternalError(error: unknown, requestId: string): void;
 };
 
-/** A request and everything that is known about it so far, which the answer to an error needs. */
+/** A request and what is known about it so far. An error response needs it. */
 type Exchange = HttpExchange & {
   readonly url: RequestUrl;
   readonly watch: Stopwatch | null;
@@ -58,7 +58,7 @@ export class TableInterface implements HttpInterface {
     this.#preparer = new Preparer(options);
   }
 
-  /** Only a value in the form of a key is a credential: other values are filters and arguments. */
+  /** Only a value with the format of an API key is a credential. Other values are filters and arguments. */
   apiKeyIn(url: string): string | null {
     return url.includes("api_key=") ? parseUrl(url).apiKey : null;
   }
@@ -132,7 +132,7 @@ type RunOptions = {
   readonly onConnected: () => void;
 };
 
-/** Runs a request as one transaction in one round trip. */
+/** Runs the transaction of a request in one round trip. */
 async function run(
   transactions: Transactions,
   { plan, query, isRolledBack }: Prepared,
@@ -154,7 +154,7 @@ const allow = (methods: readonly string[]): Answer => ({
   body: Buffer.alloc(0),
 });
 
-/** Codes for names that the catalog, or the database, does not know. */
+/** Codes of errors for unknown names. The catalog or a prepared statement may be outdated. */
 const STALE = new Set(["PGRST200", "PGRST202", "PGRST204", "PGRST205", "42P01", "42703", "42704", "42883", "3F000"]);
 
 function mayBeStale(error: unknown): boolean {

@@ -28,7 +28,7 @@ type Common = {
   readonly preferences: Preferences;
   /** A change of more rows is rolled back; null without a limit. */
   readonly maxAffected: number | null;
-  /** A change with a larger response body is rolled back; null without a limit. Reads are limited while they are received. */
+  /** A change with a larger response body is rolled back; null without a limit. Reads have no limit here. */
   readonly maxBytes: number | null;
 };
 
@@ -45,16 +45,19 @@ export type Count = { readonly kind: "exact" | "planned" } | { readonly kind: "e
 
 type Change = Common & {
   readonly table: Table;
-  /** The changed rows as they are returned; null when none are returned. */
+  /** The changed rows in the response; null if none are returned. */
   readonly representation: RowsPlan | null;
 };
 
-/** The columns of the header Location; empty without one. */
-export type InsertPlan = Change & InsertCommand & { readonly locationKey: readonly Column[] };
+export type InsertPlan = Change &
+  InsertCommand & {
+    /** The key columns in the header Location; empty if the header is not sent. */
+    readonly locationKey: readonly Column[];
+  };
 export type UpdatePlan = Change & UpdateCommand;
 export type DeletePlan = Change & DeleteCommand;
 
-/** What is written, without what is returned. */
+/** A write, without the rows that it returns. */
 export type Command = InsertCommand | UpdateCommand | DeleteCommand;
 
 export type InsertCommand = {
@@ -64,7 +67,7 @@ export type InsertCommand = {
   readonly conflict: Conflict | null;
   /** PUT: the primary key in the URL, which the body must repeat. */
   readonly key: readonly KeyValue[] | null;
-  /** If one of them is false, nothing is inserted. They cannot refer to the row, which does not exist yet. */
+  /** If one of them is false, nothing is inserted. They cannot refer to the row, because it does not exist yet. */
   readonly conditions: readonly Sql[];
 };
 
@@ -72,7 +75,7 @@ export type UpdateCommand = {
   readonly kind: "update";
   readonly table: Table;
   readonly body: BodyColumns;
-  /** Columns whose value does not come from the body. */
+  /** Values for columns that are not read from the body. */
   readonly assignments: readonly Assignment[];
   readonly conditions: readonly ConditionPlan[];
 };
@@ -130,11 +133,11 @@ export type RowsPlan = {
   readonly order: readonly OrderPlan[];
   readonly limit: number | null;
   readonly offset: number;
-  /** Whether there are aggregates. The other outputs are then the groups. */
+  /** Whether there are aggregates. The rows are then grouped by the other outputs. */
   readonly isGrouped: boolean;
 };
 
-/** Where rows come from. `table` has the computed fields and relationships; null for rows that are not a table's. */
+/** Where rows come from. `table` is null for rows that do not belong to a table. They have no computed fields or relationships. */
 export type RowSource = { readonly table: Table | null; readonly columns: ReadonlyMap<string, SourceColumn> | null };
 
 export type SourceColumn = Pick<Column, "name" | "type" | "shape"> & { readonly casts?: Column["casts"] };
@@ -151,7 +154,7 @@ export type Output =
       readonly columns: readonly string[];
     };
 
-/** SQL over a row that a URL cannot express. Only plans of resources have it. */
+/** SQL over a row that a URL cannot express. Only the plans of resources use it. */
 export type Expression = (row: Scope) => Sql;
 
 /** A value of a row: a column or computed field, a JSON path into it, a cast, an aggregate. */
@@ -172,7 +175,7 @@ export type FieldPlan = {
 export type EmbedPlan = {
   /** The key in the response body. */
   readonly name: string;
-  /** The name of the relation, if parameters use it instead of its alias (deprecated); null otherwise. */
+  /** The name of the relation, if parameters use it instead of the alias, which is deprecated; null otherwise. */
   readonly olderName: string | null;
   readonly relationship: Relationship;
   readonly target: Table;

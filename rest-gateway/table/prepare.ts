@@ -40,15 +40,15 @@ export type RequestText = {
   readonly body: Buffer | null;
 };
 
-/** The transaction of a request: who runs it, its statements, and its isolation level. */
+/** The transaction of a request. */
 export type TableTransaction = {
   readonly identity: Identity;
-  /** The call of the pre-request function, the main statement, the estimate: those that the request needs. */
+  /** In order: the call of the pre-request function, if there is one; the main statement; the estimate, if it is needed. */
   readonly statements: readonly Statement[];
   readonly isolation: Prepared["isolation"];
 };
 
-/** The one path from the text of a request to its statements, for requests and for tasks that replay them. */
+/** Turns the text of a request into its statements, for requests and for the tasks that repeat them. */
 export class Preparer {
   readonly #options: PreparerOptions;
   readonly #before: readonly Statement[];
@@ -76,7 +76,7 @@ export class Preparer {
     return this.#shapes.getOrCompute(request.shape, () => prepare(request, catalog, this.#options.prepare));
   }
 
-  /** Adds what differs from request to request of one shape: the caller, the context and the values. */
+  /** Adds what differs between requests of one shape: the caller, the context and the values. */
   write(request: TableRequest, prepared: Prepared, caller: Caller, context: RequestContext): TableTransaction {
     const { query, timezone } = prepared;
     const { roles } = this.#options.catalog.current;
@@ -130,7 +130,7 @@ function settingsFor(own: readonly Setting[]): Prepared["settingsFor"] {
   };
 }
 
-/** In `set` of a function or role this chooses how the transaction begins; it is not a session setting of it. */
+/** Functions and roles may set this. It chooses the isolation level of the transaction and is not applied as a session setting. */
 const ISOLATION = "default_transaction_isolation";
 
 function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions): Setting[] {
@@ -138,7 +138,7 @@ function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions
   return [
     ["search_path", path],
     ["transaction_read_only", isReadOnly(plan) ? "on" : "off"],
-    // A function may have set these for longer than its own transaction.
+    // A function of an earlier transaction may have set these for the whole session.
     ["response.headers", ""],
     ["response.status", ""],
     ...(plan.kind === "call" ? plan.function.settings.filter(([name]) => name !== ISOLATION) : []),

@@ -19,7 +19,10 @@ export const RESULT = { body: 0, rows: 1, total: 2, headers: 3, status: 4, locat
 /** The session setting that counts the rows that an upsert updated. */
 export const UPDATED_SETTING = "content_service.updated";
 
-/** Prefixes of a count that the statement refuses: casting the text to a number raises 22P02 and rolls the statement back. */
+/**
+ * Prefixes of a row count or size that the request does not allow. The statement casts the text to a number, which raises
+ * 22P02 and rolls it back.
+ */
 export const REFUSED = {
   unmatched: "content_service.unmatched=",
   shown: "content_service.shown=",
@@ -27,11 +30,11 @@ export const REFUSED = {
   bytes: "content_service.bytes=",
 } as const;
 
-/** Everything about a request except its values. All requests of one shape share it. */
+/** A planned request without its values. All requests of one shape share it. */
 export type Prepared = {
   readonly plan: Plan;
   readonly query: Query;
-  /** The session settings of the transaction for a role with these settings. The same role gets the same list each time. */
+  /** The session settings of the transaction. `ofRole` are those of the role. Returns the same array for the same `ofRole`. */
   readonly settingsFor: (ofRole: readonly Setting[]) => readonly Setting[];
   /** The time zone of the request, as the client wrote it; null for the default. */
   readonly timezone: string | null;

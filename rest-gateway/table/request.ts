@@ -2,7 +2,7 @@ import type { MediaType } from "../conventions/media.ts";
 
 /**
  * A parsed request to the table interface. Names are as the client wrote them, not yet looked up. The values of filters
- * are in `values` and are referred to by index, so that requests of one shape share a plan.
+ * are in `values`, and filters refer to them by index, so that requests of one shape share a plan.
  */
 export type TableRequest = {
   readonly method: Method;
@@ -31,7 +31,7 @@ export type Target =
 export type Query = {
   /** All columns when there is no `select`. */
   readonly select: readonly SelectItem[];
-  /** Conditions, order and limits: of the rows themselves under "", of embedded rows under their path, `"author.articles"`. */
+  /** Conditions, order and limits by path: `""` for the rows themselves, `"author.articles"` for embedded rows. */
   readonly parts: ReadonlyMap<string, QueryPart>;
   /** `columns=`: the columns that are read from the body; null for all. */
   readonly columns: readonly string[] | null;
@@ -161,7 +161,7 @@ export type Preferences = {
   readonly invalid: readonly string[];
 };
 
-/** The body, parsed as far as its columns must be known. Postgres receives its text unchanged. */
+/** The body, parsed only to find its columns. Postgres receives its text unchanged. */
 export type Body =
   | {
       readonly kind: "json";
@@ -180,10 +180,10 @@ export type Body =
       readonly bytes: Buffer;
     };
 
-/** The parts of a request's URL. `search` has no credential in it, so that it may be stored and returned. */
+/** The parts of a request's URL. `search` contains no credential, so it may be stored and returned. */
 export type RequestUrl = { readonly path: string; readonly search: string; readonly apiKey: string | null };
 
-/** Names of parameters: a column with one of these names is quoted in a query string. */
+/** Parameters that are not filters. A column with one of these names must be quoted in a query string. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ...["select", "columns", "on_conflict", "order", "limit", "offset", "and", "or"],
 ]);

@@ -25,7 +25,7 @@ export const TABLES: HttpEnvelope = {
 const retryHeaders = (seconds: number | undefined): Record<string, string> =>
   seconds === undefined ? {} : { "Retry-After": String(seconds) };
 
-/** Sends an answer as it is, or 304 when the client already has it. */
+/** Sends an answer, or 304 if the client already has it. */
 export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {
   const etag = tagOf(request.method!, answered);
   const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
@@ -41,7 +41,7 @@ export function sendAnswer({ request, response, head, watch }: Destination, answ
   else endWith(response, body);
 }
 
-/** Larger bodies get no entity tag: hashing 1000 bytes takes a microsecond. */
+/** Larger bodies have no entity tag, because hashing takes a microsecond per 1000 bytes. */
 export const MAX_TAGGED_BYTES = 262_144;
 
 /**
@@ -56,7 +56,7 @@ export function tagOf(method: string, { status, headers, given, body }: Answer):
   if (body === null || body.length > MAX_TAGGED_BYTES) return null;
   const tag = contentTag(body);
   const total = totalIn(headers);
-  // With the same tag, a client that caches the body would keep an outdated total.
+  // The total is part of the tag. Otherwise 304 would confirm a cached response with an outdated total.
   return total === null ? tag : `${tag.slice(0, -1)}.${total}"`;
 }
 

@@ -52,10 +52,10 @@ export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
   }
 }
 
-/** The transaction stores the result, also if the function itself only reads. */
+/** The transaction stores the result, even if the function itself only reads. */
 const allowingWrites = ([name, value]: Setting): Setting => [name, name === "transaction_read_only" ? "off" : value];
 
-/** Stores the body of a call as the result of a task. Reading `rows` keeps the checks that the call makes on its row count. */
+/** Stores the body of a call as the result of a task. It reads `rows`, so that Postgres evaluates the checks of the row count. */
 function storingResult({ text, values }: Statement, taskId: string): Statement {
   const result = `with result (body, rows) as materialized (\n${text}\n)`;
   const store = `select tasks.keep_result($${values.length + 1}::uuid, body)\nfrom result\nwhere rows is not null`;

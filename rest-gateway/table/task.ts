@@ -14,8 +14,8 @@ import type { RequestUrl, TableRequest } from "./request.ts";
 const JSON_FORMATS: ReadonlySet<Format["kind"]> = new Set(["array", "object", "geojson", "scalar"]);
 
 /**
- * Whether the request becomes a task: the client prefers not to wait for a function whose result is JSON, which can be
- * stored, and whose changes are committed.
+ * Whether the request becomes a task: it calls a function, the client prefers `respond-async`, the result is JSON, which can
+ * be stored, and the transaction is not rolled back.
  */
 export function isTask({ method, preferences }: TableRequest, { plan, isRolledBack }: Prepared, body: Buffer): boolean {
   if (!preferences.respondsAsync || method !== "POST" || plan.kind !== "call") return false;
@@ -33,7 +33,7 @@ export function taskOf(
   return { kind: "function", caller, request, rows: 0 };
 }
 
-/** The answer to a request that has become a task. Throws TableError when there are too many tasks. */
+/** Queues the task. The answer is 202. Throws TableError if the caller has too many unfinished tasks. */
 export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prepared): Promise<Answer> {
   const { status, headers, body } = await tasks.accept(task, "").catch((error) => {
     throw error instanceof RestError ? new TableError(toTableProblem(error.problem), { cause: error }) : error;

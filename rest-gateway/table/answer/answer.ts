@@ -64,7 +64,7 @@ function rangeOf(plan: ReadPlan | CallPlan, rows: number, result: QueryResult, c
   if (plan.kind === "read") return readRange(plan.rows.offset, rows, totalOf(plan.count, counted, result));
   const total = counted === null ? null : Number(counted);
   const offset = plan.rows?.offset ?? 0;
-  // An error would hide that the function has already written.
+  // After a write, an error for the offset would hide that the function has run.
   return readRange(plan.isReadOnly ? offset : Math.min(offset, total ?? offset), rows, total);
 }
 

@@ -40,20 +40,20 @@ export function warningOf(plan: Plan): string | null {
 const olderNames = ({ embeds }: RowsPlan): EmbedPlan[] =>
   embeds.flatMap((embed) => [...(embed.olderName === null ? [] : [embed]), ...olderNames(embed.rows)]);
 
-/** A quoted string in a header holds ASCII without quotes. */
+/** A quoted string in a header must be ASCII without quotes. */
 const asciiOf = (name: string) => name.replace(/[^ !#-[\]-~]/gu, encodeURIComponent);
 
 /** `0-19/100`; partial when there are more rows than these. */
 export type ContentRange = { readonly header: string; readonly isPartial: boolean };
 
-/** Throws 416 for an offset beyond the total, if the total is known. */
+/** The range of a read. Throws 416 for an offset beyond the total, if the total is known. */
 export function readRange(offset: number, rows: number, total: number | null): ContentRange {
   if (total !== null && offset > total)
     throw invalidRange(`An offset of ${offset} was requested, but there are only ${total} rows.`, total);
   return { header: rangeHeader(offset, rows, total), isPartial: total !== null && rows < total };
 }
 
-/** The range of a change: an update numbers its rows, and every count is exact, whatever kind the client prefers. */
+/** The range of a change. Only an update numbers its rows. The total is exact, whichever count the client prefers. */
 export const changedRange = ({ kind, preferences }: ChangePlan, affected: number): ContentRange => ({
   header: rangeHeader(0, kind === "update" ? affected : 0, preferences.count === null ? null : affected),
   isPartial: false,
@@ -68,23 +68,23 @@ export function locationOf(plan: Plan, path: string, key: readonly (string | nul
   const filters = columns.map(({ name }, i) => {
     const value = key[i] ?? null;
     const condition = value === null ? "is.null" : `eq.${encodeURIComponent(value)}`;
-    return `${encodeURIComponent(writeKey(name))}=${condition}`;
+    return `${encodeURIComponent(parameterOf(name))}=${condition}`;
   });
   return `${path}?${filters.join("&")}`;
 }
 
 const PLAIN_NAME = /^[\p{L}_]([\p{L}\d_$ ]*[\p{L}\d_$])?$/u;
 
-/** The parameter that filters by a column: its name, quoted where it would be read differently: `id`, `"limit"`, `"a.b"`. */
-function writeKey(column: string): string {
+/** The parameter that filters by a column: its name, quoted if necessary: `id`, `"limit"`, `"a.b"`. */
+function parameterOf(column: string): string {
   const isPlain = PLAIN_NAME.test(column) && !RESERVED_NAMES.has(column);
   return isPlain ? column : `"${column.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** Clients read at most 16 kB of headers, some proxies only 4 kB, and a URL may be as long as all the headers that we accept. */
+/** Clients read at most 16 kB of headers, and some proxies only 4 kB. The URL of a request may be longer. */
 const MAX_LOCATION_LENGTH = 2000;
 
-/** The header Content-Location: the URL with its parameters in order, equal for equal questions; null for a long URL. */
+/** The header Content-Location: the URL with sorted parameters, which is the same for equivalent requests; null for a long URL. */
 export function contentLocation({ path, search }: RequestUrl): string | null {
   if (path.length + search.length > MAX_LOCATION_LENGTH) return null;
   return search === "" ? path : `${path}?${search.includes("&") ? search.split("&").sort().join("&") : search}`;

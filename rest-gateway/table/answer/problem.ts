@@ -24,8 +24,8 @@ import { REFUSED } from "../query.ts";
 import { writeHeader } from "./response-settings.ts";
 
 /**
- * SQLSTATE prefixes whose status differs from the table of all interfaces; the longest prefix applies. A SQLSTATE in
- * neither table is 400: another error that the client has caused, or a code that a function invented.
+ * SQLSTATE prefixes whose status differs from `SQLSTATES`, the table of all interfaces; the longest prefix applies. A SQLSTATE
+ * in neither table is 400: it is another error that the client has caused, or a code that a function invented.
  * Source: PostgREST docs, "Errors".
  */
 export const STATUSES: readonly (readonly [sqlstate: string, status: number])[] = [
@@ -62,7 +62,7 @@ const INTERNAL = 500;
 const UNAVAILABLE = 503;
 
 export type ProblemContext = {
-  /** For an anonymous caller, missing permission is 401: signing in may help. */
+  /** An anonymous caller without permission gets 401 instead of 403, because signing in may help. */
   readonly isAnonymous: boolean;
   /** Null when the request failed before it was planned. */
   readonly plan: Plan | null;
@@ -74,12 +74,12 @@ export type ProblemContext = {
 export function problemOf(error: unknown, context: ProblemContext): TableProblem | null {
   if (error instanceof TableError) return error.problem;
   if (error instanceof RefusedError) return tableRefusal(error).problem;
-  if (error instanceof ApiError) return ofService(error);
+  if (error instanceof ApiError) return fromService(error);
   const raised = error as DatabaseError;
   if (typeof raised?.code !== "string" || raised.severity === undefined) return null;
   const refused = context.plan && refusedNumber(raised, context.plan);
   if (refused) return refused.problem;
-  if (raised.code === "PGRST") return ofRaise(raised);
+  if (raised.code === "PGRST") return fromRaise(raised);
   const chosen = chosenStatus(raised.code);
   if (chosen !== null) return fromDatabase(raised, chosen, context);
   const status = statusOf(raised, context.isAnonymous);
@@ -88,7 +88,7 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   return fromDatabase(raised, status, context);
 }
 
-/** The refusals for which PostgREST has an error. */
+/** The reasons for which PostgREST has an error. */
 const TABLE_ERRORS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
   "no key": noApiKey,
   "bad key": badApiKey,
@@ -102,7 +102,7 @@ const TABLE_ERRORS: Readonly<Partial<Record<RefusalReason, () => TableError>>> =
   "anonymous off": anonymousOff,
 };
 
-/** The error for credentials that are refused. */
+/** The error for refused credentials. */
 export function tableRefusal(error: RefusedError): TableError {
   const own = TABLE_ERRORS[error.reason];
   return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
@@ -144,7 +144,7 @@ function statusOf({ code = "", message }: DatabaseError, isAnonymous: boolean): 
 const isSafe = ({ code, detail }: DatabaseError) =>
   detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
 
-function ofService({ problem: { status, message, sqlstate } }: ApiError): TableProblem | null {
+function fromService({ problem: { status, message, sqlstate } }: ApiError): TableProblem | null {
   if (status === INTERNAL) return null;
   return sqlstate === undefined ? toTableProblem({ status, message }) : { status, code: sqlstate, message };
 }
@@ -163,14 +163,14 @@ function refusedNumber({ code, message }: DatabaseError, plan: Plan): TableError
 }
 
 /** `raise sqlstate 'PGRST' using message = '{"code":…}', detail = '{"status":…,"headers":{}}'` */
-function ofRaise({ message, detail }: DatabaseError): TableProblem {
+function fromRaise({ message, detail }: DatabaseError): TableProblem {
   const body = objectOf(message);
-  const answer = objectOf(detail);
+  const response = objectOf(detail);
   if (typeof body?.code !== "string" || typeof body.message !== "string")
     return badRaise("Invalid JSON value for MESSAGE").problem;
-  const given = objectOf(answer?.headers);
+  const given = objectOf(response?.headers);
   const headers = given && Object.entries(given).map(writeHeader);
-  const { status, status_text: statusText } = answer ?? {};
+  const { status, status_text: statusText } = response ?? {};
   if (!isStatus(status) || !headers?.every((header) => header !== null))
     return badRaise("Invalid JSON value for DETAIL").problem;
   return {

@@ -31,7 +31,7 @@ function headerOf(item: unknown): Header {
   return header;
 }
 
-/** `é` → the two characters that Node writes as its UTF-8 bytes. Node encodes Content-Disposition twice. */
+/** `é` → two characters, which Node writes as its two bytes in UTF-8. Node encodes Content-Disposition twice. */
 const inBytes = (text: string) => Buffer.from(text).toString("latin1");
 
 /** A header that a function has set, as it is sent; null when it is malformed or reserved. */

@@ -8,7 +8,7 @@ import { parseCsv } from "./csv.ts";
 import { eachPair } from "./url-encoded.ts";
 
 export type BodyOptions = {
-  /** Functions accept more media types, and an empty body for no arguments. */
+  /** Functions accept more media types, and an empty body if they need no arguments. */
   readonly target: Target;
   readonly contentType: string | undefined;
   /** Levels of brackets. */
@@ -40,7 +40,7 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   "application/octet-stream",
 ] satisfies TextType[]);
 
-/** Parses a body as far as its columns must be known. Throws TableError for other media types and for malformed content. */
+/** Parses a body to find its columns. Throws TableError for an unsupported media type and for malformed content. */
 export function parseBody(bytes: Buffer, options: BodyOptions): Body {
   const { target, contentType = "application/json" } = options;
   const media = parseContentType(contentType);

@@ -8,7 +8,7 @@ import { Scanner } from "./scanner.ts";
 export type Operation = Omit<Filter, "kind" | "field" | "value"> & { readonly text: string };
 
 /**
- * Operators by what may follow in brackets and after the dot.
+ * The operators, grouped by the syntax of the text that follows them.
  * Source: PostgREST docs, "Tables and Views", Operators.
  */
 const OPERATORS: ReadonlyMap<string, { readonly name: Operator; readonly kind: OperatorKind }> = operators({
@@ -24,14 +24,14 @@ const KEYWORDS: ReadonlySet<string> = new Set(["null", "not_null", "true", "fals
 
 const OPERATOR = `(?:${[...OPERATORS.keys()].join("|")})[.(]`;
 const BEGINS_LIKE_FILTER = new RegExp(`^(?:not\\.)?${OPERATOR}`);
-const OPERATOR_AND_MORE = new RegExp(OPERATOR, "y");
+const OPERATOR_AT = new RegExp(OPERATOR, "y");
 
 export function filterOf(field: Field, operation: Operation, value: number): Filter {
   const { isNegated, operator, quantifier, language, keyword } = operation;
   return { kind: "filter", field, isNegated, operator, quantifier, language, value, keyword };
 }
 
-/** What follows `column=`. */
+/** Parses the value of `column=`. Throws PGRST100. */
 export function parseOperation(text: string): Operation {
   const scanner = new Scanner("filter", text);
   const operation = readOperation(scanner, (rest) => rest.takeRest());
@@ -39,7 +39,7 @@ export function parseOperation(text: string): Operation {
   return operation;
 }
 
-/** Null when the text is not a filter: then it is the argument of a function. */
+/** Null if the text is not a filter. It is then the argument of a function. */
 export function tryOperation(text: string): Operation | null {
   if (!BEGINS_LIKE_FILTER.test(text)) return null;
   try {
@@ -50,7 +50,7 @@ export function tryOperation(text: string): Operation | null {
   }
 }
 
-/** `readText` reads the value of operators that take any text. */
+/** `readText` reads the value of operators that accept any text. */
 function readOperation(scanner: Scanner, readText: (scanner: Scanner) => string): Operation {
   const isNegated = scanner.takes("not.");
   const { name: operator, kind } = readOperator(scanner);
@@ -64,8 +64,8 @@ function readOperation(scanner: Scanner, readText: (scanner: Scanner) => string)
 
 /** Whether an operator with its dot or bracket begins here. */
 function seesOperator({ text }: Scanner, at: number): boolean {
-  OPERATOR_AND_MORE.lastIndex = at;
-  return OPERATOR_AND_MORE.test(text);
+  OPERATOR_AT.lastIndex = at;
+  return OPERATOR_AT.test(text);
 }
 
 function readOperator(scanner: Scanner) {
@@ -115,7 +115,10 @@ function readList(scanner: Scanner): string {
   return writeArray(elements);
 }
 
-/** Up to the next comma or bracket, unless quoted. If other text follows the closing quote, the quotes belong to the value. */
+/**
+ * Up to the next comma or closing bracket, unless quoted. If other text follows the closing quote, the quotes are part of the
+ * value.
+ */
 function readElement(scanner: Scanner): string {
   const start = scanner.at;
   const quoted = scanner.takeQuoted();
@@ -145,7 +148,7 @@ type LogicOptions = {
 };
 
 /**
- * What follows `or=` and `and=`: `(id.eq.1,and(name.like.a*,not.age.is.null),tags.cs.{x,y})`. `not.` may precede
+ * Parses the value of `or=` or `and=`: `(id.eq.1,and(name.like.a*,not.age.is.null),tags.cs.{x,y})`. `not.` may precede
  * and, or, a field or an operator.
  */
 export function parseLogic(
@@ -207,7 +210,7 @@ class LogicReader {
     return scanner.sees("not.") && !seesOperator(scanner, scanner.at + "not.".length) && scanner.takes("not.");
   }
 
-  /** `and` or `or` before a bracket. Otherwise they may be the beginning of a name. */
+  /** `and` or `or` before a bracket. Without a bracket, they may begin a name. */
   #takeOperator(): Logic["operator"] | null {
     const scanner = this.#scanner;
     const start = scanner.at;
@@ -221,5 +224,5 @@ class LogicReader {
 
 const ARRAY = /\{[^{}]*\}/y;
 
-/** A value ends at a comma or bracket, unless it is quoted or an array in braces. */
+/** A value ends at a comma or closing bracket, unless it is quoted or an array in braces. */
 const readText = (scanner: Scanner) => scanner.takeMatch(ARRAY) ?? readElement(scanner);

@@ -1,6 +1,6 @@
 import { invalidBody } from "../problem.ts";
 
-/** `text` is an array of objects, JSON. */
+/** `text` is a JSON array of objects. */
 export type CsvObjects = { readonly text: string; readonly columns: readonly string[]; readonly rows: number };
 
 /**

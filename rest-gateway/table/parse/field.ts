@@ -8,8 +8,8 @@ const MAX_INDEX = 2 ** 31 - 1;
 const NO_STEPS: readonly JsonStep[] = [];
 
 /**
- * A name, quoted or bare. A bare name has the characters that Postgres accepts without quotes, and inner spaces and
- * dashes: `first name`, `créé-le`, `"a.b"`.
+ * A name, quoted or bare. A bare name consists of inner spaces, dashes, and the characters that Postgres accepts
+ * without quotes: `first name`, `créé-le`, `"a.b"`.
  */
 export function readName(scanner: Scanner): string {
   const start = scanner.at;
@@ -41,7 +41,7 @@ function takeArrow(scanner: Scanner): JsonStep["arrow"] | null {
   return scanner.takes("->") ? "->" : null;
 }
 
-/** A key, or an array index when it is all digits. A quoted one is always a key. */
+/** A key, or an array index if it consists of digits. A quoted text is always a key. */
 function readKey(scanner: Scanner): string | number {
   const start = scanner.at;
   const isQuoted = scanner.sees('"');
@@ -55,7 +55,7 @@ function readKey(scanner: Scanner): string | number {
   throw scanner.error(isIndex ? `an index up to ${MAX_INDEX}, or a key in quotes` : "a key or an index");
 }
 
-/** The characters that pass, and dashes that do not begin an arrow. */
+/** Takes the characters that pass the test, and dashes that do not begin an arrow. */
 function takeDashed(scanner: Scanner, isPart: (code: number) => boolean): string {
   const start = scanner.at;
   scanner.takeWhile(isPart);
@@ -85,7 +85,7 @@ function trimSpaces(text: string): string {
   return start === 0 && end === text.length ? text : text.slice(start, end);
 }
 
-/** What follows `columns=` and `on_conflict=`: `id,"first name"` */
+/** Parses the value of `columns=` or `on_conflict=`: `id,"first name"`. */
 export function parseNames(parameter: "columns" | "on_conflict", text: string): string[] {
   const scanner = new Scanner(`${parameter} parameter`, text);
   const names = new Set<string>();

@@ -84,7 +84,7 @@ const RANGE = /^(?:items *= *)?([0-9]+)-([0-9]*)$/;
 const MAX_ROW = 10 ** MAX_DIGITS - 1;
 
 /**
- * `Range: 0-9`, `Range: items=10-`. A malformed range and another unit are ignored, as HTTP requires. Numbers beyond the
+ * `Range: 0-9`, `Range: items=10-`. A malformed range or another unit is ignored, as HTTP requires. Numbers beyond the
  * size of any table are clamped.
  */
 export function parseRange(headers: IncomingHttpHeaders): Range | null {
@@ -100,7 +100,7 @@ export function parseRange(headers: IncomingHttpHeaders): Range | null {
 const countsItems = (unit: unknown) => unit === undefined || String(unit).toLowerCase() === "items";
 const rowOf = (digits: string) => Math.min(Number(digits), MAX_ROW);
 
-/** The schema in Accept-Profile or Content-Profile; null for the default schema. Node returns each byte as a character. */
+/** The schema in Accept-Profile or Content-Profile; null for the default schema. Node decodes each byte as one character. */
 export function parseProfile(header: string | readonly string[] | undefined): string | null {
   const name = typeof header === "string" ? header : header?.[0];
   return name ? Buffer.from(name, "latin1").toString() : null;

@@ -15,7 +15,7 @@ type Suffix<Key extends "direction" | "nulls"> = { readonly text: string; readon
 
 const cache = parserCache<readonly OrderTerm[]>();
 
-/** What follows `order=`: `title,author(name).desc.nullslast,data->>year.asc` */
+/** Parses the value of `order=`: `title,author(name).desc.nullslast,data->>year.asc`. */
 export const parseOrder = (text: string): readonly OrderTerm[] => cache.getOrCompute(text, readOrder);
 
 function readOrder(text: string): OrderTerm[] {

@@ -17,8 +17,8 @@ export type QueryOptions = {
 /** The filters and arguments in `query` refer to `values` by index. */
 export type ReadQuery = { readonly query: Query; readonly values: readonly string[] };
 
-/** The name of a query parameter. `path` is that of an embedded relation, `"author.articles"`, or "". */
-export type Key =
+/** The parsed name of a parameter. `path` is the path of an embedded relation, `"author.articles"`, or `""`. */
+type Parameter =
   | { readonly kind: "select" | "columns" | "on_conflict" }
   | { readonly kind: "order" | "limit" | "offset"; readonly path: string }
   | {
@@ -29,14 +29,14 @@ export type Key =
     }
   | { readonly kind: "filter"; readonly path: string; readonly field: Field };
 
-type FilterKey = Extract<Key, { kind: "filter" }>;
-type Writable<Type> = { -readonly [Key in keyof Type]: Type[Key] };
+type FilterParameter = Extract<Parameter, { kind: "filter" }>;
+type Writable<Type> = { -readonly [K in keyof Type]: Type[K] };
 type OpenPart = Writable<Omit<QueryPart, "conditions">> & { readonly conditions: Condition[] };
 
 const NO_ORDER: readonly OrderTerm[] = [];
 
 /**
- * Parses what follows `?` in a table URL: `select=id,author(name)&author.order=name&id=in.(1,2)`. If a parameter is
+ * Parses the query string of a table URL: `select=id,author(name)&author.order=name&id=in.(1,2)`. If a parameter is
  * repeated, the first select, order, columns and on_conflict apply, and the last limit and offset; conditions are combined.
  * Parameters without `=` are ignored.
  */
@@ -74,13 +74,13 @@ class QueryReader {
   }
 
   read(name: string, value: string): void {
-    const key = this.#options.hasArguments ? tryKey(name) : parseKey(name);
-    if (key === null || key.kind === "filter") this.#filterOrArgument(name, key, value);
-    else this.#reserved(key, value);
+    const parameter = this.#options.hasArguments ? tryParameter(name) : parseParameter(name);
+    if (parameter === null || parameter.kind === "filter") this.#filterOrArgument(name, parameter, value);
+    else this.#reserved(parameter, value);
   }
 
-  #reserved(key: Exclude<Key, FilterKey>, value: string): void {
-    switch (key.kind) {
+  #reserved(parameter: Exclude<Parameter, FilterParameter>, value: string): void {
+    switch (parameter.kind) {
       case "select":
         this.#select ??= parseSelect(value, this.#options.limits.embedDepth);
         break;
@@ -91,14 +91,14 @@ class QueryReader {
         this.#onConflict ??= parseNames("on_conflict", value);
         break;
       case "order":
-        this.#order(this.#partAt(key.path), value);
+        this.#order(this.#partAt(parameter.path), value);
         break;
       case "limit":
       case "offset":
-        this.#partAt(key.path)[key.kind] = parseRowCount(key.kind, value);
+        this.#partAt(parameter.path)[parameter.kind] = parseRowCount(parameter.kind, value);
         break;
       case "logic":
-        this.#logic(key, value);
+        this.#logic(parameter, value);
     }
   }
 
@@ -106,18 +106,18 @@ class QueryReader {
     if (part.order === NO_ORDER) part.order = parseOrder(text);
   }
 
-  #logic({ path, operator, isNegated }: Extract<Key, { kind: "logic" }>, text: string): void {
+  #logic({ path, operator, isNegated }: Extract<Parameter, { kind: "logic" }>, text: string): void {
     const options = { maxDepth: this.#options.limits.conditionDepth, addValue: this.#addValue };
     this.#partAt(path).conditions.push(parseLogic(operator, isNegated, text, options));
   }
 
-  #filterOrArgument(name: string, key: FilterKey | null, value: string): void {
+  #filterOrArgument(name: string, parameter: FilterParameter | null, value: string): void {
     const operation = this.#options.hasArguments ? tryOperation(value) : parseOperation(value);
-    if (operation === null) this.#argument(key ? argumentOf(key, name) : name, value);
-    else this.#filter((key ?? parseKey(name)) as FilterKey, operation);
+    if (operation === null) this.#argument(parameter ? argumentOf(parameter, name) : name, value);
+    else this.#filter((parameter ?? parseParameter(name)) as FilterParameter, operation);
   }
 
-  #filter({ path, field }: FilterKey, operation: Operation): void {
+  #filter({ path, field }: FilterParameter, operation: Operation): void {
     this.#partAt(path).conditions.push(filterOf(field, operation, this.#addValue(operation.text)));
   }
 
@@ -140,22 +140,22 @@ class QueryReader {
 }
 
 /** A quoted name is never a reserved word. */
-type Name = { readonly text: string; readonly isQuoted: boolean };
+type NamePart = { readonly text: string; readonly isQuoted: boolean };
 
-const cache = parserCache<Key>();
+const cache = parserCache<Parameter>();
 
 /**
  * Parses the name of a parameter. The last dot before an arrow separates the path of the relation from the field:
  *
- *   parseKey("author.data->>name")  // filters author by data->>name
- *   parseKey("author.not.or")       // a negated condition on author
- *   parseKey('"limit"')             // filters by the column limit
+ *   parseParameter("author.data->>name")  // filters author by data->>name
+ *   parseParameter("author.not.or")       // a negated condition on author
+ *   parseParameter('"limit"')             // filters by the column limit
  */
-export const parseKey = (text: string): Key => cache.getOrCompute(text, readKey);
+const parseParameter = (text: string): Parameter => cache.getOrCompute(text, readParameter);
 
-function readKey(text: string): Key {
+function readParameter(text: string): Parameter {
   const scanner = new Scanner("parameter name", text);
-  const names: Name[] = [];
+  const names: NamePart[] = [];
   do {
     scanner.skipSpace();
     names.push({ isQuoted: scanner.sees('"'), text: readName(scanner) });
@@ -163,11 +163,11 @@ function readKey(text: string): Key {
   const path = readPath(scanner);
   scanner.expectEnd('".", "->", "->>" or the end');
   const last = names.pop()!;
-  const reserved = last.isQuoted || path.length > 0 ? null : reservedKey(last.text, names);
+  const reserved = last.isQuoted || path.length > 0 ? null : reservedParameter(last.text, names);
   return reserved ?? { kind: "filter", path: join(names), field: { name: last.text, path } };
 }
 
-function reservedKey(word: string, path: readonly Name[]): Key | null {
+function reservedParameter(word: string, path: readonly NamePart[]): Parameter | null {
   switch (word) {
     case "select":
     case "columns":
@@ -179,30 +179,30 @@ function reservedKey(word: string, path: readonly Name[]): Key | null {
       return { kind: word, path: join(path) };
     case "and":
     case "or":
-      return logicKey(word, path);
+      return logicParameter(word, path);
     default:
       return null;
   }
 }
 
-function logicKey(operator: Logic["operator"], names: readonly Name[]): Key {
+function logicParameter(operator: Logic["operator"], names: readonly NamePart[]): Parameter {
   const path = names.filter(({ text, isQuoted }) => isQuoted || text !== "not");
   return { kind: "logic", path: join(path), operator, isNegated: path.length < names.length };
 }
 
-const join = (path: readonly Name[]) => path.map(({ text }) => text).join(".");
+const join = (path: readonly NamePart[]) => path.map(({ text }) => text).join(".");
 
-/** Null for a name that is not a valid key: a function's argument may have any name. */
-function tryKey(name: string): Key | null {
+/** Null for a malformed name: it is then the name of an argument, which may contain any character. */
+function tryParameter(name: string): Parameter | null {
   try {
-    return parseKey(name);
+    return parseParameter(name);
   } catch (error) {
     if (error instanceof TableError) return null;
     throw error;
   }
 }
 
-const argumentOf = ({ path, field }: FilterKey, name: string) =>
+const argumentOf = ({ path, field }: FilterParameter, name: string) =>
   path === "" && field.path.length === 0 ? field.name : name;
 
 /** Row numbers have at most this many digits, so that JavaScript adds them exactly. */
@@ -210,8 +210,8 @@ export const MAX_DIGITS = 15;
 
 const NAMES = { limit: "Limit", offset: "Offset" } as const;
 
-/** What follows `limit=` and `offset=`. */
-export function parseRowCount(parameter: keyof typeof NAMES, text: string): number {
+/** Parses the value of `limit=` or `offset=`. */
+function parseRowCount(parameter: keyof typeof NAMES, text: string): number {
   const scanner = new Scanner(parameter, text);
   const isNegative = scanner.takes("-");
   const digits = scanner.takeWhile(isDigit);

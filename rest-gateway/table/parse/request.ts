@@ -33,19 +33,19 @@ export type ParseInput = {
   readonly limits: ParseLimits;
 };
 
-/** OPTIONS depends on the target only. */
-const NOTHING_MORE: Pick<ParseInput, "search" | "headers"> = { search: "", headers: {} };
+/** The response to OPTIONS depends only on the target. */
+const WITHOUT_DETAILS: Pick<ParseInput, "search" | "headers"> = { search: "", headers: {} };
 const WITH_BODY: ReadonlySet<Method> = new Set(["POST", "PUT", "PATCH"]);
 const READING: ReadonlySet<Method> = new Set(["OPTIONS", "GET", "HEAD"]);
 
 /**
  * Parses an HTTP request to the table interface, without looking up the names in it. Throws TableError for malformed
- * input. Requests share parts of the result: treat them as immutable.
+ * input. Parts of the result are cached and shared, so they must not be changed.
  */
 export function parseRequest(input: ParseInput): TableRequest {
   const target = parseTarget(input.path);
   const method = parseMethod(input.method, target);
-  const { search, headers } = method === "OPTIONS" ? NOTHING_MORE : input;
+  const { search, headers } = method === "OPTIONS" ? WITHOUT_DETAILS : input;
   const hasArguments = target.kind === "function" && READING.has(method);
   const { query, values } = parseQuery(search, { hasArguments, limits: input.limits });
   const request = {

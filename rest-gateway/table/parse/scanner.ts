@@ -21,20 +21,20 @@ export class Scanner {
     return this.at >= this.text.length;
   }
 
-  /** Whether `sign` is next. */
-  sees(sign: string): boolean {
-    return this.text.startsWith(sign, this.at);
+  /** Whether `token` is next. */
+  sees(token: string): boolean {
+    return this.text.startsWith(token, this.at);
   }
 
-  /** Skips `sign` if it is next. */
-  takes(sign: string): boolean {
-    if (!this.sees(sign)) return false;
-    this.at += sign.length;
+  /** Skips `token` if it is next. */
+  takes(token: string): boolean {
+    if (!this.sees(token)) return false;
+    this.at += token.length;
     return true;
   }
 
-  expect(sign: string, expected?: string): void {
-    if (!this.takes(sign)) throw this.error(expected ?? JSON.stringify(sign));
+  expect(token: string, expected?: string): void {
+    if (!this.takes(token)) throw this.error(expected ?? JSON.stringify(token));
   }
 
   expectEnd(expected = "the end"): void {

@@ -17,7 +17,7 @@ const JOINS: ReadonlySet<string> = new Set(["inner", "left"] satisfies Embed["jo
 
 const cache = parserCache<Select>();
 
-/** What follows `select=`: `id,total:amount::int.sum(),author:users!author_id!inner(name),...details(*)` */
+/** Parses the value of `select=`: `id,total:amount::int.sum(),author:users!author_id!inner(name),...details(*)`. */
 export function parseSelect(text: string, maxDepth: number): readonly SelectItem[] {
   const { items, depth } = cache.getOrCompute(text, (own) => new SelectReader(own, maxDepth).read());
   if (depth > maxDepth) throw tooDeep("select", maxDepth);

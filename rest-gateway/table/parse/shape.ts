@@ -1,11 +1,11 @@
 import type { MediaType } from "../../conventions/media.ts";
 import type { Body, Condition, Field, QueryPart, TableRequest } from "../request.ts";
 
-/** The texts of objects that requests share, because the parsers cache them. */
-const known = new WeakMap<object, string>();
+/** The texts of objects that requests share. The parsers cache these objects. */
+const texts = new WeakMap<object, string>();
 
 /**
- * A text that is equal for requests that differ only in values, in the text of the body and in its number of rows.
+ * Equal for requests that differ only in their values, or in the text of the body and its number of rows.
  * Names are written as JSON, which contains no line break, so a name cannot imitate another line.
  */
 export function shapeOf(request: Omit<TableRequest, "shape">): string {
@@ -26,10 +26,10 @@ ${query.arguments.size === 0 ? "" : JSON.stringify([...query.arguments])}`;
 const quote = (name: string | null) => JSON.stringify(name);
 
 function textOfShared<Shared extends object>(shared: Shared, write: (shared: Shared) => string): string {
-  const text = known.get(shared);
+  const text = texts.get(shared);
   if (text !== undefined) return text;
   const written = write(shared);
-  known.set(shared, written);
+  texts.set(shared, written);
   return written;
 }
 
@@ -45,11 +45,11 @@ const shapeOfPart = ({ conditions, order, limit, offset }: QueryPart) =>
 const shapeOfConditions = (conditions: readonly Condition[]): string => `(${conditions.map(shapeOfCondition).join()})`;
 
 function shapeOfCondition(condition: Condition): string {
-  const sign = condition.isNegated ? "not." : "";
-  if (condition.kind === "logic") return `${sign}${condition.operator}${shapeOfConditions(condition.conditions)}`;
+  const negation = condition.isNegated ? "not." : "";
+  if (condition.kind === "logic") return `${negation}${condition.operator}${shapeOfConditions(condition.conditions)}`;
   const { field, operator, quantifier, language, keyword, value } = condition;
   const modifier = quantifier ?? (language === null ? "" : quote(language));
-  return `${sign}${operator}(${modifier}).${keyword ?? ""} ${value} ${shapeOfField(field)}`;
+  return `${negation}${operator}(${modifier}).${keyword ?? ""} ${value} ${shapeOfField(field)}`;
 }
 
 const shapeOfField = ({ name, path }: Field) =>

@@ -55,7 +55,7 @@ function indexOfInvalidBytes(text: string): number {
   return 0;
 }
 
-function indexOrEnd(text: string, sign: string, from: number): number {
-  const index = text.indexOf(sign, from);
+function indexOrEnd(text: string, character: string, from: number): number {
+  const index = text.indexOf(character, from);
   return index === -1 ? text.length : index;
 }

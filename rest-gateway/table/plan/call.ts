@@ -12,14 +12,14 @@ export function findCall(request: TableRequest, catalog: Catalog, schema: string
   const { name } = request.target;
   const overloads = catalog.schemas.get(schema)!.functions.get(name) ?? [];
   const given = givenNames(request);
-  const fitting = given === null ? [] : overloads.filter((each) => fits(each, given));
-  if (fitting.length > 1) throw ambiguousFunction(fitting.map(signatureOf));
-  const [fit] = fitting;
-  if (fit) return { function: fit, arguments: namedArguments(request, fit, given!) };
+  const matching = given === null ? [] : overloads.filter((each) => matches(each, given));
+  if (matching.length > 1) throw ambiguousFunction(matching.map(signatureOf));
+  const [match] = matching;
+  if (match) return { function: match, arguments: namedArguments(request, match, given!) };
 
   const whole = overloads.find((each) => takesWhole(each, request.body));
   if (whole) return { function: whole, arguments: { kind: "whole", argument: whole.arguments[0]! } };
-  throw unknown(request, catalog, schema, given, overloads);
+  throw unknownFunction(request, catalog, schema, given, overloads);
 }
 
 export function planCall(
@@ -57,7 +57,7 @@ export function planCall(
 const isSet = (returns: FunctionResult) => "isSet" in returns && returns.isSet;
 const givesRows = ({ kind }: FunctionResult) => kind === "table" || kind === "composite";
 
-/** The columns for filters and order: none for a single value, or when they are not known before the function runs. */
+/** The columns for filters and order: none for a single value, and none for a `record`, whose columns are not known in advance. */
 function rowSourceOf(returns: FunctionResult, catalog: Catalog): RowSource {
   if (returns.kind === "table") return sourceOf(tableOf(catalog, returns.table)!);
   if (returns.kind === "composite") return { table: null, columns: returns.columns };
@@ -65,7 +65,7 @@ function rowSourceOf(returns: FunctionResult, catalog: Catalog): RowSource {
   return { table: null, columns: new Map(value.map((column) => [column.name, column])) };
 }
 
-/** Scalar values are not objects, so that there are no keys to select. */
+/** Scalar values are not objects, so they have no keys to select. */
 function refuseSelect(select: readonly SelectItem[], name: string): void {
   for (const item of select)
     if (item.kind === "field") throw noSuchColumn(name, item.field?.name ?? item.aggregate?.name ?? VALUE);
@@ -79,16 +79,16 @@ function givenNames({ method, query, body }: TableRequest): ReadonlySet<string> 
   return names && new Set(names);
 }
 
-const fits = ({ arguments: all }: DatabaseFunction, given: ReadonlySet<string>) =>
+const matches = ({ arguments: all }: DatabaseFunction, given: ReadonlySet<string>) =>
   all.every(({ name, isRequired }) => !isRequired || given.has(name)) &&
   [...given].every((name) => name !== "" && all.some((argument) => argument.name === name));
 
 function namedArguments(
   { method, query, body }: TableRequest,
-  fit: DatabaseFunction,
+  match: DatabaseFunction,
   given: ReadonlySet<string>,
 ): CallArguments {
-  const used = fit.arguments.filter(({ name }) => given.has(name));
+  const used = match.arguments.filter(({ name }) => given.has(name));
   if (method === "POST") return { kind: "body", arguments: used, isArray: body?.kind === "json" && body.isArray };
   const values = used.map((argument) => ({ argument, values: query.arguments.get(argument.name)! }));
   return { kind: "named", values };
@@ -115,7 +115,7 @@ const WHOLE: Readonly<Record<"application/json" | Extract<Body, { kind: "text" }
 const signatureOf = ({ schema, name, arguments: all }: DatabaseFunction) =>
   `${schema}.${name}(${all.map((each) => (each.name === "" ? each.type : `${each.name} => ${each.type}`)).join(", ")})`;
 
-function unknown(
+function unknownFunction(
   { target, body }: TableRequest,
   catalog: Catalog,
   schema: string,

@@ -48,7 +48,7 @@ export function planInsert(request: TableRequest, options: ChangeOptions): Inser
   };
 }
 
-/** Null when a duplicate is an error: no resolution is requested, or there is no key that defines duplicates. */
+/** Null if a duplicate is an error: the client requests no resolution, or the table has no key that defines duplicates. */
 function conflictOf({ preferences: { resolution }, query }: TableRequest, table: Table): Conflict | null {
   if (resolution === null) return null;
   const columns = query.onConflict ?? table.primaryKey;
@@ -78,7 +78,7 @@ export function planUpdate(request: TableRequest, options: ChangeOptions): Updat
   const rows = rowsOf(request, options);
   const body = planBody(request, table);
   const conditions = conditionsOf(request, options, rows, "UPDATE");
-  const change = { ...changeOf(request, options, rows), maxAffected: mostOf(request) };
+  const change = { ...changeOf(request, options, rows), maxAffected: maxAffectedOf(request) };
   return { ...change, kind: "update", body, assignments: [], conditions };
 }
 
@@ -86,7 +86,7 @@ export function planDelete(request: TableRequest, options: ChangeOptions): Delet
   if (!options.table.isDeletable) throw methodNotForTable("DELETE", methodsOf(options.table));
   const rows = rowsOf(request, options);
   const conditions = conditionsOf(request, options, rows, "DELETE");
-  return { ...changeOf(request, options, rows), kind: "delete", maxAffected: mostOf(request), conditions };
+  return { ...changeOf(request, options, rows), kind: "delete", maxAffected: maxAffectedOf(request), conditions };
 }
 
 /** The methods that a table allows, for the header Allow. */
@@ -108,11 +108,12 @@ function changeOf({ preferences }: TableRequest, { table, format, maxBytes }: Ch
   return { table, format, preferences, schema: table.schema, maxAffected: null, maxBytes, representation };
 }
 
-const mostOf = ({ preferences }: TableRequest) => (preferences.handling === "strict" ? preferences.maxAffected : null);
+const maxAffectedOf = ({ preferences }: TableRequest) =>
+  preferences.handling === "strict" ? preferences.maxAffected : null;
 
 /**
- * All changed rows, because the filters of the request choose the rows to change, not the rows to return. When none are
- * returned, the columns in `select` are ignored, but not its relations, which filters may refer to.
+ * All changed rows: the filters of the request choose the rows to change, not the rows to return. If no rows are returned,
+ * the columns in `select` are ignored. Its relations are not, because filters may refer to them.
  */
 function rowsOf({ query, preferences }: TableRequest, options: ChangeOptions): RowsPlan {
   const { table, catalog, allowsAggregates } = options;
@@ -147,7 +148,7 @@ function planBody({ body, query, preferences }: TableRequest, table: Table): Bod
   return { columns, isArray, fillsDefaults: preferences.missing === "default" };
 }
 
-export function jsonOf(body: Body | null): Extract<Body, { kind: "json" }> {
+function jsonOf(body: Body | null): Extract<Body, { kind: "json" }> {
   if (body?.kind !== "json" || body.isOther) throw invalidBody("Empty or invalid json");
   return body;
 }

@@ -28,7 +28,7 @@ export function castOf({ types }: Catalog, name: string): string {
   return type + trimmed.slice(end);
 }
 
-/** What conditions may refer to: the columns of the rows, and their embedded relations. */
+/** The names that conditions may refer to: the columns of the rows, and their embedded relations. */
 type Scope = {
   readonly catalog: Catalog;
   readonly source: RowSource;
@@ -53,7 +53,7 @@ function planFilter(filter: Filter, scope: Scope): ConditionPlan {
   return { kind: "compare", field, isNegated, operator, quantifier, language, value };
 }
 
-/** `author=is.null`: there is no author; `author=not.is.null`: there is one. */
+/** `author=is.null` matches rows without an author, `author=not.is.null` rows with one. */
 function planExistence({ operator, keyword, isNegated }: Filter, embed: EmbedPlan): ConditionPlan {
   if (operator !== "is" || (keyword !== "null" && keyword !== "not_null")) throw embedFilterNeedsNull(embed.name);
   return { kind: "exists", embed, isNegated: (keyword === "null") !== isNegated };
@@ -74,7 +74,7 @@ export const planOrder = (term: OrderTerm, rows: Ordered): OrderPlan => ({
   nulls: term.nulls,
 });
 
-/** A column or computed field, otherwise an entry of the select list: `select=status,n:count()&order=n.desc`. */
+/** A column or computed field; if there is none, an entry of the select list: `select=status,n:count()&order=n.desc`. */
 function planOwn({ field }: OrderTerm, { source, name, outputs }: Ordered): OrderKey {
   const isOutput = field.path.length === 0 && !hasField(source, field.name) && outputs.some(hasName(field.name));
   if (isOutput) return { kind: "output", name: field.name };
@@ -88,7 +88,7 @@ function planRelated(relation: string, { field }: OrderTerm, { name, embeds }: O
   return { kind: "related", embed, field: planField(embed.rows.source, embed.target.name, field) };
 }
 
-/** Embedded objects and arrays cannot be ordered by; the columns of a spread relation can. */
+/** Rows can be ordered by the columns of a spread relation, but not by an embedded object or array. */
 const hasName =
   (name: string) =>
   (output: Output): boolean => {

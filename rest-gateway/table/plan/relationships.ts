@@ -10,7 +10,10 @@ export type Wanted = {
   readonly hint: string | null;
 };
 
-/** The only matching relationship. A function hides foreign keys to a relation with its name. */
+/**
+ * The only matching relationship. Throws TableError if none or several match. A function takes precedence over foreign keys to
+ * a relation with its name.
+ */
 export function findRelationship(catalog: Catalog, source: Table, { name, hint }: Wanted): Relationship {
   const computed = source.relationships.find(
     (each) => each.kind === "computed" && each.function.name === name && (hint === null || hint === name),
@@ -29,8 +32,8 @@ export function findRelationship(catalog: Catalog, source: Table, { name, hint }
 }
 
 /**
- * A foreign key from a table to itself is two relationships: the table's name means the rows that refer to this row, the
- * name of the key or of its column means the row that this row refers to. A junction from a table to itself needs a hint.
+ * A foreign key from a table to itself is two relationships. The name of the table selects the rows that refer to this row.
+ * The name of the key or of its column selects the row that this row refers to. A junction from a table to itself needs a hint.
  */
 function isTarget(each: Relationship, source: Table, name: string, hint: string | null = null): boolean {
   if (each.kind === "computed" || each.target.name !== name) return false;
@@ -56,7 +59,7 @@ function isHint(each: Exclude<Relationship, { kind: "computed" }>, hint: string)
 const hasColumn = ({ columns }: Extract<Relationship, { columns: unknown }>, name: string, side: 0 | 1) =>
   columns.length === 1 && columns[0]![side] === name;
 
-/** Views inherit the keys of their tables; a key's name means the relationship between the tables. */
+/** Views inherit the keys of their tables. The name of a key selects the relationship between the tables. */
 const leadsToView = (catalog: Catalog, { target }: Relationship) =>
   tableOf(catalog, target)?.kind.endsWith("view") ?? false;
 

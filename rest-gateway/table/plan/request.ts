@@ -77,7 +77,7 @@ export function schemaOf({ schema }: TableRequest, { schemas }: Catalog): Schema
   return found;
 }
 
-export function findTable(schema: Schema, name: string): Table {
+function findTable(schema: Schema, name: string): Table {
   const table = schema.tables.get(name);
   if (table) return table;
   const similar = similarTo(name, schema.tables.keys());
@@ -90,7 +90,7 @@ function countOf({ preferences }: TableRequest, { maxRows }: PlanOptions): Count
   return maxRows === null ? { kind: "exact" } : { kind: "estimated", exactUpTo: maxRows };
 }
 
-/** Combines the header Range with limit and offset: the rows that are in both. */
+/** Limits the rows to those that are both in the header Range and within limit and offset. */
 function withRange(request: TableRequest): TableRequest {
   if (!request.range) return request;
   const own: QueryPart = request.query.parts.get("") ?? { conditions: [], order: [], limit: null, offset: 0 };

@@ -14,7 +14,7 @@ export type RowOptions = {
 type Field = Extract<SelectItem, { kind: "field" }>;
 type Embed = Extract<SelectItem, { kind: "embed" }>;
 
-/** One level of the select: the requested rows, or those of a relation. */
+/** One level of `select`: the requested rows, or those of an embedded relation. */
 type Level = {
   readonly source: RowSource;
   /** Their name in error messages. */
@@ -22,7 +22,7 @@ type Level = {
   /** Their paths in parameters. */
   readonly paths: readonly string[];
   readonly select: readonly SelectItem[];
-  /** Relations with an alias that parameters may still refer to by name. */
+  /** The relations with an alias that parameters may also refer to by name. */
   readonly knownByName: ReadonlySet<Embed>;
 };
 
@@ -76,12 +76,12 @@ export class RowPlanner {
   }
 
   #field({ field, cast, aggregate, alias }: Field, { source, name }: Level): Output {
-    // `select=count` is the old spelling of `count()`.
-    const isOldCount = field?.name === "count" && !hasField(source, "count");
+    // `select=count` is the deprecated spelling of `count()`.
+    const isDeprecatedCount = field?.name === "count" && !hasField(source, "count");
     const value: ValuePlan = {
-      field: field === null || isOldCount ? null : planField(source, name, field),
+      field: field === null || isDeprecatedCount ? null : planField(source, name, field),
       cast: this.#cast(cast),
-      aggregate: isOldCount
+      aggregate: isDeprecatedCount
         ? { name: "count", cast: null }
         : aggregate && { ...aggregate, cast: this.#cast(aggregate.cast) },
     };
@@ -129,8 +129,8 @@ function levelOf(source: RowSource, name: string, select: readonly SelectItem[],
 }
 
 /**
- * Parameters refer to a relation by its alias. Its name is the older spelling, which still works for the first relation
- * with that name, unless it is the key of another relation.
+ * Parameters refer to a relation by its alias. Its name is deprecated, but still works for the first relation with that name,
+ * unless it is the key of another relation.
  */
 function findKnownByName(select: readonly SelectItem[]): ReadonlySet<Embed> {
   const embeds = select.filter((item) => item.kind === "embed");
@@ -139,7 +139,7 @@ function findKnownByName(select: readonly SelectItem[]): ReadonlySet<Embed> {
   return new Set([...first.values()].filter(({ name }) => !keys.has(name)));
 }
 
-/** The key of `select=data->a->>b` is `b`, that of `views.sum()` is `sum`. */
+/** The key in the response: `b` for `select=data->a->>b`, `sum` for `select=views.sum()`. */
 function keyOf({ field, aggregate }: ValuePlan): string {
   if (aggregate) return aggregate.name;
   const keys = field!.path.map(({ key }) => key).filter((key) => typeof key === "string");
@@ -177,7 +177,7 @@ export class Parts {
     };
   }
 
-  /** The paths of a nested relation that parameters use. */
+  /** The paths by which parameters refer to a nested relation. */
   below(paths: readonly string[], name: string): string[] {
     return paths.map((path) => (path === "" ? name : `${path}.${name}`)).filter((path) => this.#isUsed(path));
   }

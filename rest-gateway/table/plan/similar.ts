@@ -18,7 +18,7 @@ export function similarTo(name: string, names: Iterable<string>): string | null 
   return best;
 }
 
-/** Letters to insert, delete or replace (Levenshtein). */
+/** The Levenshtein distance: the number of characters to insert, delete or replace. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i);
   for (let i = 1; i <= a.length; i++) {

@@ -6,7 +6,7 @@ import { stripped, writeBody, writeCsv, writeGuardedCount, writeResult } from ".
 import { writeRows, writeWhere } from "./rows.ts";
 import type { Scope } from "./values.ts";
 
-/** The call of a function, and the FROM item that its arguments come from. */
+/** The call of a function, and the FROM item that contains its arguments, if there is one. */
 type Called = { readonly call: Sql; readonly arguments: Sql | null };
 
 export function writeCall(plan: CallPlan, postgis: string | null): Sql {
@@ -47,7 +47,7 @@ function itemOf({ function: { returns } }: CallPlan, called: Called): Sql {
   return returns.kind === "scalar" || returns.kind === "record" ? sql.subquery(selected(called)) : inFrom(called);
 }
 
-/** Rows of a `with` query have lost the type of the table. */
+/** Rows of a `with` query no longer have the type of the table. */
 const rowOf = ({ source: { table } }: RowsPlan, { alias, row }: Scope): Sql =>
   table ? sql`row(${alias}.*)::${sql.identifier(table.schema, table.name)}` : row;
 

@@ -47,7 +47,7 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
   return sql`with changed as ${sql.subquery(change)}${sql.line}${result}`;
 }
 
-/** Whether the number of returned rows may differ from the number of changed rows. */
+/** Whether the number of rows in the body may differ from the number of changed rows. */
 const showsOtherRows = (rows: RowsPlan | null) =>
   rows !== null && (rows.isGrouped || rows.embeds.some(({ isInner }) => isInner));
 
@@ -145,7 +145,7 @@ function writeColumns(names: readonly string[], alias: Sql): Sql {
   return sql.join(columns, ", ");
 }
 
-/** The columns that rows are made of, as a select list. */
+/** The columns that the rows depend on, as a select list. */
 export function writeSources(rows: RowsPlan, { alias }: Scope): Sql {
   const names = columnsOf(rows);
   return names === "all" ? sql`${alias}.*` : writeColumns(names, alias);
@@ -178,8 +178,8 @@ function keysOf(relationship: RowsPlan["embeds"][number]["relationship"]): strin
 export const BODY = sql.parameter({ kind: "body" });
 
 /**
- * The objects of the body as rows `b` with the columns of the table, for FROM. If missing keys stand for defaults, `e.o` is
- * the object of each row.
+ * A FROM item: the objects of the body as rows `b`, with the columns of the table. If missing keys stand for defaults,
+ * `e.o` is the object of each row.
  */
 export function writeBodyRows({ columns, isArray, fillsDefaults }: BodyColumns): Sql {
   const definitions = columns.map(
@@ -192,7 +192,7 @@ export function writeBodyRows({ columns, isArray, fillsDefaults }: BodyColumns):
 }
 
 /** The value of a column, from a row of the body. */
-export function writeBodyValue(column: Column, { fillsDefaults }: BodyColumns, table: Table): Sql {
+function writeBodyValue(column: Column, { fillsDefaults }: BodyColumns, table: Table): Sql {
   const { name, type, casts } = column;
   const value = sql`b.${sql.identifier(name)}`;
   const given = casts?.fromJson ? sql`${sql.trusted(casts.fromJson)}(${value})` : value;

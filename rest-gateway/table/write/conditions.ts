@@ -5,7 +5,7 @@ import { type Scope, writeField } from "./values.ts";
 
 type Compare = Extract<ConditionPlan, { kind: "compare" }>;
 
-/** The operators of a URL and their SQL. */
+/** SQL by the operator in the URL. */
 const OPERATORS: Readonly<Record<Exclude<Operator, "is" | "in" | TextSearch>, Sql>> = {
   eq: sql`=`,
   neq: sql`<>`,
@@ -45,7 +45,7 @@ const KEYWORDS: Readonly<Record<IsKeyword, Sql>> = {
   unknown: sql`is unknown`,
 };
 
-/** Writes the test whether an embedded relation has rows. Passed in, because `rows.ts` knows how relations are joined. */
+/** Writes the condition that an embedded relation has rows. It is passed in, because `rows.ts` writes the joins. */
 export type WriteExists = (condition: Extract<ConditionPlan, { kind: "exists" }>) => Sql;
 
 /** Conditions joined by AND; null for none. */
@@ -86,7 +86,7 @@ function writeComparison(condition: Compare, scope: Scope): Sql {
   return sql`${left} ${OPERATORS[operator]} ${quantifier === "any" ? sql`any` : sql`all`} (${value})`;
 }
 
-/** The parameter has no cast, so that Postgres infers the column's type. */
+/** The parameter has no cast, so Postgres gives it the type of the column. */
 function writeOperand({ field, value, operator, quantifier }: Compare): Sql {
   const operand = sql.parameter({ kind: "value", index: value });
   const { origin, path } = field;

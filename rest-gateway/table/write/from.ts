@@ -3,7 +3,7 @@ import { type Sql, sql } from "../../sql.ts";
 import type { EmbedPlan } from "../plan.ts";
 import type { Scope } from "./values.ts";
 
-/** Rows to select from: the item after FROM, and the join condition. */
+/** A FROM item, and the condition that joins it. */
 export type From = { readonly item: Sql; readonly scope: Scope; readonly join: Sql | null };
 
 /** Unique aliases for the tables of a statement: t, t1, t2 … */

@@ -30,7 +30,7 @@ function explained({ format: { explain } }: Plan, query: Sql): Sql {
   return sql`explain (${sql.trusted(options.join(", "))})${sql.line}${query}`;
 }
 
-/** `more` are further columns of the result. */
+/** `more` are additional columns of the result. */
 export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly Sql[] = []): Sql {
   const aliases = new Aliases();
   const rows = writeRows(plan.rows, fromTable(plan, aliases), aliases);
@@ -46,8 +46,8 @@ export function writeRead(plan: ReadPlan, postgis: string | null, more: readonly
   });
 }
 
-/** The EXPLAIN whose plan gives the estimated number of rows; null when none is needed. */
-export function writeEstimate(plan: ReadPlan): Sql | null {
+/** The EXPLAIN that estimates the number of rows; null if no estimate is needed. */
+function writeEstimate(plan: ReadPlan): Sql | null {
   if (plan.count === null || plan.count.kind === "exact") return null;
   const aliases = new Aliases();
   return sql`explain (format json)${sql.line}${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;

@@ -41,18 +41,19 @@ const setting = (name: string) => sql.trusted(`nullif(current_setting('${name}',
 export function writeGuardedCount(plan: Plan, affected: Sql | null = null): Sql {
   const { format, maxAffected, kind } = plan;
   const all = affected ?? SHOWN;
-  const isUndone = kind !== "read";
+  // Nothing has to be rolled back after a read.
+  const isGuarded = kind !== "read";
   const bad = [
     ...(isPut(plan) ? [sql` when ${all} = 0 then ${refusal("unmatched", all)}`] : []),
-    ...(isUndone && format.isSingular ? [sql` when count(*) <> 1 then ${refusal("shown", SHOWN)}`] : []),
-    ...(isUndone && maxAffected !== null
+    ...(isGuarded && format.isSingular ? [sql` when count(*) <> 1 then ${refusal("shown", SHOWN)}`] : []),
+    ...(isGuarded && maxAffected !== null
       ? [sql` when ${all} > ${sql.integer(maxAffected)} then ${refusal("affected", all)}`]
       : []),
   ];
   return bad.length === 0 ? sql`count(*)::text` : sql`case${sql.join(bad, "")} else count(*)::text end`;
 }
 
-/** Checked inside the statement: after the commit, the service could no longer send the result of the change. */
+/** The statement checks the size itself: after the commit, the service could no longer send the result of the change. */
 function writeGuardedSize(body: Sql, max: number, rows: Sql): Sql {
   const size = sql`pg_catalog.pg_column_size(${body})`;
   return sql`case when ${size} > ${sql.integer(max)} then ${refusal("bytes", size)} else ${rows} end`;
@@ -61,7 +62,7 @@ function writeGuardedSize(body: Sql, max: number, rows: Sql): Sql {
 const refusal = (what: keyof typeof REFUSED, count: Sql) =>
   sql`(${sql.trusted(`'${REFUSED[what]}'`)} || ${count})::int::text`;
 
-/** Aggregates the rows `r` into the body. Written `r.*`, because a column may also be named `r`. */
+/** Aggregates the rows `r` into the body. They are written `r.*`, because a column may also be named `r`. */
 export function writeBody(format: Format, rows: RowsPlan, postgis: string | null): Sql {
   switch (format.kind) {
     case "object":

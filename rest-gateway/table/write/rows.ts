@@ -5,7 +5,7 @@ import { type Aliases, type From, fromRelation } from "./from.ts";
 import { type Scope, writeAggregate, writeField, writeValue } from "./values.ts";
 
 /** An entry of the select list. */
-type Shown = {
+type SelectEntry = {
   /** Null for `t.*`. */
   readonly name: string | null;
   /** Null for `count()`, which counts rows. */
@@ -15,16 +15,16 @@ type Shown = {
 };
 
 /** A select list and the joins that it needs. */
-type Selected = { readonly shown: readonly Shown[]; readonly joins: readonly Sql[] };
+type SelectList = { readonly entries: readonly SelectEntry[]; readonly joins: readonly Sql[] };
 
 /**
- * `select … from … where … group by … order by … limit …`. Embedded rows are subqueries in the select list, which Postgres
- * runs after LIMIT, only for the rows that are returned.
+ * `select … from … where … group by … order by … limit …`. Embedded rows are subqueries in the select list: Postgres runs
+ * them after LIMIT, so only for the rows that are returned.
  */
 export function writeRows(rows: RowsPlan, from: From, aliases: Aliases): Sql {
-  const { shown, joins } = writeSelected(rows, from, aliases, rows.isGrouped);
-  const list = shown.map((each) => named(rows.isGrouped ? writeGrouped(each) : writePlain(each), each.name));
-  const groups = rows.isGrouped ? shown.flatMap(({ aggregate }, i) => (aggregate ? [] : [sql.integer(i + 1)])) : [];
+  const { entries, joins } = writeSelectList(rows, from, aliases, rows.isGrouped);
+  const list = entries.map((each) => named(rows.isGrouped ? writeGrouped(each) : writePlain(each), each.name));
+  const groups = rows.isGrouped ? entries.flatMap(({ aggregate }, i) => (aggregate ? [] : [sql.integer(i + 1)])) : [];
   const groupBy = groups.length > 0 ? sql`${sql.line}group by ${sql.join(groups, ", ")}` : sql.empty;
   return writeSelect(list, joins, rows, from, aliases, groupBy);
 }
@@ -45,9 +45,9 @@ function writeSelect(
 /** The select list of rows that are neither grouped nor spread. */
 export function writeList(rows: RowsPlan, scope: Scope, aliases: Aliases): Sql {
   const from: From = { item: sql.empty, scope, join: null };
-  const { shown } = writeSelected(rows, from, aliases, false);
+  const { entries } = writeSelectList(rows, from, aliases, false);
   return sql.join(
-    shown.map((each) => named(writePlain(each), each.name)),
+    entries.map((each) => named(writePlain(each), each.name)),
     ", ",
   );
 }
@@ -55,12 +55,12 @@ export function writeList(rows: RowsPlan, scope: Scope, aliases: Aliases): Sql {
 const named = (value: Sql, name: string | null): Sql =>
   name === null ? value : sql`${value} as ${sql.identifier(name)}`;
 
-const writePlain = ({ value }: Shown): Sql => value ?? sql`1`;
+const writePlain = ({ value }: SelectEntry): Sql => value ?? sql`1`;
 
 /** An aggregate, or a value to group by: jsonb, because json has no equality operator. */
-function writeGrouped(shown: Shown): Sql {
-  if (shown.aggregate) return writeAggregate(shown.value, shown.aggregate);
-  return shown.isJson ? sql`pg_catalog.to_jsonb(${writePlain(shown)})` : writePlain(shown);
+function writeGrouped(entry: SelectEntry): Sql {
+  if (entry.aggregate) return writeAggregate(entry.value, entry.aggregate);
+  return entry.isJson ? sql`pg_catalog.to_jsonb(${writePlain(entry)})` : writePlain(entry);
 }
 
 /** ` where …`, or nothing. */
@@ -95,26 +95,26 @@ function namesOfOutput(output: Output, { columns }: RowSource): string[] {
   return output.embed.isSpread ? namesOf(output.embed.rows) : [output.embed.name];
 }
 
-/** With `isListed`, every column is listed, instead of `t.*`. */
-function writeSelected(rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): Selected {
+/** With `isListed`, `t.*` is replaced by the list of columns. */
+function writeSelectList(rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): SelectList {
   const all = rows.outputs.map((output) => writeOutput(output, rows, from, aliases, isListed));
-  return { shown: all.flatMap(({ shown }) => shown), joins: all.flatMap(({ joins }) => joins) };
+  return { entries: all.flatMap(({ entries }) => entries), joins: all.flatMap(({ joins }) => joins) };
 }
 
-function writeOutput(output: Output, rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): Selected {
-  if (output.kind === "all") return { shown: writeAll(rows.source, from.scope, isListed), joins: [] };
-  if (output.kind === "field") return { shown: [writeOwn(output.alias, output.value, from.scope)], joins: [] };
+function writeOutput(output: Output, rows: RowsPlan, from: From, aliases: Aliases, isListed: boolean): SelectList {
+  if (output.kind === "all") return { entries: writeAll(rows.source, from.scope, isListed), joins: [] };
+  if (output.kind === "field") return { entries: [writeFieldEntry(output.alias, output.value, from.scope)], joins: [] };
   if (output.kind === "expression") {
-    const shown = { name: output.alias, value: output.value(from.scope), aggregate: null, isJson: false };
-    return { shown: [shown], joins: [] };
+    const entry = { name: output.alias, value: output.value(from.scope), aggregate: null, isJson: false };
+    return { entries: [entry], joins: [] };
   }
   const { embed } = output;
   if (embed.isSpread) return writeSpread(embed, from.scope, aliases);
   const value = writeEmbed(embed, from.scope, aliases);
-  return { shown: [{ name: embed.name, value, aggregate: null, isJson: true }], joins: [] };
+  return { entries: [{ name: embed.name, value, aggregate: null, isJson: true }], joins: [] };
 }
 
-const writeOwn = (name: string, value: ValuePlan, scope: Scope): Shown => ({
+const writeFieldEntry = (name: string, value: ValuePlan, scope: Scope): SelectEntry => ({
   name,
   value: writeValue(value, scope),
   aggregate: value.aggregate,
@@ -128,17 +128,17 @@ function isJson({ field, cast }: ValuePlan): boolean {
 }
 
 /** `t.*`, unless a column has a cast to JSON. */
-function writeAll({ columns }: RowSource, scope: Scope, isListed: boolean): Shown[] {
+function writeAll({ columns }: RowSource, scope: Scope, isListed: boolean): SelectEntry[] {
   const all = [...columns!.values()];
   if (!isListed && !all.some(({ casts }) => casts?.toJson))
     return [{ name: null, value: sql`${scope.alias}.*`, aggregate: null, isJson: false }];
   return all.map((column) => {
     const field = { origin: { kind: "column", column }, path: [] } as const;
-    return writeOwn(column.name, { field, cast: null, aggregate: null }, scope);
+    return writeFieldEntry(column.name, { field, cast: null, aggregate: null }, scope);
   });
 }
 
-/** One row as an object, or null; many as an array. */
+/** The row of a to-one relation as an object or null, the rows of a to-many relation as an array. */
 function writeEmbed(embed: EmbedPlan, outer: Scope, aliases: Aliases): Sql {
   const rows = writeRows(limited(embed), fromRelation(embed, outer, aliases), aliases);
   const value = embed.relationship.isToOne
@@ -156,34 +156,34 @@ function limited({ rows, relationship, target }: EmbedPlan): RowsPlan {
 }
 
 /**
- * Adds the columns of a relation to those of the rows: as a value each, or as an array each for a to-many relation.
- * Aggregates in them range over the outer rows.
+ * Adds the columns of a relation to those of the outer rows: a value per column, or an array per column for a to-many
+ * relation. Aggregates of these columns range over the outer rows.
  */
-function writeSpread(embed: EmbedPlan, outer: Scope, aliases: Aliases): Selected {
+function writeSpread(embed: EmbedPlan, outer: Scope, aliases: Aliases): SelectList {
   const { alias } = aliases.scope();
   const from = fromRelation(embed, outer, aliases);
-  const { shown, joins } = writeSelected(embed.rows, from, aliases, true);
-  if (shown.length === 0) return { shown, joins: [] };
+  const { entries, joins } = writeSelectList(embed.rows, from, aliases, true);
+  if (entries.length === 0) return { entries, joins: [] };
 
-  const list = shown.map((each) => named(writePlain(each), each.name));
+  const list = entries.map((each) => named(writePlain(each), each.name));
   const rows = writeSelect(list, joins, limited(embed), from, aliases);
   // By position, because two columns may have the same name.
-  const places = shown.map((_, i) => sql.identifier(`s${i + 1}`));
+  const columns = entries.map((_, i) => sql.identifier(`s${i + 1}`));
   const { isToOne } = embed.relationship;
-  const source = isToOne ? rows : writeArrays(places, rows);
+  const source = isToOne ? rows : writeArrays(columns, rows);
   return {
-    joins: [sql`${sql.line}left join lateral ${sql.subquery(source)} as ${alias}(${sql.join(places, ", ")}) on true`],
-    shown: shown.map((each, i) => ({
+    joins: [sql`${sql.line}left join lateral ${sql.subquery(source)} as ${alias}(${sql.join(columns, ", ")}) on true`],
+    entries: entries.map((each, i) => ({
       ...each,
-      value: sql`${alias}.${places[i]!}`,
+      value: sql`${alias}.${columns[i]!}`,
       isJson: each.isJson || !isToOne,
     })),
   };
 }
 
-function writeArrays(places: readonly Sql[], rows: Sql): Sql {
-  const lists = places.map((place) => sql`coalesce(pg_catalog.json_agg(e.${place}), '[]'::json)`);
-  return sql`select ${sql.join(lists, ", ")}${sql.line}from ${sql.subquery(rows)} as e(${sql.join(places, ", ")})`;
+function writeArrays(columns: readonly Sql[], rows: Sql): Sql {
+  const lists = columns.map((column) => sql`coalesce(pg_catalog.json_agg(e.${column}), '[]'::json)`);
+  return sql`select ${sql.join(lists, ", ")}${sql.line}from ${sql.subquery(rows)} as e(${sql.join(columns, ", ")})`;
 }
 
 /** ` order by …`, or nothing. */

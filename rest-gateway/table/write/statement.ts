@@ -2,7 +2,7 @@ import type { Statement } from "../../../db/transaction.ts";
 import type { Parameter, Written } from "../../sql.ts";
 import type { Body } from "../request.ts";
 
-/** The parts of a request that the parameters of a statement take their text from. */
+/** The parts of a request that supply the parameters of a statement. */
 export type Input = {
   readonly values: readonly string[];
   readonly body: Extract<Body, { kind: "text" }> | { readonly kind: "json"; readonly text: string } | null;
@@ -30,7 +30,7 @@ function textOf(parameter: Parameter, { values, body }: Input): string {
 }
 
 /**
- * The text of a Postgres array. Every element is quoted, so that none is read as NULL or as a bracket.
+ * The text of a Postgres array. Every element is quoted, so that Postgres does not read it as NULL or as a bracket.
  *
  *   writeArray(["a", 'b"c', "null"])  // {"a","b\"c","null"}
  *   writeArray([])                    // {}

@@ -2,7 +2,7 @@ import { type Sql, sql } from "../../sql.ts";
 import type { FieldPlan, ValuePlan } from "../plan.ts";
 import type { JsonStep } from "../request.ts";
 
-/** Rows under a name in SQL. */
+/** How SQL refers to the rows of a FROM item. */
 export type Scope = {
   readonly alias: Sql;
   /** A whole row as a function argument: `t.*`, because a column may also be named `t`. */
@@ -19,7 +19,7 @@ export function writeField({ origin, path }: FieldPlan, { alias, row }: Scope): 
   return withPath(sql`${alias}.${sql.identifier(column.name)}`, column.shape.name, path);
 }
 
-/** Composite types and arrays are converted to JSON, so that they have paths too. */
+/** Composite types and arrays are converted to JSON first, so that paths work on them too. */
 function withPath(value: Sql, type: string, path: readonly JsonStep[]): Sql {
   if (path.length === 0) return value;
   const json = type === "json" || type === "jsonb" ? value : sql`pg_catalog.to_jsonb(${value})`;
@@ -30,15 +30,18 @@ function withPath(value: Sql, type: string, path: readonly JsonStep[]): Sql {
   return sql`(${json}${sql.join(steps, "")})`;
 }
 
-/** The value of an output before its aggregate: the domain's cast to JSON, the cast of the request. Null for `count()`. */
+/** The value of an output before its aggregate, with the casts of its domain and of the request. Null for `count()`. */
 export const writeValue = ({ field, cast }: ValuePlan, scope: Scope): Sql | null =>
-  field && castTo(shown(field, scope), cast);
+  field && castTo(withDomainCast(field, scope), cast);
 
-/** `null` counts rows. The name is not qualified, because extension types such as citext have their own `max`. */
+/**
+ * Without a value, the aggregate counts rows. Its name is not qualified, because extension types such as citext have their
+ * own `max`.
+ */
 export const writeAggregate = (value: Sql | null, { name, cast }: NonNullable<ValuePlan["aggregate"]>): Sql =>
   castTo(sql`${sql.trusted(name)}(${value ?? sql`*`})`, cast);
 
-function shown(field: FieldPlan, scope: Scope): Sql {
+function withDomainCast(field: FieldPlan, scope: Scope): Sql {
   const value = writeField(field, scope);
   const { origin, path } = field;
   const toJson = origin.kind === "column" && path.length === 0 ? origin.column.casts?.toJson : null;
