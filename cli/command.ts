@@ -48,7 +48,7 @@ export async function withOwner<Result>(
   work: (client: pg.Client) => Promise<Result>,
 ): Promise<Result> {
   const client = new pg.Client({
-    connectionString: urlOf(config),
+    connectionString: ownerUrl(config),
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
   });
   try {
@@ -63,7 +63,24 @@ export async function withOwner<Result>(
   }
 }
 
-function urlOf({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">): string {
+/** Runs `work` in one transaction. Throws CommandError if the database does not have the tables of this service. */
+export async function inTransaction<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
+  try {
+    await client.query("begin");
+    const result = await work();
+    await client.query("commit");
+    return result;
+  } catch (error) {
+    if (!UNKNOWN_NAME.has((error as pg.DatabaseError).code)) throw error;
+    throw new CommandError(1, "this database is not migrated; start the service on it once with MIGRATE=on");
+  }
+}
+
+/** SQLSTATEs of an unknown schema, function or table. */
+const UNKNOWN_NAME: ReadonlySet<string | undefined> = new Set(["3F000", "42883", "42P01"]);
+
+/** The connection URL of the owner. Throws CommandError if neither database is available. */
+export function ownerUrl({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">): string {
   const url = databaseUrl || runningUrl(dataDir);
   if (url === null)
     throw new CommandError(

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
 import type { Environment } from "../config/config.ts";
-import { CommandError, inColumns, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, inColumns, inTransaction, readSettings, runCommand, withOwner } from "./command.ts";
 import { KeyRepository } from "./key-repository.ts";
 
 const HELP = `\
@@ -24,14 +24,14 @@ export async function key(args: string[], environment?: Environment): Promise<st
   const [action, first = "", second = "", ...more] = given;
   const count = given.length;
   const withKeys = (work: (keys: KeyRepository) => Promise<string>) =>
-    withOwner(readSettings(environment), (client) => act(client, work));
+    withOwner(readSettings(environment), (client) => inTransaction(client, () => work(new KeyRepository(client))));
   if (action === "list" && count === 1) return withKeys(list);
   if (action === "revoke" && count === 2) return withKeys((keys) => revoke(keys, first));
   const isCreate = action === "create" && (first === "anon" || first === "service") && more.length === 0;
   if (!isCreate || second.trim() === "") {
     throw usageError("expected create anon <name>, create service <name>, list, or revoke <id or prefix>");
   }
-  return withKeys(async (keys) => `${await keys.create(first, second)}\n`);
+  return withKeys((keys) => create(keys, first, second));
 }
 
 function readArguments(args: string[]): { readonly help: boolean; readonly given: readonly string[] } {
@@ -46,18 +46,12 @@ function readArguments(args: string[]): { readonly help: boolean; readonly given
 
 const usageError = (message: string) => new CommandError(2, `${message}; see npm run -s key -- --help`);
 
-async function act(client: pg.Client, work: (keys: KeyRepository) => Promise<string>): Promise<string> {
+async function create(keys: KeyRepository, kind: "anon" | "service", name: string): Promise<string> {
   try {
-    await client.query("begin");
-    const output = await work(new KeyRepository(client));
-    await client.query("commit");
-    return output;
+    return `${await keys.create(kind, name)}\n`;
   } catch (error) {
-    const { constraint, code } = error as pg.DatabaseError;
-    if (constraint === "api_keys_name_length") throw new CommandError(1, "name must have 1 to 100 characters");
-    if (code === "3F000" || code === "42883" || code === "42P01")
-      throw new CommandError(1, "this database is not migrated; start the service on it once with MIGRATE=on");
-    throw error;
+    if ((error as pg.DatabaseError).constraint !== "api_keys_name_length") throw error;
+    throw new CommandError(1, "name must have 1 to 100 characters");
   }
 }
 

@@ -4,7 +4,7 @@ import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
 import { hashPassword, passwordFaults } from "../rest-gateway/auth/passwords.ts";
 import { AccountRepository } from "./account-repository.ts";
-import { CommandError, inColumns, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, inColumns, inTransaction, readSettings, runCommand, withOwner } from "./command.ts";
 import { type Input, readNewPassword } from "./password-prompt.ts";
 
 const HELP = `\
@@ -129,14 +129,8 @@ const usageError = (message: string) => new CommandError(2, `${message}; see npm
 
 async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
   try {
-    await client.query("begin");
-    const output = await action.run(new AccountRepository(client), args, options);
-    await client.query("commit");
-    return output;
+    return await inTransaction(client, () => action.run(new AccountRepository(client), args, options));
   } catch (error) {
-    const { code } = error as pg.DatabaseError;
-    if (code === "3F000" || code === "42883" || code === "42P01")
-      throw new CommandError(1, "this database is not migrated; start the service on it once with MIGRATE=on");
     const message = await constraintMessage(client, error as pg.DatabaseError);
     throw message === null ? error : new CommandError(1, message);
   }
