@@ -28,7 +28,7 @@ export type BatchOptions = {
   /** Maximum prepared statements per connection. */
   readonly maxPrepared: number;
   /** Whether the limit on the size of a result is lifted. */
-  readonly takesAll: boolean;
+  readonly unlimitedResult: boolean;
   /** Called as each statement completes, before the others have; `index` is its position. */
   readonly onCompleted: ((index: number) => void) | undefined;
 };
@@ -112,8 +112,8 @@ export class Batch {
   submit(wire: Wire): null {
     this.#wire = wire;
     wire.prepared ??= new PreparedStatements();
-    const { maxPrepared, takesAll, onCompleted } = this.#options;
-    wire.received = takesAll ? Number.NEGATIVE_INFINITY : 0;
+    const { maxPrepared, unlimitedResult, onCompleted } = this.#options;
+    wire.received = unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
     this.#write(wire.prepared, maxPrepared, onCompleted !== undefined);
     wire.stream.write(messages.take());
     return null;

@@ -39,7 +39,7 @@ export type RunOptions = {
   /** Called as each statement completes, before the transaction is committed; `index` is its position. */
   readonly onCompleted?: (index: number) => void;
   /** Lifts the limit on the size of the result. For writes: an error would hide that they succeeded. */
-  readonly takesAll?: boolean;
+  readonly unlimitedResult?: boolean;
   /** Cancels the transaction: it is not sent if it still waits for a connection, and cancelled in the database if it runs. */
   readonly signal?: CancelSignal | undefined;
 };
@@ -152,13 +152,13 @@ export class Transactions {
   }
 
   /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
-  #batchOptions({ takesAll = false, onCompleted }: RunOptions, first: number, count: number): BatchOptions {
+  #batchOptions({ unlimitedResult = false, onCompleted }: RunOptions, first: number, count: number): BatchOptions {
     const report =
       onCompleted &&
       ((index: number) => {
         if (index >= first && index < first + count) onCompleted(index - first);
       });
-    return { maxPrepared: this.#options.maxPrepared, takesAll, onCompleted: report };
+    return { maxPrepared: this.#options.maxPrepared, unlimitedResult, onCompleted: report };
   }
 
   async #submitOrRetry(

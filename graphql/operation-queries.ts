@@ -69,7 +69,7 @@ export class OperationQueries {
   async #run(queries: readonly PgClientQuery[], isWrite = false): Promise<PgClientResult<any>[]> {
     const statements = queries.map(statementOf);
     const { transactions, identity, signal, maxRows } = this.#options;
-    const results = await transactions.run(identity, statements, { snapshot: true, takesAll: isWrite, signal });
+    const results = await transactions.run(identity, statements, { snapshot: true, unlimitedResult: isWrite, signal });
     if (!isWrite) refuseTooManyRows(results, maxRows);
     return results.map(({ rows, rowCount }, i) => ({
       rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,

@@ -144,7 +144,7 @@ async function countCompleted(
   const onCompleted = (index: number) => {
     completed = index + 1;
   };
-  return transactions.run(identity, statements, { rollback: true, takesAll: true, onCompleted }).then(
+  return transactions.run(identity, statements, { rollback: true, unlimitedResult: true, onCompleted }).then(
     () => null,
     (again) => (isSame(again, error) ? completed : null),
   );

@@ -40,8 +40,8 @@ export class Runner {
   /** Rejects with the errors of the database, explained. */
   async run(request: ResourceRequest, identity: Identity, signal: CancelSignal): Promise<Result> {
     const transactions = this.#options.database.forRole(identity.caller.role);
-    const takesAll = !isRead(request);
-    const options = { takesAll, signal, isolation: isolationOf(request) };
+    const isWrite = !isRead(request);
+    const options = { unlimitedResult: isWrite, signal, isolation: isolationOf(request) };
     try {
       for (let attempt = 1; ; attempt++) {
         const result = await transactions.run(identity, this.#preparer.statements(request), options).then(
@@ -53,7 +53,7 @@ export class Runner {
         );
         // A statement that waited for a row still sees it as it was before another transaction changed or deleted it, and
         // takes it for forbidden. A second attempt shows the reason.
-        const isUnsure = result === null || (takesAll && attempt === 1 && reasonOf(result, request) === "forbidden");
+        const isUnsure = result === null || (isWrite && attempt === 1 && reasonOf(result, request) === "forbidden");
         if (!isUnsure) return result;
       }
     } catch (error) {

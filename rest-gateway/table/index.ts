@@ -139,8 +139,8 @@ async function run(
   { identity, statements, isolation }: TableTransaction,
   { signal, onConnected }: RunOptions,
 ): Promise<QueryResult> {
-  const takesAll = !isReadOnly(plan);
-  const options = { isolation, rollback: isRolledBack, takesAll, signal, onConnected };
+  const unlimitedResult = !isReadOnly(plan);
+  const options = { isolation, rollback: isRolledBack, unlimitedResult, signal, onConnected };
   const results = await transactions.run(identity, statements, options);
   if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
   return { main: results.at(-2)!, estimate: results.at(-1)! };

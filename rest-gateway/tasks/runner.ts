@@ -90,7 +90,7 @@ export class TaskRunner {
     await monitor.begin(steps);
     const statements = [...steps.map(({ statement }) => statement), finishStatement(attempt)];
     const onCompleted = (index: number) => monitor.completed(index);
-    await transactions.run(identity, statements, { isolation, takesAll: true, onCompleted });
+    await transactions.run(identity, statements, { isolation, unlimitedResult: true, onCompleted });
   }
 
   /** Decides what follows an error. First checks the state of the task, because the transaction may have committed nevertheless. */

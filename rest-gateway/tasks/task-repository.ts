@@ -67,7 +67,7 @@ export class CallerTaskRepository {
     const transactions = this.#database.forRole(identity.caller.role);
     // The results of tasks have their own limit, which may be higher than that of responses.
     const [result] = await transactions.run({ ...identity, settings: UTC }, [{ text, values, binary: true }], {
-      takesAll: true,
+      unlimitedResult: true,
     });
     return result!.rows;
   }

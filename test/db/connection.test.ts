@@ -233,9 +233,9 @@ test.each([
   for (let i = 0; i < 5; i++) expect((await db.row(anon, "select repeat('x', 90000)"))[0]).toHaveLength(90_000);
 });
 
-test("takesAll lifts the limit for one transaction", async () => {
+test("unlimitedResult lifts the limit for one transaction", async () => {
   const db = database().open({ maxResultBytes: 100_000 });
-  const [[row]] = (await db.run(anon, ["select repeat('x', 200000)"], { takesAll: true })) as [[[string]]];
+  const [[row]] = (await db.run(anon, ["select repeat('x', 200000)"], { unlimitedResult: true })) as [[[string]]];
   expect(row[0]).toHaveLength(200_000);
   await expect(db.run(anon, ["select repeat('x', 200000)"])).rejects.toMatchObject(TOO_LARGE);
 });
