@@ -16,7 +16,7 @@ import {
 export const REST: HttpEnvelope = { serves: () => true, reject: rejectRest };
 
 export type ExpressInterfaceOptions = {
-  /** Every URL, if it is missing. */
+  /** If it is absent, every URL is served. */
   serves?(url: string): boolean;
   readonly routers: readonly RequestHandler[];
   onInternalError(error: unknown, requestId: string): void;
@@ -64,7 +64,7 @@ function problemOf(error: unknown): RestProblem | null {
   return error instanceof URIError && "status" in error ? UNREADABLE_PATH : null;
 }
 
-/** Express decodes the segments of a path. */
+/** Express throws a URIError if it cannot decode a segment of the path. */
 const UNREADABLE_PATH: RestProblem = {
   status: 400,
   code: "BAD_REQUEST",

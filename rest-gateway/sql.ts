@@ -1,4 +1,4 @@
-/** The source of the text of a parameter, each time that the statement runs. */
+/** Where the text of a parameter comes from when the statement runs. */
 export type Parameter =
   /** A value of the request. */
   | { readonly kind: "value"; readonly index: number }

@@ -43,7 +43,11 @@ function parseWanted(text: string): Wanted | null {
   return { type: media.type, parameters, quality, precision: parameters.size - stars };
 }
 
-/** The header Content-Type: `text/csv; Charset="utf-8"` → `{ type: "text/csv", parameters: { charset → utf-8 } }`; null if malformed. */
+/**
+ * Parses a media type, such as the header Content-Type; null if it is malformed.
+ *
+ *   parseContentType('text/csv; Charset="utf-8"')  // { type: "text/csv", parameters: { charset → utf-8 } }
+ */
 export function parseContentType(text: string): MediaType | null {
   const [first = "", ...others] = splitList(text, ";");
   const type = first.toLowerCase();

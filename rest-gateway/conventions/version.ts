@@ -5,7 +5,7 @@ import { disagreeingVersions, unsupportedVersion } from "./problem.ts";
 
 export type Version = 1 | 2;
 
-/** The version for clients that name none. Source: the contract, Versioning, rule 1. */
+/** The version of requests that do not name a version. Source: the contract, Versioning, rule 1. */
 const DEFAULT_VERSION = "1";
 const MEDIA_TYPE = /^application\/vnd\.content\.v([^+]*)\+json$/;
 

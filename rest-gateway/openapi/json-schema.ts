@@ -142,7 +142,7 @@ function parsed(json: string | null): unknown {
   }
 }
 
-/** The schema of a column, without null. If a cast of the column's domain converts the value, any value is valid. */
+/** The schema of a column, without null. It allows any value if a cast of the column's domain converts the value. */
 export function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
   if (casts?.[cast]) return {};
   const schema = schemaOf(shape);

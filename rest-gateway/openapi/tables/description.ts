@@ -13,7 +13,7 @@ export type Description = { readonly contentType: string; readonly body: string 
 
 /**
  * The response to `GET /rest/v1/`: OpenAPI 3.1, or 2.0 for `Accept: application/openapi+json;version=2`. Throws PGRST107
- * if none of the media types is available, and PGRST106 if the schema is not served.
+ * if no acceptable media type is available, and PGRST106 if the schema is not served.
  */
 export function apiDescription(catalog: Catalog, { accept, ...options }: DescriptionRequest): Description {
   for (const wanted of accept) {

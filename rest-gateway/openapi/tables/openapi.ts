@@ -17,7 +17,7 @@ export type DescriptionOptions = Viewer & {
 /** The version of the API, as in its path. */
 export const API_VERSION = "1";
 
-/** The OpenAPI 3.1 description of everything that a role may do in a schema. Throws PGRST106 if the schema is not served. */
+/** Describes what a role may do in a schema, as OpenAPI 3.1. Throws PGRST106 if the schema is not served. */
 export function openApi(catalog: Catalog, options: DescriptionOptions): OpenApiDocument {
   const visible = withNames(visibleSchema(catalog, options));
   const { summary, description } = documentationOf(visible.schema.comment);

@@ -3,7 +3,7 @@ import { mayExecute, mayUseColumn, mayUseTable } from "../../../db/catalog/grant
 import { noSuchSchema } from "../../table/problem.ts";
 import { componentKeys } from "../schema-parts.ts";
 
-/** The reader of a description. */
+/** The reader of a description, and the schema that it describes. */
 export type Viewer = {
   readonly schema: string;
   readonly role: string;

@@ -1,7 +1,7 @@
 import { type Catalog, type ComputedField, type Table, type TypeShape, tableOf } from "../../../db/catalog/catalog.ts";
 import { array, byName, entry, literal, orNull, type Type, union } from "./type.ts";
 
-/** Types that are not strings in JSON. */
+/** TypeScript types by name in pg_type. All other types of pg_catalog are strings in JSON. */
 const JSON_TYPES: Readonly<Record<string, string>> = {
   bool: "boolean",
   int2: "number",
