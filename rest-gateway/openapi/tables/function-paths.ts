@@ -1,4 +1,5 @@
 import type { DatabaseFunction, FunctionArgument, TypeShape } from "../../../db/catalog/catalog.ts";
+import { rawBodyOf } from "../../table/plan/call.ts";
 import { mediaTypeOfDomain } from "../../table/plan/format.ts";
 import { documentationOf } from "../comment.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem, Reference } from "../document.ts";
@@ -7,7 +8,7 @@ import { queryParameter, refer } from "../schema-parts.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
 import { type ErrorStatus, errors, headers, rowsContent } from "./responses.ts";
 import { recordSchema } from "./table-schemas.ts";
-import { type NamedSchema, rawBodyOf, type VisibleSchema } from "./visible-schema.ts";
+import type { NamedSchema, VisibleSchema } from "./visible-schema.ts";
 
 /** The tag of all functions. */
 export const FUNCTIONS_TAG = "Functions (rpc)";

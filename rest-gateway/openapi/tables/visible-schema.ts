@@ -1,5 +1,6 @@
 import type { Catalog, Column, DatabaseFunction, Schema, Table, TablePrivilege } from "../../../db/catalog/catalog.ts";
 import { mayExecute, mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
+import { rawBodyOf } from "../../table/plan/call.ts";
 import { noSuchSchema } from "../../table/problem.ts";
 import { componentKeys } from "../schema-parts.ts";
 
@@ -77,21 +78,6 @@ const isVisible = (table: TableAccess) =>
 
 const isExecutable = (catalog: Catalog, fn: DatabaseFunction, { role, ignorePrivileges = false }: Viewer) =>
   ignorePrivileges || mayExecute(catalog, role, fn);
-
-/** The media type of the body, by the type of a single unnamed argument that receives the whole body. */
-const RAW_BODIES: ReadonlyMap<string, string> = new Map([
-  ["json", "application/json"],
-  ["jsonb", "application/json"],
-  ["text", "text/plain"],
-  ["xml", "text/xml"],
-  ["bytea", "application/octet-stream"],
-]);
-
-/** The media type of the body if it is passed as the single unnamed argument; otherwise null. */
-export function rawBodyOf({ arguments: [first, ...others] }: DatabaseFunction): string | null {
-  if (first === undefined || others.length > 0 || first.name !== "" || first.shape.isArray) return null;
-  return RAW_BODIES.get(first.shape.name) ?? null;
-}
 
 /** Arguments are passed by name, so all of them must have one. */
 const isCallable = (fn: DatabaseFunction) => fn.arguments.every(({ name }) => name !== "") || rawBodyOf(fn) !== null;

@@ -7,7 +7,7 @@ import {
   type TypeShape,
   tableOf,
 } from "../../../db/catalog/catalog.ts";
-import { rawBodyOf } from "../tables/visible-schema.ts";
+import { rawBodyOf } from "../../table/plan/call.ts";
 import { rowMembers } from "./table.ts";
 import { array, byName, inOrder, literal, type Member, object, openObject, orNull, type Type, union } from "./type.ts";
 import { isNotNullDomain, nullableType, rowEntry, valueType } from "./value.ts";

@@ -9,7 +9,8 @@ export type Call = { readonly function: DatabaseFunction; readonly arguments: Ca
 
 /** The overload that accepts the arguments: every required one is given, and each given one exists. */
 export function findCall(request: TableRequest, catalog: Catalog, schema: string): Call {
-  const { name } = request.target;
+  const { body, target } = request;
+  const { name } = target;
   const overloads = catalog.schemas.get(schema)!.functions.get(name) ?? [];
   const given = givenNames(request);
   const matching = given === null ? [] : overloads.filter((each) => matches(each, given));
@@ -17,7 +18,7 @@ export function findCall(request: TableRequest, catalog: Catalog, schema: string
   const [match] = matching;
   if (match) return { function: match, arguments: namedArguments(request, match, given!) };
 
-  const whole = overloads.find((each) => takesWhole(each, request.body));
+  const whole = body && overloads.find((each) => rawBodyOf(each) === typeOf(body));
   if (whole) return { function: whole, arguments: { kind: "whole", argument: whole.arguments[0]! } };
   throw unknownFunction(request, catalog, schema, given, overloads);
 }
@@ -94,22 +95,23 @@ function namedArguments(
   return { kind: "named", values };
 }
 
-/** A single unnamed argument accepts a whole body of its type. */
-function takesWhole({ arguments: all }: DatabaseFunction, body: Body | null): boolean {
-  const [argument, ...others] = all;
-  if (!body || !argument || others.length > 0 || argument.name !== "") return false;
-  const { name, isArray } = argument.shape;
-  return !isArray && wholeTypes(body).includes(name);
+/** The media type of the body, by the type of a single unnamed argument that receives the whole body. */
+const RAW_BODIES: ReadonlyMap<string, string> = new Map([
+  ["json", "application/json"],
+  ["jsonb", "application/json"],
+  ["text", "text/plain"],
+  ["xml", "text/xml"],
+  ["bytea", "application/octet-stream"],
+]);
+
+/** The media type of the body if it is passed as the single unnamed argument; otherwise null. */
+export function rawBodyOf({ arguments: [first, ...others] }: DatabaseFunction): string | null {
+  if (first === undefined || others.length > 0 || first.name !== "" || first.shape.isArray) return null;
+  return RAW_BODIES.get(first.shape.name) ?? null;
 }
 
-const wholeTypes = (body: Body) => WHOLE[body.kind === "json" ? "application/json" : body.type];
-
-const WHOLE: Readonly<Record<"application/json" | Extract<Body, { kind: "text" }>["type"], readonly string[]>> = {
-  "application/json": ["json", "jsonb"],
-  "text/plain": ["text"],
-  "text/xml": ["xml"],
-  "application/octet-stream": ["bytea"],
-};
+const typeOf = (body: Body) => (body.kind === "json" ? "application/json" : body.type);
+const wholeTypes = (body: Body) => [...RAW_BODIES].flatMap(([name, type]) => (type === typeOf(body) ? [name] : []));
 
 /** `public.add(a => integer, b => integer)` */
 const signatureOf = ({ schema, name, arguments: all }: DatabaseFunction) =>
