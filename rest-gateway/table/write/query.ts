@@ -54,7 +54,7 @@ function writeEstimate(plan: ReadPlan): Sql | null {
 }
 
 /** The total number of rows, which a separate subquery counts. */
-export function writeTotal(
+function writeTotal(
   count: Count | null,
   rows: RowsPlan,
   start: () => { readonly from: From; readonly aliases: Aliases },
