@@ -92,8 +92,11 @@ export type DeleteCommand = {
 export type BodyColumns = {
   readonly columns: readonly Column[];
   readonly isArray: boolean;
-  /** Whether a missing key stands for the column's default instead of null. */
-  readonly fillsDefaults: boolean;
+  /**
+   * Null if a missing key stands for null. Otherwise it stands for the column's default, and the objects are read as this
+   * type: json keeps the order of keys in values of type json; jsonb, as in PostgREST, is faster.
+   */
+  readonly defaultsFrom: "json" | "jsonb" | null;
 };
 
 export type Conflict = { readonly columns: readonly string[]; readonly action: "update" | "nothing" };

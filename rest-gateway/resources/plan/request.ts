@@ -105,7 +105,7 @@ export function planInsert(
 export const planBody = (fields: readonly ResourceField[], isArray: boolean, fillsDefaults: boolean): BodyColumns => ({
   columns: fields.map(({ column }) => column),
   isArray,
-  fillsDefaults,
+  defaultsFrom: fillsDefaults ? "json" : null,
 });
 
 function planUpdate(request: ResourceRequest, { key, fields, reset, preconditions }: OperationOf<"update">) {

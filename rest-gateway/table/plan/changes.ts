@@ -145,7 +145,7 @@ function planBody({ body, query, preferences }: TableRequest, table: Table): Bod
     if (!column) throw noSuchBodyColumn(table.name, name);
     return column;
   });
-  return { columns, isArray, fillsDefaults: preferences.missing === "default" };
+  return { columns, isArray, defaultsFrom: preferences.missing === "default" ? "jsonb" : null };
 }
 
 function jsonOf(body: Body | null): Extract<Body, { kind: "json" }> {

@@ -181,24 +181,28 @@ export const BODY = sql.parameter({ kind: "body" });
  * A FROM item: the objects of the body as rows `b`, with the columns of the table. If missing keys stand for defaults,
  * `e.o` is the object of each row.
  */
-export function writeBodyRows({ columns, isArray, fillsDefaults }: BodyColumns): Sql {
+export function writeBodyRows({ columns, isArray, defaultsFrom }: BodyColumns): Sql {
   const definitions = columns.map(
     ({ name, type, casts }) => sql`${sql.identifier(name)} ${casts?.fromJson ? sql`json` : sql.trusted(type)}`,
   );
   const rows = sql`b(${sql.join(definitions, ", ")})`;
-  if (!fillsDefaults) return sql`${isArray ? sql`json_to_recordset` : sql`json_to_record`}(${BODY}::json) as ${rows}`;
-  const objects = isArray ? sql`jsonb_array_elements(${BODY}::jsonb)` : sql`(select ${BODY}::jsonb)`;
-  return sql`${objects} as e(o), lateral jsonb_to_record(e.o) as ${rows}`;
+  if (defaultsFrom === null)
+    return sql`${isArray ? sql`json_to_recordset` : sql`json_to_record`}(${BODY}::json) as ${rows}`;
+  const type = sql.trusted(defaultsFrom);
+  const objects = isArray ? sql`${type}_array_elements(${BODY}::${type})` : sql`(select ${BODY}::${type})`;
+  return sql`${objects} as e(o), lateral ${type}_to_record(e.o) as ${rows}`;
 }
 
 /** The value of a column, from a row of the body. */
-function writeBodyValue(column: Column, { fillsDefaults }: BodyColumns, table: Table): Sql {
+function writeBodyValue(column: Column, { defaultsFrom }: BodyColumns, table: Table): Sql {
   const { name, type, casts } = column;
   const value = sql`b.${sql.identifier(name)}`;
   const given = casts?.fromJson ? sql`${sql.trusted(casts.fromJson)}(${value})` : value;
-  const absent = fillsDefaults ? writeDefault(column, table) : null;
+  const absent = defaultsFrom && writeDefault(column, table);
   if (!absent) return given;
-  return sql`case when e.o ? ${sql.constant(name)} then ${given} else cast(${absent} as ${sql.trusted(type)}) end`;
+  const key = sql.constant(name);
+  const isPresent = defaultsFrom === "json" ? sql`e.o -> ${key}::text is not null` : sql`e.o ? ${key}`;
+  return sql`case when ${isPresent} then ${given} else cast(${absent} as ${sql.trusted(type)}) end`;
 }
 
 /** Null for columns without a default, and for columns that cannot be set: Postgres raises the error. */

@@ -4,20 +4,20 @@ import { useOwnResources } from "../../support/own-resources.ts";
 import { CHEAP_PRODUCTS, DDL, MAKERS, PRODUCT_PRICES, PRODUCTS } from "./fixtures.ts";
 
 /** A table whose every column has a default. */
-const SLIPS_DDL = `
-  create table slips (slip_id bigint generated always as identity primary key, note text default 'none yet');
-  alter table slips enable row level security;
-  grant select, insert (note) on slips to authenticated;
-  create policy "everything is allowed" on slips using (true);`;
-const SLIPS: Description = {
+const MEMOS_DDL = `
+  create table memos (memo_id bigint generated always as identity primary key, note text default 'none yet', more json);
+  alter table memos enable row level security;
+  grant select, insert (note, more) on memos to authenticated;
+  create policy "everything is allowed" on memos using (true);`;
+const MEMOS: Description = {
   ...PRODUCT_PRICES,
-  name: "slips",
-  singular: "slip",
-  table: "public.slips",
-  fields: { id: { column: "slip_id" }, note: { write: "always" } },
+  name: "memos",
+  singular: "memo",
+  table: "public.memos",
+  fields: { id: { column: "memo_id" }, note: { write: "always" }, more: { write: "always" } },
 };
 
-const { api, sql } = useOwnResources(DDL + SLIPS_DDL, [PRODUCTS, CHEAP_PRODUCTS, PRODUCT_PRICES, MAKERS, SLIPS]);
+const { api, sql } = useOwnResources(DDL + MEMOS_DDL, [PRODUCTS, CHEAP_PRODUCTS, PRODUCT_PRICES, MAKERS, MEMOS]);
 const UUID = /^[0-9a-f-]{36}$/;
 const names = async (path: string) => (await api(path)).json.data.map(({ name }: { name: string }) => name);
 
@@ -132,9 +132,17 @@ describe("a resource of another team", () => {
   });
 
   test("creates as many records as are sent, also without any field", async () => {
-    const { status, json } = await api("POST /slips", { as: 1, body: [{}, {}, {}] });
-    expect([status, json]).toEqual([201, [1, 2, 3].map((id) => ({ id, note: "none yet" }))]);
-    expect((await api("POST /slips", { as: 1, body: {} })).json).toEqual({ id: 4, note: "none yet" });
+    const { status, json } = await api("POST /memos", { as: 1, body: [{}, {}, {}] });
+    expect([status, json]).toEqual([201, [1, 2, 3].map((id) => ({ id, note: "none yet", more: null }))]);
+    expect((await api("POST /memos", { as: 1, body: {} })).json).toEqual({ id: 4, note: "none yet", more: null });
+  });
+
+  test("keeps the order of keys in values of type json when records of an array lack fields", async () => {
+    const { status, text } = await api("POST /memos?fields=more", {
+      as: 1,
+      body: [{ more: { z: 1, a: 2 } }, { note: "x" }],
+    });
+    expect([status, text]).toEqual([201, '[{"more":{"z":1,"a":2}}, \n {"more":null}]']);
   });
 
   test("is in camelCase in version 2, including relations", async () => {
