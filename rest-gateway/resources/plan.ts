@@ -10,7 +10,7 @@ import type {
   UpdateCommand,
 } from "../table/plan.ts";
 
-/** A request as plans of the tables, with what tables do not have: one record, parents, cascades, actions. */
+/** A request as plans for its table, and what the table interface lacks: single records, parents, cascades, actions. */
 export type ResourcePlan =
   | ListPlan
   | { readonly kind: "read"; readonly record: RecordPlan }
@@ -24,7 +24,7 @@ export type ResourcePlan =
 export type ListPlan = {
   readonly kind: "list";
   readonly read: ReadPlan;
-  /** The record whose collection this is; null for a collection at the top. */
+  /** The record in the path that the list belongs to; null for `/articles`. */
   readonly parent: TargetPlan | null;
 };
 
@@ -36,19 +36,24 @@ export type DeletePlan = {
   readonly cascade: readonly { readonly table: TableName; readonly column: string }[];
 };
 
-/** A row that is looked for. */
+/** A row to look for. */
 export type TargetPlan = { readonly table: Table; readonly conditions: readonly ConditionPlan[] };
 
-/** One row, how it is shown, and what a response says about it besides. */
+/** One row, how it is returned, and its metadata. */
 export type RecordPlan = {
   readonly table: Table;
-  /** Its conditions say which row it is; a new row has none. */
+  /** The conditions find the row; for a new row there are none. */
   readonly rows: RowsPlan;
-  /** What must hold for the row as it is, for a change to be made. */
+  /** Conditions of the current row for a change. */
   readonly preconditions: readonly ConditionPlan[];
   readonly key: Column;
-  /** Changes with each change of the row; null for rows of views. */
+  /** Replaced by each change of the row; null for views. */
   readonly version: Expression;
-  /** When the row last changed, in seconds since 1970 with a fraction; null where no field says. */
+  /** The time of the last change, in seconds since 1970 with a fraction; null if no field has it. */
   readonly modified: Expression;
 };
+
+export const conditionsOf = ({ rows, preconditions }: RecordPlan): readonly ConditionPlan[] => [
+  ...rows.conditions,
+  ...preconditions,
+];

@@ -78,6 +78,13 @@ export type Preconditions = {
   readonly isImpossible: boolean;
 };
 
+export const NO_PRECONDITIONS: Preconditions = {
+  isOneOf: null,
+  isNoneOf: null,
+  unmodifiedSince: null,
+  isImpossible: false,
+};
+
 /** Whether anything must hold besides the existence of the row, which is all that `If-Match: *` requires. */
 export const isConditional = ({ isOneOf, isNoneOf, unmodifiedSince, isImpossible }: Preconditions): boolean =>
   isOneOf !== null || isNoneOf !== null || unmodifiedSince !== null || isImpossible;

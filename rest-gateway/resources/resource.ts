@@ -3,13 +3,13 @@ import { nothingHere } from "../conventions/problem.ts";
 import type {
   CollectionDescription,
   Description,
+  FieldDescription,
   FilterDescription,
-  RelationDescription,
   SortTerm,
 } from "./descriptions/index.ts";
 import { outOfOrder } from "./problem.ts";
 
-/** A description with its table and columns from the catalog. */
+/** A description whose table and columns were found in the catalog. */
 export type Resource = {
   readonly description: Description;
   readonly table: Table;
@@ -36,7 +36,7 @@ export type ResourceField = {
   readonly isRequired: boolean;
 };
 
-/** Fields of a body that belong to the account: written, and never read. */
+/** Fields of a body that belong to the account. They are never returned. */
 export const ACCOUNT_FIELDS: readonly string[] = ["password", "username"];
 
 export type Filter = Omit<FilterDescription, "field"> & { readonly name: string; readonly field: ResourceField };
@@ -59,7 +59,7 @@ export type Resources = ReadonlyMap<string, Resource>;
 /** Whether clients may write any field. */
 export const isWritable = ({ fields }: Resource): boolean => fields.some(({ write }) => write !== "never");
 
-/** The resources that are served, and for others with a table why their description is invalid. Both by name. */
+/** Both by name. `invalid` has the reason why a description does not match its table. */
 export type Served = { readonly resources: Resources; readonly invalid: ReadonlyMap<string, string> };
 
 /** A description that does not match the database. */
@@ -96,114 +96,92 @@ export function resourcesOf(descriptions: readonly Description[], catalog: Catal
 /** Parameters of every list. */
 const LIST_PARAMETERS = "fields sort order keyword skip limit page size version api_key".split(" ");
 
-/** Refuses a description with unknown resources, tables or columns. */
 function refuseUnknownReferences(
   { name, relations, collections, filters, cascade }: Description,
   descriptions: readonly Description[],
   catalog: Catalog,
 ): void {
+  const described = new Map(descriptions.map((each) => [each.name, each]));
   for (const { resource } of [...Object.values(relations), ...Object.values(collections)]) {
-    if (!descriptions.some((other) => other.name === resource))
-      throw new InvalidDescription(
-        `the description of ${name} refers to the resource ${resource}, which does not exist`,
-      );
+    if (!described.has(resource)) fail(name, `refers to the resource ${resource}, which does not exist`);
   }
   for (const { resource, field } of Object.values(collections)) {
-    const other = descriptions.find((each) => each.name === resource)!;
-    if (!Object.hasOwn(other.fields, field))
-      throw new InvalidDescription(
-        `the description of ${name} names the field ${field} of ${resource}, which does not exist`,
-      );
+    if (!Object.hasOwn(described.get(resource)!.fields, field))
+      fail(name, `names the field ${field} of ${resource}, which does not exist`);
   }
   for (const filter of Object.keys(filters)) {
-    if (LIST_PARAMETERS.includes(filter))
-      throw new InvalidDescription(
-        `the description of ${name} has the filter ${filter}, but that is a parameter of every list`,
-      );
+    if (LIST_PARAMETERS.includes(filter)) fail(name, `has the filter ${filter}, but that is a parameter of every list`);
   }
   for (const { table, column } of cascade) {
     const other = tableOf(catalog, tableName(table));
-    if (other && !other.columns.has(column))
-      throw new InvalidDescription(`the description of ${name} has the column ${column}, which ${table} does not have`);
+    if (other && !other.columns.has(column)) fail(name, `has the column ${column}, which ${table} does not have`);
   }
 }
 
+function fail(name: string, reason: string): never {
+  throw new InvalidDescription(`the description of ${name} ${reason}`);
+}
+
 function resourceOf(description: Description, table: Table, named: (name: string) => Resource): Resource {
-  const fields = Object.entries(description.fields).map(([name, { column = name, ...field }]): ResourceField => {
-    const found = table.columns.get(column);
-    if (!found) {
-      throw new InvalidDescription(
-        `the description of ${description.name} has the column ${column}, which ${description.table} does not have`,
-      );
-    }
-    const { write = "never", isRequired = false } = field;
-    return { name, camelName: camelCase(name), column: found, write, isRequired };
-  });
-  const field = (name: string): ResourceField => {
-    const found = fields.find((each) => each.name === name);
-    if (!found)
-      throw new InvalidDescription(
-        `the description of ${description.name} names the field ${name}, which it does not define`,
-      );
-    return found;
-  };
+  const { name, modified, order, sorts, filters, relations, collections } = description;
+  const fields = Object.entries(description.fields).map(([each, field]) => fieldOf(each, field, description, table));
+  const field = (text: string): ResourceField =>
+    fields.find((each) => each.name === text) ?? fail(name, `names the field ${text}, which it does not define`);
   const key = fields[0]!;
   if (key.column.shape.isArray || !KEY_TYPES.has(key.column.shape.name))
-    throw new InvalidDescription(`the key of ${description.name} must be an integer or a UUID`);
+    throw new InvalidDescription(`the key of ${name} must be an integer or a UUID`);
   return {
     description,
     table,
     key,
     fields,
-    fieldNamed: new Map(
-      fields.flatMap(
-        (each) =>
-          [
-            [each.name, each],
-            [each.camelName, each],
-          ] as const,
+    fieldNamed: inBothSpellings(fields),
+    modified: modified.map(field),
+    order: order.map((term) => ({ ...term, field: field(term.field) })),
+    sorts: new Set(sorts.map(field)),
+    filterNamed: inBothSpellings(
+      Object.entries(filters).map(([each, filter]) =>
+        filterOf(name, { ...filter, name: each, field: field(filter.field) }),
       ),
     ),
-    modified: description.modified.map(field),
-    order: description.order.map((term) => ({ ...term, field: field(term.field) })),
-    sorts: new Set(description.sorts.map(field)),
-    filterNamed: new Map(
-      Object.entries(description.filters).flatMap(([name, filter]) => {
-        const found: Filter = { ...filter, name, field: field(filter.field) };
-        if ((filter.operator === "has") !== found.field.column.shape.isArray)
-          throw new InvalidDescription(
-            `the operator of the filter ${name} of ${description.name} must be "has" if, and only if, its column is an array`,
-          );
-        if (filter.operator === "alike" && !TEXT_TYPES.has(found.field.column.shape.name))
-          throw new InvalidDescription(
-            `the filter ${name} of ${description.name} is "alike", but its column is not text`,
-          );
-        return [
-          [name, found],
-          [camelCase(name), found],
-        ] as const;
+    relations: new Map(
+      Object.entries(relations).map(([each, { resource: target, field: own }]) => {
+        const relation = { name: each, camelName: camelCase(each), field: field(own), target };
+        return [each, { ...relation, resource: () => named(target) }];
       }),
     ),
-    relations: new Map(
-      Object.entries(description.relations).map(([name, relation]: [string, RelationDescription]) => [
-        name,
-        {
-          name,
-          camelName: camelCase(name),
-          field: field(relation.field),
-          target: relation.resource,
-          resource: () => named(relation.resource),
-        },
-      ]),
-    ),
     collections: new Map(
-      Object.entries(description.collections).map(([name, collection]) => [
-        name,
-        { ...collection, name, resource: () => named(collection.resource) },
+      Object.entries(collections).map(([each, collection]) => [
+        each,
+        { ...collection, name: each, resource: () => named(collection.resource) },
       ]),
     ),
   };
 }
+
+function fieldOf(name: string, field: FieldDescription, description: Description, table: Table): ResourceField {
+  const { column = name, write = "never", isRequired = false } = field;
+  const found =
+    table.columns.get(column) ??
+    fail(description.name, `has the column ${column}, which ${description.table} does not have`);
+  return { name, camelName: camelCase(name), column: found, write, isRequired };
+}
+
+function filterOf(resource: string, filter: Filter): Filter {
+  const { name, operator } = filter;
+  const { shape } = filter.field.column;
+  if ((operator === "has") !== shape.isArray)
+    throw new InvalidDescription(
+      `the operator of the filter ${name} of ${resource} must be "has" if, and only if, its column is an array`,
+    );
+  if (operator === "alike" && !TEXT_TYPES.has(shape.name))
+    throw new InvalidDescription(`the filter ${name} of ${resource} is "alike", but its column is not text`);
+  return filter;
+}
+
+/** In snake_case and in camelCase. */
+const inBothSpellings = <Named extends { readonly name: string }>(all: readonly Named[]): ReadonlyMap<string, Named> =>
+  new Map(all.flatMap((each) => [[each.name, each] as const, [camelCase(each.name), each] as const]));
 
 /** `public.articles` → `{ schema: "public", name: "articles" }` */
 export function tableName(text: string): { readonly schema: string; readonly name: string } {

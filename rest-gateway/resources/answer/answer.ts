@@ -4,7 +4,8 @@ import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoi
 import { answerList } from "../../conventions/list.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
-import { type Address, isOfOneRow, type Operation, type ResourceRequest } from "../request.ts";
+import { type Address, isOfOneRow, type ResourceRequest } from "../request.ts";
+import type { Resource } from "../resource.ts";
 import { RESULT, reasonOf, textAt } from "../runner.ts";
 
 /** The row of the statement as a response. Throws RestError when nothing was read or written. */
@@ -36,10 +37,8 @@ export function answer(request: ResourceRequest, result: Result, address: Addres
 }
 
 /** What is missing: the record, or the parent of the collection. */
-function missingOf({ operation, resource }: ResourceRequest) {
-  const isOfParent = (operation: Operation) => operation.kind === "list" || operation.kind === "create";
-  return isOfParent(operation) && "parent" in operation && operation.parent ? operation.parent.resource : resource;
-}
+const missingOf = ({ operation, resource }: ResourceRequest): Resource =>
+  ("parent" in operation && operation.parent?.resource) || resource;
 
 /** The path of page links: that of the same version, however it was chosen. */
 const pathOf = ({ style }: ResourceRequest, { path, prefix }: Address): string =>

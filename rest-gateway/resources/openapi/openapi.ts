@@ -51,7 +51,8 @@ export class DescriptionEndpoint implements Endpoint {
   #write(catalog: Catalog, version: Version): RestAnswer {
     const { resources, lifecycle } = this.#options;
     const isDeprecated = lifecycle.isDeprecated(version);
-    const api = { ...this.#options, catalog, resources: resources.byName, version, isDeprecated };
+    const isCamel = version === 2;
+    const api = { ...this.#options, catalog, resources: resources.byName, version, isCamel, isDeprecated };
     // The final newline keeps the member `deprecation` out of the document.
     const body = Buffer.from(`${JSON.stringify(resourceOpenApi(api))}\n`);
     return { ...answerOf(200, body), etag: contentTag(body) };

@@ -2,8 +2,9 @@ import { MAX_LIMIT } from "../../conventions/paging.ts";
 import type { JsonSchema, Parameter, Reference } from "../../openapi/document.ts";
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
 import { headerParameter, queryParameter, refer } from "../../openapi/schema-parts.ts";
+import { nameIn } from "../request.ts";
 import { camelCase, type Filter, type Resource } from "../resource.ts";
-import { type ApiVersion, nameIn, pascalCase, relationsOf } from "./version.ts";
+import { type ApiVersion, pascalCase, relationsOf } from "./version.ts";
 
 /** The preferences and their effects. */
 const PREFERENCES = {
@@ -56,10 +57,7 @@ export function sharedParameters(api: ApiVersion): Readonly<Record<string, Param
     cascade: queryParameter(
       "cascade",
       "Whether the records that refer to it are deleted too; otherwise they prevent the deletion.",
-      {
-        type: "boolean",
-        default: false,
-      },
+      { type: "boolean", default: false },
     ),
     "prefer.read": prefer(api),
     "prefer.list": prefer(api, "dialect=envelope", "respond-async"),
@@ -98,17 +96,17 @@ function parametersOf(api: ApiVersion, resource: Resource): Parameter[] {
 const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(", ");
 
 function describeFields(api: ApiVersion, resource: Resource): string {
-  const names = code([...resource.fields.map((field) => nameIn(api, field)), "_links"]);
+  const names = code([...resource.fields.map((field) => nameIn(field, api)), "_links"]);
   const related = relationsOf(api, resource).map(
-    (relation) => `\`${nameIn(api, relation)}.${relation.resource().key.name}\``,
+    (relation) => `\`${nameIn(relation, api)}.${relation.resource().key.name}\``,
   );
   const dotted = related.length > 0 ? `, and fields of related records such as ${related.join(", ")}` : "";
   return `The fields of each record, separated by commas: ${names}${dotted}. The default is all fields.`;
 }
 
 function describeSort(api: ApiVersion, { sorts, order }: Resource): string {
-  const names = [...sorts].map((field) => nameIn(api, field));
-  const usual = order.map(({ field, direction }) => `${nameIn(api, field)}:${direction}`).join(",");
+  const names = [...sorts].map((field) => nameIn(field, api));
+  const usual = order.map(({ field, direction }) => `${nameIn(field, api)}:${direction}`).join(",");
   return `Fields separated by commas, each with \`:asc\` or \`:desc\`: ${code(names)}. The default is \`${usual}\`.`;
 }
 
@@ -135,7 +133,7 @@ const count = (name: string, { minimum, usual, about }: Count): Parameter =>
 function filterParameter(api: ApiVersion, { name, operator, field, about }: Filter): Parameter {
   const { shape } = field.column;
   const schema = operator === "has" ? schemaOf({ ...shape, isArray: false }) : textSchemaOf(shape);
-  return queryParameter(api.version === 2 ? camelCase(name) : name, about, schema);
+  return queryParameter(api.isCamel ? camelCase(name) : name, about, schema);
 }
 
 /** `{userId}` */

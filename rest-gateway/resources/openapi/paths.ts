@@ -5,7 +5,7 @@ import {
   type ProblemStatus,
   problems,
 } from "../../openapi/convention-responses.ts";
-import type { JsonSchema, Operation, Parameter, PathItem, Reference } from "../../openapi/document.ts";
+import type { JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../../openapi/document.ts";
 import { arrayOf, refer } from "../../openapi/schema-parts.ts";
 import type { ActionDescription } from "../descriptions/index.ts";
 import { isWritable, type Resource } from "../resource.ts";
@@ -29,14 +29,14 @@ import {
 export function resourcePaths(api: ApiVersion, resource: Resource): [string, PathItem][] {
   const { name, actions } = resource.description;
   const own: OperationPath = { resource, ids: [], parent: null };
-  const one: OperationPath = { ...own, ids: [idParameter(resource)] };
+  const ofRecord: OperationPath = { ...own, ids: [idParameter(resource)] };
   const record = recordPath(`/${name}`, resource);
   return [
     [`/${name}`, collectionItem(api, own, true)],
-    [record, recordItem(api, one)],
+    [record, recordItem(api, ofRecord)],
     ...Object.entries(actions).map(([action, description]): [string, PathItem] => [
       `${record}/${action}`,
-      { post: actOperation(api, one, action, description) },
+      { post: actOperation(api, ofRecord, action, description) },
     ]),
   ];
 }
@@ -47,11 +47,11 @@ export const collectionPaths = (api: ApiVersion, resource: Resource): [string, P
     const inner = collection.resource();
     const parent = { resource, field: inner.fieldNamed.get(collection.field)! };
     const all: OperationPath = { resource: inner, ids: [idParameter(resource)], parent };
-    const one: OperationPath = { ...all, ids: [...all.ids, idParameter(inner)] };
+    const ofRecord: OperationPath = { ...all, ids: [...all.ids, idParameter(inner)] };
     const url = `${recordPath(`/${resource.description.name}`, resource)}/${collection.name}`;
     return [
       [url, collectionItem(api, all, collection.isCreatable)],
-      [recordPath(url, inner), recordItem(api, one)],
+      [recordPath(url, inner), recordItem(api, ofRecord)],
     ];
   });
 
@@ -65,14 +65,14 @@ const collectionItem = (api: ApiVersion, path: OperationPath, isCreatable: boole
 const recordItem = (api: ApiVersion, path: OperationPath): PathItem => ({
   get: readOperation(api, path),
   ...(isWritable(path.resource) && {
-    put: replaceOperation(api, path),
-    patch: updateOperation(api, path),
+    put: changeOperation(api, path, "replace"),
+    patch: changeOperation(api, path, "update"),
     delete: deleteOperation(api, path),
   }),
 });
 
-export function listOperation(api: ApiVersion, path: OperationPath): Operation {
-  const { resource, parent } = path;
+function listOperation(api: ApiVersion, path: OperationPath): Operation {
+  const { resource } = path;
   const { name } = resource.description;
   const list = refer("schemas", keyOf(api, resource, "list"));
   return operation(api, path, {
@@ -83,13 +83,13 @@ export function listOperation(api: ApiVersion, path: OperationPath): Operation {
       200: answered("A page.", list, "ETag", "X-Total-Count", "Link"),
       ...(api.hasTasks && { 202: accepted() }),
       304: notModified(),
-      ...problems(400, 401, 403, ...(parent ? ([404] as const) : []), ...ALWAYS),
+      ...problems(400, 401, 403, ...missingParent(path), ...ALWAYS),
     },
     ...securityOf(api, resource, "select"),
   });
 }
 
-export function createOperation(api: ApiVersion, path: OperationPath): Operation {
+function createOperation(api: ApiVersion, path: OperationPath): Operation {
   const { resource, parent } = path;
   const { singular, name } = resource.description;
   const record = refer("schemas", keyOf(api, resource, "record"));
@@ -109,16 +109,15 @@ export function createOperation(api: ApiVersion, path: OperationPath): Operation
         ...validators(resource),
       ),
       ...(api.hasTasks && { 202: accepted() }),
-      ...problems(400, 401, 403, ...(parent ? ([404] as const) : []), 409, ...OF_BODIES[api.version], ...ALWAYS),
+      ...problems(400, 401, 403, ...missingParent(path), 409, ...OF_BODIES[api.version], ...ALWAYS),
     },
     ...securityOf(api, resource, "insert"),
   });
 }
 
-export function readOperation(api: ApiVersion, path: OperationPath): Operation {
+function readOperation(api: ApiVersion, path: OperationPath): Operation {
   const { resource } = path;
   const { singular } = resource.description;
-  const validated = validators(resource);
   return operation(api, path, {
     operationId: `read${keyIn(api, path)}`,
     summary: `Read ${one(singular)}${ofParent(path)}`,
@@ -127,52 +126,46 @@ export function readOperation(api: ApiVersion, path: OperationPath): Operation {
       ...shared("prefer.read", "If-None-Match", ...(hasTimes(resource) ? ["If-Modified-Since"] : [])),
     ],
     responses: {
-      200: answered(`The ${singular}.`, refer("schemas", keyOf(api, resource, "record")), ...validated),
-      304: notModified(...validated.slice(1)),
+      200: answeredRecord(api, resource, `The ${singular}.`),
+      304: notModified(...validators(resource).slice(1)),
       ...problems(400, 401, 403, 404, ...ALWAYS),
     },
     ...securityOf(api, resource, "select"),
   });
 }
 
-export const replaceOperation = (api: ApiVersion, path: OperationPath): Operation =>
-  changeOperation(api, path, "replace", {
+const CHANGES = {
+  replace: {
     verb: "Replace",
     description: "Fields that are absent from the body are set to their defaults.",
     preferences: "prefer.replace",
-  });
-
-export const updateOperation = (api: ApiVersion, path: OperationPath): Operation =>
-  changeOperation(api, path, "update", {
+  },
+  update: {
     verb: "Change",
     description: "Fields that are absent from the body keep their values.",
     preferences: "prefer.read",
-  });
+  },
+} as const;
 
-type Change = { readonly verb: string; readonly description: string; readonly preferences: string };
-
-function changeOperation(api: ApiVersion, path: OperationPath, part: "replace" | "update", change: Change): Operation {
+function changeOperation(api: ApiVersion, path: OperationPath, part: keyof typeof CHANGES): Operation {
   const { resource } = path;
   const { singular } = resource.description;
+  const { verb, description, preferences } = CHANGES[part];
   return operation(api, path, {
     operationId: `${part}${keyIn(api, path)}`,
-    summary: `${change.verb} ${one(singular)}${ofParent(path)}`,
-    description: change.description,
-    parameters: [fieldsParameter(resource), ...shared(change.preferences), ...preconditions(resource)],
+    summary: `${verb} ${one(singular)}${ofParent(path)}`,
+    description,
+    parameters: [fieldsParameter(resource), ...shared(preferences), ...preconditions(resource)],
     requestBody: jsonBody(refer("schemas", keyOf(api, resource, part))),
     responses: {
-      200: answered(
-        `The ${singular} as it is now.`,
-        refer("schemas", keyOf(api, resource, "record")),
-        ...validators(resource),
-      ),
+      200: answeredRecord(api, resource, `The ${singular} as it is now.`),
       ...problems(400, 401, 403, 404, 409, 412, ...OF_BODIES[api.version], ...ALWAYS),
     },
     ...securityOf(api, resource, "update"),
   });
 }
 
-export function deleteOperation(api: ApiVersion, path: OperationPath): Operation {
+function deleteOperation(api: ApiVersion, path: OperationPath): Operation {
   const { resource } = path;
   const { singular, cascade } = resource.description;
   return operation(api, path, {
@@ -184,7 +177,7 @@ export function deleteOperation(api: ApiVersion, path: OperationPath): Operation
   });
 }
 
-export function actOperation(api: ApiVersion, path: OperationPath, name: string, action: ActionDescription): Operation {
+function actOperation(api: ApiVersion, path: OperationPath, name: string, action: ActionDescription): Operation {
   const { resource } = path;
   const { singular } = resource.description;
   return operation(api, path, {
@@ -193,11 +186,7 @@ export function actOperation(api: ApiVersion, path: OperationPath, name: string,
     description: action.about,
     parameters: [fieldsParameter(resource), ...shared("prefer.read"), ...preconditions(resource)],
     responses: {
-      200: answered(
-        `The ${singular} as it is now.`,
-        refer("schemas", keyOf(api, resource, "record")),
-        ...validators(resource),
-      ),
+      200: answeredRecord(api, resource, `The ${singular} as it is now.`),
       ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS),
     },
     ...securityOfAction(api, resource, action),
@@ -223,6 +212,11 @@ function operation({ isDeprecated }: ApiVersion, { resource, ids }: OperationPat
   ];
   return { ...parts, tags: [resource.description.name], parameters, ...(isDeprecated && { deprecated: true }) };
 }
+
+const missingParent = ({ parent }: OperationPath): readonly ProblemStatus[] => (parent ? [404] : []);
+
+const answeredRecord = (api: ApiVersion, resource: Resource, description: string): Response =>
+  answered(description, refer("schemas", keyOf(api, resource, "record")), ...validators(resource));
 
 const hasTimes = ({ modified }: Resource) => modified.length > 0;
 

@@ -4,9 +4,9 @@ import { plainText } from "../../openapi/comment.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
 import { arrayOf, objectOf, refer } from "../../openapi/schema-parts.ts";
-import { LINKS } from "../request.ts";
+import { LINKS, nameIn } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
-import { type ApiVersion, keyOf, nameIn, relationsOf } from "./version.ts";
+import { type ApiVersion, keyOf, relationsOf } from "./version.ts";
 
 /** `User`, a record in a response; `UserCreate`, `UserReplace` and `UserUpdate`, request bodies; `UserList`. */
 export function resourceSchemas(api: ApiVersion, resource: Resource): [string, JsonSchema][] {
@@ -24,11 +24,11 @@ function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const { fields, description } = resource;
   const properties = fields.map((field): Property => {
     const readOnly = field.write === "never" && { readOnly: true };
-    return [nameIn(api, field), { ...fieldSchema(field, "toJson"), ...readOnly }];
+    return [nameIn(field, api), { ...fieldSchema(field, "toJson"), ...readOnly }];
   });
   const related = relationsOf(api, resource).map((relation): Property => {
     const other = relation.resource();
-    const name = nameIn(api, relation);
+    const name = nameIn(relation, api);
     const record = refer("schemas", keyOf(api, other, "record"));
     const about = `If \`fields\` names it, or one of its fields such as \`${name}.${other.key.name}\`.`;
     return [name, { anyOf: [record, { type: "null" }], description: about, readOnly: true }];
@@ -37,7 +37,7 @@ function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
     type: "object",
     description: description.about,
     properties: Object.fromEntries([...properties, ...related, [LINKS, linksSchema(api, resource)]]),
-    required: fields.map((field) => nameIn(api, field)),
+    required: fields.map((field) => nameIn(field, api)),
   };
 }
 
@@ -46,7 +46,7 @@ function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const link = refer("schemas", "Link");
   const related = [...relations.values()].map((relation): Property => {
     const { isNullable } = relation.field.column;
-    return [nameIn(api, relation), isNullable ? { anyOf: [link, { type: "null" }] } : link];
+    return [nameIn(relation, api), isNullable ? { anyOf: [link, { type: "null" }] } : link];
   });
   const others = [...collections.keys(), ...Object.keys(description.actions)];
   const changes = isWritable(resource) ? ["update", "delete"] : [];
@@ -93,11 +93,11 @@ function inputSchema(
     const rules = rulesOf(api, resource, field);
     const description = [schema.description ?? "", ...rules].filter((text) => text !== "").join("\n\n");
     return [
-      nameIn(api, field),
+      nameIn(field, api),
       { ...schema, ...(description && { description }), ...(usual !== undefined && { default: usual }) },
     ];
   });
-  const required = fields.filter(({ isRequired }) => isRequired).map((field) => nameIn(api, field));
+  const required = fields.filter(({ isRequired }) => isRequired).map((field) => nameIn(field, api));
   return {
     type: "object",
     properties: { ...Object.fromEntries(properties), ...more },

@@ -24,6 +24,8 @@ export type ApiVersion = ApiOptions & {
   readonly catalog: Catalog;
   readonly resources: Resources;
   readonly version: Version;
+  /** Names of fields in camelCase. */
+  readonly isCamel: boolean;
   readonly isDeprecated: boolean;
 };
 
@@ -48,7 +50,7 @@ export function keyOf({ resources }: ApiVersion, { description }: Resource, part
 const wordsOf = (resources: Resources) =>
   [...resources.values()].map(({ description }) => wordOf(description, resources));
 
-/** `User` for users. If two resources have the same singular, the later one is named by its plural: `CheapGears`. */
+/** `User` for users. If two resources have the same singular, the later one is named by its plural: `CheapProducts`. */
 function wordOf({ name, singular }: Description, resources: Resources): string {
   const first = [...resources.values()].find(({ description }) => description.singular === singular);
   return pascalCase(first?.description.name === name ? singular : name);
@@ -64,12 +66,6 @@ export const relationsOf = ({ resources }: ApiVersion, { relations }: Resource):
 
 export const collectionsOf = ({ resources }: ApiVersion, { collections, description }: Resource): Collection[] =>
   [...collections.values()].filter(({ name }) => resources.has(description.collections[name]!.resource));
-
-/** The name of a field or a relation in the spelling of the version. */
-export const nameIn = (
-  { version }: Pick<ApiVersion, "version">,
-  { name, camelName }: Pick<ResourceField, "name" | "camelName">,
-): string => (version === 2 ? camelName : name);
 
 /** The path of an operation: of the resource itself, or of a collection of another resource's record. */
 export type OperationPath = {

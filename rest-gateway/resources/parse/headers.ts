@@ -4,7 +4,7 @@ import { parserCache } from "../../cache.ts";
 import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
 import { malformedPrecondition, unknownPreferences } from "../problem.ts";
-import { NO_DIALECT, type Preconditions, type Preferences, type Values } from "../request.ts";
+import { NO_DIALECT, NO_PRECONDITIONS, type Preconditions, type Preferences, type Values } from "../request.ts";
 
 /** Reads the header Prefer: `dialect=envelope, handling=strict`; `dialect="case flat"` names two. */
 export class PreferenceParser {
@@ -60,8 +60,6 @@ function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): P
   };
 }
 
-const NONE: Preconditions = { isOneOf: null, isNoneOf: null, unmodifiedSince: null, isImpossible: false };
-
 /** `"v1-734"` → 734, the version of the row. Tags of other forms match no row. */
 const ROW_TAG = /^"v[0-9]+[a-z]*-([0-9]+)"$/;
 
@@ -73,7 +71,7 @@ export function parsePreconditions(headers: IncomingHttpHeaders, hasDate: boolea
   const ifMatch = headers["if-match"];
   const ifNoneMatch = headers["if-none-match"];
   const since = hasDate ? headers["if-unmodified-since"] : undefined;
-  if (ifMatch === undefined && ifNoneMatch === undefined && since === undefined) return NONE;
+  if (ifMatch === undefined && ifNoneMatch === undefined && since === undefined) return NO_PRECONDITIONS;
   const matching = ifMatch === undefined ? null : tagsOf("If-Match", ifMatch);
   const others = ifNoneMatch === undefined ? null : tagsOf("If-None-Match", ifNoneMatch);
   // Tags take precedence over the date. Source: RFC 9110, 13.2.2.

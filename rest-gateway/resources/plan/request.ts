@@ -1,21 +1,28 @@
 import { sql } from "../../sql.ts";
 import { NO_PREFERENCES } from "../../table/parse/headers.ts";
 import type { Assignment, BodyColumns, Format, InsertCommand, OrderPlan, ReadPlan } from "../../table/plan.ts";
-import type { ListPlan, RecordPlan, ResourcePlan, TargetPlan } from "../plan.ts";
-import type { Key, OperationOf, OrderTerm, Parent, Preconditions, ResourceRequest } from "../request.ts";
+import { conditionsOf, type ListPlan, type RecordPlan, type ResourcePlan, type TargetPlan } from "../plan.ts";
+import {
+  type Key,
+  NO_PRECONDITIONS,
+  type OperationOf,
+  type OrderTerm,
+  type Parent,
+  type ResourceRequest,
+} from "../request.ts";
 import { type Resource, type ResourceField, tableName } from "../resource.ts";
 import { modifiedOf, versionOf } from "../write/expressions.ts";
 import { writeExists } from "../write/plan.ts";
 import { fieldPlan, planFilter, planKey, planParent, planPreconditions, planRows, planSearch } from "./rows.ts";
 
-/** What a request of a resource means for its table. */
+/** Expresses a request for a resource as plans for its table. */
 export function planRequest(request: ResourceRequest): ResourcePlan {
   const { resource, operation } = request;
   switch (operation.kind) {
     case "list":
       return planList(request, operation);
     case "read":
-      return { kind: "read", record: planRecord(request, operation.key, UNCONDITIONAL) };
+      return { kind: "read", record: planRecord(request, operation.key) };
     case "create":
       return planCreate(request, operation);
     case "update":
@@ -59,13 +66,11 @@ const planTarget = ({ resource, id }: Parent): TargetPlan => ({
   conditions: planKey(resource, { id, parent: null }),
 });
 
-const UNCONDITIONAL: Preconditions = { isOneOf: null, isNoneOf: null, unmodifiedSince: null, isImpossible: false };
-
-/** Without a key: a new row. */
+/** A new row if `key` is null. */
 function planRecord(
   { resource, selection, style }: ResourceRequest,
   key: Key | null,
-  preconditions: Preconditions,
+  preconditions = NO_PRECONDITIONS,
 ): RecordPlan {
   return {
     table: resource.table,
@@ -79,13 +84,13 @@ function planRecord(
 
 function planCreate(request: ResourceRequest, create: OperationOf<"create">): ResourcePlan {
   const command = planInsert(request, create, true);
-  if (!create.isMany) return { kind: "create", command, record: planRecord(request, null, UNCONDITIONAL) };
+  if (!create.isMany) return { kind: "create", command, record: planRecord(request, null) };
   const { resource, selection, style } = request;
   const representation = planRows(resource, selection, style);
   return { kind: "create many", insert: { ...asArray(resource), ...command, representation, locationKey: [] } };
 }
 
-/** With `looksForParent` nothing is inserted where the parent is missing; otherwise the foreign key refuses it. */
+/** With `looksForParent`, nothing is inserted if the parent is missing. Otherwise the foreign key raises an error. */
 export function planInsert(
   { resource }: ResourceRequest,
   { parent, fields, isMany, fillsDefaults }: OperationOf<"create">,
@@ -108,19 +113,16 @@ export const planBody = (fields: readonly ResourceField[], isArray: boolean, fil
   defaultsFrom: fillsDefaults ? "json" : null,
 });
 
-function planUpdate(request: ResourceRequest, { key, fields, reset, preconditions }: OperationOf<"update">) {
+function planUpdate(request: ResourceRequest, update: OperationOf<"update">): ResourcePlan {
   const { resource } = request;
+  const { key, fields, reset, preconditions } = update;
   const record = planRecord(request, key, preconditions);
   const assignments = reset.map(({ column }): Assignment => ({ column, value: () => sql`default` }));
-  // An update without changes is a change too: updated_at shows it.
+  // An empty PATCH still updates the row, and with it updated_at.
   if (fields.length + reset.length === 0) assignments.push(unchanged(resource));
   const body = planBody(fields, false, false);
-  const { table } = resource;
-  return {
-    kind: "update" as const,
-    command: { kind: "update" as const, table, body, assignments, conditions: conditionsOf(record) },
-    record,
-  };
+  const conditions = conditionsOf(record);
+  return { kind: "update", command: { kind: "update", table: resource.table, body, assignments, conditions }, record };
 }
 
 function unchanged({ fields }: Resource): Assignment {
@@ -128,21 +130,22 @@ function unchanged({ fields }: Resource): Assignment {
   return { column, value: ({ alias }) => sql`${alias}.${sql.identifier(column.name)}` };
 }
 
-function planDelete(request: ResourceRequest, { key, isCascading, preconditions }: OperationOf<"delete">) {
+function planDelete(
+  request: ResourceRequest,
+  { key, isCascading, preconditions }: OperationOf<"delete">,
+): ResourcePlan {
   const { table, description } = request.resource;
   const record = planRecord(request, key, preconditions);
   const others = isCascading ? description.cascade : [];
   return {
-    kind: "delete" as const,
-    command: { kind: "delete" as const, table, conditions: conditionsOf(record) },
+    kind: "delete",
+    command: { kind: "delete", table, conditions: conditionsOf(record) },
     record,
     cascade: others.map((other) => ({ table: tableName(other.table), column: other.column })),
   };
 }
 
-const conditionsOf = ({ rows, preconditions }: RecordPlan) => [...rows.conditions, ...preconditions];
-
-/** Rows as a JSON array, without any of what a request of the tables may prefer. */
+/** Rows as a JSON array, without the preferences of table requests. */
 const asArray = ({ table }: Resource) => ({
   schema: table.schema,
   table,

@@ -1,12 +1,12 @@
 import type { Column } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../sql.ts";
-import type { Command, ConditionPlan, RowsPlan } from "../../table/plan.ts";
+import type { Command } from "../../table/plan.ts";
 import { writeChange, writeCommand } from "../../table/write/changes.ts";
-import { Aliases, type From, tableAs } from "../../table/write/from.ts";
+import { Aliases, fromTable } from "../../table/write/from.ts";
 import { writeRead } from "../../table/write/query.ts";
 import { writeList, writeWhere } from "../../table/write/rows.ts";
 import type { Scope } from "../../table/write/values.ts";
-import type { DeletePlan, RecordPlan, ResourcePlan, TargetPlan } from "../plan.ts";
+import { conditionsOf, type DeletePlan, type RecordPlan, type ResourcePlan, type TargetPlan } from "../plan.ts";
 
 /** The statements of a plan, which are one transaction: most plans have one. */
 export function writePlan(plan: ResourcePlan): readonly Sql[] {
@@ -26,43 +26,39 @@ export function writePlan(plan: ResourcePlan): readonly Sql[] {
     case "delete":
       return [...(plan.cascade.length > 0 ? [writeLock(plan.record)] : []), writeDelete(plan)];
     case "act":
-      // The row that a function returns has no version.
       return [writeAct(plan), writeFound(plan.record)];
   }
 }
 
-/** No row where there is no record. */
+/** Returns no row if there is no such record. */
 function writeFound(record: RecordPlan): Sql {
   const aliases = new Aliases();
-  const scope = aliases.scope();
-  const from = tableAs(record.table, scope);
-  const where = writeWhere(record.rows, { item: from, scope, join: null }, aliases);
-  return sql`${writeRecord(record, from, scope, aliases, metadataOf(record, scope))}${where}`;
+  const from = fromTable(record.table, aliases);
+  return sql`${writeRecord(record, from.item, from.scope, aliases)}${writeWhere(record.rows, from, aliases)}`;
 }
 
-/** The record as it was written, or the reason why there is none. */
+/** The record after the change, or the reason why nothing has changed. */
 function writeChanged(command: Command, record: RecordPlan, reason: Sql): Sql {
   const aliases = new Aliases();
   const scope = aliases.scope();
-  const written = sql`${scope.alias}.*, ${record.version(scope)} as xmin`;
-  const change = sql.clauses(writeCommand(command, scope, aliases), sql`returning ${written}`);
+  const returned = sql`${scope.alias}.*, ${record.version(scope)} as xmin`;
+  const change = sql.clauses(writeCommand(command, scope, aliases), sql`returning ${returned}`);
   return sql.clauses(
     sql`with changed as ${sql.subquery(change)}`,
-    writeRecord(record, sql`changed as ${scope.alias}`, scope, aliases, metadataOf(record, scope)),
+    writeRecord(record, sql`changed as ${scope.alias}`, scope, aliases),
     sql`union all`,
     writeNoRecord(reason, sql`changed`),
   );
 }
 
 /**
- * From here on no row can refer to the record: who tries waits, and is refused once it is gone. A statement of its own, so
- * that the next one sees all rows that were written before.
+ * Locks the row: a transaction that inserts a reference to it waits, and fails once the row is deleted. A separate
+ * statement, so that the next one sees all references that were inserted before.
  */
 function writeLock({ table, rows }: RecordPlan): Sql {
   const aliases = new Aliases();
-  const from = { item: sql.empty, scope: aliases.scope(), join: null };
-  const found = sql`from ${tableAs(table, from.scope)}${writeWhere(rows, from, aliases)}`;
-  return sql.clauses(sql`select`, found, sql`for update`);
+  const from = fromTable(table, aliases);
+  return sql.clauses(sql`select`, sql`from ${from.item}${writeWhere(rows, from, aliases)}`, sql`for update`);
 }
 
 function writeDelete({ command, record, cascade }: DeletePlan): Sql {
@@ -70,9 +66,8 @@ function writeDelete({ command, record, cascade }: DeletePlan): Sql {
   const scope = aliases.scope();
   const { key } = record;
   const cascades = cascade.map(({ table, column }, i) => {
-    const other = sql.identifier(table.schema, table.name);
     const deletion = sql.clauses(
-      sql`delete from ${other} as other`,
+      sql`delete from ${sql.identifier(table.schema, table.name)} as other`,
       sql`using changed`,
       sql`where ${sql.identifier("other", column)} = ${sql.identifier("changed", key.name)}`,
     );
@@ -86,16 +81,19 @@ function writeDelete({ command, record, cascade }: DeletePlan): Sql {
   );
 }
 
-/** The function raises what is wrong; it is not called for a row whose preconditions do not hold. */
+/** Calls the function for the row if the preconditions hold. The function raises its own errors. */
 function writeAct({ function: called, record }: Extract<ResourcePlan, { kind: "act" }>): Sql {
   const aliases = new Aliases();
-  const scope = aliases.scope();
+  const from = fromTable(record.table, aliases);
+  const { scope } = from;
+  const meant = sql.clauses(
+    sql`select ${columnIn(record.key, scope)} as key`,
+    sql`from ${from.item}${writeWhere({ conditions: conditionsOf(record), embeds: [] }, from, aliases)}`,
+  );
   const call = sql`lateral ${sql.identifier(called.schema, called.name)}(meant.key) as ${scope.alias}`;
-  const key = sql`${columnIn(record.key, scope)} as key`;
-  const meant = sql.clauses(sql`select ${key}`, sql`from ${writeTarget(record, scope, aliases)}`);
   return sql.clauses(
     sql`with meant as ${sql.subquery(meant)}`,
-    writeRecord(record, sql`meant, ${call}`, scope, aliases, NO_METADATA),
+    writeRecord({ ...record, ...WITHOUT_VERSION }, sql`meant, ${call}`, scope, aliases),
     sql`union all`,
     writeNoRecord(writeReason(record), sql`meant`),
   );
@@ -103,71 +101,45 @@ function writeAct({ function: called, record }: Extract<ResourcePlan, { kind: "a
 
 const NULL = sql`null::text`;
 
-/** What is said about a record besides its fields. */
-type Metadata = { readonly version: Sql; readonly modified: Sql };
+/** The row that a function returns has no version. */
+const WITHOUT_VERSION: Pick<RecordPlan, "version" | "modified"> = { version: () => NULL, modified: () => NULL };
 
-export const metadataOf = ({ version, modified }: RecordPlan, row: Scope): Metadata => ({
-  version: version(row),
-  modified: modified(row),
-});
-
-export const NO_METADATA: Metadata = { version: NULL, modified: NULL };
-
-/** One record out of `from`, which gives one row at most. */
-export function writeRecord(record: RecordPlan, from: Sql, scope: Scope, aliases: Aliases, metadata: Metadata): Sql {
-  const { rows, key } = record;
-  const about = [sql`${columnIn(key, scope)}::text`, metadata.version, metadata.modified];
+/** The result for one record from `from`, which has at most one row. */
+function writeRecord(record: RecordPlan, from: Sql, scope: Scope, aliases: Aliases): Sql {
+  const { rows, key, version, modified } = record;
+  const about = [sql`${columnIn(key, scope)}::text`, version(scope), modified(scope)];
   const shown = sql.subquery(sql`select ${writeList(rows, scope, aliases)}`);
   const columns = [sql`pg_catalog.row_to_json(r.*)`, sql`'1'`, NULL, ...about];
   return writeResult(columns, sql`from ${from}, lateral ${shown} as r`);
 }
 
-/** The row that is returned when there is none in the query `from`. */
-export const writeNoRecord = (reason: Sql, from: Sql): Sql => {
-  const none = sql.subquery(sql.clauses(sql`select`, sql`from ${from}`));
-  return writeResult([sql`null::json`, sql`'0'`, reason, NULL, NULL, NULL], sql`where not exists ${none}`);
-};
+/** The result if the query `from` has no row. */
+function writeNoRecord(reason: Sql, from: Sql): Sql {
+  const rows = sql.subquery(sql.clauses(sql`select`, sql`from ${from}`));
+  return writeResult([sql`null::json`, sql`'0'`, reason, NULL, NULL, NULL], sql`where not exists ${rows}`);
+}
 
-/** The columns of a result: a record has no total, and functions set no headers for it. */
-export const writeResult = ([body, rows, ...about]: readonly Sql[], from: Sql): Sql =>
+/** The columns in the order of RESULT. A record has no total, and no headers or status from functions. */
+const writeResult = ([body, rows, ...about]: readonly Sql[], from: Sql): Sql =>
   sql`select${sql.lines([body!, rows!, NULL, NULL, NULL, ...about])}${from}`;
 
-export const columnIn = ({ name }: Column, { alias }: Scope): Sql => sql`${alias}.${sql.identifier(name)}`;
+const columnIn = ({ name }: Column, { alias }: Scope): Sql => sql`${alias}.${sql.identifier(name)}`;
 
-/** Why a change has changed nothing. */
-export function writeReason({ table, rows, preconditions }: RecordPlan): Sql {
-  const found = (conditions: readonly ConditionPlan[]) => writeExists({ table, conditions });
-  const stale = sql`when not ${found([...rows.conditions, ...preconditions])} then 'stale'`;
+/** Why nothing has changed. */
+function writeReason(record: RecordPlan): Sql {
+  const { table, rows, preconditions } = record;
+  const stale = sql`when not ${writeExists({ table, conditions: conditionsOf(record) })} then 'stale'`;
   return sql.clauses(
-    sql`case when not ${found(rows.conditions)} then 'missing'`,
+    sql`case when not ${writeExists({ table, conditions: rows.conditions })} then 'missing'`,
     ...(preconditions.length === 0 ? [] : [stale]),
     sql`else 'forbidden' end`,
   );
 }
 
-/** Whether the caller sees the row. */
+/** Whether the caller may see the row. */
 export function writeExists({ table, conditions }: TargetPlan): Sql {
   const aliases = new Aliases();
-  const from: From = { item: sql.empty, scope: aliases.scope(), join: null };
-  const item = tableAs(table, from.scope);
-  const found = sql`from ${item}${writeWhere({ ...NO_ROWS, conditions }, from, aliases)}`;
-  return sql`exists ${sql.subquery(sql.clauses(sql`select`, found))}`;
-}
-
-const NO_ROWS: RowsPlan = {
-  source: { table: null, columns: null },
-  outputs: [],
-  embeds: [],
-  conditions: [],
-  order: [],
-  limit: null,
-  offset: 0,
-  isGrouped: false,
-};
-
-/** `from "public"."users" as t where …`, without the keyword: the row that a record names, under its preconditions. */
-export function writeTarget({ table, rows, preconditions }: RecordPlan, scope: Scope, aliases: Aliases): Sql {
-  const from: From = { item: tableAs(table, scope), scope, join: null };
-  const conditions = [...rows.conditions, ...preconditions];
-  return sql`${from.item}${writeWhere({ ...rows, conditions }, from, aliases)}`;
+  const from = fromTable(table, aliases);
+  const rows = sql`from ${from.item}${writeWhere({ conditions, embeds: [] }, from, aliases)}`;
+  return sql`exists ${sql.subquery(sql.clauses(sql`select`, rows))}`;
 }

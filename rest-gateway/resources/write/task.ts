@@ -1,7 +1,7 @@
 import { type Sql, sql } from "../../sql.ts";
 import type { InsertCommand, RowsPlan } from "../../table/plan.ts";
 import { writeCommand, writeSources } from "../../table/write/changes.ts";
-import { Aliases, type From, tableAs } from "../../table/write/from.ts";
+import { Aliases, type From, fromTable } from "../../table/write/from.ts";
 import { writeList, writeOrder, writeRows, writeWhere } from "../../table/write/rows.ts";
 import type { ListPlan } from "../plan.ts";
 import { writeValue } from "./expressions.ts";
@@ -22,7 +22,7 @@ export function writeImport(command: InsertCommand, rows: RowsPlan, task: number
 /** How many records a list has. */
 export function writeCount({ read }: ListPlan): Sql {
   const aliases = new Aliases();
-  const from = fromTable(read, aliases);
+  const from = fromTable(read.table, aliases);
   return sql.clauses(sql`select count(*)::text`, sql`from ${from.item}${writeWhere(read.rows, from, aliases)}`);
 }
 
@@ -32,7 +32,7 @@ export const writeNoRecords = (task: number): Sql => sql`select ${keep(task, sql
 /** A cursor with a row for each page of a list. A page is read and kept when its row is fetched. */
 export function writePages({ read }: ListPlan, task: number, pageSize: number): Sql {
   const aliases = new Aliases();
-  const from = fromTable(read, aliases);
+  const from = fromTable(read.table, aliases);
   const { scope } = from;
   const { rows } = read;
   const place = sql`row_number() over (${writeOrder(rows.order, scope, aliases)}) as ${PLACE}`;
@@ -53,11 +53,6 @@ export function writePages({ read }: ListPlan, task: number, pageSize: number): 
     sql`group by ${page}`,
     sql`order by ${page}`,
   );
-}
-
-function fromTable({ table }: ListPlan["read"], aliases: Aliases): From {
-  const scope = aliases.scope();
-  return { item: tableAs(table, scope), scope, join: null };
 }
 
 /** No column has this name. */

@@ -19,6 +19,11 @@ export class Aliases {
 export const tableAs = ({ schema, name }: TableName, { alias }: Scope): Sql =>
   sql`${sql.identifier(schema, name)} as ${alias}`;
 
+export function fromTable(table: TableName, aliases: Aliases): From {
+  const scope = aliases.scope();
+  return { item: tableAs(table, scope), scope, join: null };
+}
+
 /** The rows of a relation that belong to a row of `outer`. */
 export function fromRelation({ relationship, target }: EmbedPlan, outer: Scope, aliases: Aliases): From {
   const scope = aliases.scope();

@@ -64,7 +64,7 @@ function writeGrouped(entry: SelectEntry): Sql {
 }
 
 /** ` where …`, or nothing. */
-export function writeWhere(rows: RowsPlan, from: From, aliases: Aliases): Sql {
+export function writeWhere(rows: Pick<RowsPlan, "conditions" | "embeds">, from: From, aliases: Aliases): Sql {
   const own = writeConditions(rows.conditions, from.scope, ({ embed }) => writeExists(embed, from.scope, aliases));
   const inner = rows.embeds.filter(({ isInner }) => isInner).map((embed) => writeExists(embed, from.scope, aliases));
   const all = [from.join, own, ...inner].filter((condition) => condition !== null);

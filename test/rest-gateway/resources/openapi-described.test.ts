@@ -13,6 +13,7 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
   return resourceOpenApi({
     ...{
       version: 2,
+      isCamel: true,
       isDeprecated: false,
       catalog,
       resources,
@@ -88,6 +89,7 @@ test("without tasks, accounts and resources the document has no paths for them",
     hasTasks: true,
     hasAccounts: true,
     version: 1,
+    isCamel: false,
     isDeprecated: true,
   });
   expect(openApiFaults(described)).toEqual([]);
