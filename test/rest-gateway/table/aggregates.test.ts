@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-/** Tables may have a column of that name. */
+/** A table with a column called count. */
 const TALLIES = `
   create table library.tallies (id int primary key, count int);
   insert into library.tallies values (1, 7), (2, 8);
@@ -94,20 +94,20 @@ describe("an aggregate groups the rows by the other columns of the select", () =
         { genres: [{ name: "Novel" }], count: 1 },
       ],
     ],
-  ])("%s", async (select, groups) => {
+  ])("for select=%s", async (select, groups) => {
     const found = await rows(`books?select=${select}`);
     expect(found).toHaveLength(groups.length);
     expect(found).toEqual(expect.arrayContaining(groups));
   });
 
-  test("with all columns, of any type", async () => {
+  test("for all columns, of any type", async () => {
     expect(await rows("books?select=*,count()&id=eq.1")).toEqual([
       expect.objectContaining({ id: 1, notes: { seen: true }, count: 1 }),
     ]);
   });
 });
 
-describe("in an embedded relation", () => {
+describe("in an embedded relation,", () => {
   test("each outer row has separate aggregates", async () => {
     expect(await rows("authors?select=name,books!author_id(count(),pages.sum())&order=id")).toEqual([
       { name: "Ada Byron", books: [{ count: 1, sum: 66 }] },
@@ -186,13 +186,13 @@ describe("aggregates in a spread relation range over the outer rows", () => {
         { countries: { name: "United Kingdom" }, count: 3 },
       ],
     ],
-  ])("%s", async (select, groups) => {
+  ])("for select=%s", async (select, groups) => {
     const found = await rows(`books?select=${select}`);
     expect(found).toHaveLength(groups.length);
     expect(found).toEqual(expect.arrayContaining(groups));
   });
 
-  test("but not in a to-many relation", async () => {
+  test("but are refused in a to-many relation", async () => {
     expect(await failure("authors?select=name,...books!author_id(count())")).toEqual([400, "PGRST127"]);
     expect(await failure("authors?select=name,...books!author_id(title,...covers(colour.max()))")).toEqual([
       400,

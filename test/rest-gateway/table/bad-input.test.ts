@@ -6,23 +6,23 @@ import { openRaw } from "../../support/raw-socket.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { casts, type FuzzRequest, filters, logic, reads, texts, writes } from "./fuzz-requests.ts";
 
-/** Everything is undone but what asks for tx=commit. */
+/** All requests are rolled back except those with tx=commit. */
 const { failure, rows, service, sql } = useRest(
   { DB_SCHEMAS: "fuzz, public", DB_TX_END: "rollback-allow-override", GRAPHQL_MAX_TABLES: "0" },
   readFileSync(new URL("fuzz.sql", import.meta.url), "utf8"),
 );
 
-// The service answers as if nothing had been.
+// The service still works after all tests.
 afterAll(async () => {
   expect(await rows("rpc/add?a=1&b=2")).toBe(3);
 });
 
-/** Requests that are under way at once; fast-check finds the one that fails. */
+/** The number of concurrent requests; fast-check shrinks to the one that fails. */
 const AT_ONCE = 20;
 const agent = new http.Agent({ keepAlive: true, maxSockets: AT_ONCE });
 afterAll(() => agent.destroy());
 
-/** Ada's. */
+/** The headers of the user ada. */
 let credentials: Readonly<Record<string, string>>;
 beforeAll(() => {
   const { service: started, token } = service();
@@ -30,11 +30,11 @@ beforeAll(() => {
 });
 
 type Reply = { readonly status: number; readonly type: string; readonly text: string };
-/** Ids of the requests that were answered with a success. */
+/** Ids of the successful requests. */
 const successful = new Set<string>();
 let sent = 0;
 
-/** As it stands: `fetch` would mend the address. */
+/** Sends the path unchanged; `fetch` would normalize it. */
 async function send({ method, path, headers, body }: FuzzRequest): Promise<Reply> {
   const id = `request-${++sent}`;
   const request = http.request(`${service().url}/`, {
@@ -53,12 +53,12 @@ async function send({ method, path, headers, body }: FuzzRequest): Promise<Reply
   return { status, type: response.headers["content-type"] ?? "", text };
 }
 
-/** What Postgres calls errors of syntax in texts of tsquery, tsvector and jsonpath, which have a grammar of their own. */
+/** The messages of syntax errors in tsquery, tsvector and jsonpath values; any other syntax error is in the generated SQL. */
 const OF_A_VALUE =
   /^(syntax error in ts|there is no escaped character|wrong position info in ts|no operand in tsquery|.* of jsonpath input$)/s;
 const OUR_SQL = /json_agg|set_config|with changed|content_service\.|postgres:/;
 
-/** What is wrong with the answer; null when nothing is. */
+/** Describes what is wrong with the response; null if nothing is. */
 function faultOf({ method }: FuzzRequest, { status, type, text }: Reply): string | null {
   if (status >= 200 && status < 300) return null;
   if (status !== 300 && (status < 400 || status > 499)) return `status ${status}`;
@@ -72,7 +72,7 @@ function faultOf({ method }: FuzzRequest, { status, type, text }: Reply): string
   return null;
 }
 
-describe("an invalid value has the SQLSTATE of Postgres", () => {
+describe("an invalid value returns the SQLSTATE of Postgres", () => {
   test.each<[path: string, status: number, code: string, sent?: RestSent]>([
     ["things?id=eq.x", 400, "22P02"],
     ["things?id=eq.", 400, "22P02"],
@@ -218,14 +218,14 @@ describe("an invalid URL", () => {
 
 describe("a generated request succeeds, or fails with a 4xx that explains the client's error", () => {
   test.each<[what: string, requests: fc.Arbitrary<FuzzRequest>, count: number]>([
-    ["any text in any place", texts, 400],
-    ["good requests with words and signs replaced, deleted, doubled, cut off", reads, 400],
+    ["any text in any part of the URL", texts, 400],
+    ["valid requests with words and characters replaced, deleted, repeated or cut off", reads, 400],
     ["all operators on all types with all kinds of values", filters, 300],
-    ["the same in logic trees", logic, 100],
-    ["all types cast to all others, and aggregated", casts, 300],
-    ["writes and calls, with changes in address, headers and body", writes, 500],
+    ["all operators on all types in logic trees", logic, 100],
+    ["all casts between types, with aggregates", casts, 300],
+    ["writes and calls, with changes in URL, headers and body", writes, 500],
   ])(
-    "%s",
+    "for %s",
     async (_what, request, count) => {
       const several = fc.array(request, { minLength: AT_ONCE, maxLength: AT_ONCE });
       const property = fc.asyncProperty(several, async (requests) => {
@@ -237,7 +237,7 @@ describe("a generated request succeeds, or fails with a 4xx that explains the cl
     60_000,
   );
 
-  test("and only successful requests have written rows", async () => {
+  test("and writes rows only if it succeeds", async () => {
     const writers = await sql("select distinct request from fuzz.writers");
     expect(writers.length).toBeGreaterThan(5);
     expect(writers.filter(({ request }) => !successful.has(request))).toEqual([]);

@@ -15,11 +15,11 @@ const { rest, rows, service, sql } = useRest(
 
 beforeEach(() => sql("truncate items restart identity"));
 
-/** Inserts the body as this type; what the given columns are then. */
+/** Inserts a body of this type and returns the selected columns. */
 const inserted = (type: string, body: string | Buffer, select = "name,price") =>
   rows(`items?select=${select}`, { body, prefer: "return=representation", headers: { "content-type": type } });
 
-/** What the type, or the body, is refused with. */
+/** The status, code and message with which a body of this type is refused. */
 const refused = async (type: string, body: string | Buffer, headers = {}) => {
   const { status, json } = await rest("items", { body, headers: { "content-type": type, ...headers } });
   expect(await sql("select from items")).toEqual([]);
@@ -34,7 +34,7 @@ describe("application/json", () => {
     "APPLICATION/JSON",
     "application/vnd.pgrst.object+json",
     "application/vnd.pgrst.array+json",
-  ])("is also the meaning of Content-Type: %s", async (type) => {
+  ])("is the format for Content-Type: %s", async (type) => {
     expect(await inserted(type, ' \r\n\t[{"name": "Ä"}]\n')).toEqual([{ name: "Ä", price: null }]);
   });
 

@@ -16,8 +16,8 @@ const SOON = { timeout: 5000, interval: 20 };
 const grants =
   "grant all on all tables in schema moving to anon; grant execute on all functions in schema moving to anon";
 let ahead = 0;
-/** What a DBA types into psql, where nothing tells the service of it; it has read its catalog a while ago. */
-async function untold(ddl: string): Promise<void> {
+/** Runs DDL that the service is not notified of, some time after the service read its catalog. */
+async function changeSilently(ddl: string): Promise<void> {
   await sql(`${ddl}; ${grants}`);
   vi.useRealTimers();
   ahead += 3000;
@@ -25,7 +25,7 @@ async function untold(ddl: string): Promise<void> {
 }
 afterAll(() => void vi.useRealTimers());
 
-describe("without event triggers, the next request finds", () => {
+describe("without event triggers, the next request sees", () => {
   beforeAll(() =>
     sql("alter event trigger announce_schema_change disable; alter event trigger announce_schema_drop disable"),
   );
@@ -34,91 +34,93 @@ describe("without event triggers, the next request finds", () => {
   );
 
   test("a new table", async () => {
-    await untold("create table moving.books (id int primary key, shelf_id int references moving.shelves)");
+    await changeSilently("create table moving.books (id int primary key, shelf_id int references moving.shelves)");
     expect(await rows("books?select=id,shelves(name)")).toEqual([]);
     expect((await rest("books", { body: { id: 1, shelf_id: 1 } })).status).toBe(201);
   });
 
   test("a new relation", async () => {
-    await untold("create table moving.cards (id int primary key, shelf_id int references moving.shelves)");
+    await changeSilently("create table moving.cards (id int primary key, shelf_id int references moving.shelves)");
     expect(await rows("shelves?select=id,cards(id)&id=eq.1")).toEqual([{ id: 1, cards: [] }]);
   });
 
   test.each([
-    ["chosen", "shelves?select=width&id=eq.1", [{ width: null }]],
+    ["selected", "shelves?select=width&id=eq.1", [{ width: null }]],
     ["filtered by", "shelves?select=id&height=is.null&id=eq.1", [{ id: 1 }]],
     ["ordered by", "shelves?select=id&order=depth&id=eq.1", [{ id: 1 }]],
-  ])("a new column, %s", async (_how, path, expected) => {
+  ])("a new column that is %s", async (_how, path, expected) => {
     const [, column] = /(width|height|depth)/.exec(path)!;
-    await untold(`alter table moving.shelves add column ${column} int`);
+    await changeSilently(`alter table moving.shelves add column ${column} int`);
     expect(await rows(path)).toEqual(expected);
   });
 
-  test("a new column that is written", async () => {
-    await untold("alter table moving.shelves add column colour text");
+  test("a new column that is written to", async () => {
+    await changeSilently("alter table moving.shelves add column colour text");
     const sent = { method: "PATCH", body: { colour: "red" }, prefer: "return=representation" };
     expect(await rows("shelves?id=eq.1&select=colour", sent)).toEqual([{ colour: "red" }]);
   });
 
   test("a renamed column", async () => {
     await rows("shelves?select=name");
-    await untold("alter table moving.shelves rename column name to title");
+    await changeSilently("alter table moving.shelves rename column name to title");
     expect(await rows("shelves?select=title&id=eq.1")).toEqual([{ title: "upper" }]);
     expect(await failure("shelves?select=name")).toEqual([400, "42703"]);
-    await untold("alter table moving.shelves rename column title to name");
+    await changeSilently("alter table moving.shelves rename column title to name");
     expect(await rows("shelves?select=name&id=eq.1")).toEqual([{ name: "upper" }]);
   });
 
   test("a column with a changed type", async () => {
     await sql("alter table moving.shelves add column weight int");
-    await untold("notify pgrst, 'reload schema'");
+    await changeSilently("notify pgrst, 'reload schema'");
     await expect.poll(() => failure("shelves?weight=eq.x"), SOON).toEqual([400, "22P02"]);
-    await untold("alter table moving.shelves alter column weight type text");
+    await changeSilently("alter table moving.shelves alter column weight type text");
     expect(await rows("shelves?select=id&weight=eq.x")).toEqual([]);
   });
 
   test("that a column was dropped", async () => {
-    await untold("alter table moving.shelves add column brief int");
+    await changeSilently("alter table moving.shelves add column brief int");
     expect(await rows("shelves?select=brief&id=eq.1")).toEqual([{ brief: null }]);
-    await untold("alter table moving.shelves drop column brief");
+    await changeSilently("alter table moving.shelves drop column brief");
     const { status, json } = await rest("shelves?select=brief");
     expect([status, json.message]).toEqual([400, "column shelves.brief does not exist"]);
     expect(await rows("shelves?select=id&id=eq.1")).toEqual([{ id: 1 }]);
   });
 
-  test("a new function, its changed arguments, and that it was dropped", async () => {
-    await untold("create function moving.half(n int) returns int language sql stable return n / 2");
+  test("that a function was created, had its arguments changed, or was dropped", async () => {
+    await changeSilently("create function moving.half(n int) returns int language sql stable return n / 2");
     expect(await rows("rpc/half?n=8")).toBe(4);
-    await untold(
+    await changeSilently(
       "drop function moving.half(int); create function moving.half(m int) returns int language sql stable return m / 2",
     );
     expect(await rows("rpc/half", { body: { m: 8 } })).toBe(4);
     expect(await failure("rpc/half?n=8")).toEqual([404, "PGRST202"]);
-    await untold("drop function moving.half(int)");
+    await changeSilently("drop function moving.half(int)");
     expect(await failure("rpc/half?m=8")).toEqual([404, "PGRST202"]);
   });
 
   test("that a table was dropped or renamed", async () => {
-    await untold("create table moving.boxes (id int primary key)");
+    await changeSilently("create table moving.boxes (id int primary key)");
     expect(await rows("boxes")).toEqual([]);
-    await untold("alter table moving.boxes rename to crates");
+    await changeSilently("alter table moving.boxes rename to crates");
     expect(await failure("boxes")).toEqual([404, "PGRST205"]);
     expect(await rows("crates")).toEqual([]);
-    await untold("drop table moving.crates");
+    await changeSilently("drop table moving.crates");
     expect(await failure("crates")).toEqual([404, "PGRST205"]);
   });
 
   test("a table that takes the name of another table", async () => {
-    await untold("create table moving.one (id int primary key, old text); insert into moving.one values (1, 'a')");
+    await changeSilently(
+      "create table moving.one (id int primary key, old text); insert into moving.one values (1, 'a')",
+    );
     expect(await rows("one")).toEqual([{ id: 1, old: "a" }]);
-    await untold("drop table moving.one; create view moving.one as select 2 as id, 'b' as new");
+    await changeSilently("drop table moving.one; create view moving.one as select 2 as id, 'b' as new");
     expect(await rows("one")).toEqual([{ id: 2, new: "b" }]);
     expect(await rows("one?select=new")).toEqual([{ new: "b" }]);
   });
 
   test("after notify pgrst, 'reload schema', changes that no request would reveal, such as a new default", async () => {
     await sql("create table moving.defaults (id int primary key, n int default 1)");
-    await untold("notify pgrst, 'reload schema'");
+    await changeSilently("notify pgrst, 'reload schema'");
     await expect.poll(() => failure("defaults"), SOON).toEqual([200, undefined]);
     await sql("alter table moving.defaults alter column n set default 7; notify pgrst, 'reload schema'");
     const sent = { body: { id: 1 }, prefer: "missing=default, return=representation" };
@@ -131,10 +133,10 @@ describe("without event triggers, the next request finds", () => {
 });
 
 test("with event triggers, every change is served at once", async () => {
-  await sql(`create table moving.told (id int primary key); ${grants}`);
-  await expect.poll(() => failure("told"), SOON).toEqual([200, undefined]);
-  await sql("drop table moving.told");
-  await expect.poll(() => failure("told"), SOON).toEqual([404, "PGRST205"]);
+  await sql(`create table moving.notified (id int primary key); ${grants}`);
+  await expect.poll(() => failure("notified"), SOON).toEqual([200, undefined]);
+  await sql("drop table moving.notified");
+  await expect.poll(() => failure("notified"), SOON).toEqual([404, "PGRST205"]);
 });
 
 test("requests that run while the schema changes get a response", async () => {

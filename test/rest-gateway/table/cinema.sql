@@ -1,4 +1,4 @@
--- What both servers serve: a little of everything that a schema can have.
+-- The schema that both servers serve: an example of every kind of object.
 create schema cinema;
 create schema archive;
 create schema vault;
@@ -106,7 +106,7 @@ create table posters (
 );
 insert into posters values (1, 'gold', 30), (3, 'red', 40), (6, 'blue', null);
 
--- Many to many, with a column of its own.
+-- Many to many, with a column in the junction.
 create table roles (
   film_id   int references films on delete cascade,
   person_id int references people,
@@ -167,7 +167,7 @@ create table numbers (
 );
 insert into numbers select n, case n % 2 when 0 then 'even' else 'odd' end from generate_series(1, 150) as n;
 
--- A key that is all there is, none, and one that Postgres makes.
+-- Tables with only a key, without a key, and with a generated key.
 create table tags (name text primary key);
 create table nothing_but (word text, amount int);
 create table counters (id int generated always as identity primary key, label text default 'none', twice int generated always as (length(label) * 2) stored);
@@ -177,7 +177,7 @@ insert into nothing_but values ('x', 1), ('x', 2), ('y', null);
 insert into counters (label) values ('first'), ('second');
 insert into moments values (1, '2021-06-01 10:00+00', 'one', 1), (2, '2021-06-02 10:00+00', 'two', 2);
 
--- Names that are no names.
+-- Names that need quotes.
 create table "Odd Table" (
   "the id"     int primary key,
   "select"     text,
@@ -207,7 +207,7 @@ create trigger add_announcement instead of insert on announcements for each row 
 create view long_titles as select id as film, title as name, director_id as maker from titles;
 create view mail_list (address, country) as select mail, country_code from people where mail is not null;
 
--- A junction of rows of one table, a key that is checked at the end, and a domain with a form of its own.
+-- A junction between rows of one table, a deferred foreign key, and a domain with casts.
 create table lessons (mentor int references people, pupil int references people, primary key (mentor, pupil));
 insert into lessons values (1, 2), (3, 4);
 create table bookings (id int primary key, show_id int references shows deferrable initially deferred);
@@ -222,7 +222,7 @@ create cast (text as colour) with function colour(text) as implicit;
 create table paints (id int primary key, tone colour);
 insert into paints values (1, 16711680), (2, 255), (3, null);
 
--- Rules about who sees what.
+-- Row-level security.
 create table diaries (
   id    int primary key,
   owner text not null default current_setting('request.jwt.claims', true)::json ->> 'sub',
@@ -237,7 +237,7 @@ insert into members values (1, 'Ada', 'secret'), (2, 'Bob', 'hidden');
 create table staff (id int primary key, name text);
 insert into staff values (1, 'the boss');
 
--- Columns and relations by function.
+-- Computed fields and relations.
 create function headline(films) returns text stable language sql as $$ select upper($1.title) || ' (' || $1.year || ')' $$;
 create function sequels(films) returns setof films stable language sql as $$ select * from cinema.films where sequel_of = $1.id $$;
 create function star(films) returns setof people rows 1 stable language sql as $$ select p.* from cinema.people as p join cinema.roles as r on r.person_id = p.id where r.film_id = $1.id $$;
@@ -315,7 +315,7 @@ begin
   end if;
 end $$;
 
--- Errors and answers that functions choose.
+-- Functions that set the error or the response.
 create function fails() returns void language plpgsql as $$ begin raise exception 'it fails' using detail = 'in detail', hint = 'do not call it'; end $$;
 create function fails_with(sqlstate_ text) returns void language plpgsql as $$ begin raise exception 'chosen' using errcode = sqlstate_; end $$;
 create function teapot() returns void language plpgsql as $$ begin raise sqlstate 'PT418' using message = 'a teapot', detail = 'short and stout'; end $$;
@@ -326,12 +326,12 @@ create function send_headers() returns text volatile language plpgsql as $$ begi
 create function bad_headers() returns text volatile language plpgsql as $$ begin perform set_config('response.headers', '{"X-First": 1}', true); return 'sent'; end $$;
 create function bad_status() returns text volatile language plpgsql as $$ begin perform set_config('response.status', 'abc', true); return 'sent'; end $$;
 
--- The second schema has a table of the same name, and one that leads to the first.
+-- The second schema has a table with the same name, and a table that refers to the first schema.
 create table archive.films (id int primary key, title text, former_id int references cinema.films);
 create table archive.boxes (id int primary key, label text);
 insert into archive.films values (1, 'Metropolis, cut', 1), (2, 'Lost', null);
 create function archive.where_am_i() returns text stable language sql as $$ select current_setting('search_path') $$;
--- And the third is served to nobody.
+-- The third schema is not served.
 create table vault.reels (id int primary key, film_id int references cinema.films);
 
 grant usage on schema cinema, archive to anon, authenticated;

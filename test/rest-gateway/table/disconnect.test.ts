@@ -10,7 +10,7 @@ const POLL = { timeout: 10_000, interval: 5 };
 const FUNCTIONS = `
   create function slow(tag text default '') returns text language sql stable as $$ select pg_sleep(30)::text || tag $$;
   create function slow_write() returns void language plpgsql volatile as
-    $$ begin update articles set title = 'By nobody' where id = 1; perform pg_sleep(30); end $$;
+    $$ begin update articles set title = 'By a lost client' where id = 1; perform pg_sleep(30); end $$;
   create function large() returns text language sql stable as $$ select repeat('x', 16000000) $$;
   grant execute on function slow(text), slow_write(), large() to anon, authenticated;`;
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   return () => service.stop();
 });
 
-/** How many statements run for callers, of the one that may. */
+/** The number of running statements of callers; the pool has one connection. */
 async function running(): Promise<number> {
   const text = "select count(*)::int as n from pg_stat_activity where usename = $1 and state = 'active'";
   const { rows } = await service.database.owner.query(text, [`${service.database.name}_data`]);
@@ -34,7 +34,7 @@ async function running(): Promise<number> {
 const untilRunning = (count: number) => expect.poll(running, POLL).toBe(count);
 const waits = () => service.service.databaseWaits();
 
-/** What stands before a body. */
+/** The request line and headers of a request. */
 function head(method: string, path: string, ...headers: readonly string[]): string {
   const key = service.service.tokens.issueKey("anon");
   const who = [`Host: ${new URL(service.url).host}`, `apikey: ${key}`, `Authorization: Bearer ${service.token("ada")}`];
@@ -52,13 +52,13 @@ const TITLE = `[{"title":"${NOTES}"}]`;
 const title = () => head("GET", "articles?id=eq.1&select=title");
 const JSON_BODY = "Content-Type: application/json";
 
-// Whoever comes next is served at once by the one connection, and the log has nothing to tell.
+// After each test the only connection serves the next request at once, and nothing was logged.
 afterEach(async () => {
   await untilRunning(0);
   const before = waits();
   const raw = await send(title());
   await expect.poll(() => raw.text, POLL).toContain(TITLE);
-  // Where connections were lost the account of the token is looked up again.
+  // After a lost connection the account of the token is read again.
   expect(waits() - before).toBeLessThanOrEqual(2);
   expect(logged).toEqual([]);
 });
@@ -88,9 +88,9 @@ describe("a client that disconnects", () => {
     const others = [
       await send(head("GET", "rpc/slow?tag=a")),
       await send(head("POST", "rpc/slow", JSON_BODY, "Content-Length: 2"), "{}"),
-      await send(head("PATCH", "articles?id=eq.1", JSON_BODY, "Content-Length: 21"), '{"title":"By nobody"}'),
+      await send(head("PATCH", "articles?id=eq.1", JSON_BODY, "Content-Length: 28"), '{"title":"By a lost client"}'),
     ];
-    // They are read before their clients leave.
+    // The service reads the requests before their clients disconnect.
     await setTimeout(50);
     for (const raw of others) raw.socket.destroy();
     await setTimeout(50);
@@ -136,7 +136,7 @@ describe("a client that disconnects", () => {
 
   test("while the catalog is reloaded for an unknown table is not served from the new catalog", async () => {
     const { owner } = service.database;
-    // Missing names are looked for again every two seconds at most.
+    // The catalog is reloaded for a missing name at most every two seconds.
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2100 });
     onTestFinished(() => void vi.useRealTimers());
     await owner.query("begin; lock table pg_description in access exclusive mode");
@@ -149,8 +149,8 @@ describe("a client that disconnects", () => {
     await owner.query("create table late (id int); grant select on late to authenticated; commit");
     await expect
       .poll(async () => {
-        const asked = await send(head("GET", "late?limit=0"));
-        return (await asked.head()).status;
+        const raw = await send(head("GET", "late?limit=0"));
+        return (await raw.head()).status;
       }, POLL)
       .toBe(200);
     expect(waits()).toBe(before + 1);
@@ -162,8 +162,8 @@ describe("a lost database connection", () => {
     service.database.owner.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [
       `${service.database.name}_data`,
     ]);
-  /** What the log says of it, once each connection has told; the log has nothing more to tell then. */
-  const told = async () => {
+  /** Removes and returns the distinct log messages, after all connections have reported their loss. */
+  const logMessages = async () => {
     await expect.poll(() => logged.length, POLL).toBeGreaterThan(0);
     await setTimeout(300);
     return new Set(logged.splice(0).map((line) => JSON.parse(line).msg));
@@ -177,12 +177,12 @@ describe("a lost database connection", () => {
     await expect
       .poll(() => raw.text, POLL)
       .toMatch(/"code":"57P01","message":"the database is not available; try again"/);
-    expect(await told()).toEqual(new Set(["a connection to the database was lost"]));
+    expect(await logMessages()).toEqual(new Set(["a connection to the database was lost"]));
   });
 
   test("between two requests does not affect clients", async () => {
     await terminate();
-    expect(await told()).toEqual(new Set(["a connection to the database was lost"]));
+    expect(await logMessages()).toEqual(new Set(["a connection to the database was lost"]));
   });
 });
 
@@ -200,7 +200,7 @@ test("requests on one connection get their responses in order, however they were
     head("GET", "articles?id=eq.2&select=id"),
     head("HEAD", "articles?id=eq.3"),
     head("GET", "nowhere"),
-    // Bodies that nobody reads.
+    // These bodies are ignored.
     `${head("GET", "articles?id=eq.4&select=id", "Content-Length: 12")}{"id": "bad"`,
     `${head("DELETE", "articles?id=eq.0", JSON_BODY, "Content-Length: 2")}{}`,
     `${head("GET", "articles?id=eq.1&select=id", "Transfer-Encoding: chunked")}3\r\nabc\r\n0\r\n\r\n`,

@@ -154,9 +154,9 @@ describe("a null filter on a relation", () => {
     ["covers(),genres()&genres.name=eq.Novel&or=(covers.is.null,genres.not.is.null)", [2, 3, 4, 5]],
     ["covers()&or=(covers.is.null,and(covers.not.is.null,pages.lt.100))", [1, 3, 5]],
     ["covers()&not.or=(covers.is.null,id.eq.1)", [2, 4]],
-    // The outside or the inside: the inside's conditions stand beside.
+    // Filters of the relation apply within it, and not in the logic tree of the books.
     ["authors!author_id()&authors.name=like.J*&or=(authors.not.is.null,pages.is.null)", [2, 3, 5]],
-  ])("books?select=id,%s", async (query, ids) => {
+  ])("of books?select=id,%s filters the books", async (query, ids) => {
     expect(await rows(`books?select=id,${query}&order=id`)).toEqual(ids.map((id) => ({ id })));
   });
 
@@ -195,7 +195,7 @@ describe("an alias", () => {
     ).toEqual([{ id: 2, thin: [{ id: 3 }], thick: [{ id: 2 }] }]);
   });
 
-  test("names the relation in parameters, at any depth", async () => {
+  test("is the name of the relation in parameters, at any depth", async () => {
     const { json, headers } = await rest(
       "authors?select=id,b:books!author_id(id,g:genres(name))&id=eq.2&b.order=id&b.g.order=name&b.g.limit=1",
     );
@@ -211,14 +211,14 @@ describe("an alias", () => {
     expect(headers.get("warning")).toBeNull();
   });
 
-  test("names the relation in order and null filters", async () => {
+  test("is the name of the relation in order and null filters", async () => {
     expect(idsOf(await rows("books?select=id,c:covers(colour)&order=c(colour)&c=not.is.null"))).toEqual([4, 2, 1]);
     expect(await failure("books?select=id,c:covers(colour)&order=covers(colour)")).toEqual([400, "PGRST108"]);
     expect(await failure("books?select=id,c:covers(colour)&covers=is.null")).toEqual([400, "42703"]);
   });
 });
 
-describe("the name of a relation instead of its alias, the older spelling,", () => {
+describe("in a parameter, the name of a relation instead of its alias, which is the older syntax,", () => {
   test("works with a warning", async () => {
     const { status, json, headers } = await rest("authors?select=id,b:books!author_id(id)&books.id=gt.2&id=eq.2");
     expect([status, json]).toEqual([200, [{ id: 2, b: [{ id: 3 }] }]]);
@@ -251,7 +251,7 @@ describe("the name of a relation instead of its alias, the older spelling,", () 
     expect(headers.get("warning")).toBeNull();
   });
 
-  test("encodes names that a header cannot contain", async () => {
+  test("is percent-encoded in the warning if a header cannot contain it", async () => {
     const { headers } = await rest('books?select=id,"ü\\"":covers(colour)&covers.colour=eq.red&id=eq.1');
     expect(headers.get("warning")).toContain("Update `covers` to `%C3%BC%22` in");
   });

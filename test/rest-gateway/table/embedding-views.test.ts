@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-/** A function that takes the place of the key from authors to countries, and ones in another schema. */
+/** A function that overrides the foreign key from authors to countries, and functions in another schema. */
 const FUNCTIONS = `
   create function library.countries(library.authors) returns setof library.countries stable rows 1 language sql
   begin atomic; select c.* from library.countries c where c.code = coalesce($1.country_code, 'US'); end;
@@ -57,14 +57,14 @@ describe("a view inherits the foreign keys of its tables", () => {
     ]);
   });
 
-  test("also when it is materialized", async () => {
+  test("even if it is materialized", async () => {
     expect(await rows("fat_books?select=id,authors(name)&order=id")).toEqual([
       { id: 2, authors: { name: "Jules Verne" } },
       { id: 4, authors: { name: "Mary Shelley" } },
     ]);
   });
 
-  test("but the name of a key or its column means the table, not a view", async () => {
+  test("but a hint with the name of a key or its column selects the table and not a view", async () => {
     expect(await rows("books?select=id,author_id(born)&id=eq.1")).toEqual([
       { id: 1, author_id: { born: "1815-12-10" } },
     ]);
@@ -73,7 +73,7 @@ describe("a view inherits the foreign keys of its tables", () => {
     ]);
   });
 
-  test("also when there are several keys", async () => {
+  test("even if there are several keys", async () => {
     expect(await failure("writers?select=name,books(title)")).toEqual([300, "PGRST201"]);
     expect(await rows("writers?select=name,books!translator_id(id)&id=eq.1&books.order=id")).toEqual([
       { name: "Ada Byron", books: [{ id: 2 }, { id: 3 }] },
@@ -89,7 +89,7 @@ describe("a function from a row to rows is a relation", () => {
     ]);
   });
 
-  test("to one row if it is declared with ROWS 1", async () => {
+  test("to one row, if it is declared with ROWS 1", async () => {
     expect(await rows("authors?select=name,first_book(id)&order=id&id=gt.2")).toEqual([
       { name: "Mary Shelley", first_book: { id: 4 } },
       { name: "Anonymous", first_book: null },
@@ -130,7 +130,7 @@ describe("a function from a row to rows is a relation", () => {
     ]);
   });
 
-  test("but not for rows of another table", async () => {
+  test("only for the rows of its argument's table", async () => {
     expect(await failure("writers?select=name,fellow_books(id)")).toEqual([400, "PGRST200"]);
   });
 });

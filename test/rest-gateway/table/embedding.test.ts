@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-/** Two ways from films to people through one table, and people who know each other. */
+/** Two relationships between films and people through one table, and a junction from people to people. */
 const CREDITS = `
   set search_path = library;
   create table people (id int primary key, name text not null);
@@ -161,7 +161,7 @@ describe("a table with a foreign key to itself", () => {
   });
 });
 
-describe("a hint selects one of several relationships", () => {
+describe("a hint selects one of several relationships:", () => {
   test.each([
     ["by the key", "authors!books_translator_id_fkey", "authors"],
     ["by its column", "authors!translator_id", "authors"],
@@ -171,7 +171,7 @@ describe("a hint selects one of several relationships", () => {
     expect(await rows(`books?select=id,${relation}(name)&id=eq.2`)).toEqual([{ id: 2, [key]: { name: "Ada Byron" } }]);
   });
 
-  test("in the other direction", async () => {
+  test("in the opposite direction too", async () => {
     expect(
       await rows(
         "authors?select=wrote:books!author_id(id),translated:books!books_translator_id_fkey(id)&id=eq.1&translated.order=id",
@@ -179,7 +179,7 @@ describe("a hint selects one of several relationships", () => {
     ).toEqual([{ wrote: [{ id: 1 }], translated: [{ id: 2 }, { id: 3 }] }]);
   });
 
-  test("by the junction", async () => {
+  test("by the name of the junction", async () => {
     expect(await rows("books?select=id,genres!book_genres(name)&id=eq.1")).toEqual([
       { id: 1, genres: [{ name: "Essay" }] },
     ]);
@@ -232,7 +232,7 @@ describe("several relationships without a hint", () => {
     });
   });
 
-  test("are 300 for junctions too", async () => {
+  test("are 300 for junctions, too", async () => {
     const { status, json } = await rest("films?select=people(name)");
     expect(status).toBe(300);
     expect(json.details[0]).toEqual({
@@ -259,11 +259,11 @@ describe("an unknown relationship", () => {
   });
 
   test.each([
-    "books?select=countries(name)", // two steps
-    "copies?select=books(title)", // not by this key
-    "books?select=loans_2024(id)", // a partition stands for nothing of its own
-    "shelves?select=books(title)", // no key in it
-    "people?select=people(name)", // only by a hint
+    "books?select=countries(name)", // no direct relationship
+    "copies?select=books(title)", // only by another column
+    "books?select=loans_2024(id)", // a partition has no relationships
+    "shelves?select=books(title)", // no foreign key
+    "people?select=people(name)", // only with a hint
     "books?select=nothing(id)",
   ])("%s", async (path) => expect(await failure(path)).toEqual([400, "PGRST200"]));
 });

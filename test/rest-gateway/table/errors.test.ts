@@ -8,7 +8,7 @@ import { JWT_SECRET } from "../../support/service.ts";
 const DDL = `
   create schema faults;
   create table faults.authors (id int primary key, name text not null unique, age int constraint age_range check (age < 150));
-  comment on constraint age_range on faults.authors is 'nobody is as old as that';
+  comment on constraint age_range on faults.authors is 'the age is out of range';
   create table faults.books (
     id int primary key, title text,
     author_id int references faults.authors, editor_id int references faults.authors
@@ -55,8 +55,8 @@ const fail = (body: object): [string, RestSent] => ["rpc/fail", { body }];
 const put = (body: object): RestSent => ({ method: "PUT", body });
 const bearer = (token: string): RestSent => ({ headers: { authorization: `Bearer ${token}` } });
 
-/** A request for each code of PostgREST's. */
-const PROVOKED: [code: string, status: number, path: string, sent?: RestSent][] = [
+/** A request for each code of PostgREST. */
+const PRODUCED: [code: string, status: number, path: string, sent?: RestSent][] = [
   ["PGRST100", 400, "books?id=eq"],
   ["PGRST100", 400, "books?select=id,(title)"],
   ["PGRST101", 405, "rpc/many", { method: "DELETE" }],
@@ -102,8 +102,8 @@ const PROVOKED: [code: string, status: number, path: string, sent?: RestSent][] 
   ["PGRSTX00", 500, ...fail({ code: "XX000" })],
 ];
 
-describe("codes", () => {
-  test.each(PROVOKED)("%s, %i: %s", async (code, status, path, sent = {}) => {
+describe("an error has the code", () => {
+  test.each(PRODUCED)("%s, %i: %s", async (code, status, path, sent = {}) => {
     const answer = await rest(path, sent);
     expect([answer.status, answer.json]).toEqual([
       status,
@@ -123,11 +123,11 @@ describe("codes", () => {
   test.each<[code: string, status: number, path: string]>([
     ["PGRST123", 400, "books?select=count()"],
     ["PGRST126", 404, ""],
-  ])("%s, %i: with a setting", async (code, status, path) => {
+  ])("%s, %i, if a setting enables the check", async (code, status, path) => {
     expect(await strict.failure(path)).toEqual([status, code]);
   });
 
-  test("PGRST003, 504: no connection became free in time", async () => {
+  test("PGRST003, 504: no database connection became free in time", async () => {
     const first = strict.failure("rpc/slow", { method: "POST" });
     await expect
       .poll(() => strict.sql("select from pg_stat_activity where query like '%slow%' and wait_event = 'PgSleep'"))
@@ -147,20 +147,20 @@ describe("codes", () => {
     expect((await strict.rest("books?select=id")).json).toEqual([{ id: 1 }]);
   });
 
-  /** Of all interfaces: see conventions/rate-limit.test.ts. */
+  /** The code of the rate limit, which has tests in test/http/rate-limit.test.ts. */
   const OF_RATE_LIMIT = "PT429";
 
-  test("the tests provoke every code that docs/errors.md lists", () => {
+  test("that docs/errors.md lists, and the tests produce every code of the list", () => {
     const section = readFileSync("docs/errors.md", "utf8")
       .split("### Codes of the table interface")[1]!
       .split("###")[0]!;
     const listed = [...section.matchAll(/^\| `(\w+)`/gm)].map(([, code]) => code);
-    const provoked = [...PROVOKED.map(([code]) => code), "PGRST000", "PGRST003", "PGRST123", "PGRST126", OF_RATE_LIMIT];
-    expect(listed.sort()).toEqual([...new Set(provoked)].sort());
+    const produced = [...PRODUCED.map(([code]) => code), "PGRST000", "PGRST003", "PGRST123", "PGRST126", OF_RATE_LIMIT];
+    expect(listed.sort()).toEqual([...new Set(produced)].sort());
   });
 });
 
-describe("errors of PostgreSQL", () => {
+describe("an error of PostgreSQL", () => {
   test.each<[sqlstate: string, status: number, path: string, sent?: RestSent]>([
     ["23505", 409, "authors", { body: { id: 1, name: "x" } }],
     ["23503", 409, "books", { body: { id: 9, author_id: 99 } }],
@@ -177,7 +177,7 @@ describe("errors of PostgreSQL", () => {
     ["25006", 405, "rpc/write"],
     ["21000", 400, "books", { method: "DELETE" }],
     ["57014", 504, "rpc/quick", { method: "POST" }],
-  ])("%s is %i: %s", async (sqlstate, status, path, sent) => {
+  ])("with SQLSTATE %s has the status %i: %s", async (sqlstate, status, path, sent) => {
     expect(await failure(path, sent)).toEqual([status, sqlstate]);
   });
 
@@ -210,7 +210,7 @@ describe("errors of PostgreSQL", () => {
     ["PT200", 200],
     ["PT500", 500],
     ["PT503", 503],
-  ])("raised, %s is %i", async (sqlstate, status) => {
+  ])("with SQLSTATE %s that is raised has the status %i", async (sqlstate, status) => {
     expect(await failure(...fail({ code: sqlstate }))).toEqual([status, sqlstate]);
   });
 
@@ -236,7 +236,7 @@ describe("errors of PostgreSQL", () => {
     "PT999",
     "XX000",
     "XX001",
-  ])("raised, %s is a masked internal error, which is in the log", async (sqlstate) => {
+  ])("with SQLSTATE %s that is raised is a masked internal error, and the log has the details", async (sqlstate) => {
     const headers = { "x-request-id": `fault-${sqlstate}` };
     const body = { code: sqlstate, message: "the secret is 42", detail: "row (1, secret)", hint: "ask Bob" };
     const answer = await rest("rpc/fail", { body, headers });
@@ -257,7 +257,7 @@ describe("errors of PostgreSQL", () => {
     });
   });
 
-  test("503 does not reveal the cause", async () => {
+  test("with the status 503 does not reveal the cause", async () => {
     const { json, headers } = await rest(...fail({ code: "53100", message: "could not extend file base/1/2" }));
     expect(json).toEqual({
       code: "53100",
@@ -268,18 +268,18 @@ describe("errors of PostgreSQL", () => {
     expect(headers.get("retry-after")).toBe("5");
   });
 
-  test("a violated constraint does not reveal the row, and its comment is the hint", async () => {
+  test("for a violated constraint does not reveal the row, and has the constraint's comment as its hint", async () => {
     const { json } = await rest("authors", { body: { id: 9, name: "Secret", age: 999 } });
     expect(json).toEqual({
       code: "23514",
       message: 'new row for relation "authors" violates check constraint "age_range"',
       details: null,
-      hint: "nobody is as old as that",
+      hint: "the age is out of range",
     });
     expect((await rest("authors", { body: { id: 9 } })).json.details).toBeNull();
   });
 
-  test("a duplicate key is named", async () => {
+  test("for a duplicate key names the key", async () => {
     expect((await rest("authors", { body: { id: 1, name: "x" } })).json).toEqual({
       code: "23505",
       message: 'duplicate key value violates unique constraint "authors_pkey"',
@@ -288,14 +288,14 @@ describe("errors of PostgreSQL", () => {
     });
   });
 
-  test("a token with a role that the account does not have is 401", async () => {
+  test("is 401 if the token has a role that the account does not have", async () => {
     const claims = { role: "nobody_of_that_name", sub: "1", type: "access" };
     const token = jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60 });
     const { status, json, headers } = await rest("books", bearer(token));
     expect([status, json.code, headers.get("www-authenticate")]).toEqual([401, "PGRST301", "Bearer"]);
   });
 
-  test("a token with the owner's role is 401", async () => {
+  test("is 401 if the token has the owner's role", async () => {
     const claims = { role: "postgres", sub: "1", type: "access" };
     const token = jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60 });
     expect(await failure("books", bearer(token))).toEqual([401, "PGRST301"]);
@@ -303,7 +303,7 @@ describe("errors of PostgreSQL", () => {
 });
 
 describe("raise", () => {
-  test("an exception without an SQLSTATE is 400 with its message", async () => {
+  test("without an SQLSTATE is 400 with the message of the exception", async () => {
     const { status, json } = await rest(
       ...fail({ code: "P0001", message: "not like that", detail: "why", hint: "how" }),
     );
@@ -339,7 +339,7 @@ describe("raise", () => {
     expect(response.statusText).toBe("Page Expired");
   });
 
-  test("its headers replace the service's headers, and its code may be any text", async () => {
+  test("sqlstate 'PGRST' replaces headers of the service, and its code may be any text", async () => {
     const { headers } = await rest(
       ...raise({ code: "a b;c", message: "x" }, { status: 400, headers: { "cache-control": "public" } }),
     );
@@ -349,7 +349,7 @@ describe("raise", () => {
     ]);
   });
 
-  test("a raised 401 has WWW-Authenticate, and a raised 500 is not masked", async () => {
+  test("sqlstate 'PGRST' with the status 401 has WWW-Authenticate, and with 500 is not masked", async () => {
     const unauthorized = await rest(...raise({ code: "1", message: "x" }, { status: 401, headers: {} }));
     expect([unauthorized.status, unauthorized.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     expect(await failure(...raise({ code: "1", message: "x" }, { status: 500, headers: {} }))).toEqual([500, "1"]);
@@ -368,10 +368,13 @@ describe("raise", () => {
     [{ code: "1", message: "x" }, { status: 400, headers: { "a b": "1" } }, "Invalid JSON value for DETAIL"],
     [{ code: "1", message: "x" }, { status: 400, headers: { a: "1\r\nb: 2" } }, "Invalid JSON value for DETAIL"],
     [{ code: "1", message: "x" }, { status: 400, headers: { "Content-Length": "1" } }, "Invalid JSON value for DETAIL"],
-  ])("sqlstate 'PGRST' with %j and %j is malformed", async (message, detail, details) => {
-    const { status, json } = await rest(...raise(message, detail));
-    expect([status, json.code, json.details]).toEqual([500, "PGRST121", details]);
-  });
+  ])(
+    "sqlstate 'PGRST' with the message %j and the detail %j is malformed, and the response is 500",
+    async (message, detail, details) => {
+      const { status, json } = await rest(...raise(message, detail));
+      expect([status, json.code, json.details]).toEqual([500, "PGRST121", details]);
+    },
+  );
 });
 
 test("HEAD returns the status and headers of an error and no body", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-/** Tables so small are read from end to end, unless that is forbidden. */
+/** The planner reads small tables sequentially unless sequential scans are disabled. */
 const INDEXES = `
   create index books_isbn on library.books ((facts ->> 'isbn'));
   create index books_words on library.books using gin (to_tsvector('english', title));
@@ -11,12 +11,12 @@ const INDEXES = `
 
 const { rest } = useLibrary({ DB_PLAN: "on" }, INDEXES);
 
-/** A node of EXPLAIN's JSON. */
+/** A node of the JSON of EXPLAIN. */
 type Node = { readonly Plans?: readonly Node[]; readonly [field: string]: unknown };
 
 const withBelow = (node: Node): Node[] => [node, ...(node.Plans ?? []).flatMap(withBelow)];
 
-/** Every node of the plan that a request had. */
+/** All nodes of the plan of a request. */
 async function nodesOf(path: string, prefer = ""): Promise<Node[]> {
   const accept = "application/vnd.pgrst.plan+json; options=analyze|verbose";
   const { status, json, text } = await rest(path, { headers: { accept }, prefer });
@@ -24,7 +24,7 @@ async function nodesOf(path: string, prefer = ""): Promise<Node[]> {
   return withBelow(json[0].Plan);
 }
 
-/** How often a table was read. */
+/** The number of times that a table was read. */
 const readsOf = (nodes: readonly Node[], table: string) =>
   nodes.filter((node) => node["Relation Name"] === table).reduce((sum, node) => sum + Number(node["Actual Loops"]), 0);
 
@@ -39,33 +39,33 @@ describe("relations are read only for the returned rows", () => {
     expect(below).toContain("Sort");
   });
 
-  test("also to-many relations", async () => {
+  test("of a to-many relation too", async () => {
     const nodes = await nodesOf("authors?select=name,books!author_id(title)&order=born&limit=2");
     expect(readsOf(nodes, "books")).toBe(2);
   });
 
-  test("on every level", async () => {
-    // Mary Shelley, who is the eldest, and one of her two books.
+  test("on every level of relations", async () => {
+    // One author, Mary Shelley, and one of her two books.
     const nodes = await nodesOf(
       "authors?select=name,books!author_id(title,covers(colour))&order=born&limit=1&books.order=price&books.limit=1",
     );
     expect([readsOf(nodes, "authors"), readsOf(nodes, "books"), readsOf(nodes, "covers")]).toEqual([1, 1, 1]);
   });
 
-  test("but not for a count", async () => {
+  test("and not for the rows that are only counted", async () => {
     const nodes = await nodesOf("books?select=id,covers(colour)&order=pages&limit=1", "count=exact");
     expect([readsOf(nodes, "books"), readsOf(nodes, "covers")]).toEqual([2, 1]);
   });
 });
 
-describe("relations that only filter become joins", () => {
-  test("with !inner, a semi-join", async () => {
+describe("a relation that only filters becomes a join", () => {
+  test("which is a semi-join with !inner", async () => {
     expect(kindsOf(await nodesOf("books?select=id,covers!inner()"))).toContainEqual(
       expect.stringMatching(/^Semi|^Inner/),
     );
   });
 
-  test("with is.null, an anti-join", async () => {
+  test("which is an anti-join with is.null", async () => {
     expect(kindsOf(await nodesOf("books?select=id,covers()&covers=is.null"))).toContainEqual(
       expect.stringMatching(/^Anti/),
     );
@@ -78,7 +78,7 @@ test.each([
   ["books?facts->>isbn=eq.B-2", "books_isbn"],
   ["books?title=fts(english).engines", "books_words"],
   ["authors?name=eq.Anonymous", "authors_name_key"],
-])("%s finds by the index %s", async (path, index) => {
+])("the request %s uses the index %s", async (path, index) => {
   const nodes = await nodesOf(path);
   expect(nodes.map((node) => node["Index Name"])).toContain(index);
 });

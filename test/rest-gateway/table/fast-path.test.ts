@@ -19,8 +19,8 @@ const { rest, rows, service } = useRest(
     $$ select * from articles order by id desc limit n $$;
   create function exactly() returns int volatile language sql set default_transaction_isolation = 'serializable' return 1;
 
-  -- Runs when it is planned, since it claims to be immutable: so it counts the plannings.
-  -- By locks of the connection, for reads may write nothing, and settings are taken back.
+  -- Is immutable, so it runs when a query is planned, and counts the plannings.
+  -- It counts in locks of the connection, because reads cannot write and settings are rolled back.
   create function plannings() returns int volatile language sql as
     $$ select count(*)::int from pg_locks where locktype = 'advisory' and classid = 42 and pid = pg_backend_pid() $$;
   create function planned() returns bool language plpgsql immutable as
@@ -39,7 +39,7 @@ const { rest, rows, service } = useRest(
 
 const waits = () => service().service.databaseWaits();
 
-// What the accounts of tokens are like is looked up once, and then remembered.
+// The account of a token is read once and then cached.
 beforeAll(async () => {
   for (const as of ["ada", "bob", "admin"] as const) await rows("articles?id=eq.1", { as });
 });
@@ -51,31 +51,31 @@ describe("a request makes one round trip to the database", () => {
     ["relations in relations", "users?select=id,articles(title,comments(content,author:users(name)))&limit=2"],
     ["an inner join, and an order by a relation", "articles?select=id,users!inner(name)&order=users(name)"],
     ["aggregates", "articles?select=status,count()"],
-    ["HEAD", "articles", { method: "HEAD", prefer: "count=exact" }],
-    ["CSV", "articles?select=id", { headers: { accept: "text/csv" } }],
-    ["one object", "articles?id=eq.1", { headers: { accept: "application/vnd.pgrst.object+json" } }],
+    ["a HEAD request", "articles", { method: "HEAD", prefer: "count=exact" }],
+    ["a response in CSV", "articles?select=id", { headers: { accept: "text/csv" } }],
+    ["a single object", "articles?id=eq.1", { headers: { accept: "application/vnd.pgrst.object+json" } }],
     ["a plan", "articles?id=eq.1", { headers: { accept: "application/vnd.pgrst.plan" } }],
     ["an exact count", "articles?limit=1", { prefer: "count=exact" }],
     ["a planned count", "articles?limit=1", { prefer: "count=planned" }],
     ["an estimated count", "articles?limit=1", { prefer: "count=estimated" }],
     ["a timezone", "articles?limit=1", { prefer: "timezone=Asia/Tokyo" }],
     ["an insert", "comments", { as: "ada", body: comment }],
-    ["an insert of many", "comments", { as: "ada", body: [comment, comment], prefer: "return=representation" }],
-    ["an insert that tells where", "comments", { as: "ada", body: comment, prefer: "return=headers-only" }],
+    ["an insert of several rows", "comments", { as: "ada", body: [comment, comment], prefer: "return=representation" }],
+    ["an insert that returns the Location", "comments", { as: "ada", body: comment, prefer: "return=headers-only" }],
     ["an upsert", "counted", { body: { id: 1, value: 1 }, prefer: "resolution=merge-duplicates" }],
-    ["an upsert that finds nothing to do", "counted", { body: [{ id: 1 }], prefer: "resolution=ignore-duplicates" }],
-    ["PUT", "counted?id=eq.2", { method: "PUT", body: { id: 2, value: 2 }, prefer: "return=representation" }],
-    ["whatever the service key asks", "articles?id=eq.1", { as: "service" }],
+    ["an upsert that changes nothing", "counted", { body: [{ id: 1 }], prefer: "resolution=ignore-duplicates" }],
+    ["a PUT request", "counted?id=eq.2", { method: "PUT", body: { id: 2, value: 2 }, prefer: "return=representation" }],
+    ["a read with the service key", "articles?id=eq.1", { as: "service" }],
     ["an update", "comments?id=eq.1", { as: "ada", method: "PATCH", body: { content: "Changed." } }],
     ["a deletion", "comments?id=gt.3", { as: "ada", method: "DELETE", prefer: "return=representation" }],
     ["a rollback", "comments", { as: "ada", body: comment, prefer: "tx=rollback,return=representation" }],
     ["a limit on rows", "comments?id=eq.1", { as: "ada", method: "DELETE", prefer: "handling=strict,max-affected=1" }],
     ["a call with GET", "rpc/add?a=1&b=2"],
     ["a call with POST", "rpc/add", { body: { a: 1, b: 2 } }],
-    ["a call that gives rows, and their number", "rpc/last_articles?n=2&select=id&limit=1", { prefer: "count=exact" }],
-    ["a call with its own isolation", "rpc/exactly", { method: "POST" }],
-  ])("%s", async (_what, path, sent) => {
-    // The second time everything is prepared.
+    ["a call that returns rows and their count", "rpc/last_articles?n=2&select=id&limit=1", { prefer: "count=exact" }],
+    ["a call with an isolation level of the function", "rpc/exactly", { method: "POST" }],
+  ])("for %s", async (_what, path, sent) => {
+    // The second request uses the prepared statements.
     for (const _ of ["first", "second"]) {
       const before = waits();
       const { status, text, headers } = await rest(path, sent);
@@ -86,23 +86,28 @@ describe("a request makes one round trip to the database", () => {
   });
 
   test.each<[what: string, path: string, status: number, sent?: RestSent]>([
-    ["a value that is none of its type", "articles?id=eq.x", 400],
+    ["a value that is invalid for its type", "articles?id=eq.x", 400],
     ["a constraint", "comments", 400, { as: "ada", body: { article_id: 1, content: "" } }],
-    ["a right that is missing", "articles?id=eq.1", 401, { method: "DELETE" }],
-    ["rows that are too many", "articles", 406, { headers: { accept: "application/vnd.pgrst.object+json" } }],
-  ])("also if the database refuses it: %s", async (_what, path, status, sent) => {
+    ["a missing privilege", "articles?id=eq.1", 401, { method: "DELETE" }],
+    [
+      "more than one row where one is required",
+      "articles",
+      406,
+      { headers: { accept: "application/vnd.pgrst.object+json" } },
+    ],
+  ])("even if the database rejects it because of %s", async (_what, path, status, sent) => {
     const before = waits();
     expect((await rest(path, sent)).status).toBe(status);
     expect(waits() - before).toBe(1);
   });
 
   test.each<[what: string, path: string, sent?: RestSent]>([
-    ["what can't be read", "articles?id=1"],
-    ["names that are not there", "articles?select=nowhere"],
-    ["OPTIONS", "articles", { method: "OPTIONS" }],
-    ["the description", ""],
-    ["a bad key", "articles", { headers: { apikey: "bad" } }],
-  ])("or none: %s", async (_what, path, sent) => {
+    ["a URL that cannot be parsed", "articles?id=1"],
+    ["unknown names", "articles?select=nowhere"],
+    ["an OPTIONS request", "articles", { method: "OPTIONS" }],
+    ["the OpenAPI description", ""],
+    ["an invalid key", "articles", { headers: { apikey: "bad" } }],
+  ])("and none at all for %s", async (_what, path, sent) => {
     const before = waits();
     await rest(path, sent);
     expect(waits() - before).toBe(0);
@@ -131,12 +136,12 @@ test("a request succeeds only after the commit, so that a deferred constraint fa
   expect(waits() - before).toBe(4);
 });
 
-/** What the one connection keeps prepared, of the statements that match. */
+/** The prepared statements of the only connection that match. */
 async function prepared(pattern: RegExp): Promise<{ statement: string; generic: number; custom: number }[]> {
   return (await rows("rpc/prepared")).filter(({ statement }: { statement: string }) => pattern.test(statement));
 }
 
-describe("Postgres reuses plans", () => {
+describe("Postgres reuses plans,", () => {
   test("which are generic from the sixth request of a shape, for each role", async () => {
     for (let id = 1; id <= 7; id++)
       for (const as of [undefined, "ada", "admin"] as const)
@@ -162,7 +167,7 @@ describe("Postgres reuses plans", () => {
     expect(await prepared(/./)).toHaveLength(length);
   });
 
-  test("as do the session settings and the call of DB_PRE_REQUEST", async () => {
+  test("for the session settings and the call of DB_PRE_REQUEST too", async () => {
     for (let i = 0; i < 7; i++) await rows("users?select=id&limit=1", { as: "bob" });
     for (const { generic, custom } of [...(await prepared(/set_config\('role'/)), ...(await prepared(/before_each/))]) {
       expect(generic + custom).toBeGreaterThan(0);
@@ -170,7 +175,7 @@ describe("Postgres reuses plans", () => {
     }
   });
 
-  test("without planning again when roles or callers alternate", async () => {
+  test("and does not plan again when roles or callers alternate", async () => {
     const ask = async () => {
       for (const as of [undefined, "ada", undefined, "bob", "ada"] as const) {
         expect(await rows("counted?id=eq.1&select=value", { as })).toEqual([{ value: 1 }]);

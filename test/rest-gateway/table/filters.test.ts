@@ -3,7 +3,7 @@ import { useLibrary } from "./library.ts";
 
 const { rows, rest, failure } = useLibrary();
 
-/** The books that a query finds. */
+/** The ids of the books that a query returns. */
 const found = async (query: string): Promise<number[]> =>
   (await rows(`books?select=id&order=id&${query}`)).map(({ id }: { id: number }) => id);
 
@@ -109,7 +109,7 @@ test.each<Found>([
   ["facts->sizes->>-1=eq.30", [1]],
   ["facts->sizes->-1=eq.40", [2]],
   ["facts->>isbn=is.null", [4, 5]],
-  ["facts->isbn=is.null", [5]], // null of JSON is not null of SQL
+  ["facts->isbn=is.null", [5]], // JSON null is not SQL null
   ["notes->>seen=eq.true", [1]],
   ['facts->"print"->>"city"=in.(London,Rome)', [1]],
   ["tags->>0=eq.math", [1]],
@@ -201,12 +201,12 @@ describe("an invalid filter", () => {
     expect([status, code]).toEqual([expected === "42883" ? 404 : 400, expected]);
   });
 
-  test("with an operator that the type does not have is 404, like an unknown function", async () => {
+  test("with an operator that the type does not have is 404, as for an unknown function", async () => {
     expect(await failure("books?title=cs.{a}")).toEqual([404, "42883"]);
     expect(await failure("books?id=like.1*")).toEqual([404, "42883"]);
   });
 
-  test("has an error with the position and a suggestion", async () => {
+  test("returns an error with the position and a suggestion", async () => {
     expect((await rest("books?id=foo.2")).json).toEqual({
       code: "PGRST100",
       message: "failed to parse filter (foo.2)",

@@ -5,10 +5,10 @@ import { readConfig } from "../../../config/config.ts";
 import { startService } from "../../../server.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
-const SECRET = "a secret of somebody else's, for HS256";
+const SECRET = "the secret of another issuer for HS256";
 const sign = (claims: object, secret = SECRET) => jwt.sign(claims, secret, { noTimestamp: true });
 
-/** Names of tables, and of one of their columns. */
+/** The name of a table and of one of its columns. */
 const NAMES: [table: string, column: string][] = [
   ["rpc", "select"],
   ["types.ts", "order"],
@@ -34,7 +34,7 @@ const NAMES: [table: string, column: string][] = [
 ];
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** A database as somebody else has left it, with roles of its own, which belong to the whole cluster. */
+/** A database of another application, with roles, which belong to the whole cluster. */
 type Foreign = TestDatabase & { readonly login: string; readonly anon: string; readonly editor: string };
 
 async function createForeign(ddl: (roles: Foreign) => string): Promise<Foreign> {
@@ -58,7 +58,7 @@ async function createForeign(ddl: (roles: Foreign) => string): Promise<Foreign> 
   return foreign;
 }
 
-/** The service on it, with the environment of PostgREST. */
+/** The service on that database, with the environment variables of PostgREST. */
 async function serve({ url, login, anon }: Foreign, settings: Readonly<Record<string, string>> = {}) {
   const address = new URL(url);
   address.username = login;
@@ -89,7 +89,7 @@ async function serve({ url, login, anon }: Foreign, settings: Readonly<Record<st
   return { service, logged, get };
 }
 
-describe("a database that the service does not migrate", () => {
+describe("with a database that it does not migrate, the service", () => {
   let foreign: Foreign;
   let running: Awaited<ReturnType<typeof serve>>;
   beforeAll(async () => {
@@ -149,14 +149,14 @@ describe("a database that the service does not migrate", () => {
   });
 
   test.each<[what: string, token: () => string, status: number, code: string]>([
-    ["the role is one that the login may not become", () => sign({ role: "postgres" }), 403, "42501"],
-    ["the role is the login's own", () => sign({ role: foreign.login }), 403, "42501"],
-    ["there is no such role", () => sign({ role: `${foreign.name}_nobody` }), 401, "22023"],
-    ["the role is no name", () => sign({ role: "none" }), 401, "PGRST301"],
-    ["somebody else has signed", () => sign({ role: foreign.editor }, `${SECRET}!`), 401, "PGRST301"],
-    ["nobody has signed", () => jwt.sign({ role: foreign.editor }, "", { algorithm: "none" }), 401, "PGRST301"],
+    ["the login may not set its role", () => sign({ role: "postgres" }), 403, "42501"],
+    ["its role is the login itself", () => sign({ role: foreign.login }), 403, "42501"],
+    ["its role does not exist", () => sign({ role: `${foreign.name}_missing` }), 401, "22023"],
+    ["its role is the word none", () => sign({ role: "none" }), 401, "PGRST301"],
+    ["it is signed with another secret", () => sign({ role: foreign.editor }, `${SECRET}!`), 401, "PGRST301"],
+    ["it is not signed", () => jwt.sign({ role: foreign.editor }, "", { algorithm: "none" }), 401, "PGRST301"],
     ["it has expired", () => sign({ role: foreign.editor, exp: Math.floor(Date.now() / 1000) - 60 }), 401, "PGRST303"],
-  ])("refuses a token if %s", async (_what, token, status, code) => {
+  ])("rejects a token if %s", async (_what, token, status, code) => {
     const answer = await running.get("/rest/v1/posts", token());
     expect([answer.status, answer.json.code]).toEqual([status, code]);
   });
@@ -181,7 +181,7 @@ describe("a database that the service does not migrate", () => {
 
   describe.each(NAMES)("the table %j with the column %j", (table, column) => {
     const path = `/rest/v1/${encodeURIComponent(table)}`;
-    /** As a client writes it where names stand in lists. */
+    /** The name in quotes, as clients write it in lists. */
     const name = encodeURIComponent(`"${column.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`);
 
     test("can be selected, filtered, ordered and embedded", async () => {
@@ -215,14 +215,14 @@ describe("a database that the service does not migrate", () => {
     });
   });
 
-  test("the OpenAPI document describes all names", async () => {
+  test("describes all names in the OpenAPI document", async () => {
     const { status, json } = await running.get("/rest/v1/");
     expect(status).toBe(200);
     const paths = Object.keys(json.paths);
     for (const [table] of NAMES) expect(paths).toContain(`/${encodeURIComponent(table)}`);
   });
 
-  test("if GraphQL cannot name a table, the log and /health say so, and REST still works", async () => {
+  test("reports in the log and in /health if GraphQL cannot name a table, and still serves REST", async () => {
     expect(
       (await running.get("/graphql", undefined, { method: "POST", body: '{"query":"{__typename}"}' })).status,
     ).toBe(503);
@@ -232,7 +232,7 @@ describe("a database that the service does not migrate", () => {
     expect(running.logged.map(({ err }) => err?.message)).toContain(json.details.graphql.schema);
   });
 
-  test("GRAPHQL_MAX_TABLES=0 disables GraphQL without a log entry", async () => {
+  test("disables GraphQL without a log entry if GRAPHQL_MAX_TABLES is 0", async () => {
     const { service, get, logged } = await serve(foreign, { GRAPHQL_MAX_TABLES: "0", GRAPHIQL: "on" });
     onTestFinished(() => service.stop());
     expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });

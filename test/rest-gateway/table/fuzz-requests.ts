@@ -17,7 +17,7 @@ import {
   VALUES,
 } from "./fuzz-samples.ts";
 
-/** What is sent to `/rest/v1/`; `path` and the values of headers hold what Node can send. */
+/** A request to `/rest/v1/`; `path` and the header values contain only characters that Node can send. */
 export type FuzzRequest = {
   readonly method: string;
   readonly path: string;
@@ -25,10 +25,12 @@ export type FuzzRequest = {
   readonly body: string | null;
 };
 
-/** A text as part of an address; half of a surrogate pair has no UTF-8, so that its bytes are wrong. */
+/** Percent-encodes text for a URL; a lone surrogate becomes invalid UTF-8. */
 const encode = (text: string) =>
-  text.replace(/[^\w.,:()*!~-]/gu, (sign) => (sign.isWellFormed() ? encodeURIComponent(sign) : "%ed%a0%80"));
-/** What a browser would send. */
+  text.replace(/[^\w.,:()*!~-]/gu, (character) =>
+    character.isWellFormed() ? encodeURIComponent(character) : "%ed%a0%80",
+  );
+/** Encodes a path as a browser does. */
 const sendable = (path: string) => path.replace(/[^\x21-\x7e]|#/gu, encode);
 
 const piece = fc.oneof(
@@ -64,7 +66,7 @@ export const logic = fc
   .map((all) => all.map(([column, operator, value]) => `${column}.${operator}.${encode(value)}`).join())
   .map((conditions) => get(`things?select=id&or=(${conditions})`));
 
-/** Every type as every other one, and what aggregates make of it. */
+/** Casts of every type to every type, with aggregates. */
 export const casts = fc
   .tuple(
     fc.constantFrom(...COLUMNS),
@@ -77,7 +79,7 @@ export const casts = fc
     get(`things?select=v:${column}${path}::${encode(type)}${aggregate}${order}`),
   );
 
-/** Any text in any place. */
+/** Any text in any part of the URL. */
 export const texts = fc
   .tuple(fc.constantFrom(...PLACES), fc.array(encodedPiece, { minLength: 1, maxLength: 2 }))
   .map(([[method, path], pieces]): FuzzRequest => {
@@ -93,11 +95,11 @@ const change = fc.record({
 type Change = typeof change extends fc.Arbitrary<infer Value> ? Value : never;
 const changes = fc.oneof(fc.constant([]), fc.array(change, { maxLength: 3 }));
 
-const WORDS_AND_SIGNS = /->>|->|::|\.\.\.|%[0-9a-fA-F]{2}|\w+|./gsu;
+const TOKENS = /->>|->|::|\.\.\.|%[0-9a-fA-F]{2}|\w+|./gsu;
 
-/** The text with some of its words and signs replaced, deleted, doubled, or cut off from there on. */
+/** The text with some words and characters replaced, deleted or repeated, or cut off at some point. */
 function changed(text: string, all: readonly Change[]): string {
-  let parts: readonly string[] = text.match(WORDS_AND_SIGNS) ?? [];
+  let parts: readonly string[] = text.match(TOKENS) ?? [];
   for (const { at, kind, by } of all) {
     const i = at % (parts.length + 1);
     const [before, part = "", after] = [parts.slice(0, i), parts[i], parts.slice(i + 1)];
@@ -107,7 +109,7 @@ function changed(text: string, all: readonly Change[]): string {
   return parts.join("");
 }
 
-/** Requests that are good, with changes. */
+/** Valid requests with changes. */
 export const reads = fc
   .tuple(fc.constantFrom(...READS), changes, headers, fc.constantFrom("GET", "GET", "GET", "HEAD"))
   .map(([path, all, headers, method]): FuzzRequest => ({ ...get(changed(path, all)), method, headers }));
@@ -127,7 +129,7 @@ const body = fc.oneof(
   },
 );
 
-/** Deletions are always undone: what they delete is there for the requests after them. */
+/** Writes and calls with changes. Deletions are always rolled back, so that later requests find the rows. */
 export const writes = fc
   .tuple(
     fc.constantFrom(...CHANGES),

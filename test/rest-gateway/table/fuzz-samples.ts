@@ -1,5 +1,5 @@
 /** A method and a path. */
-type Asked = readonly [method: string, path: string];
+type Sample = readonly [method: string, path: string];
 
 /** Columns of `fuzz.things`, one of each kind, and a computed field. */
 export const COLUMNS =
@@ -21,7 +21,7 @@ export const VALUES =
   words(`1 -0 0x1F 1_000 1e400 1e131073 9223372036854775808 99999999999999999999 NaN -Infinity null true unknown
   {1,2} {{1},{2,3}} {{} (1,2) (1,2,a) (,) [1,3) [3,1] {[1,2)} a* %x% \\ a\\ \\xz 10.0.0.0/8 10.0.0.0/99 2024-02-30 0000-00-00
   294277-01-01 infinity 25:00 P1Y calm {"a":1} {"a" $12 a&b 'a'& a:* <-> ! (a)+* (?<x [[:foo:]] a{99999} ((a{1,99}){1,99}){1,99}`);
-/** Signs and words of the grammars, and what breaks them. */
+/** Tokens of the grammars, and characters that break them. */
 export const PIECES = [
   ...VALUES,
   ...words(`' " '' "" \\\\ -- ; /* */ $1 $$ ( ) (( )) { } [ ] , ,, . .. ... : :: ! !! * ** -> ->> - | & && = == ? # / // + %
@@ -36,7 +36,7 @@ export const PIECES = [
     "a23456789_123456789_123456789_123456789_123456789_123456789_1234",
   ],
 ];
-/** As bytes in an address: NUL, no UTF-8, overlong UTF-8, half of a surrogate pair, and what is no byte. */
+/** Percent-encoded bytes: NUL, invalid UTF-8, overlong UTF-8, a lone surrogate, and incomplete encodings. */
 export const RAW_PIECES = ["%00", "%ff", "%c0%af", "%ed%a0%80", "%", "%2", "%zz", "+", "&", "=", "&&", "?"];
 
 export const READS = [
@@ -62,8 +62,8 @@ export const READS = [
   "rpc/same?a=1",
   "rpc/rows_of?n=3&a=eq.1&order=b",
 ];
-/** Where a text may stand, as …. */
-export const PLACES: readonly Asked[] = [
+/** Requests in which … stands for a text. */
+export const PLACES: readonly Sample[] = [
   ...[
     ...["…", "…?id=eq.1", "rpc/…", "rpc/…?a=1", "rpc/add?…=1", "rpc/add?a=…", "rpc/joined?parts=…", "things?…"],
     ...[
@@ -84,7 +84,7 @@ export const PLACES: readonly Asked[] = [
     ...["things?select=id,places!…(id)", "things?select=...…(id)", "things?select=facts->…", "things?facts->>…=eq.1"],
     ...["things?or=(…)", "things?or=(id.eq.1,…)", "things?and=(name.…)", "things?order=…", "things?order=id.…"],
     ...["things?limit=…", "things?offset=…", "things?select=id,places(id)&places.…=1", "things?….limit=1"],
-  ].map((path): Asked => ["GET", path]),
+  ].map((path): Sample => ["GET", path]),
   ["POST", "things?columns=…"],
   ["POST", "things?on_conflict=…"],
   ["POST", "things?select=…"],
@@ -92,7 +92,7 @@ export const PLACES: readonly Asked[] = [
   ["PATCH", "things?id=in.(…)"],
   ["DELETE", "things?name=eq.…"],
 ];
-export const CHANGES: readonly Asked[] = [
+export const CHANGES: readonly Sample[] = [
   ["POST", "things"],
   ["POST", "things?columns=id,name&on_conflict=id"],
   ["POST", "things?select=id,places(name)"],

@@ -1,4 +1,4 @@
--- What bad input is tried on: a column of every kind, relations of every kind, functions of every kind.
+-- The fixtures of the fuzz tests: columns, relations and functions of every kind.
 create schema fuzz;
 set search_path = fuzz, public;
 
@@ -83,7 +83,7 @@ create function nothing() returns void volatile language sql as '';
 create function rows_of(n int, out a int, out b text) returns setof record stable language sql as 'select i, i::text from generate_series(1, least(n, 50)) as i';
 create function untyped() returns record stable language sql as 'select 1, 2';
 
--- Who has written: what was committed is here.
+-- The requests whose writes were committed.
 create table writers (request text);
 create function log_writer() returns trigger security definer language plpgsql set search_path = '' as $$
 begin

@@ -162,7 +162,7 @@ describe("columns=", () => {
     expect(await failure(`items?columns=${columns}`, { body: { name: "a" } })).toEqual([400, "PGRST204"]);
   });
 
-  test("may repeat a column", async () => {
+  test("may name a column more than once", async () => {
     expect((await rest("items?columns=name,name", { body: { name: "a" } })).status).toBe(201);
   });
 });
@@ -198,11 +198,11 @@ describe("missing=default", () => {
 });
 
 describe("generated columns", () => {
-  test("are omitted from the body", async () => {
+  test("may be omitted from the body", async () => {
     expect(await rows("halves", { body: { half: 4 }, prefer: REPRESENTATION })).toEqual([{ id: 1, half: 4, whole: 8 }]);
   });
 
-  test.each([{ id: 5 }, { half: 1, whole: 2 }])("%j are refused", async (body) => {
+  test.each([{ id: 5 }, { half: 1, whole: 2 }])("are refused in the body %j", async (body) => {
     expect(await failure("halves", { body })).toEqual([400, "428C9"]);
   });
 });
@@ -238,7 +238,7 @@ describe("values", () => {
   const kept = (value: string) =>
     rest("items?select=details", { body: `{"details":${value}}`, prefer: REPRESENTATION });
 
-  test("keep all digits of numbers", async () => {
+  test("of numeric columns keep all digits", async () => {
     const body = '{"id":9223372036854775807,"price":12345678901234567890.123456789012345678901234567890}';
     const { text } = await rest("items?select=id,price", { body, prefer: REPRESENTATION });
     expect(text).toBe(`[${body}]`);
@@ -247,12 +247,12 @@ describe("values", () => {
     );
   });
 
-  test("in JSON columns keep all digits too", async () => {
+  test("of JSON columns keep all digits of numbers too", async () => {
     expect((await kept('{"n":12345678901234567890.10}')).text).toBe('[{"details":{"n": 12345678901234567890.10}}]');
   });
 
   test.each(["漢字 👩‍🚀 e\u0301", 'quotes " \\ \n\t', "'; drop table items; --", " x ".padEnd(1_000_000, "ü")])(
-    "text comes back as it was: %.20s",
+    "of text columns are returned unchanged: %.20s",
     async (name) => {
       expect(await show("name", { name })).toEqual([{ name }]);
     },
@@ -264,7 +264,7 @@ describe("values", () => {
     expect((await kept('"\\ud83d"')).status).toBe(400);
   });
 
-  test("null and an absent key are SQL null in jsonb", async () => {
+  test("of jsonb columns are SQL null for null and for an absent key", async () => {
     expect(await show("details", [{ details: null }])).toEqual([{ details: null }]);
     expect(await sql("select details is null as is_null from items")).toEqual([{ is_null: true }]);
   });
@@ -276,7 +276,7 @@ describe("values", () => {
     [{ made: "tomorrow or so" }, "22007"],
     [{ tags: "no array" }, "22P02"],
     [{ name: null }, "23502"],
-  ])("%j is refused with %s", async (body, code) => {
+  ])("are refused in the body %j with %s", async (body, code) => {
     expect(await failure("items", { body })).toEqual([400, code]);
   });
 });

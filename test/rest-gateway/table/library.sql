@@ -1,4 +1,4 @@
--- What the tests of reading read: a library, small enough to know by heart.
+-- The fixtures of the tests of reads: a small library.
 create schema library;
 set search_path = library, public;
 
@@ -25,7 +25,7 @@ insert into authors values
 
 create type shelf as enum ('fiction', 'science', 'poetry');
 
--- Two ways to authors.
+-- Two foreign keys to authors.
 create table books (
   id            int primary key,
   title         text not null,
@@ -91,7 +91,7 @@ create table copies (
 );
 insert into copies values (1, 2, 1, 'A'), (2, 2, 1, 'B'), (3, 2, 2, 'A'), (4, 4, 1, 'C');
 
--- To itself.
+-- A foreign key to the same table.
 create table staff (
   id      int primary key,
   name    text not null,
@@ -126,7 +126,7 @@ create table "odd names" (
 );
 insert into "odd names" values (1, 'comma', 'dot', 'brackets', 'word', 'either', 7), (2, 'a,b', 'c.d', null, '', 'or', 8);
 
--- Values and relations by function.
+-- Computed fields and relations.
 create function long_title(books) returns text stable language sql
   return $1.title || ' (' || coalesce($1.pages, 0) || ')';
 create function print(books) returns jsonb immutable language sql return $1.facts -> 'print';

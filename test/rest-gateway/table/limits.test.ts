@@ -60,7 +60,7 @@ test("every limit is a setting with a default", () => {
   });
 });
 
-describe("a request at the limit is served, and a request beyond it is refused", () => {
+describe("a request at the limit is served, and a request above it is refused,", () => {
   const within = async (client: typeof usual, path: string, sent?: RestSent) => {
     const { status, text } = await client.rest(path, sent);
     expect(status, text).toBeLessThan(300);
@@ -68,14 +68,14 @@ describe("a request at the limit is served, and a request beyond it is refused",
   const beyond = async (client: typeof usual, path: string, sent: RestSent | undefined, problem: object) => {
     const { status, json } = await client.rest(path, sent);
     expect({ status, ...json }).toMatchObject(problem);
-    // The connection goes on, whatever was left of the request.
+    // The connection still works after the rejected request.
     await within(client, "notes?select=id&limit=1");
   };
 
   test.each([
     ["REST_MAX_EMBED_DEPTH", 2, narrow],
-    ["its default", 10, usual],
-  ])("by %s: %i levels of relations", async (_name, max, client) => {
+    ["the default REST_MAX_EMBED_DEPTH", 10, usual],
+  ])("for %s and %i levels of relations", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST100", message: `select is nested in more than ${max} levels` };
     const source = (levels: number) => (levels % 2 === 0 ? "articles" : "users");
     await within(client, `${source(max)}?select=${embeds(max)}&limit=1&id=eq.0`);
@@ -86,15 +86,15 @@ describe("a request at the limit is served, and a request beyond it is refused",
 
   test.each([
     ["REST_MAX_CONDITION_DEPTH", 2, narrow],
-    ["its default", 20, usual],
-  ])("by %s: %i levels of and(…) and or(…)", async (_name, max, client) => {
+    ["the default REST_MAX_CONDITION_DEPTH", 20, usual],
+  ])("for %s and %i levels of and(…) and or(…)", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST100", message: `the logic tree is nested in more than ${max} levels` };
     await within(client, `notes?or=${conditions(max)}&select=id`);
     await beyond(client, `notes?or=${conditions(max + 1)}`, undefined, refused);
     await beyond(client, `notes?not.and=(not.or${conditions(2000)})`, undefined, refused);
   });
 
-  test("by REST_BODY_LIMIT: bytes of a body, with or without Content-Length", async () => {
+  test("for REST_BODY_LIMIT and the bytes of a body, with or without Content-Length", async () => {
     const refused = { status: 413, code: "PGRST102", message: "the body must not be larger than 2000 bytes" };
     const body = (size: number) => `[${" ".repeat(size - 2)}]`;
     await within(narrow, "rpc/whole", { body: body(2000) });
@@ -110,7 +110,7 @@ describe("a request at the limit is served, and a request beyond it is refused",
     expect((await raw.head()).status).toBe(413);
   });
 
-  test("by the default limit of a body: 16 MiB", async () => {
+  test("for the default REST_BODY_LIMIT, which is 16 MiB", async () => {
     const MIB16 = 16 * 1024 * 1024;
     await within(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 2)}]` });
     await beyond(usual, "rpc/whole", { body: `[${" ".repeat(MIB16 - 1)}]` }, { status: 413, code: "PGRST102" });
@@ -118,15 +118,15 @@ describe("a request at the limit is served, and a request beyond it is refused",
 
   test.each([
     ["JSON_MAX_DEPTH", 4, narrow],
-    ["its default", 64, usual],
-  ])("by %s: %i levels of brackets in a body", async (_name, max, client) => {
+    ["the default JSON_MAX_DEPTH", 64, usual],
+  ])("for %s and %i levels of brackets in a body", async (_name, max, client) => {
     const refused = { status: 400, code: "PGRST102", details: `the body has brackets in more than ${max} levels` };
     await within(client, "rpc/whole", { body: brackets(max) });
     await beyond(client, "rpc/whole", { body: brackets(max + 1) }, refused);
     await beyond(client, "rpc/whole", { body: brackets(900) }, refused);
   });
 
-  test("by DB_MAX_ROWS: rows of each list, but not of writes", async () => {
+  test("except for DB_MAX_ROWS, which cuts each list of a read, and not the rows of a write", async () => {
     expect(await narrow.rows("notes?select=id")).toEqual([{ id: 1 }, { id: 2 }]);
     expect(await narrow.rows("notes?select=id&limit=3")).toHaveLength(2);
     expect(await narrow.rows("rpc/many?select=id")).toHaveLength(2);
@@ -135,7 +135,7 @@ describe("a request at the limit is served, and a request beyond it is refused",
     expect(await narrow.rows("notes?id=lt.4&select=id", update)).toHaveLength(3);
   });
 
-  test("by DB_STATEMENT_TIMEOUT and DB_POOL_TIMEOUT: milliseconds of a statement and of waiting for a connection", async () => {
+  test("for DB_STATEMENT_TIMEOUT and DB_POOL_TIMEOUT, the milliseconds of a statement and of waiting for a connection", async () => {
     const first = beyond(narrow, "rpc/sleeps", undefined, { status: 504, code: "57014" });
     const running = "select count(*)::int from pg_stat_activity where query like '%sleeps%' and state = 'active'";
     await expect
@@ -145,7 +145,7 @@ describe("a request at the limit is served, and a request beyond it is refused",
     await first;
   });
 
-  test("with a JSON error: 16 kB of URL and headers", async () => {
+  test("with a JSON error, for 16 KiB of URL and headers", async () => {
     await within(usual, `notes?id=in.(${many(7000, "1")})&select=id`);
     const { status, json } = await usual.rest(`notes?id=in.(${many(10_000, "1")})`);
     expect({ status, json }).toEqual({
@@ -168,7 +168,7 @@ describe("DB_MAX_RESULT_BYTES", () => {
   test.each<[what: string, path: string]>([
     ["a read", `notes?select=${many(90, "text")}`],
     ["a function that only reads", `rpc/many?select=${many(90, "text")}`],
-  ])("refuses %s that is larger", async (_what, path) => {
+  ])("refuses %s with a larger result", async (_what, path) => {
     expect(await narrow.rest(path)).toMatchObject({
       status: 400,
       json: { code: "54000", message: "the result is larger than 1000 bytes; request less at a time" },
@@ -187,12 +187,12 @@ describe("DB_MAX_RESULT_BYTES", () => {
     ["an update", "notes?id=eq.1", { method: "PATCH", body: { text: long }, prefer: "return=representation" }],
     ["a deletion", `notes?id=gt.0&select=${many(90, "text")}`, { method: "DELETE", prefer: "return=representation" }],
     [
-      "CSV of one",
+      "an update that returns CSV",
       "notes?id=eq.1",
       { method: "PATCH", body: { text: long }, prefer: "return=representation", headers: { accept: "text/csv" } },
     ],
     [
-      "one object of it",
+      "an update that returns a single object",
       "notes?id=eq.1",
       {
         method: "PATCH",
@@ -202,9 +202,13 @@ describe("DB_MAX_RESULT_BYTES", () => {
       },
     ],
     ["a function that writes", "rpc/rename_note", { body: { id: 1, text: long } }],
-    ["a function that writes and gives a value", "rpc/shout", { body: { text: long } }],
-    ["that value as it is", "rpc/shout", { body: { text: long }, headers: { accept: "text/plain" } }],
-  ])("rolls back %s with a larger response, with an error", async (_what, path, sent) => {
+    ["a function that writes and returns a value", "rpc/shout", { body: { text: long } }],
+    [
+      "a function that writes and returns text/plain",
+      "rpc/shout",
+      { body: { text: long }, headers: { accept: "text/plain" } },
+    ],
+  ])("rolls back %s with a larger response and returns an error", async (_what, path, sent) => {
     const before = await texts();
     expect(await narrow.rest(path, sent)).toMatchObject({
       status: 400,
@@ -226,8 +230,8 @@ describe("DB_MAX_RESULT_BYTES", () => {
 describe("the largest URL", () => {
   test.each<[what: string, expected: number, path: string, sent?: RestSent]>([
     ["500 relations", 200, `users?select=id,${many(500, "comments(id)")}&id=eq.1`],
-    ["1,200 relations that are not shown", 200, `users?select=id,${many(1200, "articles()")}&id=eq.1`],
-    ["20 relations that must be there", 200, `articles?select=id,${many(20, "users!inner(id)")}&id=eq.1`],
+    ["1,200 relations that are not returned", 200, `users?select=id,${many(1200, "articles()")}&id=eq.1`],
+    ["20 inner relations", 200, `articles?select=id,${many(20, "users!inner(id)")}&id=eq.1`],
     ["1,600 columns", 200, `notes?select=${many(1600, "id")}&id=eq.1`],
     ["1,665 columns", 400, `notes?select=${many(1665, "id")}&id=eq.1`],
     ["800 aggregates", 200, `notes?select=${many(800, "id.sum()")}`],
@@ -237,17 +241,17 @@ describe("the largest URL", () => {
     ["2,000 terms of order", 200, `notes?order=${many(2000, "text")}&select=id`],
     ["a JSON path of 2,000 steps", 200, `notes?select=text${many(2000, "->a", "")}&limit=1`],
     ["an array of 5,000 dimensions", 400, `notes?select=text::text${many(5000, "[]", "")}&limit=1`],
-    ["brackets that end in no type", 400, `notes?select=text::text${many(5000, "[]", "")}x&limit=1`],
-    ["1,000 times one argument", 200, `rpc/sum_of?${many(1000, "numbers={1}", "&")}`],
+    ["brackets that do not form a type", 400, `notes?select=text::text${many(5000, "[]", "")}x&limit=1`],
+    ["the same argument 1,000 times", 200, `rpc/sum_of?${many(1000, "numbers={1}", "&")}`],
     ["1,500 arguments", 404, `rpc/sum_of?${many(1500, "other=1", "&")}`],
     ["2,500 media types", 406, "notes", { headers: { accept: many(2500, "a/b") } }],
     ["2,500 preferences", 200, "notes", { prefer: many(2500, "a=b") }],
     ["4,000 quotes", 400, `notes?select=${many(4000, "%22", "")}`],
     ["a name of 14,000 characters", 400, `notes?${many(14_000, "a", "")}=eq.1`],
-  ])("%s: %i", async (_what, expected, path, sent) => {
+  ])("with %s is %i", async (_what, expected, path, sent) => {
     const { status, text, headers } = await usual.rest(path, sent);
     expect(status, text.slice(0, 200)).toBe(expected);
-    // Neither clients nor proxies read answers with such a header.
+    // Clients and proxies reject responses with a longer header.
     expect(headers.get("content-location")?.length ?? 0).toBeLessThan(2100);
   });
 });

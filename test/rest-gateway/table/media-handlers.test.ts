@@ -28,45 +28,49 @@ const { rest, failure } = useRest(
   grant execute on all functions in schema public to anon;`,
 );
 const accept = (type: string) => ({ headers: { accept: type } });
-const told = async (path: string, type: string, sent: object = {}) => {
+const answerOf = async (path: string, type: string, sent: object = {}) => {
   const { status, headers, text } = await rest(path, { ...sent, ...accept(type) });
   return [status, headers.get("content-type"), text];
 };
 
 describe("an aggregate that returns a domain named like a media type", () => {
   test("produces that media type from the rows of its table", async () => {
-    expect(await told("pages?order=id", "text/html")).toEqual([
+    expect(await answerOf("pages?order=id", "text/html")).toEqual([
       200,
       "text/html",
       "<!doctype html><p>one</p><p>two</p>",
     ]);
-    expect(await told("pages?id=eq.2", "text/html")).toEqual([200, "text/html", "<!doctype html><p>two</p>"]);
+    expect(await answerOf("pages?id=eq.2", "text/html")).toEqual([200, "text/html", "<!doctype html><p>two</p>"]);
   });
 
-  test("also from the rows that a function returns and from written rows", async () => {
-    expect(await told("rpc/all_pages", "text/html")).toEqual([200, "text/html", "<!doctype html><p>one</p><p>two</p>"]);
+  test("produces it from the rows that a function returns and from written rows too", async () => {
+    expect(await answerOf("rpc/all_pages", "text/html")).toEqual([
+      200,
+      "text/html",
+      "<!doctype html><p>one</p><p>two</p>",
+    ]);
     const written = { body: { id: 3, html: "<p>three</p>" }, prefer: "return=representation" };
-    expect(await told("pages", "text/html", written)).toEqual([201, "text/html", "<!doctype html><p>three</p>"]);
+    expect(await answerOf("pages", "text/html", written)).toEqual([201, "text/html", "<!doctype html><p>three</p>"]);
   });
 
-  test("but not from other rows", async () => {
+  test("does not produce it from other rows", async () => {
     expect(await failure("pages?select=html", accept("text/html"))).toEqual([406, "PGRST107"]);
     expect(await failure("users", accept("text/html"))).toEqual([406, "PGRST107"]);
   });
 
   test("of anyelement produces it from any rows", async () => {
     const type = "text/x-lines";
-    expect(await told("pages?select=id&order=id&id=lt.3", type)).toEqual([200, type, '{"id":1}\n{"id":2}\n']);
-    expect(await told("users?select=n:name&id=eq.1", type)).toEqual([200, type, '{"n":"Ada Lovelace"}\n']);
+    expect(await answerOf("pages?select=id&order=id&id=lt.3", type)).toEqual([200, type, '{"id":1}\n{"id":2}\n']);
+    expect(await answerOf("users?select=n:name&id=eq.1", type)).toEqual([200, type, '{"n":"Ada Lovelace"}\n']);
   });
 
   test("is available next to the other media types", async () => {
-    expect(await told("pages?id=eq.1", "text/html;q=0.1, text/csv")).toEqual([
+    expect(await answerOf("pages?id=eq.1", "text/html;q=0.1, text/csv")).toEqual([
       200,
       "text/csv; charset=utf-8",
       "id,html\n1,<p>one</p>",
     ]);
-    expect((await told("pages?id=eq.1", "*/*")).at(1)).toBe("application/json; charset=utf-8");
+    expect((await answerOf("pages?id=eq.1", "*/*")).at(1)).toBe("application/json; charset=utf-8");
   });
 });
 

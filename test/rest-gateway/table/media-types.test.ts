@@ -58,7 +58,7 @@ describe("Accept", () => {
     expect([status, json.code]).toEqual([406, "PGRST107"]);
   });
 
-  test("of an unavailable type is 406, which names the type", async () => {
+  test("of an unavailable type is 406, and the message names the type", async () => {
     expect((await get("books", "text/html, image/png")).json).toEqual({
       code: "PGRST107",
       message: "None of these media types are available: text/html, image/png",
@@ -78,7 +78,7 @@ test("JSON is returned as Postgres writes it, with a line for each row", async (
 describe("text/csv", () => {
   const csv = async (path: string) => (await get(path, "text/csv")).text;
 
-  test("has a header, and quotes where they are needed", async () => {
+  test("has a header line, and quotes where they are needed", async () => {
     expect(await csv("texts?order=id")).toBe(
       [
         "id,text",
@@ -96,7 +96,7 @@ describe("text/csv", () => {
     );
   });
 
-  test("has values of all types in the text format of Postgres", async () => {
+  test("contains values of all types in the text format of Postgres", async () => {
     expect(await csv("books?select=is_rare,price,tags,facts->print,covers(colour)&id=eq.1")).toBe(
       'is_rare,price,tags,print,covers\nt,12.50,"{math,machine}","{""city"": ""London"", ""year"": 1843}","{""colour"":""green""}"',
     );
@@ -108,7 +108,7 @@ describe("text/csv", () => {
     );
   });
 
-  test("without rows is only the header, and a single null is an empty line", async () => {
+  test("is only the header line without rows, and has an empty line for a single null", async () => {
     expect(await csv("texts?id=eq.99")).toBe("id,text");
     expect(await csv("texts?select=text&id=in.(6,7)&order=id")).toBe('text\n""\n');
   });
@@ -126,7 +126,7 @@ describe("application/vnd.pgrst.object+json", () => {
   test.each([
     ["genres?id=eq.9", 0],
     ["genres", 3],
-  ])("for %s with %i rows is 406", async (path, count) => {
+  ])("is 406 for %s with %i rows", async (path, count) => {
     const { status, json } = await get(path, one);
     expect(status).toBe(406);
     expect(json).toEqual({
@@ -187,14 +187,14 @@ describe("application/vnd.pgrst.plan", () => {
     ]);
   });
 
-  test("is refused when the request is refused", async () => {
+  test("is refused if the request is refused", async () => {
     expect(await failure("books?nope=eq.1", { headers: { accept: "application/vnd.pgrst.plan+json" } })).toEqual([
       400,
       "42703",
     ]);
   });
 
-  describe("when it is disabled, the default,", () => {
+  describe("when it is disabled, which is the default,", () => {
     const { rest } = useLibrary();
 
     test("is 406", async () => {

@@ -21,7 +21,7 @@ test.each([
   ["long_title", [3, 4, 1, 5, 2]],
   ["print->>city.desc.nullslast,id.desc", [3, 2, 1, 5, 4]],
   ['"id".desc', [5, 4, 3, 2, 1]],
-] as [string, number[]][])("order=%s: %j", async (order, ids) => {
+] as [string, number[]][])("books?order=%s returns the ids %j", async (order, ids) => {
   expect(idsOf(await rows(`books?select=id&order=${order}`))).toEqual(ids);
 });
 
@@ -47,11 +47,11 @@ describe("rows are ordered by a column of a to-one relation", () => {
     ["authors!author_id(name)", "authors(name).desc,id", [4, 5, 2, 3, 1]],
     ["authors!author_id(name)", "authors(home->>city).desc.nullslast,id", [1, 2, 3, 4, 5]],
     ["...covers(colour)", "covers(colour),id", [4, 2, 1, 3, 5]],
-  ] as [string, string, number[]][])("select=id,%s&order=%s: %j", async (select, order, ids) => {
+  ] as [string, string, number[]][])("as select=id,%s&order=%s returns the ids %j", async (select, order, ids) => {
     expect(idsOf(await rows(`books?select=id,${select}&order=${order}`))).toEqual(ids);
   });
 
-  test("after its filters", async () => {
+  test("to which its filters apply first", async () => {
     expect(idsOf(await rows("books?select=id,covers(colour)&covers.colour=neq.black&order=covers(colour),id"))).toEqual(
       [2, 1, 3, 4, 5],
     );
@@ -63,7 +63,7 @@ describe("rows are ordered by a column of a to-one relation", () => {
     ).toEqual([{ id: 2, books: [{ id: 3 }, { id: 2 }] }]);
   });
 
-  test("but not of a to-many relation", async () => {
+  test("and ordering by a to-many relation is refused", async () => {
     expect((await rest("books?select=id,genres(name)&order=genres(name)")).json).toEqual({
       code: "PGRST118",
       message: "A related order on 'genres' is not possible",
@@ -120,14 +120,14 @@ describe("rows are ordered by a name of the select list:", () => {
     expect(await rows("rpc/books_by?writer=2&select=n:id&order=n.desc")).toEqual([{ n: 3 }, { n: 2 }]);
   });
 
-  test("a name that is not a column", async () => {
-    // pages is the column, and not what select shows under its name
+  test("a name that is not the name of a column", async () => {
+    // pages is the column and not the alias in the select
     expect(await rows("books?select=id,pages:price&order=pages.desc.nullslast&limit=1")).toEqual([
       { id: 2, pages: 9.99 },
     ]);
   });
 
-  test.each(["n->x", "covers", "nope"])("but not by %s", async (order) => {
+  test.each(["n->x", "covers", "nope"])("and ordering by %s is refused", async (order) => {
     expect(await failure(`books?select=n:id,covers(colour)&order=${order}`)).toEqual([400, "42703"]);
   });
 });
@@ -143,6 +143,6 @@ test.each([
   ["order=id;drop table books", "PGRST100"],
 ])("?%s is refused with %s", async (query, code) => expect(await failure(`books?${query}`)).toEqual([400, code]));
 
-test("order by a type without an order is 404, like any operator that does not exist", async () => {
+test("ordering by a type without an order is 404, like any operator that does not exist", async () => {
   expect(await failure("books?order=notes")).toEqual([404, "42883"]);
 });

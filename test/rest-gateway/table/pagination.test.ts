@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { RestSent } from "../../support/rest-client.ts";
 import { useLibrary } from "./library.ts";
 
-/** The planner believes in 100 words, of which half are gone. */
+/** The planner's statistics say 100 words, and half of them were deleted. */
 const WORDS = `
   create table library.words (id int primary key) with (autovacuum_enabled = false);
   insert into library.words select generate_series(1, 100);
@@ -47,7 +47,7 @@ describe("limit and offset", () => {
   ])("?%s are refused", async (query, ...problem) => expect(await failure(`books?${query}`)).toEqual(problem));
 });
 
-describe("the header Range", () => {
+describe("the Range header", () => {
   test.each([
     ["0-1", "", "0-1/*", [1, 2]],
     ["3-", "", "3-4/*", [4, 5]],
@@ -57,11 +57,11 @@ describe("the header Range", () => {
     ["1-3", "limit=2", "1-1/*", [2]],
     ["2-9", "limit=3&offset=1", "2-3/*", [3, 4]],
     ["0-3", "limit=0", "*/*", []],
-  ])("%s with ?%s returns %s", async (range, query, contentRange, ids) => {
+  ])("%s with ?%s returns the range %s", async (range, query, contentRange, ids) => {
     expect(await page(query, { headers: { range } })).toEqual([200, contentRange, ids]);
   });
 
-  test("counts rows", async () => {
+  test("has the unit items, and other units are ignored", async () => {
     expect(await page("", { headers: { range: "0-0", "range-unit": "items" } })).toEqual([200, "0-0/*", [1]]);
     const all = [200, "0-4/*", [1, 2, 3, 4, 5]];
     expect(await page("", { headers: { range: "0-0", "range-unit": "bytes" } })).toEqual(all);
@@ -96,11 +96,11 @@ describe("count=exact", () => {
     ["id=gt.2&limit=1", 206, "0-0/3"],
     ["id=gt.3", 200, "0-1/2"],
     ["id=eq.9", 200, "*/0"],
-  ])("with ?%s is %i with the range %s", async (query, status, range) => {
+  ])("with ?%s returns the status %i and the range %s", async (query, status, range) => {
     expect(await counted(`books?${query}`, "count=exact")).toEqual([status, range]);
   });
 
-  test("works with the header Range", async () => {
+  test("works with the Range header", async () => {
     expect(await page("", { prefer: "count=exact", headers: { range: "1-3" } })).toEqual([206, "1-3/5", [2, 3, 4]]);
   });
 
@@ -127,9 +127,9 @@ describe("count=exact", () => {
 describe("the preference for a count", () => {
   test.each([
     ["count=exact", "0-0/50"],
-    ["count=planned", "0-0/100"], // what the planner expects
-    ["count=estimated", "0-0/50"], // exact as far as DB_MAX_ROWS
-    ["count=exact, count=planned", "0-0/50"], // the first one
+    ["count=planned", "0-0/100"], // the planner's estimate
+    ["count=estimated", "0-0/50"], // exact up to DB_MAX_ROWS
+    ["count=exact, count=planned", "0-0/50"], // the first preference applies
   ])("%s returns the range %s", async (prefer, range) => {
     expect(await counted("words?limit=1", prefer)).toEqual([206, range]);
   });
@@ -180,7 +180,7 @@ describe("DB_MAX_ROWS", () => {
     expect([status, headers.get("content-range")]).toEqual([206, "0-1/5"]);
   });
 
-  test("is the limit above which estimated counts come from the planner", async () => {
+  test("is the count above which count=estimated uses the planner's estimate", async () => {
     const rangeOf = async (query: string) =>
       (await rest(`words?${query}`, { prefer: "count=estimated" })).headers.get("content-range");
     expect(await rangeOf("")).toBe("0-1/100");

@@ -67,7 +67,7 @@ describe("Preference-Applied", () => {
     ],
     ["GET", "items", {}, "timezone=UTC, handling=strict, max-affected=1, tx=rollback", "handling=strict, timezone=UTC"],
     ["GET", "items", {}, "nonsense, return=whatever, count=", null],
-  ])("for %s %s %j with Prefer: %s is %j", async (_, path, sent, prefer, expected) => {
+  ])("of %s %s %j with Prefer: %s is %j", async (_, path, sent, prefer, expected) => {
     expect(await applied(path, { ...sent, prefer })).toBe(expected);
   });
 
@@ -102,7 +102,7 @@ describe("handling", () => {
   });
 
   test.each(["handling=lenient, colour=red", "colour=red", "handling=whatever", ",,;=", '"'])(
-    "%s is not",
+    "%s does not refuse them",
     async (prefer) => {
       expect((await rest("items", { ...NEW, prefer })).status).toBe(201);
     },
@@ -146,7 +146,7 @@ describe("count", () => {
     ["PATCH", "items?id=gte.2", MUG, "0-1/2"],
     ["PATCH", "items?id=eq.9", MUG, "*/0"],
     ["DELETE", "items?id=gte.2", GONE, "*/2"],
-  ])("of a %s is exact, whichever kind is requested", async (_, path, sent, range) => {
+  ])("of a %s is exact for every kind of count", async (_, path, sent, range) => {
     for (const count of ["exact", "planned", "estimated"]) {
       await sql(SEED);
       const { headers } = await rest(path, { ...sent, prefer: `count=${count}` });
@@ -166,7 +166,7 @@ describe("timezone", () => {
   });
 
   test.each(["Nowhere/Land", "'; select 1 --", `${"x".repeat(5000)}`])(
-    "%.20s is refused, strict or not",
+    "%.20s is refused with strict and lenient handling",
     async (timezone) => {
       for (const handling of ["strict", "lenient"]) {
         const prefer = `timezone="${timezone}", handling=${handling}`;

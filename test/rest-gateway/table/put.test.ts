@@ -33,7 +33,7 @@ test("PUT inserts a missing row with 201", async () => {
 });
 
 test.each(["", "return=minimal", "return=headers-only"])(
-  "with Prefer: %j answers 204, without a body",
+  "PUT with Prefer: %j returns 204 without a body",
   async (prefer) => {
     for (const id of [1, 3]) {
       const { status, text, headers } = await put(`items?id=eq.${id}`, { id, name: "mug" }, prefer);
@@ -81,26 +81,26 @@ describe("PUT is refused and writes nothing", () => {
     ["a body without the key", "items?id=eq.1", { name: "pot" }, 400, "PGRST102"],
     ["an empty array", "items?id=eq.1", [], 400, "PGRST102"],
     ["no filter", "items", { id: 1, name: "pot" }, 405, "PGRST105"],
-    ["a filter of another column", "items?name=eq.cup", { id: 1, name: "cup" }, 405, "PGRST105"],
-    ["a filter too many", "items?id=eq.1&name=eq.cup", { id: 1, name: "cup" }, 405, "PGRST105"],
-    ["a part of the key", "places?land=eq.it", { land: "it", number: 1 }, 405, "PGRST105"],
+    ["a filter by another column", "items?name=eq.cup", { id: 1, name: "cup" }, 405, "PGRST105"],
+    ["an additional filter", "items?id=eq.1&name=eq.cup", { id: 1, name: "cup" }, 405, "PGRST105"],
+    ["only a part of the key", "places?land=eq.it", { land: "it", number: 1 }, 405, "PGRST105"],
     ["another operator", "items?id=gte.1", { id: 1, name: "pot" }, 405, "PGRST105"],
     ["a negated filter", "items?id=not.eq.1", { id: 1, name: "pot" }, 405, "PGRST105"],
-    ["a filter in or", "items?or=(id.eq.1)", { id: 1, name: "pot" }, 405, "PGRST105"],
+    ["a filter within or", "items?or=(id.eq.1)", { id: 1, name: "pot" }, 405, "PGRST105"],
     ["a table without a primary key", "remarks?id=eq.1", { id: 1 }, 405, "PGRST105"],
     ["a table without a primary key, without a filter", "remarks", { id: 1 }, 405, "PGRST105"],
-    ["a view that can't be written", "totals?count=eq.1", { count: 1 }, 405, "PGRST117"],
-    ["limit", "items?id=eq.1&limit=1", { id: 1, name: "pot" }, 400, "PGRST114"],
-    ["offset", "items?id=eq.1&offset=1", { id: 1, name: "pot" }, 400, "PGRST114"],
-    ["a value that its column can't have", "items?id=eq.one", { id: 1, name: "pot" }, 400, "22P02"],
-    ["a row that breaks a constraint", "items?id=eq.1", { id: 1, name: null }, 400, "23502"],
-  ])("%s", async (_, path, body, status, code) => {
+    ["a view that is not writable", "totals?count=eq.1", { count: 1 }, 405, "PGRST117"],
+    ["the parameter limit", "items?id=eq.1&limit=1", { id: 1, name: "pot" }, 400, "PGRST114"],
+    ["the parameter offset", "items?id=eq.1&offset=1", { id: 1, name: "pot" }, 400, "PGRST114"],
+    ["a value that is invalid for its column", "items?id=eq.one", { id: 1, name: "pot" }, 400, "22P02"],
+    ["a row that violates a constraint", "items?id=eq.1", { id: 1, name: null }, 400, "23502"],
+  ])("for %s", async (_, path, body, status, code) => {
     const rows = await content();
     expect(await put(path, body)).toMatchObject({ status, json: { code } });
     expect(await content()).toEqual(rows);
   });
 
-  test("with the header Allow if the status is 405", async () => {
+  test("and returns the header Allow if the status is 405", async () => {
     expect((await put("remarks?id=eq.1", { id: 1 })).headers.get("allow")).toBe("OPTIONS,GET,HEAD,POST,PATCH,DELETE");
     expect((await put("items?id=gt.1", { id: 1 })).headers.get("allow")).toContain("PUT");
   });

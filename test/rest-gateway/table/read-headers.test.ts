@@ -10,7 +10,7 @@ const FIELDS = `
 
 const { rest, failure, service } = useLibrary({ CORS_ORIGINS: "https://app.example" }, FIELDS);
 
-/** Headers that belong to one answer or connection alone, or are made from the body. */
+/** Headers that differ for each response or connection, or depend on the body. */
 const OWN = ["date", "x-request-id", "server-timing", "connection", "keep-alive", "content-length", "etag"];
 const sharedHeaders = (headers: Headers) => [...headers].filter(([name]) => !OWN.includes(name));
 
@@ -39,11 +39,11 @@ describe("the response to a read has", () => {
     ["count=exact", "count=exact"],
     ["handling=lenient, count=planned", "count=planned, handling=lenient"],
     ["timezone=Europe/Paris, count=exact", "count=exact, timezone=Europe/Paris"],
-    ["return=representation, resolution=merge-duplicates, missing=default", null], // of writes alone
-    ["max-affected=1, handling=strict", "handling=strict"], // of writes alone
+    ["return=representation, resolution=merge-duplicates, missing=default", null], // only for writes
+    ["max-affected=1, handling=strict", "handling=strict"], // only for writes
     ["tx=rollback", null], // not allowed
     ["nonsense=1", null],
-  ])("Preference-Applied: for %s it is %s", async (prefer, applied) => {
+  ])("for Prefer: %s the header Preference-Applied: %s", async (prefer, applied) => {
     const { headers } = await rest("books?select=id", { prefer });
     expect(headers.get("preference-applied")).toBe(applied);
   });
@@ -84,7 +84,7 @@ describe("HEAD has the headers of GET and no body", () => {
     ["books?id=eq.x", {}],
     ["books?offset=9", { prefer: "count=exact" }],
     ["nothing", {}],
-  ])("%s %j", async (path, headers) => {
+  ])("for %s with the headers %j", async (path, headers) => {
     const get = await rest(path, { headers });
     const head = await rest(path, { headers, method: "HEAD" });
     expect([head.status, head.text]).toEqual([get.status, ""]);
@@ -96,20 +96,20 @@ describe("OPTIONS returns the allowed methods", () => {
   test.each([
     ["books", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"],
     ["loans", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"],
-    ["novels", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"], // a view that Postgres can write through
-    ["shelves", "OPTIONS,GET,HEAD"], // a view that it can't
+    ["novels", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"], // a view that is updatable in Postgres
+    ["shelves", "OPTIONS,GET,HEAD"], // a view that is not updatable
     ["rpc/books_by", "OPTIONS,GET,HEAD,POST"],
   ])("of %s: %s", async (path, allow) => {
     const { status, text, headers } = await rest(path, { method: "OPTIONS" });
     expect([status, text, headers.get("allow")]).toEqual([200, "", allow]);
   });
 
-  test("without reading the rest of the request", async () => {
+  test("and ignores the rest of the request", async () => {
     const { status } = await rest("books?select=nothing&x", { method: "OPTIONS", headers: { accept: "x/y" } });
     expect(status).toBe(200);
   });
 
-  test("only of existing tables and functions", async () => {
+  test("only for existing tables and functions", async () => {
     expect(await failure("nothing", { method: "OPTIONS" })).toEqual([404, "PGRST205"]);
     expect(await failure("rpc/nothing", { method: "OPTIONS" })).toEqual([404, "PGRST202"]);
   });
@@ -130,7 +130,7 @@ describe("OPTIONS returns the allowed methods", () => {
     expect(headers.get("access-control-allow-headers")).toBe("apikey,prefer");
   });
 
-  test("browsers may read the headers of an answer", async () => {
+  test("and browsers may read the headers of other responses", async () => {
     const { headers } = await rest("books?limit=1", { headers: { origin: "https://app.example" } });
     expect(headers.get("access-control-allow-origin")).toBe("https://app.example");
     expect(headers.get("access-control-expose-headers")).toContain("Content-Range");
@@ -138,7 +138,7 @@ describe("OPTIONS returns the allowed methods", () => {
   });
 });
 
-describe("methods and paths", () => {
+describe("on the table interface", () => {
   test.each(["POST", "PATCH", "DELETE"])("%s on a read-only view is 405 with Allow", async (method) => {
     const { status, json, headers } = await rest("shelves?shelf=eq.poetry", {
       method,
@@ -168,11 +168,11 @@ test("reading a table without permission is 401 for anonymous callers and 403 fo
   expect((await rest("hidden")).headers.get("www-authenticate")).toBe("Bearer");
 });
 
-test("an error says its code in a header too", async () => {
+test("the header Proxy-Status has the code of an error", async () => {
   expect((await rest("books?nope=eq.1")).headers.get("proxy-status")).toBe("content-service; error=42703");
 });
 
-test("reading can't write, not even by a function: 405", async () => {
+test("a read cannot write, not even through a function, and returns 405", async () => {
   expect(await failure("genres?select=scratch")).toEqual([405, "25006"]);
   expect((await rest("genres?name=eq.scratched")).json).toEqual([]);
 });

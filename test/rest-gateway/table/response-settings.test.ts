@@ -57,17 +57,20 @@ describe("response.status", () => {
     expect((await rest("rpc/reply?status=404", { method: "HEAD" })).status).toBe(404);
   });
 
-  test.each(["abc", "99", "100", "199", "600", "2000", "200.5", "-200", " 200"])("%j is an error", async (status) => {
-    const { status: answered, json } = await reply({ status });
-    expect([answered, json]).toEqual([
-      500,
-      { code: "PGRST112", message: "response.status guc must be a valid status code", details: null, hint: null },
-    ]);
-  });
+  test.each(["abc", "99", "100", "199", "600", "2000", "200.5", "-200", " 200"])(
+    "of %j is an error",
+    async (status) => {
+      const { status: returned, json } = await reply({ status });
+      expect([returned, json]).toEqual([
+        500,
+        { code: "PGRST112", message: "response.status guc must be a valid status code", details: null, hint: null },
+      ]);
+    },
+  );
 });
 
 describe("response.headers", () => {
-  test("sets headers, also several with one name", async () => {
+  test("sets headers, even several with the same name", async () => {
     const cookies = ["session=1; HttpOnly; Path=/", "id=2; Expires=Wed, 21 Oct 2015 07:28:00 GMT"];
     const { headers } = await reply({
       headers: [{ "X-First": "a, b" }, { "Set-Cookie": cookies[0] }, { "x-second": "" }, { "Set-Cookie": cookies[1] }],
@@ -85,7 +88,7 @@ describe("response.headers", () => {
     expect(headers.get("vary")).toBe("Accept");
   });
 
-  test.each(["X-Title", "Content-Disposition"])("is sent as UTF-8: %s", async (name) => {
+  test.each(["X-Title", "Content-Disposition"])("sends %s as UTF-8", async (name) => {
     const { headers } = await reply({ headers: [{ [name]: 'filename="Übung €.pdf"' }] });
     expect(Buffer.from(headers.get(name)!, "latin1").toString()).toBe('filename="Übung €.pdf"');
   });
@@ -97,23 +100,23 @@ describe("response.headers", () => {
   });
 
   test.each<[what: string, headers: unknown]>([
-    ["no JSON", "none"],
-    ["an object", { "X-A": "1" }],
-    ["a text", "text"],
-    ["an item that is no object", ["X-A"]],
+    ["invalid JSON", "none"],
+    ["an object instead of an array", { "X-A": "1" }],
+    ["a string instead of an array", "text"],
+    ["an item that is not an object", ["X-A"]],
     ["an empty item", [{}]],
     ["two headers in one item", [{ "X-A": "1", "X-B": "2" }]],
-    ["a number", [{ "X-A": 1 }]],
-    ["null", [{ "X-A": null }]],
-    ["a name that is none", [{ "X A": "1" }]],
-    ["a name of letters that headers do not have", [{ ä: "1" }]],
-    ["no name", [{ "": "1" }]],
+    ["a number as a value", [{ "X-A": 1 }]],
+    ["null as a value", [{ "X-A": null }]],
+    ["a name with a space", [{ "X A": "1" }]],
+    ["a name with characters that header names cannot contain", [{ ä: "1" }]],
+    ["an empty name", [{ "": "1" }]],
     ["a line break", [{ "X-A": "1\r\nX-B: 2" }]],
-    ["a sign that no header has", [{ "X-A": "1\u0001" }]],
-    ["the length of the body", [{ "Content-Length": "3" }]],
-    ["how the body is sent", [{ "transfer-encoding": "chunked" }]],
-    ["what becomes of the connection", [{ Connection: "close" }]],
-  ])("%s is refused", async (_what, headers) => {
+    ["a control character", [{ "X-A": "1\u0001" }]],
+    ["Content-Length", [{ "Content-Length": "3" }]],
+    ["Transfer-Encoding", [{ "transfer-encoding": "chunked" }]],
+    ["Connection", [{ Connection: "close" }]],
+  ])("is refused if it contains %s", async (_what, headers) => {
     const { status, json } = await reply({ headers });
     expect([status, json.code]).toEqual([500, "PGRST111"]);
     expect(json.message).toBe(
@@ -122,7 +125,7 @@ describe("response.headers", () => {
   });
 });
 
-test("triggers set both too", async () => {
+test("triggers can set response.status and response.headers too", async () => {
   const { status, headers } = await rest("orders", { body: { id: 1, what: "tea" } });
   expect([status, headers.get("location"), headers.get("retry-after")]).toEqual([202, "/queue/7", "3"]);
   const changed = await rest("orders?id=eq.1", {

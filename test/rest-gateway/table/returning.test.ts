@@ -38,7 +38,7 @@ beforeEach(() =>
 const REPRESENTATION = "return=representation";
 const SINGULAR = { accept: "application/vnd.pgrst.object+json" };
 
-/** What is answered of pet 1, given to another owner. */
+/** The response to a PATCH that gives pet 1 to another owner. */
 const moved = (select: string) =>
   rows(`pets?id=eq.1&${select}`, { method: "PATCH", body: { owner_id: 2 }, prefer: REPRESENTATION });
 
@@ -49,13 +49,13 @@ describe("select chooses the columns of the returned rows", () => {
     ["select=shout", [{ shout: "REX" }]],
     ["select=*,shout", [{ id: 1, owner_id: 2, name: "Rex", weight: 30.5, data: null, shout: "REX" }]],
     ["select=name,owners(name)", [{ name: "Rex", owners: { name: "Ben" } }]],
-    // Other rows are those from before the statement: Rex was not yet with Ben.
+    // Rows of other tables are read as they were before the statement, when Rex did not belong to Ben.
     ["select=name,owner:owners(id,pets(name))", [{ name: "Rex", owner: { id: 2, pets: [{ name: "Mia" }] } }]],
     ["select=toys(name)&toys.order=name.desc&toys.limit=1", [{ toys: [{ name: "stick" }] }]],
     ["select=...owners(owner:name)", [{ owner: "Ben" }]],
     ["select=...toys(toys:name)&toys.order=name", [{ toys: ["ball", "stick"] }]],
     ["select=namesakes(name)", [{ namesakes: [] }]],
-  ])("?%s", async (select, expected) => {
+  ])("with ?%s", async (select, expected) => {
     expect(await moved(select)).toEqual(expected);
   });
 
@@ -107,7 +107,7 @@ describe("select chooses the columns of the returned rows", () => {
     ["application/vnd.pgrst.object+json", '{"id":1,"name":"Rex","data":null}'],
     ["application/vnd.pgrst.object+json;nulls=stripped", '{"id":1,"name":"Rex"}'],
     ["text/csv", "id,name,data\n1,Rex,"],
-  ])("as %s", async (accept, expected) => {
+  ])("in the format %s", async (accept, expected) => {
     const sent = { method: "PATCH", body: { data: null }, prefer: REPRESENTATION, headers: { accept } };
     const { status, text, headers } = await rest("pets?id=eq.1&select=id,name,data", sent);
     expect([status, text]).toEqual([200, expected]);
@@ -158,24 +158,24 @@ describe("aggregates and inner relations in the returned rows", () => {
 
   test("determine whether there is a single object", async () => {
     expect((await doubled("select=count()", "", SINGULAR)).json).toEqual({ count: 3 });
-    expect((await doubled("select=id,owners!inner()&owners.name=eq.Nobody", "", SINGULAR)).json).toMatchObject({
+    expect((await doubled("select=id,owners!inner()&owners.name=eq.Unknown", "", SINGULAR)).json).toMatchObject({
       code: "PGRST116",
       details: "The result contains 0 rows",
     });
   });
 });
 
-describe("a single object", () => {
+describe("if the client requires a single object,", () => {
   test.each<[string, string, RestSent, number]>([
-    ["POST of two", "pets", { body: [{ name: "Tom" }, { name: "Tim" }] }, 2],
-    ["POST of none", "pets", { body: [] }, 0],
+    ["POST of two rows", "pets", { body: [{ name: "Tom" }, { name: "Tim" }] }, 2],
+    ["POST of no rows", "pets", { body: [] }, 0],
     ["POST of a duplicate that is ignored", "owners", { body: { id: 1 }, prefer: "resolution=ignore-duplicates" }, 0],
-    ["PATCH of two", "pets?id=lte.2", { method: "PATCH", body: { name: "Tom" } }, 2],
-    ["PATCH of none", "pets?id=eq.99", { method: "PATCH", body: { name: "Tom" } }, 0],
-    ["PATCH with nothing to change", "pets?id=eq.1", { method: "PATCH", body: {} }, 0],
-    ["DELETE of three", "pets?id=gt.0", { method: "DELETE" }, 3],
-    ["DELETE of none", "pets?id=eq.99", { method: "DELETE" }, 0],
-  ])("is required: %s is rolled back, whether rows are returned or not", async (_, path, sent, count) => {
+    ["PATCH of two rows", "pets?id=lte.2", { method: "PATCH", body: { name: "Tom" } }, 2],
+    ["PATCH of no rows", "pets?id=eq.99", { method: "PATCH", body: { name: "Tom" } }, 0],
+    ["PATCH that changes no column", "pets?id=eq.1", { method: "PATCH", body: {} }, 0],
+    ["DELETE of three rows", "pets?id=gt.0", { method: "DELETE" }, 3],
+    ["DELETE of no rows", "pets?id=eq.99", { method: "DELETE" }, 0],
+  ])("%s is rolled back, whether rows are returned or not", async (_, path, sent, count) => {
     const before = await sql("select * from pets order by id");
     for (const prefer of [sent.prefer ?? "", `${REPRESENTATION},${sent.prefer ?? ""}`])
       expect(await rest(path, { ...sent, prefer, headers: SINGULAR })).toMatchObject({
@@ -189,7 +189,7 @@ describe("a single object", () => {
     expect(await sql("select * from pets order by id")).toEqual(before);
   });
 
-  test("is returned without an array, or not at all", async () => {
+  test("the row is returned without an array, or not at all", async () => {
     const sent = { body: { name: "Tom" }, headers: SINGULAR };
     const { status, json } = await rest("pets?select=id,name", { ...sent, prefer: REPRESENTATION });
     expect([status, json]).toEqual([201, { id: 4, name: "Tom" }]);
@@ -197,13 +197,13 @@ describe("a single object", () => {
   });
 });
 
-describe("the select privilege is required only for returned and filtered columns", () => {
+describe("the select privilege is required only for returned and filtered columns:", () => {
   test.each([
     ["POST", "secrets", { id: 2, open: "o", hidden: "h" }],
     ["PATCH", "secrets?id=eq.1", { hidden: "new" }],
     ["PATCH", "secrets?id=eq.1", {}],
     ["DELETE", "secrets?open=eq.open", undefined],
-  ])("%s %s", async (method, path, body) => {
+  ])("%s %s without a returned row succeeds", async (method, path, body) => {
     expect((await rest(path, { method, body })).status).toBeLessThan(300);
   });
 
@@ -211,11 +211,11 @@ describe("the select privilege is required only for returned and filtered column
     ["POST", "secrets?select=id,open", { id: 2, open: "open", hidden: "h" }],
     ["PATCH", "secrets?id=eq.1&select=id,open", { hidden: "new" }],
     ["DELETE", "secrets?id=eq.1&select=id,open", undefined],
-  ])("%s %s", async (method, path, body) => {
+  ])("%s %s returns the readable columns", async (method, path, body) => {
     expect(await rows(path, { method, body, prefer: REPRESENTATION })).toMatchObject([{ open: "open" }]);
   });
 
-  test("POST with the key in Location", async () => {
+  test("POST returns the readable key in Location", async () => {
     const { headers } = await rest("secrets", { body: { id: 2 }, prefer: "return=headers-only" });
     expect(headers.get("location")).toBe("/rest/v1/secrets?id=eq.2");
   });

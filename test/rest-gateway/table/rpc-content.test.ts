@@ -4,16 +4,16 @@ import type { DemoUser } from "../../support/service.ts";
 
 const { rest, rows, failure } = useRest({ DB_TX_END: "commit-allow-override" });
 
-type Who = DemoUser | "anon" | "service";
-const EVERYBODY: readonly Who[] = ["anon", "ada", "bob", "admin", "service"];
-const as = (who: Who): RestSent => (who === "anon" ? {} : { as: who });
+type Caller = DemoUser | "anon" | "service";
+const CALLERS: readonly Caller[] = ["anon", "ada", "bob", "admin", "service"];
+const as = (caller: Caller): RestSent => (caller === "anon" ? {} : { as: caller });
 
-/** Status and, where it is refused, code of the call by each caller, which is undone each time: Ada wrote article 1. */
+/** The status, and the code of an error, of the call for each caller; each call is rolled back. Ada is the author of article 1. */
 async function outcomes(name: string, body: object): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
-  for (const who of EVERYBODY) {
-    const { status, json } = await rest(`rpc/${name}`, { ...as(who), body, prefer: "tx=rollback" });
-    found[who] = [status, json?.code].filter(Boolean).join(" ");
+  for (const caller of CALLERS) {
+    const { status, json } = await rest(`rpc/${name}`, { ...as(caller), body, prefer: "tx=rollback" });
+    found[caller] = [status, json?.code].filter(Boolean).join(" ");
   }
   return found;
 }
@@ -23,7 +23,7 @@ const SIGNED_IN = { anon: "401 42501", ada: "200", bob: "200", admin: "200" };
 const AUTHOR = { anon: "401 42501", ada: "200", bob: "403 42501", admin: "200", service: "200" };
 const MISSING = { ada: "404 P0002", bob: "404 P0002", admin: "404 P0002" };
 
-describe("who may call", () => {
+describe("for each caller,", () => {
   test.each<[name: string, body: object, expected: object]>([
     ["search", { keyword: "engine" }, ALL],
     ["me", {}, { anon: "401 28000", ada: "200", bob: "200", admin: "200", service: "401 28000" }],
@@ -32,21 +32,23 @@ describe("who may call", () => {
     ["update_article", { id: 1, input: { title: "Another title" } }, AUTHOR],
     ["publish_article", { id: 3 }, AUTHOR],
     ["delete_article", { id: 1 }, AUTHOR],
-    ["create_comment", { article_id: 1, content: "Hear, hear." }, { ...SIGNED_IN, service: "400 23502" }],
-  ])("%s with %j", async (name, body, expected) => expect(await outcomes(name, body)).toEqual(expected));
+    ["create_comment", { article_id: 1, content: "I agree." }, { ...SIGNED_IN, service: "400 23502" }],
+  ])("rpc/%s with %j succeeds or is refused by the policies", async (name, body, expected) =>
+    expect(await outcomes(name, body)).toEqual(expected),
+  );
 
   test.each<[name: string, body: object, expected: object]>([
     ["update_article", { id: 99, input: { title: "Another title" } }, MISSING],
     ["publish_article", { id: 99 }, MISSING],
-    ["create_comment", { article_id: 99, content: "Hear, hear." }, MISSING],
+    ["create_comment", { article_id: 99, content: "I agree." }, MISSING],
     ["delete_article", { id: 99 }, { ada: "200", bob: "200", admin: "200" }],
-  ])("%s with %j, which is not there", async (name, body, expected) => {
+  ])("rpc/%s with %j, which does not exist, is 404 or false", async (name, body, expected) => {
     expect(await outcomes(name, body)).toMatchObject(expected);
   });
 });
 
-describe("what comes back", () => {
-  test("search: the articles, best match first, with all that can be asked of a table", async () => {
+describe("rpc", () => {
+  test("search returns the articles, best match first, and accepts the parameters of a table", async () => {
     expect(await rows("rpc/search?keyword=ENGINE&select=id,title,users(name)")).toEqual([
       { id: 1, title: "Notes on the Analytical Engine", users: { name: "Ada Lovelace" } },
       { id: 3, title: "Computing Bernoulli numbers", users: { name: "Ada Lovelace" } },
@@ -56,7 +58,7 @@ describe("what comes back", () => {
     expect([counted.status, counted.headers.get("content-range")]).toEqual([206, "0-0/2"]);
   });
 
-  test("me: the caller", async () => {
+  test("me returns the caller", async () => {
     expect(await rows("rpc/me", { as: "ada" })).toMatchObject({
       id: 1,
       name: "Ada Lovelace",
@@ -71,7 +73,7 @@ describe("what comes back", () => {
     expect(headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  test("create_user: the user; an e-mail that is taken is 409", async () => {
+  test("create_user returns the user, and a registered e-mail address is 409", async () => {
     const input = { name: "Eve", email: "eve@example.com", age: 30 };
     expect(await rows("rpc/create_user?select=name,age", { body: { input } })).toEqual({ name: "Eve", age: 30 });
     expect(await failure("rpc/create_user", { body: { input } })).toEqual([409, "23505"]);
@@ -81,7 +83,7 @@ describe("what comes back", () => {
     ]);
   });
 
-  test("create_article: how it went, all faults at once", async () => {
+  test("create_article returns whether it succeeded, and all validation errors at once", async () => {
     const body = { input: { title: "Bad", content: "" } };
     expect(await rows("rpc/create_article?select=success,article,errors", { as: "ada", body })).toEqual({
       success: false,
@@ -97,7 +99,7 @@ describe("what comes back", () => {
     });
   });
 
-  test("an article's way: written, changed, published, spoken of, deleted", async () => {
+  test("functions create, update, publish, comment and delete an article", async () => {
     const input = { title: "Punched cards", content: "Holes in a row.", tags: ["looms"] };
     const { article } = await rows("rpc/create_article", { as: "ada", body: { input } });
     expect(article).toMatchObject({ author_id: 1, title: "Punched cards", status: "DRAFT", tags: ["looms"] });
@@ -119,7 +121,7 @@ describe("what comes back", () => {
     expect(await rows("rpc/delete_article", { as: "admin", body: { id } })).toBe(false);
   });
 
-  test("what writes does so by POST alone", async () => {
+  test("functions that write are allowed only for POST", async () => {
     expect(await failure("rpc/publish_article?id=3", { as: "ada" })).toEqual([405, "25006"]);
     expect(await failure("rpc/delete_article?id=3", { as: "ada" })).toEqual([405, "25006"]);
   });

@@ -100,7 +100,7 @@ describe("a value", () => {
     ["no_number", "null"],
     ["no_words", "null"],
     ["no_document", "null"],
-  ])("%s is bare JSON: %s", async (call, text) => {
+  ])("of rpc/%s is bare JSON: %s", async (call, text) => {
     for (const method of ["GET", "POST"]) {
       const answer = await rest(`rpc/${call}`, { method });
       expect([answer.status, answer.text]).toEqual([200, text]);
@@ -125,7 +125,7 @@ describe("a value", () => {
     "number?a=eq.1",
     "number?order=a",
     "number?pgrst_scalar=eq.1",
-  ])("has no columns to select, filter or order by: rpc/%s", async (call) =>
+  ])("has no columns to select, filter or order by, so rpc/%s is 400", async (call) =>
     expect(await failure(`rpc/${call}`)).toEqual([400, "42703"]),
   );
 
@@ -134,8 +134,8 @@ describe("a value", () => {
   });
 });
 
-describe("void", () => {
-  test.each(["GET", "POST", "HEAD"])("is 204 without Content-Type for every Accept: %s", async (method) => {
+describe("the response of a void function", () => {
+  test.each(["GET", "POST", "HEAD"])("to %s is 204 without Content-Type for every Accept", async (method) => {
     for (const type of ["*/*", "text/csv", OBJECT, "image/png"]) {
       const { status, text, headers } = await rest("rpc/nothing", { method, ...accept(type) });
       expect([status, text, headers.get("content-type"), headers.get("content-length")]).toEqual([204, "", null, null]);
@@ -149,7 +149,7 @@ describe("void", () => {
 });
 
 test.each(["refuse", "refuse_number", "refuse_record"])(
-  "a function runs although nothing of it is answered: %s",
+  "the function %s runs although the response contains nothing of its result",
   async (name) => {
     expect((await rest(`rpc/${name}`, { method: "HEAD" })).status).toBe(400);
     expect(await failure(`rpc/${name}`)).toEqual([400, "P0001"]);
@@ -182,9 +182,12 @@ describe("a set of values", () => {
     expect(await rows("rpc/numbers?upto=5&pgrst_scalar=gt.2&order=pgrst_scalar.desc")).toEqual([5, 4, 3]);
   });
 
-  test.each(["select=a", "select=count()", "a=eq.1", "order=a"])("has no other column: ?%s", async (query) => {
-    expect(await failure(`rpc/numbers?upto=5&${query}`)).toEqual([400, "42703"]);
-  });
+  test.each(["select=a", "select=count()", "a=eq.1", "order=a"])(
+    "has no other column, so ?%s is 400",
+    async (query) => {
+      expect(await failure(`rpc/numbers?upto=5&${query}`)).toEqual([400, "42703"]);
+    },
+  );
 
   test("must have one value for a single object", async () => {
     expect(await rows("rpc/numbers?upto=1", accept(OBJECT))).toEqual({ pgrst_scalar: 1 });
@@ -207,20 +210,20 @@ describe("a row", () => {
       "tool?id=1&select=name,label,parts(label)&parts.order=label",
       { name: "anvil", label: "anvil!", parts: [{ label: "base" }, { label: "head" }] },
     ],
-  ])("%s is an object", async (call, row) => {
+  ])("of rpc/%s is an object", async (call, row) => {
     expect(await rows(`rpc/${call}`)).toEqual(row);
     expect(await rows(`rpc/${call}`, accept(OBJECT))).toEqual(row);
   });
 
   test.each(["no_point", "tool?id=9", "tool?id=1&name=eq.bolt"])(
-    "%s is null, and 406 as a single object",
+    "that is missing, as of rpc/%s, is null, and 406 as a single object",
     async (call) => {
       expect(await rows(`rpc/${call}`)).toBeNull();
       expect(await failure(`rpc/${call}`, accept(OBJECT))).toEqual([406, "PGRST116"]);
     },
   );
 
-  test("counts as one", async () => {
+  test("counts as one row", async () => {
     expect((await rest("rpc/point", { prefer: "count=exact" })).headers.get("content-range")).toBe("0-0/1");
   });
 
@@ -271,7 +274,7 @@ describe("rows", () => {
       [{ name: "anvil", parts: [{ label: "head" }, { label: "base" }] }],
     ],
     ["loose_set?limit=1", [{ id: 1, name: "anvil" }]],
-  ])("rpc/%s", async (call, result) => {
+  ])("are filtered, ordered and embedded by rpc/%s", async (call, result) => {
     expect(await rows(`rpc/${call}`)).toEqual(result);
   });
 
@@ -287,7 +290,7 @@ describe("rows", () => {
     expect(await rows("rpc/tool?id=1&id=eq.2&select=id")).toBeNull();
   });
 
-  test("have counts, pages and HEAD", async () => {
+  test("have counts and pages, and HEAD returns their headers", async () => {
     const path = "rpc/tools_from?select=id,parts!inner(id)&limit=1&order=id";
     for (const method of ["GET", "HEAD"]) {
       const { status, text, headers } = await rest(path, { method, prefer: "count=exact" });
@@ -316,7 +319,7 @@ describe("rows", () => {
     ["numbers?upto=2", "text/csv", "pgrst_scalar\n1\n2"],
     ["number", "text/csv", "pgrst_scalar\n7"],
     ["point", "text/csv", "x,y\n1,2"],
-  ])("rpc/%s as %s", async (call, type, text) => {
+  ])("of rpc/%s are returned as %s", async (call, type, text) => {
     const answer = await rest(`rpc/${call}`, accept(type));
     expect([answer.status, answer.text]).toEqual([200, text]);
     expect(answer.headers.get("content-type")).toBe(`${type}; charset=utf-8`);
@@ -330,7 +333,7 @@ describe("rows", () => {
     ["loose_set?select=id", 400, "42703"],
     ["loose_set?id=eq.1", 400, "42703"],
     ["tools_from?limit=-1", 416, "PGRST103"],
-  ])("rpc/%s is refused: %i %s", async (call, status, code) => {
+  ])("are refused for rpc/%s with %i %s", async (call, status, code) => {
     expect(await failure(`rpc/${call}`)).toEqual([status, code]);
   });
 });
@@ -343,7 +346,7 @@ describe("a raw value", () => {
     const bytes = Buffer.from(await response.arrayBuffer()).toString("latin1");
     return [response.status, response.headers.get("content-type"), bytes];
   };
-  /** As it looks when each of its bytes is a character. */
+  /** The UTF-8 bytes of the text, with each byte as one character. */
   const utf8 = (text: string) => Buffer.from(text).toString("latin1");
 
   test.each<[call: string, accept: string, type: string, bytes: string]>([
@@ -359,14 +362,14 @@ describe("a raw value", () => {
     ["anything", "*/*", "application/octet-stream", "any"],
     ["anything", "application/json", "application/octet-stream", "any"],
     ["anything", "video/mp4", "application/octet-stream", "any"],
-  ])("rpc/%s for %s", async (call, accept, type, bytes) => {
+  ])("of rpc/%s is returned for Accept: %s", async (call, accept, type, bytes) => {
     expect(await raw(call, accept)).toEqual([200, type, bytes]);
   });
 
   test.each([
     ["page", '"<b>hé</b>"'],
     ["picture", '"\\\\x89504e"'],
-  ])("is JSON for a client that accepts anything: rpc/%s", async (call, text) => {
+  ])("of rpc/%s is JSON for a client that accepts anything", async (call, text) => {
     const { headers, ...answer } = await rest(`rpc/${call}`, accept("*/*"));
     expect([headers.get("content-type"), answer.text]).toEqual(["application/json; charset=utf-8", text]);
   });
@@ -379,21 +382,21 @@ describe("a raw value", () => {
     ["texts", "text/plain"],
     ["loose", "text/csv"],
     ["tools_from", "application/octet-stream"],
-  ])("rpc/%s is not available as %s", async (call, type) => {
+  ])("of rpc/%s is not available as %s", async (call, type) => {
     expect(await failure(`rpc/${call}`, accept(type))).toEqual([406, "PGRST107"]);
   });
 });
 
 describe("writing", () => {
   test.each(["next", "next_rows", "next_values", "write?what=x", "write_quietly"])(
-    "a volatile function writes by POST alone: GET rpc/%s is 405",
+    "is allowed only for POST, so GET rpc/%s is 405",
     async (call) => {
       expect(await failure(`rpc/${call}`)).toEqual([405, "25006"]);
       expect((await rest(`rpc/${call}`, { method: "HEAD" })).status).toBe(405);
     },
   );
 
-  test("is refused in a function that is not volatile, also by POST", async () => {
+  test("is refused in a function that is not volatile, even for POST", async () => {
     expect(await rows("rpc/access", { method: "POST" })).toBe("on");
     expect(await rows("rpc/access_volatile", { method: "POST" })).toBe("off");
     expect(await rows("rpc/access_volatile")).toBe("on");
@@ -402,7 +405,7 @@ describe("writing", () => {
   });
 
   test.each(["next", "next_rows", "next_values"])(
-    "each request calls once, whatever it counts: rpc/%s",
+    "happens once for each request of rpc/%s, whatever it counts",
     async (name) => {
       await sql("alter sequence results.calls restart");
       await rest(`rpc/${name}`, { method: "POST", prefer: "count=exact" });
@@ -412,7 +415,7 @@ describe("writing", () => {
     },
   );
 
-  test("returns the written rows, or none", async () => {
+  test("returns the written rows, or no rows for a void function", async () => {
     await sql("truncate results.log restart identity");
     expect(await rows("rpc/write", { body: { what: "one" } })).toEqual({ id: 1, what: "one" });
     expect((await rest("rpc/write_quietly", { method: "POST" })).status).toBe(204);
@@ -420,13 +423,16 @@ describe("writing", () => {
     expect(await log()).toEqual([{ what: "one" }, { what: "quietly" }, { what: "many" }, { what: "many" }]);
   });
 
-  test.each(["write_many", "write_values"])("is rolled back if a single object is required: rpc/%s", async (name) => {
-    await sql("truncate results.log");
-    expect(await failure(`rpc/${name}`, { body: { count: 2 }, ...accept(OBJECT) })).toEqual([406, "PGRST116"]);
-    expect(await log()).toEqual([]);
-  });
+  test.each(["write_many", "write_values"])(
+    "with rpc/%s is rolled back if a single object is required",
+    async (name) => {
+      await sql("truncate results.log");
+      expect(await failure(`rpc/${name}`, { body: { count: 2 }, ...accept(OBJECT) })).toEqual([406, "PGRST116"]);
+      expect(await log()).toEqual([]);
+    },
+  );
 
-  test.each(["write_many", "write_values"])("is rolled back above max-affected: rpc/%s", async (name) => {
+  test.each(["write_many", "write_values"])("with rpc/%s is rolled back above max-affected", async (name) => {
     await sql("truncate results.log");
     const { status, json } = await rest(`rpc/${name}`, {
       body: { count: 3 },
@@ -450,8 +456,11 @@ describe("writing", () => {
     expect((await rest(`rpc/${name}`, { body: { count: 3 }, prefer: "max-affected=2" })).status).toBe(200);
   });
 
-  test.each(["write", "write_quietly", "next"])("with max-affected requires a set: rpc/%s", async (name) => {
-    const sent = { body: name === "write" ? { what: "x" } : {}, prefer: "handling=strict, max-affected=2" };
-    expect(await failure(`rpc/${name}`, sent)).toEqual([400, "PGRST128"]);
-  });
+  test.each(["write", "write_quietly", "next"])(
+    "with rpc/%s, which does not return a set, is refused with max-affected",
+    async (name) => {
+      const sent = { body: name === "write" ? { what: "x" } : {}, prefer: "handling=strict, max-affected=2" };
+      expect(await failure(`rpc/${name}`, sent)).toEqual([400, "PGRST128"]);
+    },
+  );
 });

@@ -55,7 +55,7 @@ const { rest, rows, failure } = useRest(
 const GET = { method: "GET" };
 const typed = (type: string, body: unknown) => ({ body, headers: { "content-type": type } });
 
-describe("arguments", () => {
+describe("arguments:", () => {
   test.each<[path: string, body: unknown, result: unknown]>([
     ["add?a=1&b=2", { a: 1, b: 2 }, 3],
     ["add?b=2&a=1", { b: 2, a: 1 }, 3],
@@ -78,12 +78,12 @@ describe("arguments", () => {
     ['count_points?p={"(1,2)","(3,4)"}', { p: [{ x: 1, y: 2 }, { x: 3 }] }, 2],
     ["odd%20name?odd%20arg=5&%C3%9Cn%C3%AF=z", { "odd arg": 5, Ünï: "z" }, [5, "s", "z"]],
     ['odd%20name?odd%20arg=5&"select"=x', { "odd arg": 5, select: "x" }, [5, "x", "u"]],
-  ])("GET rpc/%s is POST with %j: %j", async (path, body, result) => {
+  ])("GET rpc/%s and POST with %j return %j", async (path, body, result) => {
     expect(await rows(`rpc/${path}`)).toEqual(result);
     expect(await rows(`rpc/${path.split("?")[0]}`, { body })).toEqual(result);
   });
 
-  test("null is null, not the default", async () => {
+  test("null in a body is null and not the default", async () => {
     expect(await rows("rpc/add", { body: { a: 1, b: null } })).toBeNull();
   });
 
@@ -93,7 +93,7 @@ describe("arguments", () => {
 
   test.each<[string, object]>([
     ["an empty body", { method: "POST" }],
-    ["an empty body of JSON", { method: "POST", ...typed("application/json", "") }],
+    ["an empty body with Content-Type: application/json", { method: "POST", ...typed("application/json", "") }],
   ])("%s passes no arguments", async (_what, sent) => expect(await rows("rpc/one", sent)).toBe(1));
 
   test("a form passes text, and a repeated name as an array", async () => {
@@ -102,12 +102,12 @@ describe("arguments", () => {
     expect(await rows("rpc/joined", form("separator=%2B&words=a&words=b"))).toBe("a+b");
   });
 
-  test("CSV passes those of its first line", async () => {
+  test("CSV passes the values of its first row", async () => {
     expect(await rows("rpc/add", typed("text/csv", "a,b\n1,2\n5,6"))).toBe(3);
     expect(await failure("rpc/add", typed("text/csv", "a,b"))).toEqual([404, "PGRST202"]);
   });
 
-  test("of an array of objects, the first object applies", async () => {
+  test("the first object of an array of objects applies", async () => {
     expect(
       await rows("rpc/add", {
         body: [
@@ -137,7 +137,7 @@ describe("arguments", () => {
     expect(await failure(`rpc/${path}`, { body })).toEqual([status, code]);
   });
 
-  test("by GET, an array is a Postgres literal, not a repeated name", async () => {
+  test("for GET, an array is a Postgres literal and not a repeated name", async () => {
     expect(await failure("rpc/total?numbers=1&numbers=2")).toEqual([400, "22P02"]);
   });
 });
@@ -147,12 +147,12 @@ describe("with overloaded functions", () => {
     ["side=1", { side: 1 }, "square"],
     ["width=1&height=2", { height: 2, width: 1 }, "rectangle"],
     ["radius=1", { radius: 1 }, "circle"],
-  ])("the argument names select the function: %s", async (query, body, result) => {
+  ])("the argument names select the function, as for %s", async (query, body, result) => {
     expect(await rows(`rpc/area?${query}`)).toBe(result);
     expect(await rows("rpc/area", { body })).toBe(result);
   });
 
-  test("functions that differ only in types are ambiguous: 300", async () => {
+  test("a call of functions that differ only in types is ambiguous and returns 300", async () => {
     for (const sent of [GET, { body: { n: 1 } }]) {
       const { status, json } = await rest(sent === GET ? "rpc/twice?n=1" : "rpc/twice", sent);
       expect([status, json]).toEqual([
@@ -169,16 +169,16 @@ describe("with overloaded functions", () => {
   });
 
   test.each<[string, object, string]>([
-    ["an object with its names", { body: { a: 1 } }, "a"],
+    ["an object with the argument names", { body: { a: 1 } }, "a"],
     ["any other object", { body: { b: 1 } }, "json"],
     ["an array", { body: [1, 2] }, "json"],
-    ["a text", typed("text/plain", "x"), "text"],
-  ])("a function with an unnamed argument accepts other bodies: %s", async (_what, sent, result) => {
+    ["plain text", typed("text/plain", "x"), "text"],
+  ])("the body selects the function by its named or unnamed argument, as for %s", async (_what, sent, result) => {
     expect(await rows("rpc/either", sent)).toBe(result);
   });
 });
 
-describe("a single unnamed argument accepts the whole body", () => {
+describe("a function with a single unnamed argument", () => {
   test.each<[name: string, type: string, body: string | Uint8Array, result: unknown]>([
     ["take_json", "application/json", '{"a": [1]}', { given: { a: [1] } }],
     ["take_json", "application/json", "[1, 2]", { given: [1, 2] }],
@@ -191,7 +191,7 @@ describe("a single unnamed argument accepts the whole body", () => {
     ["take_text", "text/plain", "", ""],
     ["take_xml", "text/xml", "<a>1</a>", "1"],
     ["take_bytes", "application/octet-stream", new Uint8Array([0, 255, 13]), 3],
-  ])("%s of %s %j", async (name, type, body, result) => {
+  ])("such as %s accepts the whole body of type %s: %j", async (name, type, body, result) => {
     expect(await rows(`rpc/${name}`, { method: "POST", ...typed(type, body) })).toEqual(result);
   });
 
@@ -201,23 +201,23 @@ describe("a single unnamed argument accepts the whole body", () => {
     ["take_bytes", "text/xml", "<a/>"],
     ["take_int", "application/json", "5"],
     ["add", "text/plain", "1"],
-  ])("%s does not accept %s", async (name, type, body) => {
+  ])("such as %s does not accept the type %s", async (name, type, body) => {
     expect(await failure(`rpc/${name}`, typed(type, body))).toEqual([404, "PGRST202"]);
   });
 
-  test("but not by GET", async () => expect(await failure("rpc/take_json")).toEqual([404, "PGRST202"]));
+  test("cannot be called with GET", async () => expect(await failure("rpc/take_json")).toEqual([404, "PGRST202"]));
 
-  test("text that is not valid UTF-8 is refused", async () => {
+  test("refuses text that is not valid UTF-8", async () => {
     const sent = typed("text/plain", new Uint8Array([0x61, 0xff]));
     expect(await failure("rpc/take_text", { method: "POST", ...sent })).toEqual([400, "PGRST102"]);
   });
 
-  test("an unsupported type is 415", async () => {
+  test("refuses an unsupported type with 415", async () => {
     expect(await failure("rpc/take_text", typed("image/png", "x"))).toEqual([415, "PGRST102"]);
   });
 });
 
-describe("an unknown function", () => {
+describe("a function that does not exist or is not allowed:", () => {
   test.each<[path: string, body: unknown, message: string, details: string, hint: string | null]>([
     [
       "ad?a=1",
@@ -265,7 +265,7 @@ describe("an unknown function", () => {
     "__proto__",
     "add;drop",
     "%22add%22",
-  ])("built-in functions, functions of other schemas and procedures are 404: rpc/%s", async (path) => {
+  ])("rpc/%s, which is built in, in another schema or not a function, is 404", async (path) => {
     expect(await failure(`rpc/${path}`)).toEqual([404, "PGRST202"]);
     expect(await failure(`rpc/${path.split("?")[0]}`, { body: {} })).toEqual([404, "PGRST202"]);
   });
@@ -276,7 +276,7 @@ describe("an unknown function", () => {
   });
 });
 
-describe("methods", () => {
+describe("the methods of functions:", () => {
   test.each([
     ["one", "OPTIONS,GET,HEAD,POST"],
     ["tick", "OPTIONS,POST"],

@@ -1,4 +1,4 @@
--- What the tests of security attack: secrets behind policies, functions with ill will, names at the limit of Postgres.
+-- The fixtures of the security tests: secrets behind policies, malicious functions, names at the length limit of Postgres.
 create table secrets (id int primary key, owner_id bigint not null, code int not null default 0,
   text text unique check (text <> 'no'), payload jsonb default '{}');
 insert into secrets values (1, 1, 5, 'secret of Ada'), (2, 2, 7, 'secret of Bob');
@@ -6,11 +6,11 @@ alter table secrets enable row level security;
 create policy "owners see their own" on secrets using (owner_id = (select auth.uid()));
 grant select, insert, update, delete on secrets to anon, authenticated, service_role;
 
--- Functions that tell what they are given, if they are given it.
-create function told(secrets) returns text stable language plpgsql as
-  $$ begin raise exception 'told: %', $1.text; end $$;
+-- Raises an error that reveals its row.
+create function leak(secrets) returns text stable language plpgsql as
+  $$ begin raise exception 'leaked: %', $1.text; end $$;
 
--- Postgres cuts names off after 63 bytes.
+-- Postgres truncates names to 63 bytes.
 create table long_names (
   id int primary key,
   a23456789_123456789_123456789_123456789_123456789_123456789_123 text
@@ -44,7 +44,7 @@ create function raises(message text, detail text) returns int stable language pl
 create function fails(secret text) returns int stable language plpgsql as
   $$ begin raise exception using errcode = 'XX000', message = 'broken', detail = secret; end $$;
 
--- Operators and functions with the names and types of Postgres' own.
+-- Operators and functions with the names and types of built-in ones.
 create function never(bigint, bigint) returns bool language plpgsql as $$ begin raise exception 'taken in'; end $$;
 create operator = (leftarg = bigint, rightarg = bigint, function = never);
 create operator <> (leftarg = bigint, rightarg = bigint, function = never);

@@ -10,7 +10,7 @@ import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 
 const DDL = readFileSync(new URL("security.sql", import.meta.url), "utf8");
-/** One connection, so that requests follow each other on it. */
+/** With a single connection, which all requests share. */
 const client = useRest(
   { DB_POOL: "1", GRAPHQL_MAX_TABLES: "0", DB_EXTRA_SEARCH_PATH: "public, extensions, internal" },
   DDL,
@@ -20,7 +20,7 @@ const { rest, rows, failure, service, sql } = client;
 const LONG = "23456789_123456789_123456789_123456789_123456789_123456789_123";
 const OBJECT = { headers: { accept: "application/vnd.pgrst.object+json" } };
 
-/** All that could have been changed. */
+/** The rows of all writable tables. */
 const contents = () => sql("select s::text from secrets as s union all select l::text from long_names as l order by 1");
 
 const inHeader = (encoded: string) => JSON.stringify(decodeURIComponent(encoded).replace(/[^ -~]/g, "?"));
@@ -77,10 +77,10 @@ describe("text of a request never becomes SQL", () => {
     "media type": (text) => ["articles", { headers: { accept: `application/vnd.pgrst.plan;for=${inHeader(text)}` } }],
   };
 
-  /** Where a payload may be a name, a value or a time zone like any other. */
+  /** Here the payload is a valid name, value or time zone. */
   const harmless = new Set(["alias", "value of in", "JSON path", "timezone"]);
 
-  test.each(Object.keys(places))("%s", async (place) => {
+  test.each(Object.keys(places))("in the place of: %s", async (place) => {
     const before = await contents();
     for (const payload of payloads) {
       const [path, sent] = places[place]!(encodeURIComponent(payload));
@@ -93,7 +93,7 @@ describe("text of a request never becomes SQL", () => {
   });
 });
 
-describe("names longer than 63 bytes, which Postgres would truncate", () => {
+describe("a name longer than 63 bytes, which Postgres would truncate,", () => {
   test.each<[path: string, code: string, sent?: RestSent]>([
     [`t${LONG}4`, "PGRST205"],
     [`rpc/f${LONG}4`, "PGRST202"],
@@ -110,11 +110,11 @@ describe("names longer than 63 bytes, which Postgres would truncate", () => {
     [`long_names?columns=id,a${LONG}4`, "PGRST204", { body: { id: 2 } }],
     [`long_names?on_conflict=a${LONG}4`, "42703", { body: { id: 2 }, prefer: "resolution=merge-duplicates" }],
     ["long_names", "PGRST204", { body: { id: 2, [`a${LONG}4`]: "x" } }],
-  ])("do not match an existing %s: %s", async (path, code, sent) => {
+  ])("does not match an existing name in %s and is the error %s", async (path, code, sent) => {
     expect((await failure(path, sent))[1]).toBe(code);
   });
 
-  test("of 63 bytes are served", async () => {
+  test("is refused, and names of 63 bytes are served", async () => {
     expect(await rows(`long_names?a${LONG}=eq.cut&select=id,a${LONG}`)).toEqual([{ id: 1, [`a${LONG}`]: "cut" }]);
     expect(await rows(`rpc/f${LONG}?p${LONG}=7`)).toBe(1);
     expect(await rows(`t${LONG}`)).toEqual([]);
@@ -134,7 +134,7 @@ describe("schemas that are not exposed", () => {
     "PUBLIC",
   ];
 
-  test.each(schemas)("cannot be selected: %s", async (schema) => {
+  test.each(schemas)("such as %s cannot be selected", async (schema) => {
     expect(await failure("accounts", { headers: { "accept-profile": schema } })).toEqual([406, "PGRST106"]);
     expect(await failure("accounts", { body: {}, headers: { "content-profile": schema } })).toEqual([406, "PGRST106"]);
     expect(await failure("rpc/uid", { headers: { "accept-profile": schema } })).toEqual([406, "PGRST106"]);
@@ -172,13 +172,13 @@ describe("schemas that are not exposed", () => {
     ["rpc/announce_change", 404, "PGRST202"],
     ["rpc/substring_pattern?keyword=a", 404, "PGRST202"],
     ["rpc/auth_api.open_session", 404, "PGRST202"],
-  ])("cannot be reached by another name: %s", async (path, status, code) => {
+  ])("cannot be reached by %s", async (path, status, code) => {
     expect(await failure(path)).toEqual([status, code]);
     expect(await failure(path, { as: "service" })).toEqual([status, code]);
   });
 });
 
-describe("a request does not leave changes on the connection:", () => {
+describe("the connection keeps no changes of a request, such as", () => {
   afterEach(async () => {
     expect(await rows("rpc/whoami")).toBe("anon -");
     expect(await rows("rpc/whoami", { as: "bob" })).toBe("authenticated 2");
@@ -195,7 +195,7 @@ describe("a request does not leave changes on the connection:", () => {
     expect(await rows("rpc/unbecome", { method: "POST", as: "ada" })).toMatch(/_data$/);
   });
 
-  test("other login roles cannot be set at all", async () => {
+  test("a role that the login may not set, which is refused", async () => {
     for (const name of ["service_role", "auth_owner", "postgres"])
       expect(await failure("rpc/become", { body: { name }, as: "admin" })).toEqual([403, "42501"]);
   });
@@ -208,7 +208,7 @@ describe("a request does not leave changes on the connection:", () => {
     ["response.status", "418"],
     ["response.headers", '[{"X-Left": "behind"}]'],
     ["request.headers", '{"x-admin": "yes"}'],
-  ])("a session setting: %s", async (name, value) => {
+  ])("the session setting %s", async (name, value) => {
     await rest("rpc/keep", { body: { name, value }, as: "ada" });
     const { status, headers } = await rest("rpc/whoami");
     expect([status, headers.get("x-left")]).toEqual([200, null]);
@@ -220,12 +220,16 @@ describe("a request does not leave changes on the connection:", () => {
 describe("a read never writes", () => {
   test.each<[what: string, path: string, sent?: RestSent]>([
     ["GET of a function that writes", "rpc/writes"],
-    ["HEAD of it", "rpc/writes", { method: "HEAD" }],
-    ["GET of a stable one that calls it", "rpc/writes_stably"],
-    ["POST of that", "rpc/writes_stably", { method: "POST" }],
-    ["GET of a view that calls it", "writing"],
-    ["HEAD of that, counted", "writing?id=eq.9", { method: "HEAD", prefer: "count=exact" }],
-  ])("%s is 405", async (_what, path, sent) => {
+    ["HEAD of a function that writes", "rpc/writes", { method: "HEAD" }],
+    ["GET of a stable function that calls a function that writes", "rpc/writes_stably"],
+    ["POST of a stable function that calls a function that writes", "rpc/writes_stably", { method: "POST" }],
+    ["GET of a view that calls a function that writes", "writing"],
+    [
+      "HEAD with a count of a view that calls a function that writes",
+      "writing?id=eq.9",
+      { method: "HEAD", prefer: "count=exact" },
+    ],
+  ])("so %s is 405", async (_what, path, sent) => {
     const before = await contents();
     const answer = await rest(path, sent);
     expect([answer.status, answer.json?.code]).toEqual([405, sent?.method === "HEAD" ? undefined : "25006"]);
@@ -235,15 +239,15 @@ describe("a read never writes", () => {
 
 describe("rows that a policy hides", () => {
   test.each([
-    "secrets?told=eq.x",
-    "secrets?select=told",
-    "secrets?select=id&order=told",
-    "secrets?select=told.max()",
+    "secrets?leak=eq.x",
+    "secrets?select=leak",
+    "secrets?select=id&order=leak",
+    "secrets?select=leak.max()",
     "secrets?text=match.[&id=eq.1",
     "secrets?select=text::int",
-    "secrets?or=(told.is.null,id.eq.5)",
-    "secrets?payload->>a=eq.1&select=told::int",
-  ])("are not passed to functions or revealed by errors: %s", async (path) => {
+    "secrets?or=(leak.is.null,id.eq.5)",
+    "secrets?payload->>a=eq.1&select=leak::int",
+  ])("are not passed to functions or revealed by errors for %s", async (path) => {
     expect((await rest(path)).text).not.toContain("secret of");
     const { text } = await rest(path, { as: "ada" });
     expect(text).not.toContain("secret of Bob");
@@ -251,10 +255,10 @@ describe("rows that a policy hides", () => {
   });
 
   test.each<[what: string, body: object, code: string]>([
-    ["a key that is taken", { id: 2, owner_id: 1 }, "23505"],
-    ["a unique value that is taken", { id: 3, owner_id: 1, text: "secret of Bob" }, "23505"],
-    ["a check", { id: 3, owner_id: 1, text: "no", payload: { a: "mine" } }, "23514"],
-    ["a column that is null", { id: 3, owner_id: 1, code: null, text: "mine" }, "23502"],
+    ["a duplicate key", { id: 2, owner_id: 1 }, "23505"],
+    ["a duplicate unique value", { id: 3, owner_id: 1, text: "secret of Bob" }, "23505"],
+    ["a check constraint", { id: 3, owner_id: 1, text: "no", payload: { a: "mine" } }, "23514"],
+    ["a null column", { id: 3, owner_id: 1, code: null, text: "mine" }, "23502"],
     ["a policy", { id: 3, owner_id: 2, text: "mine" }, "42501"],
   ])("are not revealed by an error about %s", async (_what, body, code) => {
     const { json, text } = await rest("secrets", { body, as: "ada" });
@@ -275,7 +279,7 @@ describe("response settings of functions", () => {
     '[{"Content-Length": "1"}]',
     '[{"Transfer-Encoding": "chunked"}]',
     '[{"Connection": "close"}]',
-  ])("cannot change the message framing: %s", async (headers) => {
+  ])("cannot change the message framing with %s", async (headers) => {
     expect(await failure(...given(headers))).toEqual([500, "PGRST111"]);
     const [asObject] = JSON.parse(headers);
     const message = '{"code": "X", "message": "x"}';
@@ -308,7 +312,7 @@ describe("error messages", () => {
     ["rpc/raises?message={&detail={"],
     ["rpc/sets_headers?headers={"],
     ["articles?id=eq.1&select=status::int", OBJECT],
-  ])("do not reveal SQL or connection details: %s", async (path, sent) => {
+  ])("do not reveal SQL or connection details for %s", async (path, sent) => {
     const { status, text } = await rest(path, sent);
     expect(status).toBeGreaterThanOrEqual(400);
     expect(text).not.toMatch(
@@ -319,14 +323,14 @@ describe("error messages", () => {
 
 describe("credentials", () => {
   test.each<[what: string, headers: Record<string, string>, status: number]>([
-    ["the service key and a browser's Origin", { origin: "https://app.example" }, 403],
-    ["it and a page without an origin of its own", { origin: "null" }, 403],
+    ["with the service key and a browser's Origin", { origin: "https://app.example" }, 403],
+    ["with the service key and the origin null of a sandboxed page", { origin: "null" }, 403],
   ])("%s are refused", async (_what, headers, status) => {
     expect(await failure("articles", { as: "service", headers })).toEqual([status, "42501"]);
     expect((await rest("articles", { headers })).status).toBe(200);
   });
 
-  test("of two different callers are refused, whichever has more rights", async () => {
+  test("of two different callers are refused, whichever of them has more rights", async () => {
     const { tokens } = service().service;
     const as = (apikey: string, token: string) =>
       failure("articles", { headers: { apikey, authorization: `Bearer ${token}` } });
@@ -336,7 +340,7 @@ describe("credentials", () => {
     expect(await as(anon, "garbage")).toEqual([401, "PGRST301"]);
   });
 
-  test("do not include a session cookie", async () => {
+  test("do not include the session cookie", async () => {
     const headers = { apikey: "", cookie: "SESSION=anything" };
     expect(await failure("articles", { headers })).toEqual([401, "PGRST302"]);
   });

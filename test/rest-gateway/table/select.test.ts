@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-/** A domain that JSON shows in another form, and filters take in it. */
+/** A domain with casts for its form in JSON and in filters. */
 const COLOURS = `
   set search_path = library, public;
   create domain colour as int;
@@ -18,7 +18,7 @@ const COLOURS = `
 
 const { rows, rest, failure } = useLibrary({}, COLOURS);
 
-// As text: the order of keys is seen, and a key that comes twice.
+// Compared as text, because the order of keys and duplicate keys matter.
 test.each([
   ["select=id,title", '[{"id":1,"title":"Notes on the Engine"}]'],
   ["select=title,id", '[{"title":"Notes on the Engine","id":1}]'],
@@ -34,7 +34,7 @@ test.each([
   ["select=rounded:price::double precision", '[{"rounded":12.5}]'],
   ["select=tags::text", '[{"tags":"{math,machine}"}]'],
   ["select=shelf::text", '[{"shelf":"science"}]'],
-])("books?id=eq.1&%s", async (query, text) => {
+])("books?id=eq.1&%s returns the selected columns", async (query, text) => {
   expect((await rest(`books?id=eq.1&${query}`)).text).toBe(text);
 });
 

@@ -4,7 +4,7 @@ import { useLibrary } from "./library.ts";
 const { rows, rest, failure } = useLibrary();
 
 describe("a spread to-one relation adds its columns to the outer row", () => {
-  test("as null without a related row", async () => {
+  test("with null values if there is no related row", async () => {
     expect(await rows("books?select=id,...covers(colour)&order=id")).toEqual([
       { id: 1, colour: "green" },
       { id: 2, colour: "blue" },
@@ -22,7 +22,7 @@ describe("a spread to-one relation adds its columns to the outer row", () => {
     ]);
   });
 
-  test("with *", async () => {
+  test("with all its columns for *", async () => {
     expect(await rows("books?select=id,...covers(*)&id=in.(1,3)&order=id")).toEqual([
       { id: 1, book_id: 1, colour: "green" },
       { id: 3, book_id: null, colour: null },
@@ -66,7 +66,7 @@ describe("a spread to-one relation adds its columns to the outer row", () => {
     ]);
   });
 
-  test("and orders the rows", async () => {
+  test("and may order the rows", async () => {
     expect(await rows("books?select=id,...covers(colour)&order=covers(colour)&limit=2")).toEqual([
       { id: 4, colour: "black" },
       { id: 2, colour: "blue" },
@@ -90,7 +90,7 @@ describe("a spread to-one relation adds its columns to the outer row", () => {
   });
 });
 
-describe("a spread to-many relation adds an array for each column", () => {
+describe("a spread to-many relation adds an array for each column,", () => {
   test("which is empty without related rows", async () => {
     expect(
       await rows("authors?select=name,...books!author_id(id,titles:title)&id=gt.1&order=id&books.order=id"),
@@ -108,7 +108,7 @@ describe("a spread to-many relation adds an array for each column", () => {
     expect(await rows(`${select}&books.pages=not.is.null`)).toEqual([{ id: [4], pages: [280] }]);
   });
 
-  test("also for junctions and functions", async () => {
+  test("for junctions and functions too", async () => {
     expect(await rows("books?select=id,...genres(genres:name)&id=eq.2&genres.order=name")).toEqual([
       { id: 2, genres: ["Adventure", "Novel"] },
     ]);
@@ -142,13 +142,13 @@ describe("a spread to-many relation adds an array for each column", () => {
     ]);
   });
 
-  test("also within a spread to-one relation", async () => {
+  test("within a spread to-one relation too", async () => {
     expect(
       await rows("loans?select=id,...books(title,...genres(genres:name))&id=eq.2&books.genres.order=name"),
     ).toEqual([{ id: 2, title: "Twenty Thousand Leagues", genres: ["Adventure", "Novel"] }]);
   });
 
-  test("rows without a match are excluded only with !inner", async () => {
+  test("and excludes rows without a match only with !inner", async () => {
     expect(await rows("authors?select=id,...books!author_id(books:id)&books.id=gt.3&order=id&id=gt.1")).toEqual([
       { id: 2, books: [] },
       { id: 3, books: expect.arrayContaining([4, 5]) },

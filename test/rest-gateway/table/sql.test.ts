@@ -83,7 +83,7 @@ const REQUESTS: Readonly<Record<string, readonly (readonly [url: string, sent?: 
   ],
 };
 
-test("typical requests and their SQL, to be read in review", async () => {
+test("typical requests have the SQL of the snapshot, which is read in review", async () => {
   const { catalog } = library();
   const sections = Object.entries(REQUESTS).map(([title, requests]) =>
     [`## ${title}`, ...requests.map(([url, sent = {}]) => described(url, sent, catalog))].join("\n\n"),

@@ -4,7 +4,7 @@ import { dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts
 
 const { content, cinema, sql } = useSupabase();
 
-describe("what is selected", () => {
+describe("select returns", () => {
   test.each<[string, (client: SupabaseClient<any, any>) => PromiseLike<any>, unknown]>([
     [
       "columns, aliases and casts",
@@ -18,7 +18,7 @@ describe("what is selected", () => {
     ],
     ["a computed field", (db) => db.from("films").select("headline").eq("id", 2), [{ headline: "M (1931)" }]],
     [
-      "a relation by its foreign key, as the client documents it",
+      "a relation by its foreign key, as the client documents",
       (db) =>
         db
           .from("films")
@@ -27,12 +27,12 @@ describe("what is selected", () => {
       [{ title: "Metropolis", director: { name: "Fritz Lang" }, writer: { name: "Thea von Harbou" } }],
     ],
     [
-      "relations of relations, many to many too",
+      "relations of relations, even many-to-many",
       (db) => db.from("films").select("title, people!roles(name, countries(name))").eq("id", 3),
       [{ title: "Seven Samurai", people: [{ name: "Toshiro Mifune", countries: { name: "Japan" } }] }],
     ],
     [
-      "the columns of a relation among its own",
+      "the spread columns of a relation",
       (db) => db.from("films").select("title, ...studios(studio:name)").eq("id", 1),
       [{ title: "Metropolis", studio: "UFA" }],
     ],
@@ -45,7 +45,7 @@ describe("what is selected", () => {
       ],
     ],
     [
-      "white space in the list of columns",
+      "the columns of a list with white space",
       (db) =>
         db
           .from("films")
@@ -57,7 +57,7 @@ describe("what is selected", () => {
       [{ id: 1, studios: { name: "UFA" } }],
     ],
     [
-      "odd names",
+      "columns with unusual names",
       (db) => db.from("Odd Table").select('"a.b", "x,y", größe').eq("the id", 1),
       [{ "a.b": "dot", "x,y": "comma", größe: 42 }],
     ],
@@ -70,12 +70,12 @@ describe("what is selected", () => {
     expect(await dataOf(request(cinema()))).toEqual(expected);
   });
 
-  test.each(["exact", "planned", "estimated"] as const)("count: %s", async (count) => {
+  test.each(["exact", "planned", "estimated"] as const)("the %s count", async (count) => {
     const { data, count: counted, status } = await cinema().from("numbers").select("n", { count }).order("n").limit(2);
     expect([data, counted, status]).toEqual([[{ n: 1 }, { n: 2 }], 150, 206]);
   });
 
-  test("head: true gives the count without rows", async () => {
+  test("the count without rows for head: true", async () => {
     const { data, count, status, error } = await cinema()
       .from("numbers")
       .select("*", { count: "exact", head: true })
@@ -83,7 +83,7 @@ describe("what is selected", () => {
     expect([data, count, status, error]).toEqual([null, 7, 200, null]);
   });
 
-  test("head: true of a table that is not there is no content to the client, since a 404 without words says no more", async () => {
+  test("204 for head: true of an unknown table, because the client maps a 404 without a body to it", async () => {
     expect(await cinema().from("nowhere").select("*", { head: true })).toMatchObject({
       status: 204,
       error: null,
@@ -92,7 +92,7 @@ describe("what is selected", () => {
   });
 });
 
-describe("filters", () => {
+describe("the filter", () => {
   test.each<[string, (request: any) => PromiseLike<any>, number[]]>([
     ["eq", (films) => films.eq("title", "M"), [2]],
     ["neq", (films) => films.neq("id", 1), [2, 3, 4, 5, 6]],
@@ -113,7 +113,7 @@ describe("filters", () => {
     ["isDistinct", (films) => films.isDistinct("gross", 75000), [2, 3, 4, 5, 6]],
     ["in", (films) => films.in("id", [1, 3, 99]), [1, 3]],
     ["in with reserved characters", (films) => films.in("title", ["M", "a,b", "(c)"]), [2]],
-    ["in of nothing", (films) => films.in("id", []), []],
+    ["in with an empty list", (films) => films.in("id", []), []],
     ["notIn", (films) => films.notIn("id", [1, 2, 3]), [4, 5, 6]],
     ["contains of an array", (films) => films.contains("tags", ["samurai", "village"]), [3]],
     ["contains of JSON", (films) => films.contains("data", { cast: { size: 37 } }), [1]],
@@ -129,7 +129,7 @@ describe("filters", () => {
     ["overlaps of an array", (films) => films.overlaps("tags", ["crime", "paris"]), [2, 6]],
     ["overlaps of a range", (films) => films.overlaps("shown", "[1927-01-01,1931-06-01)"), [1, 2]],
     ["textSearch", (films) => films.textSearch("words", "seven & samurai"), [3]],
-    ["textSearch of a column of text", (films) => films.textSearch("title", "samurai"), [3]],
+    ["textSearch in a text column", (films) => films.textSearch("title", "samurai"), [3]],
     ["textSearch, plain", (films) => films.textSearch("words", "seven samurai", { type: "plain" }), [3]],
     ["textSearch, phrase", (films) => films.textSearch("words", "samurai seven", { type: "phrase" }), []],
     [
@@ -143,13 +143,13 @@ describe("filters", () => {
     ["or with quotes", (films) => films.or('title.eq."Cléo from 5 to 7",title.in.("M","x, y")'), [2, 6]],
     ["filter", (films) => films.filter("data->cast->>size", "in", "(37,21)"), [1, 2]],
     ["filter with not", (films) => films.filter("title", "not.like", "%o"), [1, 2, 3, 6]],
-    ["several", (films) => films.gt("id", 1).lt("id", 4).eq("director_id", 3), [3]],
-  ])("%s", async (_name, filter, expected) => {
+    ["several filters", (films) => films.gt("id", 1).lt("id", 4).eq("director_id", 3), [3]],
+  ])("%s selects the matching rows", async (_name, filter, expected) => {
     const rows = await dataOf(filter(cinema().from("films").select("id").order("id")));
     expect(rows.map(({ id }: { id: number }) => id)).toEqual(expected);
   });
 
-  test("or on a relation", async () => {
+  test("or on a relation selects the matching rows", async () => {
     const studios = cinema().from("studios").select("name, films!inner(title)").order("id");
     expect(await dataOf(studios.or("year.eq.1927,title.eq.Sanjuro", { referencedTable: "films" }))).toEqual([
       { name: "UFA", films: [{ title: "Metropolis" }] },
@@ -158,8 +158,8 @@ describe("filters", () => {
   });
 });
 
-describe("modifiers", () => {
-  test("order by several columns, nulls first or last, and by a relation", async () => {
+describe("the modifier", () => {
+  test("order sorts by several columns, nulls first or last, and by a relation", async () => {
     const films = () => cinema().from("films").select("id, studios(name)");
     const ids = async (request: PromiseLike<any>) => (await dataOf(request)).map(({ id }: { id: number }) => id);
     expect(await ids(films().order("gross", { ascending: false, nullsFirst: false }).order("id"))).toEqual([
@@ -171,7 +171,7 @@ describe("modifiers", () => {
     expect(await ids(films().order("studios(name)", { nullsFirst: false }).order("id"))).toEqual([6, 3, 4, 5, 1, 2]);
   });
 
-  test("order, limit and range of a relation", async () => {
+  test("order, limit or range with referencedTable applies to a relation", async () => {
     const toho = () => cinema().from("studios").select("films(id)").eq("id", 2);
     const filmsOf = async (request: any) => (await dataOf(request.single())).films.map(({ id }: { id: number }) => id);
     expect(await filmsOf(toho().order("year", { referencedTable: "films", ascending: false }))).toEqual([5, 4, 3]);
@@ -183,19 +183,19 @@ describe("modifiers", () => {
     ).toEqual([4, 5]);
   });
 
-  test("limit, and range as an inclusive window", async () => {
+  test("limit returns the first rows, and range is an inclusive window", async () => {
     const numbers = () => cinema().from("numbers").select("n").order("n");
     expect(await dataOf(numbers().limit(2))).toEqual([{ n: 1 }, { n: 2 }]);
     expect(await dataOf(numbers().range(9, 11))).toEqual([{ n: 10 }, { n: 11 }, { n: 12 }]);
     expect(await dataOf(numbers().range(200, 210))).toEqual([]);
   });
 
-  test("range beyond a total that is counted is 416", async () => {
+  test("range beyond a counted total is 416", async () => {
     const request = cinema().from("films").select("id", { count: "exact" }).range(10, 20);
     expect(await failureOf(request)).toEqual([416, "PGRST103"]);
   });
 
-  test("single gives the one row, and an error for none or many", async () => {
+  test("single returns the only row, and an error for no row or several", async () => {
     const films = () => cinema().from("films").select("id");
     expect(await dataOf(films().eq("id", 1).single())).toEqual({ id: 1 });
     expect(await films().eq("id", 99).single()).toMatchObject({
@@ -206,24 +206,24 @@ describe("modifiers", () => {
     expect(await films().single()).toMatchObject({ status: 406, error: { details: "The result contains 6 rows" } });
   });
 
-  test("maybeSingle gives the one row or null, and an error for many", async () => {
+  test("maybeSingle returns the only row or null, and an error for several", async () => {
     const films = () => cinema().from("films").select("id");
     expect(await dataOf(films().eq("id", 1).maybeSingle())).toEqual({ id: 1 });
     expect(await films().eq("id", 99).maybeSingle()).toMatchObject({ data: null, error: null, status: 200 });
     expect(await failureOf(films().maybeSingle())).toEqual([406, "PGRST116"]);
   });
 
-  test("csv", async () => {
+  test("csv returns CSV", async () => {
     expect(await dataOf(cinema().from("prizes").select("id, name").order("id").csv())).toBe(
       'id,name\n1,"Silver Lion"\n2,"Golden Palm"',
     );
   });
 
-  test("geojson is not to be had without PostGIS", async () => {
+  test("geojson is 406, because it requires PostGIS", async () => {
     expect(await failureOf(cinema().from("prizes").select().geojson())).toEqual([406, "PGRST107"]);
   });
 
-  test("stripNulls", async () => {
+  test("stripNulls omits nulls", async () => {
     expect(await dataOf(cinema().from("films").select("id, gross").in("id", [1, 2]).order("id").stripNulls())).toEqual([
       { id: 1, gross: 75000 },
       { id: 2 },
@@ -233,7 +233,7 @@ describe("modifiers", () => {
     });
   });
 
-  test("explain, as text and as JSON", async () => {
+  test("explain returns the plan as text or as JSON", async () => {
     const films = () => cinema().from("films").select("id").eq("id", 1);
     expect(await dataOf(films().explain({ analyze: true }))).toMatch(/Execution Time: /);
     expect(
@@ -241,7 +241,7 @@ describe("modifiers", () => {
     ).toMatchObject([{ Plan: { "Node Type": "Aggregate" } }]);
   });
 
-  test("explain of a write and of a call, which are not made", async () => {
+  test("explain does not run a write or a call", async () => {
     expect(await dataOf(cinema().from("tags").insert({ name: "planned" }).select().explain())).toMatch(
       /Insert on tags/,
     );
@@ -250,7 +250,7 @@ describe("modifiers", () => {
     expect(await dataOf(cinema().from("tags").select().in("name", ["planned", "red"]))).toEqual([{ name: "red" }]);
   });
 
-  test("rollback undoes what was written", async () => {
+  test("rollback undoes the writes of a request", async () => {
     expect(await dataOf(cinema().from("tags").insert({ name: "undone" }).rollback().select())).toEqual([
       { name: "undone" },
     ]);
@@ -260,7 +260,7 @@ describe("modifiers", () => {
     expect(await dataOf(cinema().from("tags").select().in("name", ["red", "undone"]))).toEqual([{ name: "red" }]);
   });
 
-  test("maxAffected", async () => {
+  test("maxAffected refuses a write or a call with more rows", async () => {
     const renamed = (request: any, rows: number) => request.update({ parity: "same" }).lte("n", 3).maxAffected(rows);
     expect(await failureOf(renamed(cinema().from("numbers"), 2))).toEqual([400, "PGRST124"]);
     expect(await dataOf(cinema().from("numbers").select("n").eq("parity", "same"))).toEqual([]);
@@ -270,7 +270,7 @@ describe("modifiers", () => {
     expect(await failureOf(called.maxAffected(3))).toEqual([400, "PGRST124"]);
   });
 
-  test("returns and overrideTypes change types alone", async () => {
+  test("returns or overrideTypes changes only types", async () => {
     const request = cinema().from("tags").select("name").eq("name", "red");
     expect(await dataOf(request.overrideTypes<{ name: string }[]>())).toEqual([{ name: "red" }]);
     expect(await dataOf(request.returns<{ name: string }[]>())).toEqual([{ name: "red" }]);
@@ -281,7 +281,7 @@ describe("modifiers", () => {
     expect(await request).toMatchObject({ status: 0, error: { message: expect.stringContaining("AbortError") } });
   });
 
-  test("schema chooses another one, and one that is not served is refused", async () => {
+  test("schema selects another schema, and a schema that is not served is refused", async () => {
     expect(await dataOf(content().schema("archive").from("films").select("title").eq("id", 2))).toEqual([
       { title: "Lost" },
     ]);
@@ -290,7 +290,7 @@ describe("modifiers", () => {
     expect(await failureOf(content().from("films").select())).toEqual([404, "PGRST205"]);
   });
 
-  test("setHeader", async () => {
+  test("setHeader sends a header", async () => {
     expect(await dataOf(cinema().rpc("who").setHeader("X-Custom", "a header"))).toMatchObject({ custom: "a header" });
   });
 

@@ -3,8 +3,8 @@ import { dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts
 
 const { cinema, sql } = useSupabase();
 
-describe("writes", () => {
-  test("insert: one row, or several with different keys", async () => {
+describe("the client's", () => {
+  test("insert inserts one row, or several with different keys", async () => {
     const moments = () => cinema().from("moments");
     expect(await moments().insert({ id: 10, word: "ten" })).toMatchObject({ data: null, status: 201, error: null });
     const rows = [
@@ -17,7 +17,7 @@ describe("writes", () => {
     ]);
   });
 
-  test("insert with defaultToNull false gives what is absent its default", async () => {
+  test("insert with defaultToNull: false uses defaults for missing keys", async () => {
     const rows = [
       { id: 20, word: "w" },
       { id: 21, amount: 1 },
@@ -29,16 +29,16 @@ describe("writes", () => {
     ]);
   });
 
-  test("insert of nothing writes nothing", async () => {
+  test("insert of an empty array inserts no row", async () => {
     expect(await cinema().from("moments").insert([]).select()).toMatchObject({ data: [], status: 201, error: null });
   });
 
-  test("insert with count", async () => {
+  test("insert with count returns the number of rows", async () => {
     const rows = [{ name: "one" }, { name: "two" }];
     expect(await cinema().from("tags").insert(rows, { count: "exact" })).toMatchObject({ count: 2, status: 201 });
   });
 
-  test("insert(…).select() takes relations, and single() one row", async () => {
+  test("insert(…).select() may select relations, and single() returns one row", async () => {
     const film = { id: 70, title: "Ran", director_id: 4, tags: ["a, b"], data: { a: [1] } };
     const request = cinema().from("films").insert(film).select("title, tags, data, people!director_id(name)").single();
     expect(await dataOf(request)).toEqual({
@@ -49,7 +49,7 @@ describe("writes", () => {
     });
   });
 
-  test("upsert replaces the row of the same key, and tells inserted ones from replaced ones", async () => {
+  test("upsert replaces the row with the same key with 200, and inserts a new row with 201", async () => {
     const prizes = () => cinema().from("prizes");
     expect(await prizes().upsert({ id: 1, name: "Lion" }).select()).toMatchObject({
       data: [{ id: 1, name: "Lion" }],
@@ -68,7 +68,7 @@ describe("writes", () => {
     });
   });
 
-  test("upsert with onConflict, ignoreDuplicates, defaultToNull and count", async () => {
+  test("upsert accepts onConflict, ignoreDuplicates, defaultToNull and count", async () => {
     const person = { id: 1, name: "Fritz Lang", born: "1999-09-09" };
     const ignored = cinema().from("people").upsert(person, { onConflict: "name", ignoreDuplicates: true });
     expect(await ignored.select("born")).toMatchObject({ data: [], status: 201 });
@@ -82,7 +82,7 @@ describe("writes", () => {
     ]);
   });
 
-  test("update answers nothing, the rows, or their number", async () => {
+  test("update returns nothing, the rows, or their number", async () => {
     const update = (options?: { count: "exact" }) =>
       cinema().from("shows").update({ price: 5.5 }, options).eq("house_id", 1);
     expect(await update()).toMatchObject({ data: null, status: 204, count: null });
@@ -97,7 +97,7 @@ describe("writes", () => {
     expect(await update({ count: "exact" })).toMatchObject({ data: null, count: 3 });
   });
 
-  test("update of no row is no error, unless one is required", async () => {
+  test("update of no row is an error only if single() requires a row", async () => {
     const update = () => cinema().from("shows").update({ price: 1 }).eq("id", 99);
     expect(await update()).toMatchObject({ status: 204, error: null });
     expect(await dataOf(update().select())).toEqual([]);
@@ -105,13 +105,13 @@ describe("writes", () => {
     expect(await failureOf(update().select().single())).toEqual([406, "PGRST116"]);
   });
 
-  test("an update that should be of one row, and is of more, is undone", async () => {
+  test("update of several rows is rolled back if single() requires one", async () => {
     const update = cinema().from("shows").update({ price: 77 }).in("id", [1, 2]).select().single();
     expect(await failureOf(update)).toEqual([406, "PGRST116"]);
     expect(await dataOf(cinema().from("shows").select("id").eq("price", 77))).toEqual([]);
   });
 
-  test("delete answers nothing, the rows, or their number", async () => {
+  test("delete returns nothing, the rows, or their number", async () => {
     await sql("insert into cinema.tags values ('a'), ('b'), ('c'), ('d')");
     const remove = (...names: string[]) => cinema().from("tags").delete({ count: "exact" }).in("name", names);
     expect(await remove("a")).toMatchObject({ data: null, status: 204, count: 1 });
@@ -127,17 +127,21 @@ describe("writes", () => {
 
 describe("rpc", () => {
   test.each<[string, () => PromiseLike<any>, unknown]>([
-    ["a value", () => cinema().rpc("add_them", { a: 1, b: 2 }), 3],
-    ["by GET", () => cinema().rpc("add_them", { a: 1, b: 2 }, { get: true }), 3],
-    ["an array by GET", () => cinema().rpc("longest", { words: ["a", "bbb"] }, { get: true }), "bbb"],
-    ["without arguments", () => cinema().rpc("greet"), "Hello, World"],
-    ["some arguments, the others by default", () => cinema().rpc("greet", { name: "you" }), "Hello, you"],
-    ["an array of objects", () => cinema().rpc("echo_json", [{ a: 1 }, { b: 2 }] as any), [{ a: 1 }, { b: 2 }]],
-    ["nothing", () => cinema().rpc("nothing"), null],
-    ["a set of values", () => cinema().rpc("some_numbers", { upto: 3 }), [1, 2, 3]],
-    ["an object", () => cinema().rpc("divided", { a: 7, b: 2 }), { quotient: 3, remainder: 1 }],
+    ["returns a value", () => cinema().rpc("add_them", { a: 1, b: 2 }), 3],
+    ["returns a value with get: true", () => cinema().rpc("add_them", { a: 1, b: 2 }, { get: true }), 3],
+    ["passes an array with get: true", () => cinema().rpc("longest", { words: ["a", "bbb"] }, { get: true }), "bbb"],
+    ["calls a function without arguments", () => cinema().rpc("greet"), "Hello, World"],
     [
-      "filters, order, limit and relations on the result",
+      "passes some arguments and uses defaults for the others",
+      () => cinema().rpc("greet", { name: "you" }),
+      "Hello, you",
+    ],
+    ["passes an array of objects", () => cinema().rpc("echo_json", [{ a: 1 }, { b: 2 }] as any), [{ a: 1 }, { b: 2 }]],
+    ["returns null for a void function", () => cinema().rpc("nothing"), null],
+    ["returns a set of values", () => cinema().rpc("some_numbers", { upto: 3 }), [1, 2, 3]],
+    ["returns an object", () => cinema().rpc("divided", { a: 7, b: 2 }), { quotient: 3, remainder: 1 }],
+    [
+      "applies filters, order, limit and relations to the result",
       () =>
         cinema()
           .rpc("films_of", { director: 3 })
@@ -148,25 +152,33 @@ describe("rpc", () => {
       [{ title: "Sanjuro", studios: { name: "Toho" } }],
     ],
     [
-      "filters on the result, by GET",
+      "applies filters to the result with get: true",
       () => cinema().rpc("films_of", { director: 3 }, { get: true }).select("id").eq("year", 1954),
       [{ id: 3 }],
     ],
-    ["single", () => cinema().rpc("films_of", { director: 3 }).select("id").eq("year", 1954).single(), { id: 3 }],
-    ["maybeSingle of none", () => cinema().rpc("films_of", { director: 3 }).eq("year", 1900).maybeSingle(), null],
-    ["csv", () => cinema().rpc("pairs", { upto: 2 }).csv(), "n,square\n1,1\n2,4"],
+    [
+      "returns one row with single()",
+      () => cinema().rpc("films_of", { director: 3 }).select("id").eq("year", 1954).single(),
+      { id: 3 },
+    ],
+    [
+      "returns null with maybeSingle() for no row",
+      () => cinema().rpc("films_of", { director: 3 }).eq("year", 1900).maybeSingle(),
+      null,
+    ],
+    ["returns CSV with csv()", () => cinema().rpc("pairs", { upto: 2 }).csv(), "n,square\n1,1\n2,4"],
   ])("%s", async (_what, request, expected) => {
     expect(await dataOf(request())).toEqual(expected);
   });
 
-  test("count, with rows and without", async () => {
+  test("returns the count with rows and without", async () => {
     const counted = await cinema().rpc("films_of", { director: 3 }, { count: "exact" }).select("id").limit(1);
     expect(counted).toMatchObject({ data: [{ id: 3 }], count: 3, status: 206 });
     const headless = await cinema().rpc("films_of", { director: 3 }, { head: true, count: "exact" });
     expect(headless).toMatchObject({ data: null, count: 3, status: 200, error: null });
   });
 
-  test("head: true with an object as argument is sent by POST", async () => {
+  test("sends head: true with an object as an argument with POST", async () => {
     const { status, error } = await cinema().rpc("named_json", { doc: { a: 1 } }, { head: true });
     expect([status, error]).toEqual([200, null]);
   });

@@ -4,7 +4,7 @@ import { type Answering, dataOf, failureOf, useSupabase } from "../../support/su
 
 const { content, cinema, clientOf, clientAs, url, token } = useSupabase();
 
-describe("the contract's examples", () => {
+describe("in the contract's examples,", () => {
   const titles = async (request: Answering) => (await dataOf(request)).map((row: { title: string }) => row.title);
   const NOTES = "Notes on the Analytical Engine";
   const PACKETS = "How packets find their way";
@@ -12,14 +12,14 @@ describe("the contract's examples", () => {
   const PROTOCOL = "A protocol we gave up";
   const articles = () => content().from("articles").select("title").order("id");
 
-  test("select of * is all columns", async () => {
+  test("select of * returns all columns", async () => {
     const { data, error, status, statusText } = await content().from("articles").select("*").eq("id", 4).single();
     expect([error, status, statusText]).toEqual([null, 200, "OK"]);
     expect(data).toEqual({
       id: 4,
       author_id: 2,
       title: PROTOCOL,
-      content: "It worked, but nobody could explain it.",
+      content: "It worked, but it could not be explained.",
       status: "ARCHIVED",
       tags: ["networks"],
       created_at: expect.any(String),
@@ -48,7 +48,7 @@ describe("the contract's examples", () => {
     expect(rows.map(({ comments }: any) => comments.length)).toEqual([1, 0, 0, 0]);
   });
 
-  test("with !inner the parent rows without matching children are left out", async () => {
+  test("with !inner the parent rows without matching children are excluded", async () => {
     const request = content().from("articles").select("title, comments!inner(content)").order("id");
     expect(await dataOf(request.ilike("comments.content", "%loom%"))).toEqual([
       { title: NOTES, comments: [{ content: "The loom is a fine picture." }] },
@@ -63,14 +63,14 @@ describe("the contract's examples", () => {
     ["lt", (request) => request.lt("id", 2), [NOTES]],
     ["lte", (request) => request.lte("id", 2), [NOTES, PACKETS]],
     ["like (case-sensitive)", (request) => request.like("title", "%protocol%"), [PROTOCOL]],
-    ["like (case-sensitive) of other letters", (request) => request.like("title", "%PROTOCOL%"), []],
+    ["like (case-sensitive) in another case", (request) => request.like("title", "%PROTOCOL%"), []],
     ["ilike (case-insensitive)", (request) => request.ilike("title", "%PROTOCOL%"), [PROTOCOL]],
     ["in (list)", (request) => request.in("title", [NOTES, "a, b", PACKETS]), [NOTES, PACKETS]],
     ["is (null test)", (request) => request.is("updated_at", null).limit(1), [NOTES]],
     ["not (negation)", (request) => request.not("status", "eq", "PUBLISHED"), [NUMBERS, PROTOCOL]],
     ["not of a null test", (request) => request.not("updated_at", "is", null), []],
     ["range(from, to), an inclusive index window", (request) => request.range(1, 2), [PACKETS, NUMBERS]],
-  ])("filter %s", async (_name, filter, expected) => {
+  ])("the filter %s selects the matching rows", async (_name, filter, expected) => {
     expect(await titles(filter(articles()))).toEqual(expected);
   });
 
@@ -80,15 +80,15 @@ describe("the contract's examples", () => {
     ).toEqual([NOTES, PACKETS]);
   });
 
-  test("inserted rows are returned only when they are asked for", async () => {
+  test("inserted rows are returned only with select()", async () => {
     const row = { name: "Grace Hopper", email: "grace@example.com", age: null };
     const silent = await content().from("users").insert(row);
     expect(silent).toMatchObject({ data: null, error: null, status: 201, count: null });
-    const told = await content()
+    const returned = await content()
       .from("users")
       .insert({ ...row, email: "grace2@example.com" })
       .select("name, age");
-    expect(told).toMatchObject({ data: [{ name: "Grace Hopper", age: null }], status: 201 });
+    expect(returned).toMatchObject({ data: [{ name: "Grace Hopper", age: null }], status: 201 });
   });
 
   test("a JSON array of objects is a bulk insert", async () => {
@@ -110,37 +110,37 @@ describe("the contract's examples", () => {
 
   test.each<[string, () => PromiseLike<any>, number, string]>([
     [
-      "unique constraint violated",
+      "a violated unique constraint",
       () => content().from("users").insert({ name: "Ada", email: "ADA@example.com" }),
       409,
       "23505",
     ],
     [
-      "foreign key constraint violated",
+      "a violated foreign key constraint",
       () => clientAs("ada").from("comments").insert({ article_id: 99, content: "?" }),
       409,
       "23503",
     ],
     [
-      "insufficient privilege (row-level policy)",
+      "an insufficient privilege (row-level policy)",
       () => clientAs("ada").from("articles").insert({ author_id: 2, title: "Not by Bob", content: "…" }),
       403,
       "42501",
     ],
     [
-      "no row found where one was required",
+      "a missing row where one is required",
       () => content().from("users").select().eq("id", 999).single(),
       406,
       "PGRST116",
     ],
-    ["invalid data type or value format", () => content().from("users").select().eq("id", "one"), 400, "22P02"],
-  ])("error: %s", async (_meaning, request, status, code) => {
+    ["an invalid data type or value format", () => content().from("users").select().eq("id", "one"), 400, "22P02"],
+  ])("the error for %s has its status and code", async (_meaning, request, status, code) => {
     expect(await failureOf(request())).toEqual([status, code]);
   });
 });
 
-describe("callers", () => {
-  test("a user's token comes by the option accessToken, or as a header of all requests", async () => {
+describe("the caller of the client:", () => {
+  test("a user's token is sent by the option accessToken or as a header of all requests", async () => {
     const byOption = clientOf("anon", { accessToken: async () => token("bob") });
     const byHeader = clientOf("anon", { global: { headers: { Authorization: `Bearer ${token("bob")}` } } });
     for (const client of [byOption, byHeader]) {
@@ -148,7 +148,7 @@ describe("callers", () => {
     }
   });
 
-  test("policies show a user his own rows; the anonymous key has no right to them, the service key sees all", async () => {
+  test("policies show users their own rows, the anonymous key has no access, and the service key reads all rows", async () => {
     const diaries = (client: SupabaseClient<any, any>) =>
       client.schema("cinema").from("diaries").select("id").order("id");
     expect(await failureOf(diaries(content()))).toEqual([401, "42501"]);
@@ -157,17 +157,17 @@ describe("callers", () => {
     expect(await dataOf(diaries(clientOf("service_role")))).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }]);
   });
 
-  test("a key that is no key is refused", async () => {
+  test("an invalid key is refused", async () => {
     const stranger = createClient(url(), "not-a-key", { auth: { persistSession: false } });
     const { status, error, data } = await stranger.from("users").select();
     expect([status, error?.code, error?.message, data]).toEqual([401, "PGRST301", "Invalid API key", null]);
   });
 });
 
-describe("errors, as the client sees them", () => {
+describe("the client returns the error", () => {
   test.each<[string, () => PromiseLike<any>, object]>([
     [
-      "a value that is there already",
+      "of a duplicate key",
       () => cinema().from("prizes").insert({ id: 2, name: "Palm" }),
       {
         status: 409,
@@ -181,7 +181,7 @@ describe("errors, as the client sees them", () => {
       },
     ],
     [
-      "a column that is none",
+      "of an unknown column",
       () => cinema().from("films").select("titl"),
       {
         status: 400,
@@ -193,7 +193,7 @@ describe("errors, as the client sees them", () => {
       },
     ],
     [
-      "a column that can't be written",
+      "of an unknown column in a write",
       () => cinema().from("prizes").insert({ nowhere: 1 }),
       {
         status: 400,
@@ -201,42 +201,38 @@ describe("errors, as the client sees them", () => {
       },
     ],
     [
-      "a table that is none",
+      "of an unknown table",
       () => cinema().from("film").select(),
       { status: 404, error: { code: "PGRST205", hint: "Perhaps you meant the table 'cinema.films'" } },
     ],
     [
-      "a relation that is none",
+      "of an unknown relation",
       () => cinema().from("films").select("countries(name)"),
       { status: 400, error: { code: "PGRST200" } },
     ],
     [
-      "two relations of one name",
+      "of an ambiguous relation",
       () => cinema().from("films").select("people(name)"),
       { status: 300, error: { code: "PGRST201" } },
     ],
     [
-      "a function that is none",
+      "of an unknown function",
       () => cinema().rpc("add_then", { a: 1, b: 2 }),
       { status: 404, error: { code: "PGRST202" } },
     ],
+    ["of missing arguments", () => cinema().rpc("add_them", { a: 1 }), { status: 404, error: { code: "PGRST202" } }],
     [
-      "arguments that do not fit",
-      () => cinema().rpc("add_them", { a: 1 }),
-      { status: 404, error: { code: "PGRST202" } },
-    ],
-    [
-      "a filter that can't be read",
+      "of an invalid filter",
       () => cinema().from("films").select().filter("id", "equals", 1),
       { status: 400, error: { code: "PGRST100" } },
     ],
     [
-      "a table that one may not read",
+      "of a missing privilege",
       () => cinema().from("staff").select(),
       { status: 401, error: { code: "42501", message: "permission denied for table staff" } },
     ],
     [
-      "what a function raises",
+      "that a function raises",
       () => cinema().rpc("fails"),
       { status: 400, error: { code: "P0001", message: "it fails", details: "in detail", hint: "do not call it" } },
     ],
@@ -244,7 +240,7 @@ describe("errors, as the client sees them", () => {
     expect(await request()).toMatchObject({ data: null, count: null, ...expected });
   });
 
-  test("throwOnError throws them", async () => {
+  test("as an exception with throwOnError", async () => {
     const request = cinema().from("films").select("id").eq("id", 99).single().throwOnError();
     await expect(request).rejects.toMatchObject({ name: "PostgrestError", code: "PGRST116" });
     expect((await cinema().from("films").select("id").eq("id", 1).single().throwOnError()).data).toEqual({ id: 1 });

@@ -7,7 +7,7 @@ const DDL = `
   create schema extra;
   create schema checks;
   create function tx.setting(name text) returns text language sql stable return current_setting(name, true);
-  create function tx.told(name text) returns json language sql stable return current_setting(name, true)::json;
+  create function tx.json_setting(name text) returns json language sql stable return current_setting(name, true)::json;
   create function tx.who() returns json language sql stable return json_build_object('role', current_user, 'login', session_user);
   create function tx.writable() returns text language sql volatile return current_setting('transaction_read_only');
   create function tx.isolated() returns text language sql stable set default_transaction_isolation = 'repeatable read'
@@ -60,9 +60,9 @@ const settings = {
 };
 const { rest, rows, failure, service } = useRest(settings, DDL);
 
-/** What a function of the request sees. */
+/** The session setting that a function of the request reads. */
 const setting = (name: string, sent: RestSent = {}) => rows(`rpc/setting?name=${encodeURIComponent(name)}`, sent);
-const told = (name: string, sent: RestSent = {}) => rows(`rpc/told?name=${name}`, sent);
+const jsonSetting = (name: string, sent: RestSent = {}) => rows(`rpc/json_setting?name=${name}`, sent);
 
 describe("a transaction has", () => {
   test.each<[RestSent["as"], string, string]>([
@@ -70,19 +70,19 @@ describe("a transaction has", () => {
     ["ada", "authenticated", "_data"],
     ["admin", "admin", "_data"],
     ["service", "service_role", "_service"],
-  ])("the role: %s is %s", async (as, role, login) => {
+  ])("the role of the caller: %s has the role %s", async (as, role, login) => {
     expect(await rows("rpc/who", as ? { as } : {})).toEqual({ role, login: `${service().database.name}${login}` });
   });
 
   test("the claims of the token, or of an anonymous caller", async () => {
-    expect(await told("request.jwt.claims", { as: "ada" })).toMatchObject({
+    expect(await jsonSetting("request.jwt.claims", { as: "ada" })).toMatchObject({
       sub: "1",
       name: "Ada Lovelace",
       role: "authenticated",
       iss: "content-service",
     });
-    expect(await told("request.jwt.claims", { as: "service" })).toMatchObject({ role: "service_role" });
-    expect(await told("request.jwt.claims")).toMatchObject({ role: "anon" });
+    expect(await jsonSetting("request.jwt.claims", { as: "service" })).toMatchObject({ role: "service_role" });
+    expect(await jsonSetting("request.jwt.claims")).toMatchObject({ role: "anon" });
   });
 
   test("the method and the path", async () => {
@@ -100,7 +100,7 @@ describe("a transaction has", () => {
       "proxy-authorization": "secret",
       "x-csrf-token": "secret",
     };
-    const seen = await told("request.headers", { as: "ada", headers });
+    const seen = await jsonSetting("request.headers", { as: "ada", headers });
     expect(seen).toMatchObject({ "x-custom": 'a "b"', "user-agent": "test" });
     expect(Object.keys(seen)).not.toEqual(
       expect.arrayContaining([
@@ -108,8 +108,8 @@ describe("a transaction has", () => {
       ]),
     );
     expect(JSON.stringify(seen)).not.toMatch(/secret|eyJ/);
-    expect(await told("request.cookies", { as: "ada", headers })).toEqual({ theme: "dark", empty: "" });
-    expect(await told("request.cookies")).toEqual({});
+    expect(await jsonSetting("request.cookies", { as: "ada", headers })).toEqual({ theme: "dark", empty: "" });
+    expect(await jsonSetting("request.cookies")).toEqual({});
   });
 
   test("the application settings", async () => {
@@ -122,14 +122,14 @@ describe("a transaction has", () => {
     expect(await failure("moments", { prefer: "timezone=Mars/Olympus" })).toEqual([400, "22023"]);
   });
 
-  test("the search path: the exposed schema and DB_EXTRA_SEARCH_PATH", async () => {
+  test("a search path of the exposed schema and DB_EXTRA_SEARCH_PATH", async () => {
     expect(await setting("search_path")).toBe('"tx", "extra", "public"');
     expect(await rows("rpc/helped_here")).toBe("by the extra search path");
     const headers = { "accept-profile": 'odd "schema"' };
     expect(await rows("rpc/here", { headers })).toBe('"odd ""schema""", "extra", "public"');
   });
 
-  test("the access mode: read only or read write", async () => {
+  test("the access mode read only for reads and read write for writes", async () => {
     expect(await setting("transaction_read_only")).toBe("on");
     expect(await rows("rpc/setting", { body: { name: "transaction_read_only" } })).toBe("on");
     expect(await rows("rpc/writable", { method: "POST" })).toBe("off");
@@ -138,7 +138,7 @@ describe("a transaction has", () => {
   test("the statement timeout", async () => expect(await setting("statement_timeout")).toBe("10s"));
 });
 
-describe("the settings of a function", () => {
+describe("with the session settings of the function,", () => {
   test.each([
     ["isolated", "repeatable read"],
     ["serializable", "serializable"],
@@ -151,19 +151,19 @@ describe("the settings of a function", () => {
   });
 });
 
-describe("the settings of a role", () => {
+describe("the session settings of a role", () => {
   test.each([
     ["statement_timeout", "3s", "10s"],
     ["work_mem", "9MB", "4MB"],
     ["app.plan", "a, b", ""],
     ["transaction_isolation", "serializable", "read committed"],
-  ])("apply to it: %s is %s, and %s for others", async (name, own, other) => {
+  ])("apply to its callers: %s is %s, and %s for others", async (name, own, other) => {
     expect(await setting(name, { as: "ada" })).toBe(own);
     expect((await setting(name)) ?? "").toBe(other);
     expect(await setting(name, { as: "bob" })).toBe(own);
   });
 
-  test("yield to the settings of a function", async () => {
+  test("are overridden by the session settings of a function", async () => {
     expect(await rows("rpc/patient", { as: "ada" })).toBe("7s");
     expect(await rows("rpc/isolated", { as: "ada" })).toBe("repeatable read");
   });
@@ -177,15 +177,15 @@ describe("the settings of a role", () => {
   });
 });
 
-describe("a request leaves no state on the connection:", () => {
-  test("callers share a single connection", async () => {
+describe("the connection keeps no state of a request:", () => {
+  test("callers that share it have only their own claims and cookies", async () => {
     const callers = [undefined, "ada", "admin", "bob", undefined, "ada"] as const;
     const names = { ada: "1", bob: "2", admin: "3" };
     for (const as of callers) {
       const headers = { cookie: `who=${as}` };
-      const claims = await told("request.jwt.claims", as ? { as, headers } : { headers });
+      const claims = await jsonSetting("request.jwt.claims", as ? { as, headers } : { headers });
       expect(claims.sub).toBe(as && names[as]);
-      expect(await told("request.cookies")).toEqual({});
+      expect(await jsonSetting("request.cookies")).toEqual({});
     }
   });
 
@@ -204,8 +204,8 @@ describe("a request leaves no state on the connection:", () => {
     ["transaction_read_only", "off"],
     ["app.settings.tenant", "8"],
     ["request.cookies", '{"a":"b"}'],
-  ])("session settings of a function end with the request: %s", async (name, value) => {
-    // Each token has an id and a time of its own.
+  ])("the setting %s that a function sets ends with the request", async (name, value) => {
+    // Each token has a different id and time.
     const seen = async () => ((await setting(name, { as: "ada" })) ?? "").replace(/"(jti|iat|exp)":[^,}]*/g, "");
     const before = await seen();
     await rest("rpc/keep", { as: "ada", body: { name, value } });
@@ -214,7 +214,7 @@ describe("a request leaves no state on the connection:", () => {
   });
 
   test.each(["rpc/keep?name=app.tenant&value=9", "moments?select=leaves"])(
-    "not what a function that a read has called set for the session: %s",
+    "a setting that a function sets during the read %s ends with the request",
     async (path) => {
       expect(JSON.stringify(await rows(path, { as: "ada" }))).toContain('"9"');
       expect(await setting("app.tenant", { as: "bob" })).toBe("");
@@ -275,7 +275,7 @@ describe("DB_PRE_REQUEST", () => {
 describe.each([
   ["commit", true],
   ["rollback", false],
-])("DB_TX_END=%s", (end, isKept) => {
+])("DB_TX_END=%s applies", (end, isKept) => {
   const ended = useRest({ ...settings, DB_TX_END: end }, DDL);
 
   test.each([undefined, "tx=commit", "tx=rollback"])("with the preference %s", async (tx) => {

@@ -72,7 +72,7 @@ describe("PATCH", () => {
     expect(await items()).toMatchObject([{ name: "first" }, {}, {}]);
   });
 
-  test("with a null sets it", async () => {
+  test("with a null sets the column to null", async () => {
     await patch("items?id=eq.1", { quantity: null });
     expect(await items()).toMatchObject([{ quantity: null }, {}, {}]);
   });
@@ -96,7 +96,7 @@ describe("PATCH", () => {
     ["halves?id=eq.1", { id: 2 }, 400, "428C9"],
     ["halves?id=eq.1", { whole: 2 }, 400, "428C9"],
     ["nothing?id=eq.1", {}, 404, "PGRST205"],
-  ])("%s of %j is refused", async (path, body, status, code) => {
+  ])("of %s with %j is refused", async (path, body, status, code) => {
     expect(await failure(path, { method: "PATCH", body })).toEqual([status, code]);
   });
 
@@ -104,7 +104,7 @@ describe("PATCH", () => {
     expect((await patch("remarks?text=eq.same", { text: "new" }, REPRESENTATION)).json).toHaveLength(2);
   });
 
-  test.each(["missing=default", "missing=null"])("of columns with any name works, with %s", async (missing) => {
+  test.each(["missing=default", "missing=null"])("of columns with any name works with %s", async (missing) => {
     const body = [{ t: 10, b: 20, e: 30, o: 40, r: 50 }];
     expect((await patch("clashes?t=eq.1&b=eq.2", body, `${REPRESENTATION}, ${missing}`)).json).toEqual(body);
     expect((await patch("clashes?t=eq.10&select=r", body[0], `${REPRESENTATION}, ${missing}`)).json).toEqual([
@@ -134,7 +134,7 @@ describe("columns=", () => {
   });
 });
 
-test("numbers keep their digits", async () => {
+test("PATCH keeps all digits of numbers", async () => {
   const body = '{"price":0.1234567890123456789012345678901234567890}';
   expect((await patch("items?id=eq.1&select=price", body, REPRESENTATION)).text).toBe(`[${body}]`);
 });
@@ -160,6 +160,6 @@ describe("DELETE", () => {
   });
 
   test("ignores a body", async () => {
-    expect((await rest("items?id=eq.1", { method: "DELETE", body: "{ this is no JSON" })).status).toBe(204);
+    expect((await rest("items?id=eq.1", { method: "DELETE", body: "{ this is not JSON" })).status).toBe(204);
   });
 });

@@ -30,7 +30,7 @@ beforeEach(() =>
 
 const REPRESENTATION = "return=representation";
 
-/** Status and body of an upsert, with the rows that were written. */
+/** The status of an upsert and the returned rows. */
 async function upsert(path: string, resolution: string, body: unknown): Promise<[status: number, rows: any]> {
   const prefer = `resolution=${resolution}-duplicates, ${REPRESENTATION}`;
   const { status, json, headers } = await rest(path, { body, prefer });
@@ -43,10 +43,10 @@ const items = () => sql("select id::int, name, quantity from items order by id")
 
 describe("resolution=merge-duplicates", () => {
   test.each([
-    ["one that is there", { id: 1, name: "mug" }, 200, [[1, "mug", 1]]],
-    ["one that is new", { id: 9, name: "mug" }, 201, [[9, "mug", 7]]],
+    ["an existing row", { id: 1, name: "mug" }, 200, [[1, "mug", 1]]],
+    ["a new row", { id: 9, name: "mug" }, 201, [[9, "mug", 7]]],
     [
-      "both",
+      "an existing and a new row",
       [
         { id: 1, name: "mug" },
         { id: 9, name: "pot" },
@@ -58,7 +58,7 @@ describe("resolution=merge-duplicates", () => {
       ],
     ],
     [
-      "several that are there",
+      "several existing rows",
       [
         { id: 1, name: "mug" },
         { id: 2, name: "pot" },
@@ -69,10 +69,10 @@ describe("resolution=merge-duplicates", () => {
         [2, "pot", 2],
       ],
     ],
-    ["none", [], 200, []],
+    ["no rows", [], 200, []],
   ])("of %s is 201 if a row was inserted, otherwise 200", async (_, body, status, expected) => {
-    const [answered, rows] = await upsert("items?select=id,name,quantity", "merge", body);
-    expect([answered, rows.map(({ id, name, quantity }: any) => [id, name, quantity])]).toEqual([status, expected]);
+    const [returned, rows] = await upsert("items?select=id,name,quantity", "merge", body);
+    expect([returned, rows.map(({ id, name, quantity }: any) => [id, name, quantity])]).toEqual([status, expected]);
   });
 
   test("without a representation has the same status", async () => {
@@ -185,7 +185,7 @@ describe("on_conflict", () => {
     ["quantity", "42P10"],
     ["colour", "42703"],
     ["", "PGRST100"],
-  ])("%j, which is not a key, is refused with %s", async (columns, code) => {
+  ])("of %j, which is not a key, is refused with %s", async (columns, code) => {
     const sent = { body: { id: 1, name: "x" }, prefer: "resolution=merge-duplicates" };
     expect(await failure(`items?on_conflict=${columns}`, sent)).toEqual([400, code]);
   });

@@ -53,7 +53,7 @@ describe("a view over one table", () => {
     expect(await names()).toEqual(["jug", "mug"]);
   });
 
-  test("has the table's primary key: for Location, duplicates and PUT", async () => {
+  test("has the table's primary key for Location, duplicates and PUT", async () => {
     const { headers } = await rest("plain", { body: { title: "pot" }, prefer: "return=headers-only" });
     expect(headers.get("location")).toBe("/rest/v1/plain?id=eq.3");
     const merge = { body: { id: 1, title: "mug" }, prefer: "resolution=merge-duplicates" };
@@ -99,7 +99,7 @@ describe("a view with INSTEAD OF triggers", () => {
   });
 });
 
-describe("a view that is not writable is 405 with the allowed methods", () => {
+describe("for a view that is not writable,", () => {
   const READ = "OPTIONS,GET,HEAD";
 
   test.each([
@@ -112,7 +112,7 @@ describe("a view that is not writable is 405 with the allowed methods", () => {
     ["PUT", "joined?id=eq.1", `${READ},POST,DELETE`],
     ["POST", "frozen", READ],
     ["DELETE", "frozen?id=eq.1", READ],
-  ])("%s %s", async (method, path, allow) => {
+  ])("%s %s is 405 with the allowed methods", async (method, path, allow) => {
     const { status, json, headers } = await rest(path, { method, body: method === "DELETE" ? undefined : {} });
     expect([status, json.code, headers.get("allow")]).toEqual([405, "PGRST117", allow]);
     expect(await names()).toEqual(["cup", "jug"]);

@@ -27,14 +27,14 @@ const SEED = `
   insert into visits values (1, 1, true), (2, 2, false), (3, 2, true)`;
 beforeEach(() => sql(SEED));
 
-/** What it does to all rows that match: which ones they are. */
+/** Requests that change or delete all matching rows and return them. */
 const METHODS = {
   PATCH: { method: "PATCH", body: { note: "found" }, prefer: "return=representation" },
   DELETE: { method: "DELETE", prefer: "return=representation" },
 } as const;
 const METHOD_NAMES = ["PATCH", "DELETE"] as const;
 
-/** The pets that a request without an answer leaves as they were. */
+/** The ids of the pets that a request has not changed. */
 const untouched = async () => (await sql("select id from pets where note is null order by id")).map(({ id }) => id);
 
 describe.each(METHOD_NAMES)("%s", (name) => {
@@ -75,7 +75,7 @@ describe.each(METHOD_NAMES)("%s", (name) => {
     ["select=id,visits()&visits.paid=is.false&visits=not.is.null", [2]],
     ["select=id,owners(),visits()&or=(owners.is.null,visits.not.is.null)", [1, 2, 3]],
     ["select=id,last_visits()&last_visits.paid=is.true&last_visits=not.is.null", [1, 2]],
-  ])("?%s changes the rows %j, whether they are returned or not", async (query, expected) => {
+  ])("with ?%s changes the rows %j, whether they are returned or not", async (query, expected) => {
     expect(await ids(`pets?${query.includes("select=") ? query : `select=id&${query}`}`)).toEqual(expected);
     await sql(SEED);
     expect((await quietly(`pets?${query}`)).status).toBe(204);
@@ -92,7 +92,7 @@ describe.each(METHOD_NAMES)("%s", (name) => {
   });
 
   test.each([["limit=1&order=id"], ["select=id,owners!inner(name)&owners.name=eq.Ann"]])(
-    "?%s is no filter",
+    "with ?%s, which is not a filter, is refused",
     async (query) => {
       expect(await failure(`pets?${query}`, sent)).toEqual([400, "21000"]);
     },
@@ -116,7 +116,7 @@ describe.each(METHOD_NAMES)("%s", (name) => {
     ["id=eq.one", 400, "22P02"],
     ["id=equals.1", 400, "PGRST100"],
     ["or=(id.eq.1", 400, "PGRST100"],
-  ])("?%s is refused, whether rows are returned or not", async (query, status, code) => {
+  ])("with ?%s is refused, whether rows are returned or not", async (query, status, code) => {
     expect(await failure(`pets?${query}`, sent)).toEqual([status, code]);
     expect(await failure(`pets?${query}`, { ...sent, prefer: "" })).toEqual([status, code]);
     expect(await untouched()).toEqual([1, 2, 3]);

@@ -28,13 +28,13 @@ const { failure, rest, rows, service, sql } = useRest(
 
 const REPRESENTATION = "return=representation";
 
-/** All that the tests may have written. */
+/** The rows of all tables that the tests write to. */
 const content = () =>
   sql(`select 'user' as kind, u::text as row from users as u union all select 'article', a::text from articles as a
        union all select 'comment', c::text from comments as c union all select 'diary', d::text from diaries as d
        union all select 'booking', b::text from bookings as b order by 1, 2`);
 
-/** Sends what is refused: status and code; nothing is written. */
+/** The status and code with which a request is refused; nothing may be written. */
 async function refused(path: string, sent: RestSent): Promise<[status: number, code: string]> {
   const before = await content();
   const answer = await failure(path, sent);
@@ -87,7 +87,7 @@ describe("articles", () => {
     [{ ...ARTICLE, status: "LOST" }, 400, "22P02"],
     [{ title: "Without content" }, 400, "23502"],
     [{ ...ARTICLE, updated_at: "2024-01-01" }, 403, "42501"],
-  ])("%j is refused", async (body, status, code) => {
+  ])("of %j are refused", async (body, status, code) => {
     expect(await refused("articles", { body, as: "ada" })).toEqual([status, code]);
   });
 });
@@ -110,7 +110,7 @@ describe("users", () => {
     [{ name: "", email: "x@y.example" }, "name must have 1 to 200 characters"],
     [{ name: "X", email: "no address" }, "email must be a valid address"],
     [{ name: "X", email: "x@y.example", age: 151 }, "age must be from 0 to 150"],
-  ])("%j is refused, with the constraint's comment as a hint", async (body, hint) => {
+  ])("of %j are refused with the constraint's comment as a hint", async (body, hint) => {
     const { status, json } = await rest("users", { body });
     expect([status, json.code, json.hint]).toEqual([400, "23514", hint]);
   });
@@ -134,9 +134,9 @@ describe("row-level security", () => {
   );
 
   test.each([
-    ["a new row that is not one's own", "diaries", { body: { id: 4, owner: "2" } }],
+    ["a new row of another owner", "diaries", { body: { id: 4, owner: "2" } }],
     [
-      "one of several",
+      "several new rows of which one has another owner",
       "diaries",
       {
         body: [
@@ -145,20 +145,16 @@ describe("row-level security", () => {
         ],
       },
     ],
-    ["giving one's row away", "diaries?id=eq.1", { method: "PATCH", body: { owner: "2" } }],
+    ["a change of the owner", "diaries?id=eq.1", { method: "PATCH", body: { owner: "2" } }],
     [
-      "a merge with a row of somebody else",
+      "a merge with a row of another owner",
       "diaries",
       { body: { id: 2, owner: "1" }, prefer: "resolution=merge-duplicates" },
     ],
+    ["a merge with a hidden row", "diaries", { body: { id: 3, owner: "1" }, prefer: "resolution=merge-duplicates" }],
+    ["PUT of a row of another owner", "diaries?id=eq.2", { method: "PUT", body: { id: 2, owner: "1" } }],
     [
-      "a merge with a row that is hidden",
-      "diaries",
-      { body: { id: 3, owner: "1" }, prefer: "resolution=merge-duplicates" },
-    ],
-    ["PUT of a row of somebody else", "diaries?id=eq.2", { method: "PUT", body: { id: 2, owner: "1" } }],
-    [
-      "a row that nobody may see, when it is to be answered",
+      "a row that the caller may not read if it must be returned",
       "diaries",
       { body: { id: 4, owner: "1", note: "secret" }, prefer: REPRESENTATION },
     ],
@@ -227,14 +223,14 @@ describe("a database error", () => {
     [{ id: 2, seats: "two" }, 400, ["22P02", 'invalid input syntax for type integer: "two"', null, null]],
     [{ id: 2, seats: 7 }, 400, ["P0001", "seven is taken", "It always is.", "Take six."]],
     [{ id: 2, seats: 6 }, 402, ["PT402", "Payment required", null, null]],
-  ])("%j: %i %j", async (body, status, [code, message, details, hint]: any) => {
+  ])("for %j is %i %j", async (body, status, [code, message, details, hint]: any) => {
     const answer = await rest("bookings", { body });
     expect([answer.status, answer.json]).toEqual([status, { code, message, details, hint }]);
     expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(answer.headers.get("proxy-status")).toContain(`error=${code}`);
   });
 
-  test("of an exclusion constraint is a conflict", async () => {
+  test("of an exclusion constraint is 409", async () => {
     expect(await refused("bookings", { body: { id: 2, seats: 1, span: "[4,6)" } })).toEqual([409, "23P01"]);
   });
 

@@ -3,13 +3,13 @@ import { expect, test } from "vitest";
 import { TableError } from "../../../../rest-gateway/table/problem.ts";
 import { parse } from "./parse.ts";
 
-/** Any code units, lone surrogates and NUL too. */
+/** Any code units, including lone surrogates and NUL. */
 const anything = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units)),
 );
 
-/** Words and signs of the grammars in any order. */
+/** Tokens of the grammars in any order. */
 const words = fc
   .array(
     fc.constantFrom(
@@ -59,7 +59,7 @@ const words = fc
 const input = fc.oneof(anything, words, words);
 const encode = (text: string) => encodeURIComponent(text.toWellFormed());
 
-/** Every place where a client can put a text. */
+/** All parts of a request that contain text of the client. */
 const PLACES: Readonly<Record<string, (text: string) => Parameters<typeof parse>>> = {
   method: (text) => ["t", { method: text }],
   path: (text) => [text],
@@ -93,7 +93,7 @@ const PLACES: Readonly<Record<string, (text: string) => Parameters<typeof parse>
   ],
 };
 
-test.each(Object.keys(PLACES))("%s: any text is parsed, or refused with a 4xx", (place) => {
+test.each(Object.keys(PLACES))("any text as %s is parsed, or refused with a 4xx", (place) => {
   fc.assert(
     fc.property(input, (text) => {
       try {

@@ -38,7 +38,7 @@ test.each([
   ["3", { isOther: true, keys: null, rows: 0 }],
   ["null", { isOther: true, keys: null, rows: 0 }],
   ['"ü"', { isOther: true, keys: null, rows: 0 }],
-] as [string, Partial<Body>][])("%s is parsed as far as its keys", (text, body) => {
+] as [string, Partial<Body>][])("%s is parsed as JSON with its keys and number of rows", (text, body) => {
   expect(bodyOf("t", text)).toEqual(json(text, body));
 });
 
@@ -49,7 +49,7 @@ test.each([
   'application/json;charset="utf-8"',
   "application/vnd.pgrst.object+json",
   "application/vnd.pgrst.array+json;nulls=stripped",
-])("%s is JSON", (type) => {
+])("a body with Content-Type: %s is JSON", (type) => {
   expect(bodyOf("t", "{}", type)).toEqual(json("{}", {}));
 });
 
@@ -63,7 +63,7 @@ test.each([
   [Buffer.from([0x22, 0xff, 0x22]), "the body is not valid UTF-8"],
   ["[".repeat(6) + "]".repeat(6), "the body has brackets in more than 5 levels"],
   ["[".repeat(1_000_000), "the body has brackets in more than 5 levels"],
-])("%s is refused", (text, details) => {
+])("%j is refused as JSON", (text, details) => {
   const refused = { status: 400, code: "PGRST102", message: "Empty or invalid json" };
   for (const method of ["POST", "PATCH", "PUT"])
     expect(problemOf(() => bodyOf("t", text, undefined, method))).toMatchObject({
@@ -83,7 +83,7 @@ test("an empty body passes no arguments to a function", () => {
   expect(problemOf(() => parse("t", { method: "POST" }))).toMatchObject({ code: "PGRST102" });
 });
 
-test("methods without a body ignore it", () => {
+test("the body of methods without a body is ignored", () => {
   for (const method of ["GET", "HEAD", "DELETE", "OPTIONS"])
     expect(parse("t", { method, body: "nonsense", headers: { "content-type": "nonsense" } }).body).toBeNull();
 });
@@ -117,7 +117,7 @@ test.each([
   ['a\nb"c"\n', [{ a: 'b"c"' }]],
   ['NULL\n"""x"""\n', [{ NULL: '"x"' }]],
   ["a\nü🙂\\\t\n", [{ a: "ü🙂\\\t" }]],
-])("%j is CSV", (text, rows) => {
+])("%j is parsed as CSV", (text, rows) => {
   const body = bodyOf("t", text, CSV);
   expect(body).toMatchObject({ kind: "json", isArray: true, rows: rows.length, keys: Object.keys(rows[0]!).sort() });
   expect(JSON.parse((body as any).text)).toEqual(rows);
@@ -144,7 +144,7 @@ test.each([
   ["a&b=", { a: "", b: "" }],
   ["", {}],
   ["%22=%5C&__proto__=x", { '"': "\\", ["__proto__"]: "x" }],
-])("%s is a form", (text, object) => {
+])("%s is parsed as a form", (text, object) => {
   for (const url of ["t", "rpc/f"]) {
     const body = bodyOf(url, text, FORM);
     expect(body).toMatchObject({ kind: "json", isArray: false, rows: 1, keys: Object.keys(object).sort() });
@@ -172,7 +172,7 @@ test.each([
   ["t", FORM],
   ["rpc/f", "text/plain"],
   ["rpc/f", "text/xml"],
-])("a body for %s of type %s must be valid UTF-8", (url, type) => {
+])("a body for %s with Content-Type: %s must be valid UTF-8", (url, type) => {
   expect(problemOf(() => bodyOf(url, Buffer.from([0x61, 0xff]), type))).toMatchObject({
     status: 400,
     code: "PGRST102",
@@ -183,7 +183,7 @@ test.each<[type: string, text: string]>([
   ["text/plain", "häl\nlo"],
   ["text/xml; charset=utf-8", "<a>é</a>"],
   ["application/octet-stream", "\u0000\u0001"],
-])("functions receive %s unchanged", (type, text) => {
+])("functions receive a body of type %s unchanged", (type, text) => {
   const bytes = Buffer.from(text);
   expect(bodyOf("rpc/f", bytes, type)).toEqual({ kind: "text", type: type.split(";")[0], bytes });
   expect(problemOf(() => bodyOf("t", bytes, type))).toMatchObject({ status: 415, code: "PGRST102" });
@@ -197,7 +197,7 @@ test.each([
   "text/csv; charset=utf-16",
   "constructor",
   "a/b",
-])("the type %j is refused", (type) => {
+])("a body of type %j is refused", (type) => {
   for (const url of ["t", "rpc/f"])
     expect(problemOf(() => bodyOf(url, "{}", type))).toMatchObject({
       status: 415,

@@ -3,7 +3,7 @@ import { parse, problemOf } from "./parse.ts";
 
 const encode = encodeURIComponent;
 
-/** What `title=…` means, with its value in place of the index. */
+/** The filter of `title=…`, with its value instead of the index. */
 function filterOf(text: string) {
   const { query, values } = parse(`t?title=${encode(text)}`);
   const [filter] = query.parts.get("")!.conditions;
@@ -16,18 +16,18 @@ const plain = { isNegated: false, quantifier: null, language: null, keyword: nul
 
 test.each(
   "eq neq gt gte lt lte like ilike match imatch isdistinct cs cd ov sl sr nxr nxl adj fts plfts phfts wfts".split(" "),
-)("title=%s.x", (operator) => {
+)("title=%s.x is a filter with that operator, and may be negated", (operator) => {
   expect(filterOf(`${operator}.x`)).toEqual({ ...plain, operator, value: "x" });
   expect(filterOf(`not.${operator}.x`)).toEqual({ ...plain, isNegated: true, operator, value: "x" });
 });
 
-test.each("eq gt gte lt lte like ilike match imatch".split(" "))("title=%s(any).{x,y} and (all)", (operator) => {
+test.each("eq gt gte lt lte like ilike match imatch".split(" "))("title=%s accepts (any) and (all)", (operator) => {
   expect(filterOf(`${operator}(any).{x,y}`)).toEqual({ ...plain, operator, quantifier: "any", value: "{x,y}" });
   expect(filterOf(`${operator}(all).{x}`)).toEqual({ ...plain, operator, quantifier: "all", value: "{x}" });
 });
 
 test.each([
-  ["eq.a.b,c(d)", "a.b,c(d)"], // a value may hold anything
+  ["eq.a.b,c(d)", "a.b,c(d)"], // a value may contain any character
   ['eq."a"', '"a"'],
   ["eq.", ""],
   ["eq. a ", " a "],
@@ -52,12 +52,15 @@ test("a text search may have a configuration", () => {
   });
 });
 
-test.each(["null", "not_null", "true", "false", "unknown"])("title=is.%s in any case", (keyword) => {
-  const filter = { ...plain, operator: "is", keyword, value: keyword };
-  expect(filterOf(`is.${keyword}`)).toEqual(filter);
-  expect(filterOf(`is.${keyword.toUpperCase()}`)).toEqual(filter);
-  expect(filterOf(`not.is.${keyword}`)).toEqual({ ...filter, isNegated: true });
-});
+test.each(["null", "not_null", "true", "false", "unknown"])(
+  "title=is.%s is a filter in upper and lower case",
+  (keyword) => {
+    const filter = { ...plain, operator: "is", keyword, value: keyword };
+    expect(filterOf(`is.${keyword}`)).toEqual(filter);
+    expect(filterOf(`is.${keyword.toUpperCase()}`)).toEqual(filter);
+    expect(filterOf(`not.is.${keyword}`)).toEqual({ ...filter, isNegated: true });
+  },
+);
 
 test.each([
   ["in.()", "{}"],
@@ -69,9 +72,9 @@ test.each([
   ['in.("a,b","c)d",e)', '{"a,b","c)d","e"}'],
   [String.raw`in.("a\"b","c\\d","\e")`, String.raw`{"a\"b","c\\d","e"}`],
   [String.raw`in.(a"b,c\d)`, String.raw`{"a\"b","c\\d"}`],
-  ['in.("a"b)', String.raw`{"\"a\"b"}`], // the quotes don't enclose the whole
+  ['in.("a"b)', String.raw`{"\"a\"b"}`], // the quotes do not enclose the whole element
   ['in.("a,b)', String.raw`{"\"a","b"}`],
-])("title=%s has the array %s", (text, value) => {
+])("title=%s has the array %s as its value", (text, value) => {
   expect(filterOf(text)).toEqual({ ...plain, operator: "in", value });
 });
 

@@ -43,7 +43,7 @@ describe("Prefer", () => {
     ['return="minimal, count=exact', { invalid: ['return="minimal, count=exact'] }],
     ["constructor=x, invalid=y", { invalid: ["constructor=x", "invalid=y"] }],
     [", ,handling=strict,", { handling: "strict" }],
-  ] as [string, object][])("%s", (text, preferences) => {
+  ] as [string, object][])("%j is parsed into its preferences", (text, preferences) => {
     expect(preferencesOf(text)).toEqual({ ...none, ...preferences });
   });
 
@@ -55,7 +55,7 @@ describe("Prefer", () => {
     });
   });
 
-  test("without the header there are no preferences", () => {
+  test("is empty without the header", () => {
     expect(parse("t").preferences).toEqual(none);
   });
 });
@@ -72,7 +72,7 @@ describe("Accept", () => {
     ["text/csv, application/json", ["text/csv", "application/json"]],
     ["text/csv;q=0.5, application/json", ["application/json", "text/csv"]],
     ["a/a;q=0.1,b/b;q=0.9,c/c;q=1.000,d/d;q=0", ["c/c", "b/b", "a/a"]],
-    ["*/*, text/*, text/csv", ["text/csv", "text/*", "*/*"]], // the more precise ones first
+    ["*/*, text/*, text/csv", ["text/csv", "text/*", "*/*"]], // more specific types come first
     ["application/vnd.pgrst.object+json;nulls=stripped", ["application/vnd.pgrst.object+json;nulls=stripped"]],
     [
       'application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers;',
@@ -83,11 +83,11 @@ describe("Accept", () => {
     ["", ["*/*"]],
     ["nonsense", ["*/*"]],
     ["text/csv;q=0", ["*/*"]],
-  ])("%s", (text, types) => {
+  ])("%j is parsed into media types in the order of preference", (text, types) => {
     expect(acceptOf(text)).toEqual(types);
   });
 
-  test("without the header anything is acceptable", () => {
+  test("is */* without the header", () => {
     expect(parse("t").accept).toEqual([{ type: "*/*", parameters: new Map() }]);
   });
 });
@@ -108,20 +108,20 @@ describe("Range", () => {
     ["a-b", null],
     ["1.5-2", null],
     ["", null],
-  ])("%s", (text, range) => {
+  ])("%j is parsed, or ignored if it is invalid", (text, range) => {
     expect(rangeOf(text)).toEqual(range);
   });
 
-  test("the unit is items", () => {
+  test("has the unit items, and other units are ignored", () => {
     expect(rangeOf("0-9", { "range-unit": "items" })).toEqual({ first: 0, last: 9 });
     expect(rangeOf("0-9", { "range-unit": "bytes" })).toBeNull();
   });
 
-  test("an end before the start is refused", () => {
+  test("that ends before it begins is refused", () => {
     expect(problemOf(() => rangeOf("9-8"))).toMatchObject({ status: 416, code: "PGRST103" });
   });
 
-  test("only GET has a range", () => {
+  test("is ignored for other methods than GET", () => {
     for (const method of ["HEAD", "DELETE"]) expect(rangeOf("0-9", {}, method)).toBeNull();
     expect(parse("t").range).toBeNull();
   });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Condition } from "../../../../rest-gateway/table/request.ts";
 import { parse, problemOf } from "./parse.ts";
 
-/** Conditions as text with their values: `or(eq(id, 1), not and(…))`. */
+/** The conditions as text with their values: `or(eq(id, 1), not and(…))`. */
 function written(condition: Condition, values: readonly string[]): string {
   const not = condition.isNegated ? "not " : "";
   if (condition.kind === "logic")
@@ -43,11 +43,11 @@ test.each([
   ['or=(a.cs.{"x)","y"})', 'or(cs(a, {"x)","y"}))'],
   ['or=(a.cs.{"k":1,"l":2},b.eq.1)', 'or(cs(a, {"k":1,"l":2}), eq(b, 1))'],
   ['or=(a.cs."{{1,2},{3,4}}")', "or(cs(a, {{1,2},{3,4}}))"],
-  ["or=(a.eq.{x,b.eq.1)", "or(eq(a, {x), eq(b, 1))"], // no array without its other brace
+  ["or=(a.eq.{x,b.eq.1)", "or(eq(a, {x), eq(b, 1))"], // not an array without the closing brace
   ['or=(r.ov."[1,3)",b.eq.1)', "or(ov(r, [1,3)), eq(b, 1))"],
   ["or=(a.like(any).{x*,y*},b.ilike.*z)", "or(like any(a, {x%,y%}), ilike(b, %z))"],
   ["or=(a.fts(english).cat,b.eq.1)", "or(fts english(a, cat), eq(b, 1))"],
-])("%s", (search, condition) => {
+])("%s is parsed into a logic tree", (search, condition) => {
   expect(conditionsOf(search)).toEqual([condition]);
 });
 

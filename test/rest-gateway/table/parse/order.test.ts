@@ -24,7 +24,7 @@ test.each([
     "id,author( data->x ),b",
     [by("id"), by("", { relation: "author", field: { name: "data", path: [{ arrow: "->", key: "x" }] } }), by("b")],
   ],
-] as [string, object[]][])("order=%s", (text, terms) => {
+] as [string, object[]][])("order=%s is parsed into terms", (text, terms) => {
   expect(orderOf(text)).toEqual(terms);
 });
 
@@ -51,6 +51,6 @@ test.each([
   });
 });
 
-test("the first of two orders applies", () => {
+test("the first of two order parameters applies", () => {
   expect(parse("t?order=a.desc&order=b").query.parts.get("")!.order).toEqual([by("a", { direction: "desc" })]);
 });

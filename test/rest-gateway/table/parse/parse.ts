@@ -17,7 +17,7 @@ export function parse(url: string, { method = "GET", headers = {}, body }: Rest 
   return parseRequest({ method, path, search: search.join("?"), headers, body: bytes, limits: LIMITS });
 }
 
-/** What the client is told when it is refused; fails when it is not, or by anything but a problem of the interface. */
+/** The problem with which the call is refused. Throws if the call succeeds or fails in another way. */
 export function problemOf(act: () => unknown): TableProblem {
   try {
     act();

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { parse, problemOf } from "./parse.ts";
 
-/** Which field of which relation a filter is about: `"author.articles" → title`. */
+/** The relation and the field of a filter: `author.articles.title` → `["author.articles", field("title")]`. */
 function placeOf(key: string): readonly [string, object] {
   const { parts } = parse(`t?${key}=eq.1`).query;
   for (const [path, { conditions }] of parts) {
     const [condition] = conditions;
     if (condition?.kind === "filter") return [path, condition.field];
   }
-  throw new Error(`${key} is no filter`);
+  throw new Error(`${key} is not a filter`);
 }
 const field = (name: string, ...path: readonly (readonly [string, string | number])[]) => ({
   name,
@@ -33,7 +33,7 @@ test.each([
   ["order->a", "", field("order", ["->", "a"])],
   ["not", "", field("not")],
   ["a-b", "", field("a-b")],
-])("%s=eq.1 is a filter of %j", (key, path, wanted) => {
+])("%s=eq.1 is a filter within %j", (key, path, wanted) => {
   expect(placeOf(key)).toEqual([path, wanted]);
 });
 
@@ -68,7 +68,7 @@ test("order, limits and conditions apply to the rows, or to the relation in the 
   ]);
 });
 
-test("the last of two limits applies", () => {
+test("the last of two limit parameters applies", () => {
   expect(parse("t?limit=1&limit=2&offset=3&offset=4").query.parts.get("")).toMatchObject({ limit: 2, offset: 4 });
 });
 
@@ -94,7 +94,7 @@ test.each(["limit=-1", "offset=-1", "a.limit=-7"])("%s is not a satisfiable rang
   expect(problemOf(() => parse(`t?${search}`))).toMatchObject({ status: 416, code: "PGRST103" });
 });
 
-test("columns and on_conflict are names", () => {
+test("columns and on_conflict are parsed as lists of names", () => {
   const { columns, onConflict } = parse('t?columns="a","b, c", d ,a&on_conflict=x,y').query;
   expect(columns).toEqual(["a", "b, c", "d"]);
   expect(onConflict).toEqual(["x", "y"]);
@@ -115,7 +115,7 @@ test("values are percent-decoded", () => {
   expect(values).toEqual(["b c+d&e=f", "ü🙂", "x=y", ";"]);
 });
 
-test("a `%` without two hex digits stands for itself", () => {
+test("a `%` without two hex digits is a literal `%`", () => {
   expect(parse("t?a=like.50%&b=like.%zz%2&c=eq.%25").values).toEqual(["50%", "%zz%2", "%"]);
 });
 
@@ -157,7 +157,7 @@ test("the parameters of a function that are not filters are its arguments", () =
   expect(query.parts.get("")).toMatchObject({ limit: 5, conditions: [{ operator: "eq" }, { operator: "in" }] });
 });
 
-test("HEAD has arguments as GET has, and POST has none in its query string", () => {
+test("HEAD has arguments in its query string like GET, and POST does not", () => {
   expect(parse("rpc/f?a=1", { method: "HEAD" }).query.arguments.get("a")).toEqual([0]);
   expect(problemOf(() => parse("rpc/f?a=1", { method: "POST" }))).toMatchObject({ status: 400, code: "PGRST100" });
   expect(problemOf(() => parse("t?a=1"))).toMatchObject({ status: 400, code: "PGRST100" });

@@ -49,7 +49,7 @@ test.each([
     "a.avg(),b.min(),c.max()",
     ["avg", "min", "max"].map((name, i) => field("abc"[i]!, { aggregate: { name, cast: null } })),
   ],
-] as [string, object[]][])("select=%s", (text, items) => {
+] as [string, object[]][])("select=%s is parsed into columns", (text, items) => {
   expect(selectOf(text)).toEqual(items);
 });
 
@@ -123,7 +123,7 @@ test.each([
     ],
   ],
   ['"count"()', [embed("count")]],
-] as [string, object[]][])("select=%s embeds", (text, items) => {
+] as [string, object[]][])("select=%s embeds relations", (text, items) => {
   expect(selectOf(text)).toEqual(items);
 });
 
@@ -176,6 +176,6 @@ test("relations are embedded up to the limit of levels", () => {
   expect(problemOf(() => selectOf("a(".repeat(100_000)))).toMatchObject(refused);
 });
 
-test("the first of two selects applies", () => {
+test("the first of two select parameters applies", () => {
   expect(parse("t?select=id&select=name").query.select).toEqual([field("id")]);
 });

@@ -84,7 +84,7 @@ test("the columns of a body are part of the shape, but not its rows", () => {
   expect(new Set(bodies.map(ofBody)).size).toBe(bodies.length);
 });
 
-/** Texts of a few signs, so that two of them are often alike. */
+/** Query strings of a few parameters, so that two of them often have the same shape. */
 const search = fc
   .array(
     fc.constantFrom(
@@ -120,11 +120,11 @@ const search = fc
   )
   .map((pairs) => pairs.join("&"));
 
-/** All of a request but its values. */
+/** A request without its values. */
 const withoutValues = ({ values, shape, ...rest }: ReturnType<typeof parse>) =>
   JSON.stringify(rest, (_, value) => (value instanceof Map ? [...value] : value));
 
-test("two requests have the same shape exactly if they differ only in values", () => {
+test("two requests have the same shape if and only if they differ only in values", () => {
   let alike = 0;
   fc.assert(
     fc.property(search, search, (one, other) => {

@@ -7,8 +7,8 @@ test.each([
   ["rpc/add", { kind: "function", name: "add" }],
   ["f%C3%BC%20nf%2Fb", { kind: "table", name: "fü nf/b" }],
   ["rpc/a%22b", { kind: "function", name: 'a"b' }],
-  ["a+b", { kind: "table", name: "a+b" }], // a space in the query string alone
-])("%s is a target", (path, target) => {
+  ["a+b", { kind: "table", name: "a+b" }], // + is a space only in the query string
+])("the path %s is a table or a function", (path, target) => {
   expect(parse(path).target).toEqual(target);
 });
 
@@ -17,8 +17,8 @@ test.each(["", "users/", "users/1", "rpc/", "rpc/add/1", "/users"])("%j is not a
 });
 
 test.each([
-  ["a%zz", 2], // no hexadecimal digits
-  ["abc%ff", 4], // no UTF-8
+  ["a%zz", 2], // not hexadecimal digits
+  ["abc%ff", 4], // invalid UTF-8
   ["%ED%A0%80", 1], // a surrogate
   ["a%00", 2],
 ])("%s is refused with the position of the error", (path, character) => {
@@ -57,6 +57,6 @@ test("a profile is UTF-8, which Node returns as one character per byte", () => {
 
 test("OPTIONS depends only on the target", () => {
   const headers = { prefer: "handling=strict, nonsense", accept: "text/csv", range: "9-1" };
-  const asked = parse("users?select=((&limit=-1", { method: "OPTIONS", headers });
-  expect(asked).toMatchObject({ method: "OPTIONS", target: { name: "users" }, body: null, range: null });
+  const parsed = parse("users?select=((&limit=-1", { method: "OPTIONS", headers });
+  expect(parsed).toMatchObject({ method: "OPTIONS", target: { name: "users" }, body: null, range: null });
 });

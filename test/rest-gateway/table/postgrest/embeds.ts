@@ -1,6 +1,6 @@
 import { type ComparedRequest, get } from "./request.ts";
 
-/** Relations among rows. */
+/** Embedded relations. */
 export const EMBEDS: readonly ComparedRequest[] = [
   ...[
     "/films?select=title,studios(name)&order=id",

@@ -3,7 +3,7 @@ import { type ComparedRequest, get, head } from "./request.ts";
 const json = (type: string) => ({ headers: { accept: type } });
 const range = (text: string, unit?: string) => ({ headers: { range: text, ...(unit && { "range-unit": unit }) } });
 
-/** What of a table is read, and in which form. */
+/** Reads of a table and their formats. */
 export const READS: readonly ComparedRequest[] = [
   // Columns.
   ...[
@@ -118,7 +118,7 @@ export const READS: readonly ComparedRequest[] = [
   get("/films?select=id&order=id&limit=2", { prefer: "count=approximate, handling=strict" }),
   get("/films?select=id&order=id&limit=2", { prefer: "handling=lenient, count=exact" }),
 
-  // Forms.
+  // Formats.
   ...[
     "application/json",
     "*/*",

@@ -8,7 +8,7 @@ const merge = "resolution=merge-duplicates";
 const ignore = "resolution=ignore-duplicates";
 const one = { accept: "application/vnd.pgrst.object+json" };
 
-/** What is written, and undone in the end. */
+/** Writes, which are rolled back. */
 export const WRITES: readonly ComparedRequest[] = [
   // Insert.
   post("/prizes", prize),

@@ -9,13 +9,13 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Texts that Postgres can hold. */
+/** Any text that Postgres can store. */
 const text = fc.oneof(
   fc.string({ unit: "binary" }).map((any) => any.replaceAll("\0", "")),
   fc.constantFrom("", "null", "NULL", '"', "\\", '\\"', ",", "{", "}", "{}", " ", "\n", "a b"),
 );
 
-test("Postgres reads an array literal as the texts it was written from", async () => {
+test("Postgres reads a written array literal as the original texts", async () => {
   const arrays = fc.sample(fc.array(text, { maxLength: 8 }), 2000);
   const { rows } = await database.owner.query(
     "select t.literal::text[] as read from unnest($1::text[]) with ordinality as t(literal, n) order by n",
