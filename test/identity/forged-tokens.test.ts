@@ -139,15 +139,15 @@ const FORGED: Readonly<Record<string, string>> = {
   "no JSON for a payload, and no signature": `${HEADER}.${encode("no JSON")}.x`,
   "JSON cut short": withPayload(JSON.stringify(CLAIMS).slice(0, -1)),
   "a byte order mark": withPayload(`\ufeff${JSON.stringify(CLAIMS)}`),
-  "null for claims": withPayload("null"),
-  "a list for claims": withPayload(JSON.stringify([CLAIMS])),
-  "a number for claims": withPayload("1"),
-  "an end that is a text": withPayload(JSON.stringify({ ...CLAIMS, exp: String(CLAIMS.exp) })),
-  "an end that is a list": withPayload(JSON.stringify({ ...CLAIMS, exp: [CLAIMS.exp] })),
-  "a beginning that is a text": withPayload(JSON.stringify({ ...CLAIMS, nbf: "now" })),
+  "null as claims": withPayload("null"),
+  "an array as claims": withPayload(JSON.stringify([CLAIMS])),
+  "a number as claims": withPayload("1"),
+  "exp as a string": withPayload(JSON.stringify({ ...CLAIMS, exp: String(CLAIMS.exp) })),
+  "exp as an array": withPayload(JSON.stringify({ ...CLAIMS, exp: [CLAIMS.exp] })),
+  "nbf as a string": withPayload(JSON.stringify({ ...CLAIMS, nbf: "now" })),
 };
 
-test.each(Object.entries(FORGED))("%s", (_, token) => {
+test.each(Object.entries(FORGED))("a token with %s is refused", (_, token) => {
   for (const verifier of [ofSecret, foreignSecret]) expect(outcome(verifier, token)).toBe("token invalid");
 });
 
@@ -165,7 +165,7 @@ describe("a key in the token itself is not used", () => {
     ["jku", { jku: url }],
     ["x5u", { x5u: url }],
     ["x5c", { x5c: [attacker.publicKey.export({ type: "spki", format: "der" }).toString("base64")] }],
-  ])("%s", (_, more) => {
+  ])("from the header %s", (_, more) => {
     const own = jwt.decode(ofRsa.issueKey("anon"), { complete: true })!.header;
     for (const header of [
       { alg: "RS256", ...more },
@@ -193,8 +193,10 @@ describe("a public key is not accepted as an HMAC secret", () => {
     ["EC, DER", foreignEc, der(ecPem!)],
     ["EC, the point", foreignEc, Buffer.from(`${ecJwk.x}${ecJwk.y}`, "base64url")],
     ["EC, a JSON Web Key", foreignEc, JSON.stringify(ecJwk)],
-    ["nothing", ofSecret, ""],
-  ])("%s", (_, verifier, key) => expect(outcome(verifier, `${text}.${encode(hmac(key, text))}`)).toBe("token invalid"));
+    ["an empty secret", ofSecret, ""],
+  ])("in the form of %s", (_, verifier, key) =>
+    expect(outcome(verifier, `${text}.${encode(hmac(key, text))}`)).toBe("token invalid"),
+  );
 });
 
 const PSS = { key: rsa.privateKey, padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
@@ -205,7 +207,7 @@ function longer(token: string): string {
   return token.slice(0, at) + encode(Buffer.concat([Buffer.alloc(1), Buffer.from(token.slice(at), "base64url")]));
 }
 
-describe("RS256", () => {
+describe("for RS256,", () => {
   const text = `${head({ alg: "RS256" })}.${PAYLOAD}`;
   const digest = (name: string) => createHash(name).update(text).digest();
   /** The DER prefix that names the hash of a digest. */
@@ -235,28 +237,31 @@ describe("RS256", () => {
     ["bytes behind the digest", signedRaw({ fill: 8, digest: good, behind: Buffer.alloc(256 - 11 - good.length, 7) })],
     ["a zero behind the digest", signedRaw({ digest: good, behind: Buffer.alloc(1) })],
     ["the padding of encryption", signedRaw({ type: 2, filling: 7, digest: good })],
-    ["zeros for padding", signedRaw({ type: 0, filling: 0, digest: good })],
+    ["zeros as padding", signedRaw({ type: 0, filling: 0, digest: good })],
     ["a digest without the name of its hash", signedRaw({ digest: digest("sha256") })],
-    ["no parameters of the hash", signedRaw({ digest: named("302f300b06096086480165030402010420", digest("sha256")) })],
+    [
+      "a digest without the parameters of its hash",
+      signedRaw({ digest: named("302f300b06096086480165030402010420", digest("sha256")) }),
+    ],
     ["a length in long form", signedRaw({ digest: named(`308131${SHA256.slice(4)}`, digest("sha256")) })],
     ["another hash", signedRaw({ digest: named(SHA384, digest("sha384")) })],
-    ["another hash by its name alone", signedRaw({ digest: named(SHA384, digest("sha256")) })],
+    ["only the name of another hash", signedRaw({ digest: named(SHA384, digest("sha256")) })],
     ["the other padding, PS256", `${text}.${encode(sign("sha256", Buffer.from(text), PSS))}`],
-    ["an empty signature", `${text}.`],
-    ["zero for a signature", `${text}.${encode(Buffer.alloc(256))}`],
-    ["one for a signature", `${text}.${encode(Buffer.concat([Buffer.alloc(255), Buffer.from([1])]))}`],
-    ["a zero in front of the signature", longer(signedRaw({ digest: good }))],
-  ])("%s", (_, token) => expect(outcome(ofRsa, token)).toBe("token invalid"));
+    ["no bytes", `${text}.`],
+    ["the value zero", `${text}.${encode(Buffer.alloc(256))}`],
+    ["the value one", `${text}.${encode(Buffer.concat([Buffer.alloc(255), Buffer.from([1])]))}`],
+    ["a leading zero", longer(signedRaw({ digest: good }))],
+  ])("a signature with %s is refused", (_, token) => expect(outcome(ofRsa, token)).toBe("token invalid"));
 
   test.each(["RS384", "RS512", "PS256", "PS384", "PS512"] as const)(
-    "%s of the same key is another algorithm",
+    "a signature of the same key with %s is refused",
     (algorithm) => {
       expect(outcome(ofRsa, jwt.sign(CLAIMS, rsa.privateKey, { algorithm }))).toBe("token invalid");
     },
   );
 });
 
-describe("ES256", () => {
+describe("for ES256,", () => {
   const text = `${head({ alg: "ES256" })}.${PAYLOAD}`;
   const signatureAs = (dsaEncoding: "ieee-p1363" | "der") =>
     sign("sha256", Buffer.from(text), { key: ec.privateKey, dsaEncoding });
@@ -279,23 +284,23 @@ describe("ES256", () => {
     ["the order and zero", withSignature(ORDER, ZERO)],
     ["the order twice", withSignature(ORDER, ORDER)],
     ["the order and one", withSignature(ORDER, ONE)],
-    ["DER in place of two numbers", withSignature(signatureAs("der"))],
+    ["DER instead of two numbers", withSignature(signatureAs("der"))],
     [
       "numbers that are too long",
       withSignature(Buffer.alloc(1), good.subarray(0, 32), Buffer.alloc(1), good.subarray(32)),
     ],
-    ["a byte behind them", withSignature(good, Buffer.alloc(1))],
-    ["a byte too few", withSignature(good.subarray(0, 63))],
+    ["an additional byte", withSignature(good, Buffer.alloc(1))],
+    ["63 bytes", withSignature(good.subarray(0, 63))],
     ["a kilobyte", withSignature(Buffer.alloc(512), good.subarray(0, 32), Buffer.alloc(512), good.subarray(32))],
-    ["nothing", `${text}.`],
-  ])("%s", (_, token) => expect(outcome(foreignEc, token)).toBe("token invalid"));
+    ["no bytes", `${text}.`],
+  ])("a signature of %s is refused", (_, token) => expect(outcome(foreignEc, token)).toBe("token invalid"));
 });
 
-describe("a forged token is refused on every interface, without an internal error", () => {
+describe("a forged token is refused on every interface, without an internal error,", () => {
   const { api } = useResources({ GRAPHQL_MAX_TABLES: "300" });
   const query = { query: "{ me { id } }" };
 
-  test.each(Object.entries(FORGED))("%s", async (_, token) => {
+  test.each(Object.entries(FORGED))("such as one with %s", async (_, token) => {
     for (const [name, value] of [
       ["authorization", `Bearer ${token}`],
       ["x-api-key", token],

@@ -40,13 +40,13 @@ const get = (headers: Readonly<Record<string, string>>, more = "") =>
   graphql(`/graphql?query=${encodeURIComponent(ME)}${more}`, { headers });
 
 describe("every credential signs in on every interface", () => {
-  describe.each(INTERFACES)("%s", (at) => {
-    test.each(KINDS)("%s", async (kind) => {
+  describe.each(INTERFACES)("on %s", (at) => {
+    test.each(KINDS)("with the credential %s", async (kind) => {
       expect(await act(service, at, await credentialsOf(kind, service, 1))).toBe(DONE[at]);
     });
   });
 
-  test.each(KINDS)("a WebSocket: %s in the upgrade", async (kind) => {
+  test.each(KINDS)("on a WebSocket with %s in the upgrade", async (kind) => {
     const client = connect(service, { headers: await credentialsOf(kind, service, 2) });
     expect(await client.run(ME)).toEqual({ data: { me: { id: "2" } } });
   });
@@ -56,12 +56,12 @@ describe("every credential signs in on every interface", () => {
     ["a key as Bearer", async () => ({ authorization: `Bearer ${await makeKey(service, 2)}` })],
     ["X-API-Key", async () => ({ "X-API-Key": await makeKey(service, 2) })],
     ["apikey", async () => ({ apikey: await makeKey(service, 2) })],
-  ])("a WebSocket: %s in connection_init", async (_, params) => {
+  ])("on a WebSocket with %s in connection_init", async (_, params) => {
     const client = connect(service, { params: await params() });
     expect(await client.run(ME)).toEqual({ data: { me: { id: "2" } } });
   });
 
-  test("the parameter api_key: /users and GraphQL", async () => {
+  test("on /users and /graphql with a key in the parameter api_key", async () => {
     const key = await makeKey(service, 1);
     const response = await fetch(`${service.url}/users/1?api_key=${key}`, {
       method: "PATCH",
@@ -92,7 +92,7 @@ describe("callers that take turns on a pool of one connection", () => {
 });
 
 describe("two credentials", () => {
-  test.each(KINDS)("%s of two different users is refused", async (kind) => {
+  test.each(KINDS)("of two different users are refused if one of them is %s", async (kind) => {
     const ada = await credentialsOf(kind === "Bearer" ? "X-API-Key" : "Bearer", service, 1);
     const bob = await credentialsOf(kind === "Basic" || kind === "key as Bearer" ? "X-API-Key" : kind, service, 2);
     for (const at of INTERFACES) {

@@ -87,7 +87,7 @@ test.each([
   "api_key=eyJhbGciOiJIUzI1NiJ9.e30",
   "api_key=eq.eyJhbGciOiJIUzI1NiJ9.e30.c2ln",
   "api_key=in.(eyJhbGciOiJIUzI1NiJ9.e30.c2ln)",
-])("takeKey(%j) finds none", (text) => {
+])("takeKey(%j) finds no key", (text) => {
   const search = withKey(text, newKey("anon").key);
   expect(takeKey(search)).toEqual({ apiKey: null, search });
 });
@@ -103,11 +103,11 @@ test("a key may be percent-encoded, because some clients encode more characters 
   expect(takeKey(`a=1&api_key=${encoded}`)).toEqual({ apiKey: key, search: "a=1" });
 });
 
-describe("/rest/v1 accepts api_key as a credential if it has the form of a key:", () => {
+describe("/rest/v1 accepts api_key as a credential if it has the form of a key,", () => {
   test.each<[what: string, path: string, sent?: Sent]>([
-    ["a function", "rpc/who"],
-    ["a function by POST", "rpc/who", { body: {} }],
-  ])("%s", async (_, path, sent) => {
+    ["a function with GET", "rpc/who"],
+    ["a function with POST", "rpc/who", { body: {} }],
+  ])("for %s", async (_, path, sent) => {
     const url = (key: string) => `/rest/v1/${path}?api_key=${key}`;
     expect((await ask(url(ofAda), sent)).json).toEqual({ role: "authenticated", sub: "1" });
     for (const key of [ofService, service().service.tokens.issueKey("service_role")])
@@ -140,7 +140,7 @@ describe("/rest/v1 accepts api_key as a credential if it has the form of a key:"
 
   test.each<[what: string, search: () => string, headers: () => Record<string, string>, role: string]>([
     ["the anon key", () => `api_key=${ofAda}`, () => ({ apikey: anon }), "authenticated"],
-    ["itself", () => `api_key=${ofAda}`, () => ({ "x-api-key": ofAda, apikey: ofAda }), "authenticated"],
+    ["the same key", () => `api_key=${ofAda}`, () => ({ "x-api-key": ofAda, apikey: ofAda }), "authenticated"],
     [
       "a token of the same user",
       () => `api_key=${ofBob}`,
@@ -155,12 +155,17 @@ describe("/rest/v1 accepts api_key as a credential if it has the form of a key:"
   test.each<[what: string, search: () => string, headers: () => Record<string, string>, status: number]>([
     ["that does not exist", () => `api_key=${newKey("user").key}`, () => ({}), 401],
     ["that does not exist, beside the anon key", () => `api_key=${newKey("user").key}`, () => ({ apikey: anon }), 401],
-    ["twice", () => `api_key=${ofAda}&api_key=${ofAda}`, () => ({}), 401],
+    ["that is sent twice", () => `api_key=${ofAda}&api_key=${ofAda}`, () => ({}), 401],
     ["that is not signed", () => "api_key=eyJhbGciOiJub25lIn0.e30.e30", () => ({}), 401],
     ["that is the token of a user", () => `api_key=${service().token("ada")}`, () => ({}), 401],
-    ["of another user than the token's", () => `api_key=${ofAda}`, () => ({ authorization: `Bearer ${ofBob}` }), 401],
-    ["of the service, in a browser", () => `api_key=${ofService}`, () => ({ origin: "https://a.example" }), 403],
-  ])("a key %s is refused", async (_, search, headers, expected) => {
+    [
+      "that is of another user than the token",
+      () => `api_key=${ofAda}`,
+      () => ({ authorization: `Bearer ${ofBob}` }),
+      401,
+    ],
+    ["that is a service key in a browser", () => `api_key=${ofService}`, () => ({ origin: "https://a.example" }), 403],
+  ])("but refuses a key %s", async (_, search, headers, expected) => {
     for (const path of ["rpc/who", "integrations", "rpc/echo", "no_such_table", ""]) {
       const { status, text } = await ask(`/rest/v1/${path}?${search()}`, { headers: headers() });
       expect([path, status]).toEqual([path, expected]);
@@ -168,7 +173,7 @@ describe("/rest/v1 accepts api_key as a credential if it has the form of a key:"
     }
   });
 
-  test("a key that has expired or was revoked is refused", async () => {
+  test("but refuses a key that has expired or was revoked", async () => {
     const ended = await makeKey(service(), 1, new Date(Date.now() - 1000));
     const revoked = await makeKey(service(), 2);
     await sql(
@@ -182,7 +187,7 @@ describe("/rest/v1 accepts api_key as a credential if it has the form of a key:"
   });
 });
 
-describe("a value of another form", () => {
+describe("api_key with a value of another form", () => {
   const withAnon = { headers: () => ({ apikey: anon }) };
 
   test.each<[search: string, ids: number[]]>([
@@ -191,7 +196,7 @@ describe("a value of another form", () => {
     ["api_key=in.(x,y)", [1, 2]],
     ["api_key=eq.cs_user_short", [3]],
     ["or=(api_key.eq.x,api_key.eq.y)", [1, 2]],
-  ])("a filter by a column of this name: %s", async (search, ids) => {
+  ])("is a filter by the column of that name, as in %s", async (search, ids) => {
     const path = `/rest/v1/integrations?select=id&order=id&${search}`;
     const expected = ids.map((id) => ({ id }));
     expect((await ask(path, { headers: withAnon.headers() })).json).toEqual(expected);
@@ -203,7 +208,7 @@ describe("a value of another form", () => {
     expect([status, json.code]).toEqual([400, "PGRST100"]);
   });
 
-  test("is the argument of that name of a function, which never receives a key", async () => {
+  test("is the argument of that name of a function, and the function never receives a key", async () => {
     const echo = (search: string, headers = {}) => ask(`/rest/v1/rpc/echo?${search}`, { headers });
     expect((await echo("api_key=abc", { apikey: anon })).json).toBe("abc");
     expect((await echo(`api_key=abc&api_key=${ofAda}`)).json).toBe("abc");
@@ -230,13 +235,15 @@ describe("the key in the query string", () => {
 
   test.each<[what: string, path: string, sent?: Sent]>([
     ["a new row with its Location", "integrations?", { body: { id: 20 }, headers: { prefer: "return=headers-only" } }],
-    ["a bad filter", "integrations?id=sounds.like&"],
-    ["a table that is not there", "no_such_table?"],
-    ["a function that is not there", "rpc/no_such_function?a=1&"],
-    ["a method that there is not", "integrations?", { method: "PROPFIND" }],
-    ["the description", "?"],
-    ["a function that returns its URL", "rpc/address?", { body: {} }],
-  ])("%s", async (_, path, sent) => holdsNoKey(await ask(`/rest/v1/${path}api_key=${ofAda}`, sent)));
+    ["an invalid filter", "integrations?id=sounds.like&"],
+    ["an unknown table", "no_such_table?"],
+    ["an unknown function", "rpc/no_such_function?a=1&"],
+    ["an unknown method", "integrations?", { method: "PROPFIND" }],
+    ["a request of the OpenAPI description", "?"],
+    ["a call of a function that returns its URL", "rpc/address?", { body: {} }],
+  ])("is not in the response to %s", async (_, path, sent) =>
+    holdsNoKey(await ask(`/rest/v1/${path}api_key=${ofAda}`, sent)),
+  );
 
   test("is not stored with a task", async () => {
     const accepted = await ask(`/rest/v1/rpc/address?select=*&api_key=${ofAda}`, {
@@ -260,7 +267,7 @@ describe("the key in the query string", () => {
   });
 });
 
-describe("on the routes of authentication the parameter is the same as the header:", () => {
+describe("on the routes of authentication, where the parameter api_key is the same as the header,", () => {
   test("a key may not change the account", async () => {
     const { status, json } = await ask(`/auth/keys?api_key=${ofAda}`);
     expect([status, json.error.code]).toEqual([403, "PERMISSION_DENIED"]);

@@ -34,7 +34,7 @@ describe.each(["/users", "/graphql?query={__typename}"])("RATE_LIMIT on %s", (pa
   });
 });
 
-describe("one user", () => {
+describe("a user", () => {
   let now = Date.now();
   const { send, service, sql } = useService({ RATE_LIMIT: "60", LOGIN_ATTEMPTS: "1000" }, () => now);
   const left = async (headers: Headers) =>

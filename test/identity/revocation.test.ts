@@ -58,7 +58,7 @@ async function everywhere(headers: Readonly<Record<string, string>>) {
   for (const service of [first, second]) for (const at of INTERFACES) outcomes.push(await act(service, at, headers));
   return outcomes;
 }
-/** The same for each of several credentials, by kind. */
+/** The outcomes of each credential, by kind. */
 async function eachEverywhere(credentials: Readonly<Record<string, Readonly<Record<string, string>>>>) {
   const outcomes = Object.entries(credentials).map(async ([kind, headers]) => [kind, await everywhere(headers)]);
   return Object.fromEntries(await Promise.all(outcomes));
@@ -77,7 +77,7 @@ const ENDS: readonly (readonly [what: string, end: () => Promise<unknown>, kinds
     () => accounts("password_hash = '$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQ$aGFzaA'"),
     ["Bearer", "session", "Basic"],
   ],
-  ["everything of the user is ended", () => accounts("epoch = epoch + 1"), ["Bearer", "session"]],
+  ["all sign-ins of the user are ended", () => accounts("epoch = epoch + 1"), ["Bearer", "session"]],
   [
     "the key is revoked",
     () => sql("update auth_private.api_keys set revoked_at = now()"),
@@ -96,7 +96,7 @@ const ENDS: readonly (readonly [what: string, end: () => Promise<unknown>, kinds
 describe.each(ENDS)("when %s", (_, end, kinds) => {
   const names = kinds.join(", ");
 
-  test(`${names}: worth nothing at once, in every process and on every interface`, async () => {
+  test(`${names} of the user are refused at once, in every process and on every interface`, async () => {
     const credentials: Record<string, Readonly<Record<string, string>>> = {};
     for (const kind of kinds) credentials[kind] = await credentialsOf(kind, first, 1);
     const each = (outcomes: readonly unknown[]) => Object.fromEntries(kinds.map((kind) => [kind, outcomes]));

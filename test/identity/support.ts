@@ -61,7 +61,7 @@ export async function credentialsOf(kind: Kind, service: TestService, id: 1 | 2)
   }
 }
 
-/** An access token as a login returns it, with the present epoch of the account. */
+/** An access token as a login returns it, with the current epoch of the account. */
 async function accessToken({ service, database }: TestService, name: string): Promise<string> {
   const { rows } = await database.owner.query(
     `select u.id::text, u.name, a.role, a.permissions, a.epoch from auth_private.accounts as a
@@ -75,7 +75,7 @@ export const INTERFACES = ["/users", "/rest/v1", "/graphql"] as const;
 export type Interface = (typeof INTERFACES)[number];
 
 /**
- * Sets the age of user 1 to its present value, which only that user may do. Returns the status, or for GraphQL the codes
+ * Sets the age of user 1 to its current value, which only that user may do. Returns the status, or for GraphQL the codes
  * of its errors.
  */
 export async function act(service: TestService, at: Interface, headers: Headers): Promise<number | string> {

@@ -45,18 +45,21 @@ const TOKENS = {
   expired: sign(USER, { expiresIn: -1 }),
   "an expired key": sign({ role: "anon" }, { expiresIn: -1 }),
   "a refresh token": sign({ type: "refresh", sub: "1" }),
-  "another issuer's": jwt.sign(USER, `${JWT_SECRET}!`, { issuer: "content-service", expiresIn: 60 }),
-  "a tampered one": ADA.replace(
+  "a token with another secret": jwt.sign(USER, `${JWT_SECRET}!`, { issuer: "content-service", expiresIn: 60 }),
+  "a tampered token": ADA.replace(
     /\.[^.]+\./,
     `.${encode({ ...USER, role: "admin", iss: "content-service", exp: 4e9 })}.`,
   ),
-  "one without a signature": jwt.sign({ ...USER, iss: "content-service", exp: 4e9 }, "", { algorithm: "none" }),
-  "one cut short": ADA.slice(0, -5),
-  "one of another algorithm": sign(USER, { algorithm: "HS512" }),
-  "one whose header says none": signedAs({ alg: "none", typ: "JWT" }, { ...USER, iss: "content-service", exp: 4e9 }),
-  "one without an end": jwt.sign(USER, JWT_SECRET, { issuer: "content-service" }),
-  "one of another issuer": jwt.sign(USER, JWT_SECRET, { issuer: "elsewhere", expiresIn: 60 }),
-  "one for a role that is not a valid name": sign({ ...USER, role: "authenticated; drop table x" }),
+  "a token without a signature": jwt.sign({ ...USER, iss: "content-service", exp: 4e9 }, "", { algorithm: "none" }),
+  "a truncated token": ADA.slice(0, -5),
+  "a token of another algorithm": sign(USER, { algorithm: "HS512" }),
+  "a token with the algorithm none": signedAs(
+    { alg: "none", typ: "JWT" },
+    { ...USER, iss: "content-service", exp: 4e9 },
+  ),
+  "a token without exp": jwt.sign(USER, JWT_SECRET, { issuer: "content-service" }),
+  "a token of another issuer": jwt.sign(USER, JWT_SECRET, { issuer: "elsewhere", expiresIn: 60 }),
+  "a token with a malicious role": sign({ ...USER, role: "authenticated; drop table x" }),
   garbage: "garbage",
 } as const;
 type Token = keyof typeof TOKENS;
@@ -92,7 +95,7 @@ describe("the caller", () => {
     [{ apikey: "service" }, "service_role", null],
     [{ apikey: "service", bearer: "service" }, "service_role", null],
     [{ apikey: "anon", bearer: "service" }, "service_role", null],
-  ])("%j is %s", async (sent, role, sub) => {
+  ])("of a request with %j is %s", async (sent, role, sub) => {
     const { status, json } = await ask(sent);
     expect([status, json]).toMatchObject([200, { role, sub }]);
   });
@@ -107,18 +110,18 @@ describe("the caller", () => {
     [{ apikey: "a refresh token" }, BAD_KEY],
     [{ apikey: "anon", bearer: "expired" }, EXPIRED],
     [{ apikey: "anon", bearer: "a refresh token" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "another issuer's" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "a tampered one" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one without a signature" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one cut short" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one of another algorithm" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one whose header says none" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one without an end" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one of another issuer" }, BAD_TOKEN],
-    [{ apikey: "anon", bearer: "one for a role that is not a valid name" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a token with another secret" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a tampered token" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a token without a signature" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a truncated token" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a token of another algorithm" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a token with the algorithm none" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a token without exp" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a token of another issuer" }, BAD_TOKEN],
+    [{ apikey: "anon", bearer: "a token with a malicious role" }, BAD_TOKEN],
     [{ apikey: "service", bearer: "ada" }, DISAGREE],
     [{ apikey: "service", bearer: "anon" }, DISAGREE],
-  ])("%j is refused: 401", async (sent, refusal) => {
+  ])("of a request with %j is refused with 401", async (sent, refusal) => {
     const { status, json, headers } = await ask(sent);
     expect([status, json]).toEqual([401, { details: null, ...refusal }]);
     expect(headers.get("www-authenticate")).toBe("Bearer");
@@ -128,13 +131,13 @@ describe("the caller", () => {
   test.each<Sent>([
     { apikey: "service", origin: "https://app.example" },
     { apikey: "anon", bearer: "service", origin: "null" },
-  ])("%j: the service key is not for browsers, 403", async (sent) => {
+  ])("of a request with %j is refused with 403, because browsers may not use the service key", async (sent) => {
     const { status, json } = await ask(sent);
     expect([status, json.code, json.message]).toEqual([403, "42501", "the service key must not be used in a browser"]);
   });
 
   test.each(["Basic YWRhOng=", "Bearer", "Token x", "Bearer a b", "Digest x"])(
-    "Authorization: %s is refused",
+    "is refused with Authorization: %s",
     async (authorization) => {
       const { status, json } = await guarded.rest("rpc/who", { headers: { authorization } });
       expect([status, json.code]).toEqual([401, "PGRST301"]);
@@ -149,7 +152,7 @@ describe("the caller", () => {
   test.each([
     ["two keys", ["apikey", ANON, "apikey", SERVICE]],
     ["the same key twice", ["apikey", ANON, "apikey", ANON]],
-  ])("%s in one request are refused", async (_what, headers) => {
+  ])("is refused if a request has %s", async (_what, headers) => {
     expect(await raw(headers)).toEqual([401, "PGRST301"]);
   });
 
@@ -163,13 +166,13 @@ describe("the caller", () => {
   });
 });
 
-describe("the rights of a caller", () => {
+describe("on the table interface,", () => {
   test.each<[Sent, words: string[]]>([
     [{ apikey: "anon" }, []],
     [{ apikey: "anon", bearer: "ada" }, ["of ada"]],
     [{ apikey: "anon", bearer: "bob" }, ["of bob"]],
     [{ apikey: "service" }, ["of ada", "of bob"]],
-  ])("%j sees %j", async (sent, words) => {
+  ])("a request with %j reads the words %j", async (sent, words) => {
     const { json } = await ask(sent, "secrets?select=word&order=word");
     expect(json.map(({ word }: { word: string }) => word)).toEqual(words);
   });
@@ -181,22 +184,22 @@ describe("the rights of a caller", () => {
   });
 });
 
-describe("API_KEY_REQUIRED=off", () => {
+describe("with API_KEY_REQUIRED=off,", () => {
   test.each<[Sent, role: string]>([
     [{}, "anon"],
     [{ apikey: "anon" }, "anon"],
     [{ bearer: "ada" }, "authenticated"],
     [{ bearer: "service" }, "service_role"],
-  ])("%j is %s", async (sent, role) => {
+  ])("the caller of a request with %j is %s", async (sent, role) => {
     expect((await ask(sent, "rpc/who", open.service())).json.role).toBe(role);
   });
 
   test.each<[Sent, status: number, code: string]>([
     [{ apikey: "garbage" }, 401, "PGRST301"],
     [{ bearer: "expired" }, 401, "PGRST303"],
-    [{ bearer: "a tampered one" }, 401, "PGRST301"],
+    [{ bearer: "a tampered token" }, 401, "PGRST301"],
     [{ bearer: "service", origin: "https://app.example" }, 403, "42501"],
-  ])("%j is refused all the same: %i %s", async (sent, status, code) => {
+  ])("a request with %j is still refused with %i %s", async (sent, status, code) => {
     const answer = await ask(sent, "rpc/who", open.service());
     expect([answer.status, answer.json.code]).toEqual([status, code]);
   });
@@ -219,7 +222,7 @@ test("no key or token is in the log, whatever fails", async () => {
   for (const secret of [...secrets, JWT_SECRET]) expect(written.includes(secret.split(".")[1] ?? secret)).toBe(false);
 });
 
-/** Sends these headers as they are, also twice; returns status and code of the response. */
+/** Sends these headers unchanged, even duplicates; returns the status and code of the response. */
 function raw(headers: readonly string[]): Promise<[number, string]> {
   return new Promise((resolve, reject) => {
     const { url } = guarded.service();

@@ -72,7 +72,7 @@ test.each<[string, Credentials, string]>([
     "authenticated 1",
   ],
 
-  ["nothing", {}, NO_KEY],
+  ["no credential", {}, NO_KEY],
   ["an empty key", { apikey: "" }, NO_KEY],
   ["a user's token alone", { authorization: bearer(ada) }, NO_KEY],
   ["the service key as a token alone", { authorization: bearer(service) }, NO_KEY],
@@ -82,13 +82,13 @@ test.each<[string, Credentials, string]>([
   ["two keys", { apikey: `${anon}, ${service}` }, BAD_KEY],
   ["a key of another issuer", { apikey: others.issueKey("service_role") }, BAD_KEY],
   ["an expired key", { apikey: expiredKey }, BAD_KEY],
-  ["a bad key and a good token", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
+  ["an invalid key and a valid token", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
 
   ["an expired token", { apikey: anon, authorization: bearer(expiredAda) }, EXPIRED],
-  ["an expired token beside the service key", { apikey: service, authorization: bearer(expiredAda) }, EXPIRED],
+  ["an expired token and the service key", { apikey: service, authorization: bearer(expiredAda) }, EXPIRED],
   ["a refresh token", { apikey: anon, authorization: bearer(pairOf("1").refreshToken) }, BAD_TOKEN],
   ["a token of another issuer", { apikey: anon, authorization: bearer(others.issueKey("anon")) }, BAD_TOKEN],
-  ["garbage", { apikey: anon, authorization: "Bearer garbage" }, BAD_TOKEN],
+  ["garbage as a token", { apikey: anon, authorization: "Bearer garbage" }, BAD_TOKEN],
   ["a scheme without a token", { apikey: anon, authorization: "Bearer" }, BAD_TOKEN],
   ["another scheme", { apikey: anon, authorization: "Basic YWRhOng=" }, BAD_TOKEN],
 
@@ -96,28 +96,44 @@ test.each<[string, Credentials, string]>([
   ["the service key and the anonymous key", { apikey: service, authorization: bearer(anon) }, DISAGREE],
 
   ["the service key in a browser", { apikey: service, origin: "https://a.example" }, BROWSER],
-  ["it as a token in a browser", { apikey: anon, authorization: bearer(service), origin: "null" }, BROWSER],
-  ["it with a user's token in a browser", { apikey: service, authorization: bearer(ada), origin: "null" }, BROWSER],
-])("%s", (_what, credentials, expected) => expect(outcome(credentials)).toBe(expected));
+  [
+    "the service key as a token in a browser",
+    { apikey: anon, authorization: bearer(service), origin: "null" },
+    BROWSER,
+  ],
+  [
+    "the service key with a user's token in a browser",
+    { apikey: service, authorization: bearer(ada), origin: "null" },
+    BROWSER,
+  ],
+])("a request with %s resolves to its caller or is refused", (_what, credentials, expected) =>
+  expect(outcome(credentials)).toBe(expected),
+);
 
-describe("API_KEY_REQUIRED=off", () => {
+describe("with API_KEY_REQUIRED=off,", () => {
   test.each<[string, Credentials, string]>([
-    ["nothing", {}, "web_anon"],
+    ["no credential", {}, "web_anon"],
     ["a user's token alone", { authorization: bearer(ada) }, "authenticated 1"],
     ["the service key as a token alone", { authorization: bearer(service) }, "service_role"],
-    ["that in a browser", { authorization: bearer(service), origin: "https://a.example" }, BROWSER],
-    ["a key that is bad all the same", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
-    ["a token that is bad all the same", { authorization: "Bearer garbage" }, BAD_TOKEN],
-  ])("%s", (_what, credentials, expected) => expect(outcome(credentials, openCallers)).toBe(expected));
+    [
+      "the service key as a token in a browser",
+      { authorization: bearer(service), origin: "https://a.example" },
+      BROWSER,
+    ],
+    ["an invalid key", { apikey: "garbage", authorization: bearer(ada) }, BAD_KEY],
+    ["an invalid token", { authorization: "Bearer garbage" }, BAD_TOKEN],
+  ])("a request with %s resolves to its caller or is refused", (_what, credentials, expected) =>
+    expect(outcome(credentials, openCallers)).toBe(expected),
+  );
 });
 
-test("the same credentials give the same caller, who expires with the token", () => {
+test("the same credentials resolve to the same caller, who expires with the token", () => {
   const resolve = () => callers.resolve({ apikey: anon, authorization: bearer(ada) });
   expect(resolve()).toBe(resolve());
   expect(resolve().expiresAt).toBe((jwt.decode(ada) as jwt.JwtPayload).exp! * 1000);
 });
 
-describe("tokens of another issuer", () => {
+describe("of the tokens of another issuer,", () => {
   const { publicKey: rsaPublic, privateKey: rsaPrivate } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const { publicKey: ecPublic, privateKey: ecPrivate } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const keys = [
@@ -133,7 +149,7 @@ describe("tokens of another issuer", () => {
   const ofSet = foreign(JSON.stringify({ keys }));
   const now = Math.floor(Date.now() / 1000);
 
-  /** Role and subject, or why the token is refused. */
+  /** The role and subject, or why the token is refused. */
   function verified(verifier: ForeignTokens, token: string): string {
     try {
       const { role, claims } = verifier.verify(token);
@@ -147,7 +163,7 @@ describe("tokens of another issuer", () => {
     jwt.sign(claims, SECRET, { noTimestamp: true, header: { alg: "HS256", ...header } });
 
   test.each<[string, object, string]>([
-    ["a role alone", { role: "editor" }, "editor"],
+    ["only a role", { role: "editor" }, "editor"],
     ["any subject", { role: "editor", sub: "auth0|7" }, "editor auth0|7"],
     ["a role name of any characters", { role: 'the "Größte" of all' }, 'the "Größte" of all'],
     ["a role of 63 bytes", { role: "x".repeat(63) }, "x".repeat(63)],
@@ -166,7 +182,7 @@ describe("tokens of another issuer", () => {
     ["a role that is not a string", { role: ["editor"] }, "token invalid"],
     ["none, for which Postgres uses the login itself", { role: "None" }, "token invalid"],
     ["a NUL in the role", { role: "editor\0" }, "token invalid"],
-  ])("%s", (_what, claims, expected) => {
+  ])("those with %s are verified or refused", (_what, claims, expected) => {
     // Signed by hand, because jsonwebtoken refuses to sign some of them.
     const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
     const head = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
@@ -178,13 +194,13 @@ describe("tokens of another issuer", () => {
     ["RS256", jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS256", keyid: "rsa" }), "editor"],
     ["ES256", jwt.sign({ role: "editor" }, ecPrivate, { algorithm: "ES256", keyid: "ec" }), "editor"],
     ["HS256", sign({ role: "editor" }, { kid: "secret" }), "editor"],
-    ["RS256 that names no key", jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS256" }), "editor"],
+    ["RS256 without a key id", jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS256" }), "editor"],
     [
-      "the name of another key",
+      "the key id of another key",
       jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS256", keyid: "ec" }),
       "token invalid",
     ],
-    ["the name of no key", sign({ role: "editor" }, { kid: "unknown" }), "token invalid"],
+    ["an unknown key id", sign({ role: "editor" }, { kid: "unknown" }), "token invalid"],
     ["another algorithm of the key", jwt.sign({ role: "editor" }, rsaPrivate, { algorithm: "RS512" }), "token invalid"],
     [
       "the public key as a secret",
@@ -192,61 +208,69 @@ describe("tokens of another issuer", () => {
       "token invalid",
     ],
     ["no signature", jwt.sign({ role: "editor" }, "", { algorithm: "none" }), "token invalid"],
-    ["no token", "garbage", "token invalid"],
-    ["no JSON", "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.bm8gSlNPTg.x", "token invalid"],
-  ])("a set of keys and %s", (_what, token, expected) => expect(verified(ofSet, token)).toBe(expected));
+    ["a malformed token", "garbage", "token invalid"],
+    ["claims that are not JSON", "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.bm8gSlNPTg.x", "token invalid"],
+  ])("those with %s are verified with a set of keys or refused", (_what, token, expected) =>
+    expect(verified(ofSet, token)).toBe(expected),
+  );
 
-  test("a secret without a key id verifies tokens with any key id", () => {
+  test("those with any key id are verified with a secret without a key id", () => {
     expect(verified(ofSecret, sign({ role: "editor" }, { kid: "theirs" }))).toBe("editor");
   });
 
-  test("without keys every token is invalid", () => {
+  test("every one is invalid without keys", () => {
     expect(verified(foreign(""), sign({ role: "editor" }))).toBe("token invalid");
     expect(verified(foreign(""), jwt.sign({ role: "editor" }, "", { algorithm: "none" }))).toBe("token invalid");
   });
 
-  test("the audience is required if one is set", () => {
+  test("those without the configured audience are invalid", () => {
     const verifier = foreign(SECRET, { audience: "shop" });
     expect(verified(verifier, sign({ role: "editor", aud: ["shop", "blog"] }))).toBe("editor");
     expect(verified(verifier, sign({ role: "editor", aud: "blog" }))).toBe("token invalid");
     expect(verified(verifier, sign({ role: "editor" }))).toBe("token invalid");
   });
 
-  test("the role is in the claim of the setting", () => {
+  test("the configured claim contains the role", () => {
     const verifier = foreign(SECRET, { roleClaim: ["app", "roles", 0] });
     expect(verified(verifier, sign({ role: "admin", app: { roles: ["editor"] } }))).toBe("editor");
     for (const app of [undefined, null, "editor", { roles: [] }, { roles: {} }])
       expect(verified(verifier, sign({ role: "admin", app }))).toBe("web_anon");
   });
 
-  test("all claims reach the database; a token without exp does not expire, and others expire after the tolerance", () => {
+  test("all claims reach the database, and a token expires after exp and the tolerance, or never without exp", () => {
     const claims = { role: "editor", tenant: { id: 7 } };
     const expected: Caller = { role: "editor", claims, expiresAt: null, refused: null };
     expect(ofSecret.verify(sign(claims))).toEqual(expected);
     expect(ofSecret.verify(sign({ ...claims, exp: now + 60 })).expiresAt).toBe((now + 90) * 1000);
   });
 
-  describe("as credentials of the table interface", () => {
+  describe("on the table interface,", () => {
     const editor = sign({ role: "editor", sub: "7" });
     const resolver = callersOf(ofSecret, false, "web_anon");
 
     test.each<[string, Credentials, string]>([
       ["a token alone", { authorization: bearer(editor) }, "editor 7"],
-      ["any token as key", { apikey: editor }, "editor 7"],
-      ["it twice", { apikey: editor, authorization: bearer(editor) }, "editor 7"],
+      ["a token as key", { apikey: editor }, "editor 7"],
+      ["the same token twice", { apikey: editor, authorization: bearer(editor) }, "editor 7"],
       [
-        "a newer one of the same user",
+        "a newer token of the same user",
         { apikey: editor, authorization: bearer(sign({ role: "editor", sub: "7", jti: "2" })) },
         "editor 7",
       ],
-      ["an anonymous key beside it", { apikey: sign({ role: "web_anon" }), authorization: bearer(editor) }, "editor 7"],
+      [
+        "an anonymous key and a token",
+        { apikey: sign({ role: "web_anon" }), authorization: bearer(editor) },
+        "editor 7",
+      ],
       [
         "a key of another user",
         { apikey: sign({ role: "editor", sub: "8" }), authorization: bearer(editor) },
         DISAGREE,
       ],
       ["a key of another role", { apikey: sign({ role: "owner", sub: "7" }), authorization: bearer(editor) }, DISAGREE],
-    ])("%s", (_what, credentials, expected) => expect(outcome(credentials, resolver)).toBe(expected));
+    ])("the credentials of %s resolve to a caller or are refused", (_what, credentials, expected) =>
+      expect(outcome(credentials, resolver)).toBe(expected),
+    );
 
     test("without an anonymous role every request needs a token with a role", () => {
       const verifier = foreign(SECRET, { anonymousRole: "" });

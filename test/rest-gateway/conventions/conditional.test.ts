@@ -29,37 +29,49 @@ test.each([
   ['"a', null],
   ['"a" "b"', null],
   ['"a b"', null],
-  ['w/"a"', null], // W is a capital letter
+  ['w/"a"', null], // W is case-sensitive
   ['*, "a"', null],
-])("the tags of %s", (header, tags) => expect(parseEntityTags(header)).toEqual(tags));
+])("the entity tags of the header %s are parsed, or null if it is invalid", (header, tags) =>
+  expect(parseEntityTags(header)).toEqual(tags),
+);
 
 const MODIFIED = new Date("1994-11-06T08:49:37.800Z");
 const SAME = "Sun, 06 Nov 1994 08:49:37 GMT";
 const BEFORE = "Sun, 06 Nov 1994 08:49:36 GMT";
 
 test.each([
-  ["nothing", {}, false],
+  ["no header", {}, false],
   ["the tag", { "if-none-match": '"v1-7"' }, true],
   ["another tag", { "if-none-match": '"v1-8"' }, false],
-  ["the tag, weak", { "if-none-match": 'W/"v1-7"' }, true],
+  ["the tag as a weak tag", { "if-none-match": 'W/"v1-7"' }, true],
   ["a list with the tag", { "if-none-match": '"v1-8", "v1-7"' }, true],
   ["any tag", { "if-none-match": "*" }, true],
   ["the tag without quotes", { "if-none-match": "v1-7" }, false],
   ["the date", { "if-modified-since": SAME }, true],
   ["a later date", { "if-modified-since": "Mon, 07 Nov 1994 00:00:00 GMT" }, true],
   ["an earlier date", { "if-modified-since": BEFORE }, false],
-  ["what is no date", { "if-modified-since": "1994-11-06T08:49:37Z" }, false],
+  ["an invalid date", { "if-modified-since": "1994-11-06T08:49:37Z" }, false],
   ["the tag and an earlier date", { "if-none-match": '"v1-7"', "if-modified-since": BEFORE }, true],
   ["another tag and the date", { "if-none-match": '"v1-8"', "if-modified-since": SAME }, false],
   ["a malformed tag and the date", { "if-none-match": "v1-7", "if-modified-since": SAME }, false],
-])("a client that sends %s", (_what, headers, expected) =>
+])("a client that sends %s gets 304: %o", (_what, headers, expected) =>
   expect(isNotModified(headers, { etag: '"v1-7"', lastModified: MODIFIED })).toBe(expected),
 );
 
 test.each([
   ["a weak tag matches its strong form", { "if-none-match": '"a"' }, { etag: 'W/"a"', lastModified: null }, true],
-  ["what has no tag matches none", { "if-none-match": '"a"' }, { etag: null, lastModified: MODIFIED }, false],
-  ["what has no date is never old", { "if-modified-since": SAME }, { etag: '"a"', lastModified: null }, false],
+  [
+    "a resource without a tag matches no tag",
+    { "if-none-match": '"a"' },
+    { etag: null, lastModified: MODIFIED },
+    false,
+  ],
+  [
+    "a resource without a date has always changed",
+    { "if-modified-since": SAME },
+    { etag: '"a"', lastModified: null },
+    false,
+  ],
 ])("%s", (_what, headers, validators, expected) => expect(isNotModified(headers, validators)).toBe(expected));
 
 test("Last-Modified has the date format of HTTP", () => expect(lastModifiedText(MODIFIED)).toBe(SAME));
@@ -81,4 +93,6 @@ test.each([
   ["Sun, 06 Nov 1994 08:49:37 +0000", null],
   ["784111777", null],
   ["", null],
-])("changed since %s", (header, expected) => expect(hasChangedSince(MODIFIED, header)).toBe(expected));
+])("a resource of 08:49:37.8 has changed since %j: %o", (header, expected) =>
+  expect(hasChangedSince(MODIFIED, header)).toBe(expected),
+);

@@ -5,8 +5,8 @@ import { openRaw } from "../../support/raw-socket.ts";
 const { send, service } = useService({ DOCS: "on", GRAPHIQL: "on" });
 
 const READ = "GET, HEAD, OPTIONS";
-/** Addresses, and the methods that they have. */
-const ADDRESSES: readonly (readonly [path: string, allow: string])[] = [
+/** Paths and the methods that they allow. */
+const PATHS: readonly (readonly [path: string, allow: string])[] = [
   ["/live", READ],
   ["/health", READ],
   ["/docs", READ],
@@ -19,36 +19,39 @@ const ADDRESSES: readonly (readonly [path: string, allow: string])[] = [
 ];
 const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "PROPFIND"];
 
-describe.each(ADDRESSES)("%s", (path, allow) => {
+describe.each(PATHS)("%s", (path, allow) => {
   const allowed = allow.split(", ");
 
-  test("OPTIONS is 204 with Allow", async () => {
+  test("returns 204 with Allow for OPTIONS", async () => {
     const { status, headers, text } = await send(path, { method: "OPTIONS" });
     expect([status, headers.get("allow"), text]).toEqual([204, allow, ""]);
   });
 
-  test.each(METHODS.filter((method) => !allowed.includes(method)))("%s is 405 with Allow, in JSON", async (method) => {
-    const { status, headers, text, json } = await send(path, { method });
-    expect([status, headers.get("allow")]).toEqual([405, allow]);
-    expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
-    if (method === "HEAD") return expect(text).toBe("");
-    expect(json).toMatchObject({
-      error: {
-        code: "VALIDATION_ERROR",
-        message: `${method} is not possible here: use ${allow}`,
-        requestId: headers.get("x-request-id"),
-        documentation: "/docs/errors",
-      },
-      status: 405,
-    });
-  });
+  test.each(METHODS.filter((method) => !allowed.includes(method)))(
+    "returns 405 with Allow in JSON for %s",
+    async (method) => {
+      const { status, headers, text, json } = await send(path, { method });
+      expect([status, headers.get("allow")]).toEqual([405, allow]);
+      expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+      if (method === "HEAD") return expect(text).toBe("");
+      expect(json).toMatchObject({
+        error: {
+          code: "VALIDATION_ERROR",
+          message: `${method} is not possible here: use ${allow}`,
+          requestId: headers.get("x-request-id"),
+          documentation: "/docs/errors",
+        },
+        status: 405,
+      });
+    },
+  );
 });
 
-/** Headers that belong to one answer or connection alone. */
+/** Headers that differ for each response or connection. */
 const OWN = new Set(["date", "x-request-id", "connection", "keep-alive"]);
 const shared = (headers: Headers) => [...headers].filter(([name]) => !OWN.has(name));
 
-test.each(ADDRESSES.filter(([, allow]) => allow === READ).map(([path]) => path))(
+test.each(PATHS.filter(([, allow]) => allow === READ).map(([path]) => path))(
   "HEAD %s has the headers of GET and no body",
   async (path) => {
     const get = await send(path);
@@ -76,13 +79,13 @@ test("an unknown file of the explorer is 404", async () => {
   });
 });
 
-test("OPTIONS * succeeds", async () => {
+test("OPTIONS * is 404", async () => {
   const raw = await openRaw(service().url);
   raw.write("OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n");
   expect((await raw.head()).status).toBe(404);
 });
 
-test("a static document has an entity tag, and If-None-Match gets 304", async () => {
+test("a static document has an entity tag, and a request with it in If-None-Match is 304", async () => {
   for (const path of ["/docs", "/docs/errors", "/.well-known/jwks.json"]) {
     const etag = (await send(path)).headers.get("etag")!;
     expect(etag).toMatch(/^"[\w-]{16}"$/);

@@ -47,7 +47,7 @@ describe("the response to a read has an entity tag", () => {
     expect(new Set(tags).size).toBe(2);
   });
 
-  test.each(["rpc/one", "", "types.ts", "notes?id=eq.1&select=id"])("%s", async (path) => {
+  test.each(["rpc/one", "", "types.ts", "notes?id=eq.1&select=id"])("even for /rest/v1/%s", async (path) => {
     const tag = await tagOf(path);
     expect(tag).toMatch(/^"[\w-]{16}"$/);
     expect((await rest(path, ifNot(tag))).status).toBe(304);
@@ -55,8 +55,8 @@ describe("the response to a read has an entity tag", () => {
 
   test("for a part of the rows too", async () => {
     const headers = { range: "0-0", prefer: "count=exact" };
-    const { status, headers: told } = await rest("notes?order=id", { headers });
-    expect([status, told.get("etag")]).toEqual([206, expect.stringMatching(/^"[\w-]{16}\.3"$/)]);
+    const { status, headers: returned } = await rest("notes?order=id", { headers });
+    expect([status, returned.get("etag")]).toEqual([206, expect.stringMatching(/^"[\w-]{16}\.3"$/)]);
   });
 
   test("that changes with the total if rows are counted", async () => {
@@ -69,8 +69,8 @@ describe("the response to a read has an entity tag", () => {
   });
 });
 
-describe("If-None-Match with the current tag returns 304", () => {
-  test("without a body and its headers, but with the headers for caches", async () => {
+describe("a request with If-None-Match", () => {
+  test("is 304 with the current tag, without a body and its headers, but with the headers for caches", async () => {
     const fresh = await rest("notes?order=id", { prefer: "count=exact" });
     const etag = fresh.headers.get("etag")!;
     const { status, text, headers } = await rest("notes?order=id", { ...ifNot(etag), prefer: "count=exact" });
@@ -81,17 +81,17 @@ describe("If-None-Match with the current tag returns 304", () => {
   });
 
   test.each([
-    ["a list with it", (tag: string) => `"other", ${tag}`, 304],
-    ["its weak form", (tag: string) => `W/${tag}`, 304],
-    ["any", () => "*", 304],
-    ["another", () => '"other"', 200],
-    ["it without quotes", (tag: string) => tag.slice(1, -1), 200],
-  ])("%s: %s", async (_what, header, status) => {
+    ["a list with the tag", (tag: string) => `"other", ${tag}`, 304],
+    ["the weak form of the tag", (tag: string) => `W/${tag}`, 304],
+    ["any tag", () => "*", 304],
+    ["another tag", () => '"other"', 200],
+    ["the tag without quotes", (tag: string) => tag.slice(1, -1), 200],
+  ])("and %s is %s", async (_what, header, status) => {
     const tag = await tagOf("notes");
     expect((await rest("notes", ifNot(header(tag!)))).status).toBe(status);
   });
 
-  test("and keeps the connection open", async () => {
+  test("keeps the connection open", async () => {
     const tag = await tagOf("notes");
     for (let i = 0; i < 3; i++) {
       expect((await rest("notes", ifNot(tag))).status).toBe(304);
@@ -114,22 +114,22 @@ describe("a function that sets ETag", () => {
   });
 });
 
-describe("there is no entity tag", () => {
+describe("a response has no entity tag", () => {
   test.each([
-    ["a problem", "nowhere", {}],
-    ["no content", "rpc/nothing", {}],
-    ["another status", "rpc/teapot", {}],
-    ["HEAD, whose body is not made", "notes", { method: "HEAD" }],
-    ["a call by POST", "rpc/one", { body: {} }],
+    ["a request that fails", "nowhere", {}],
+    ["a call without content", "rpc/nothing", {}],
+    ["a call that sets another status", "rpc/teapot", {}],
+    ["HEAD, because its body is not computed", "notes", { method: "HEAD" }],
+    ["a call with POST", "rpc/one", { body: {} }],
     ["OPTIONS", "notes", { method: "OPTIONS" }],
     ["an insert", "notes", { body: { id: 9, title: "Ninth" }, prefer: "return=representation" }],
     ["an update", "notes?id=eq.1", { method: "PATCH", body: { title: "New" }, prefer: "return=representation" }],
-  ])("of %s", async (_what, path, sent) => {
+  ])("if it is the response to %s", async (_what, path, sent) => {
     const { headers } = await rest(path, { ...sent, headers: { "if-none-match": "*" } });
     expect(headers.has("etag")).toBe(false);
   });
 
-  test(`of more than ${MAX_TAGGED_BYTES} bytes, which is sent whole`, async () => {
+  test(`if it has more than ${MAX_TAGGED_BYTES} bytes, so it is always sent`, async () => {
     await sql("update notes set title = repeat('x', $1) where id = 1", MAX_TAGGED_BYTES);
     const { status, headers } = await rest("notes?id=eq.1", ifNot("*"));
     expect([status, headers.has("etag")]).toEqual([200, false]);

@@ -19,7 +19,7 @@ describe("in the contract's examples,", () => {
       id: 4,
       author_id: 2,
       title: PROTOCOL,
-      content: "It worked, but it could not be explained.",
+      content: "It worked, but nobody could explain it.",
       status: "ARCHIVED",
       tags: ["networks"],
       created_at: expect.any(String),

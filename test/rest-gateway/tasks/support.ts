@@ -41,7 +41,7 @@ export const CALLERS = {
   service: caller("service_role"),
 } as const;
 
-export type Who = keyof typeof CALLERS;
+export type CallerName = keyof typeof CALLERS;
 
 /** A response; `json` is `{ code, message }` for an error. */
 export type TaskResponse = {
@@ -54,11 +54,11 @@ export type TaskClient = {
   readonly logins: Logins;
   readonly tasks: Tasks;
   /** Creates a task that runs the SQL. Returns its id. */
-  accept(who: Who, ...steps: readonly SqlStep[]): Promise<string>;
+  accept(caller: CallerName, ...steps: readonly SqlStep[]): Promise<string>;
   /** `ask("ada", "GET", "tasks/…?page=1")` */
-  ask(who: Who, method: string, address: string): Promise<TaskResponse>;
+  ask(caller: CallerName, method: string, target: string): Promise<TaskResponse>;
   /** Waits until the task has this status, or has ended if none is given. */
-  until(who: Who, id: string, status?: string): Promise<any>;
+  until(caller: CallerName, id: string, status?: string): Promise<any>;
   /** Runs SQL as the owner of the database. */
   sql(text: string, ...values: unknown[]): Promise<any[]>;
   /** Starts another process that runs the tasks of this database. It is killed at the end of the test file. */
@@ -108,21 +108,21 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
 }
 
 function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, processes: ChildProcess[]): TaskClient {
-  const ask = async (who: Who, method: string, address: string): Promise<TaskResponse> => {
-    const [path = "", search = ""] = address.split("?");
+  const ask = async (name: CallerName, method: string, target: string): Promise<TaskResponse> => {
+    const [path = "", search = ""] = target.split("?");
     const segments = path.split("/");
     const request = { method, path: `/${path}`, headers: "{}", cookies: "{}" };
-    const asked = {
+    const endpointRequest = {
       method,
       segments,
       parameters: new Parameters(search),
-      caller: CALLERS[who],
+      caller: CALLERS[name],
       request,
       version: 1 as const,
       prefix: "",
     };
     try {
-      const { status, headers, body } = await tasks.endpoint.answer(asked);
+      const { status, headers, body } = await tasks.endpoint.answer(endpointRequest);
       return { status, headers: Object.fromEntries(headers), json: body && JSON.parse(body.toString()) };
     } catch (error) {
       if (!(error instanceof RestError)) throw error;
@@ -134,17 +134,17 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, process
     logins,
     tasks,
     ask,
-    async accept(who, ...steps) {
+    async accept(name, ...steps) {
       const rows = steps.reduce((sum, step) => sum + (step.rows ?? 0), 0);
-      const task = { kind: "import", caller: CALLERS[who], request: requestOf(steps), rows } as const;
+      const task = { kind: "import", caller: CALLERS[name], request: requestOf(steps), rows } as const;
       return JSON.parse((await tasks.accept(task, "")).body!.toString()).taskId;
     },
-    async until(who, id, status) {
+    async until(name, id, status) {
       const wanted = status ? [status] : ["succeeded", "failed", "cancelled"];
       let json: any;
       await expect
         .poll(async () => {
-          ({ json } = await ask(who, "GET", `tasks/${id}`));
+          ({ json } = await ask(name, "GET", `tasks/${id}`));
           return wanted.includes(json.status);
         }, POLL)
         .toBe(true);

@@ -21,7 +21,7 @@ beforeAll(async () => {
   return () => void server.close();
 });
 
-test("the bundle is the one that Scalar has released", () => {
+test("the bundle is the file that Scalar has released", () => {
   expect(sha256(gunzipSync(readFileSync(BUNDLE_FILE)), "hex")).toBe(SHA256);
   expect(README).toContain(SHA256);
 });

@@ -29,11 +29,11 @@ const methodsOf = (document: any, path: string) => Object.keys(document.paths[pa
 const resultOf = (operation: any) => operation.responses[200].content["application/json"].schema;
 
 describe("the description is valid OpenAPI 3.1", () => {
-  test.each(["anon", "authenticated", "service_role", "nobody"])("for the content schema and the role %s", (role) => {
+  test.each(["anon", "authenticated", "service_role", "guest"])("for the content schema and the role %s", (role) => {
     expect(openApiFaults(content(role))).toEqual([]);
   });
 
-  test.each(["anon", "authenticated", "nobody"])(
+  test.each(["anon", "authenticated", "guest"])(
     "for tables and functions with unusual names and the role %s",
     (role) => {
       expect(openApiFaults(shop(role))).toEqual([]);
@@ -41,7 +41,7 @@ describe("the description is valid OpenAPI 3.1", () => {
   );
 
   test("for all objects, regardless of privileges", () => {
-    expect(openApiFaults(shop("nobody", { ignorePrivileges: true }))).toEqual([]);
+    expect(openApiFaults(shop("guest", { ignorePrivileges: true }))).toEqual([]);
   });
 
   test("for any names of tables and columns", () => {
@@ -97,13 +97,13 @@ describe("the description for a role", () => {
   });
 
   test("is empty if the role has no privileges", () => {
-    const document = shop("nobody");
+    const document = shop("guest");
     expect(document.paths).toEqual({});
     expect(Object.keys(document.components.schemas)).toEqual(["Filter", "Error"]);
   });
 
   test("contains everything if privileges are ignored", () => {
-    const document = shop("nobody", { ignorePrivileges: true });
+    const document = shop("guest", { ignorePrivileges: true });
     expect(methodsOf(document, "/items")).toEqual(["delete", "get", "patch", "post"]);
     expect(document.paths["/rpc/hidden"]).toBeDefined();
   });
@@ -286,7 +286,7 @@ describe("functions", () => {
     ]);
   });
 
-  test("can not be called with GET if an argument has the name of a parameter", () => {
+  test("cannot be called with GET if an argument has the name of a parameter", () => {
     expect(methodsOf(shop("authenticated"), "/rpc/page")).toEqual(["post"]);
   });
 
@@ -299,7 +299,7 @@ describe("functions", () => {
     expect(call("add", "get").parameters.map((one: any) => one.name)).toEqual(["a", "b"]);
   });
 
-  test("take a row as an object with its columns, none of them required", () => {
+  test("take a row as an object with its columns, which are all optional", () => {
     expect(bodyOf("make").properties.maker).toMatchObject({
       type: "object",
       properties: { id: { type: ["string", "null"] }, name: { type: ["string", "null"], maxLength: 80 } },

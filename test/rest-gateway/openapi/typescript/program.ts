@@ -6,7 +6,7 @@ import type { CompositeTypes, Constants, Database, Enums, Json, Tables, TablesIn
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 /** `is<typeof data, string | null>(true)` compiles when both are one type. */
 declare function is<A, B>(same: Same<A, B>): void;
-/** What a request answers with when there is no error. */
+/** The data of a response without an error. */
 type Data<Request extends PromiseLike<unknown>> =
   Extract<Awaited<Request>, { error: null }> extends { data: infer D } ? D : never;
 
@@ -141,7 +141,7 @@ export function calls() {
   shop.rpc("find_products", { most: 3 });
   // @ts-expect-error another type
   shop.rpc("count_products", { maker: "one" });
-  // @ts-expect-error nobody can call what has several arguments without names
+  // @ts-expect-error a function with several unnamed arguments cannot be called
   shop.rpc("hidden");
   const unclear = shop.rpc("twice", { number: 1 });
   is<Data<typeof unclear> extends { error: true } ? true : false, true>(true);
