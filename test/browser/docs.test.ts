@@ -107,7 +107,7 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     expect(faults).toEqual([]);
   });
 
-  test("shows a message if there is no description", async () => {
+  test("shows a message without a description", async () => {
     const off = await startTestService({ ...SETTINGS, OPENAPI: "off" });
     onTestFinished(() => off.stop());
     const other = await context.newPage();

@@ -7,7 +7,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 
 const LOGIN = { username: "ada", password: "Correct-Horse-7!" };
 
-type Asked = { readonly status: number; readonly json: any };
+type PageResponse = { readonly status: number; readonly json: any };
 
 const installed = hasBrowser("sessions");
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
   base = service.url.replace("127.0.0.1", "localhost");
   evil = createServer((_request, response) =>
-    response.setHeader("content-type", "text/html").end("<!doctype html><title>A page of others</title>"),
+    response.setHeader("content-type", "text/html").end("<!doctype html><title>A page of another site</title>"),
   );
   await new Promise<void>((resolve) => evil.listen(0, "127.0.0.1", resolve));
   const { port } = evil.address() as AddressInfo;
@@ -75,24 +75,27 @@ const ask = (from: Page, request: string, body?: unknown, headers: Record<string
     ] as const,
   );
 
-const asked = async (...given: Parameters<typeof ask>) => (await ask(...given)) as Asked;
+const responseTo = async (...given: Parameters<typeof ask>) => (await ask(...given)) as PageResponse;
 const ageOfAda = async () => (await service.database.owner.query("select age from users where id = 1")).rows[0].age;
 const sessions = async () => (await service.database.owner.query("select from auth_private.sessions")).rowCount;
 
 /** Submits a form from the page, as a forged request would. */
 async function submit(from: Page, action: string, fields: Readonly<Record<string, string>>): Promise<number> {
-  const answered = from.waitForResponse((response) => response.url().startsWith(action));
+  const received = from.waitForResponse((response) => response.url().startsWith(action));
   const inputs = Object.entries(fields).map(([name, value]) => `<input name="${name}" value="${value}">`);
   await from.setContent(`<form method="post" action="${action}">${inputs.join("")}</form>`);
   await from.evaluate("document.forms[0].submit()");
-  const response = await answered;
+  const response = await received;
   await from.waitForURL(response.url());
   return response.status();
 }
 
 describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
   test("a same-origin page signs in, is recognised, writes with the token and signs out", async () => {
-    expect(await asked(page, "POST /api/auth/login", LOGIN)).toMatchObject({ status: 200, json: { username: "ada" } });
+    expect(await responseTo(page, "POST /api/auth/login", LOGIN)).toMatchObject({
+      status: 200,
+      json: { username: "ada" },
+    });
     const [cookie] = await context.cookies(base);
     expect(cookie).toMatchObject({
       name: "SESSION",
@@ -106,26 +109,28 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect(cookie!.expires - Date.now() / 1000).toBeLessThanOrEqual(1801);
     expect(await page.evaluate("document.cookie")).toBe("");
 
-    expect((await asked(page, "GET /api/auth/me")).json).toMatchObject({ userId: 1, username: "ada" });
-    expect((await asked(page, "GET /graphql?query={me{id}}")).json).toEqual({ data: { me: { id: "1" } } });
-    expect((await asked(page, "PATCH /users/1", { age: 37 })).status).toBe(403);
-    const { csrfToken } = (await asked(page, "GET /csrf-token")).json;
+    expect((await responseTo(page, "GET /api/auth/me")).json).toMatchObject({ userId: 1, username: "ada" });
+    expect((await responseTo(page, "GET /graphql?query={me{id}}")).json).toEqual({ data: { me: { id: "1" } } });
+    expect((await responseTo(page, "PATCH /users/1", { age: 37 })).status).toBe(403);
+    const { csrfToken } = (await responseTo(page, "GET /csrf-token")).json;
     const token = { "x-csrf-token": csrfToken };
-    expect((await asked(page, "PATCH /users/1", { age: 37 }, token)).json.age).toBe(37);
-    expect((await asked(page, "POST /graphql", { query: "{ me { name } }" }, token)).json.data.me.name).toMatch(/Ada/);
+    expect((await responseTo(page, "PATCH /users/1", { age: 37 }, token)).json.age).toBe(37);
+    expect((await responseTo(page, "POST /graphql", { query: "{ me { name } }" }, token)).json.data.me.name).toMatch(
+      /Ada/,
+    );
 
-    expect((await asked(page, "POST /api/auth/logout")).status).toBe(200);
+    expect((await responseTo(page, "POST /api/auth/logout")).status).toBe(200);
     expect(await context.cookies(base)).toEqual([]);
-    expect((await asked(page, "GET /api/auth/me")).status).toBe(401);
+    expect((await responseTo(page, "GET /api/auth/me")).status).toBe(401);
   });
 
   test("the session continues after a reload and in another tab", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     await page.reload();
-    expect((await asked(page, "GET /api/auth/me")).status).toBe(200);
+    expect((await responseTo(page, "GET /api/auth/me")).status).toBe(200);
     const other = await context.newPage();
     await other.goto(`${base}/live`);
-    expect((await asked(other, "GET /api/auth/me")).status).toBe(200);
+    expect((await responseTo(other, "GET /api/auth/me")).status).toBe(200);
   });
 
   test("a login in a second browser ends the session of the first and removes its cookie", async () => {
@@ -133,16 +138,16 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     const second = await (await browser.newContext()).newPage();
     await second.goto(`${base}/live`);
     await ask(second, "POST /api/auth/login", LOGIN);
-    await expect.poll(async () => (await asked(page, "GET /api/auth/me")).status, { timeout: 5000 }).toBe(401);
+    await expect.poll(async () => (await responseTo(page, "GET /api/auth/me")).status, { timeout: 5000 }).toBe(401);
     expect(await context.cookies(base)).toEqual([]);
     // Without the cookie, the page is anonymous and not refused.
-    expect((await asked(page, "GET /users/1")).status).toBe(200);
+    expect((await responseTo(page, "GET /users/1")).status).toBe(200);
     await second.context().close();
   });
 
   test("a cross-site page can neither read nor write", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
-    const { csrfToken } = (await asked(page, "GET /csrf-token")).json;
+    const { csrfToken } = (await responseTo(page, "GET /csrf-token")).json;
     const age = await ageOfAda();
     const foreign = await context.newPage();
     await foreign.goto(evilUrl);
@@ -158,7 +163,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
       (url) => fetch(url, { method: "POST", mode: "no-cors", credentials: "include", body: "{}" }).catch(() => {}),
       `${base}/api/auth/logout`,
     );
-    expect((await asked(page, "GET /api/auth/me")).status).toBe(200);
+    expect((await responseTo(page, "GET /api/auth/me")).status).toBe(200);
     expect(await ageOfAda()).toBe(age);
   });
 
@@ -175,7 +180,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
       ]);
     }
     expect(await sessions()).toBe(count);
-    expect((await asked(page, "GET /api/auth/me")).json.username).toBe("ada");
+    expect((await responseTo(page, "GET /api/auth/me")).json.username).toBe("ada");
   });
 
   test("a same-site page of another origin, which sends the cookie, can neither read nor write", async () => {
@@ -193,7 +198,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
       expect([path, await submit(neighbour, `${base}${path}`, LOGIN)]).toEqual([path, 403]);
       expect((await (await requested).allHeaders()).cookie).toMatch(/^SESSION=/);
     }
-    expect((await asked(page, "GET /api/auth/me")).status).toBe(200);
+    expect((await responseTo(page, "GET /api/auth/me")).status).toBe(200);
     expect(await ageOfAda()).toBe(age);
   });
 
@@ -203,12 +208,12 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
       const api = friendly.url.replace("127.0.0.1", "localhost");
       const neighbour = await context.newPage();
       await neighbour.goto(neighbourUrl);
-      expect((await asked(neighbour, `POST ${api}/api/auth/login`, LOGIN)).status).toBe(200);
-      expect((await asked(neighbour, `GET ${api}/api/auth/me`)).json.username).toBe("ada");
-      const { csrfToken } = (await asked(neighbour, `GET ${api}/csrf-token`)).json;
+      expect((await responseTo(neighbour, `POST ${api}/api/auth/login`, LOGIN)).status).toBe(200);
+      expect((await responseTo(neighbour, `GET ${api}/api/auth/me`)).json.username).toBe("ada");
+      const { csrfToken } = (await responseTo(neighbour, `GET ${api}/csrf-token`)).json;
       const token = { "x-csrf-token": csrfToken };
-      expect((await asked(neighbour, `PATCH ${api}/users/1`, { age: 38 }, token)).json.age).toBe(38);
-      expect((await asked(neighbour, `POST ${api}/api/auth/logout`)).status).toBe(200);
+      expect((await responseTo(neighbour, `PATCH ${api}/users/1`, { age: 38 }, token)).json.age).toBe(38);
+      expect((await responseTo(neighbour, `POST ${api}/api/auth/logout`)).status).toBe(200);
     } finally {
       await friendly.stop();
     }
@@ -225,6 +230,6 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
 
   test("a wrong password is reported to the page and does not open a password dialog of the browser", async () => {
     const wrong = { ...LOGIN, password: "wrong" };
-    expect((await asked(page, "POST /api/auth/login", wrong)).status).toBe(401);
+    expect((await responseTo(page, "POST /api/auth/login", wrong)).status).toBe(401);
   });
 });

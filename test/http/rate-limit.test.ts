@@ -64,7 +64,7 @@ describe("a bucket", () => {
 });
 
 describe("the store in memory", () => {
-  test("drops buckets that have been full for a minute, and no others", () => {
+  test("drops only buckets that have been full for a minute", () => {
     const { buckets, take, wait } = bucketsOf60();
     take(60, "a");
     wait(59_000);
@@ -80,7 +80,7 @@ describe("the store in memory", () => {
     expect(buckets.size).toBe(1);
   });
 
-  test("is bounded, however many clients there are", () => {
+  test("has a bounded size for any number of clients", () => {
     const { buckets } = bucketsOf60(100);
     for (let i = 0; i < 10_000; i++) buckets.take(`10.0.${i >> 8}.${i & 255}`, 1);
     expect(buckets.size).toBeLessThanOrEqual(200);
@@ -100,9 +100,9 @@ test.each([
   ["::1:2:3:4:203.0.113.7", "0:0:1:2"],
   ["fe80::1%eth0", "fe80:0:0:0"],
   ["", ""],
-])("%s counts as %s", (address, network) => expect(networkOf(address)).toBe(network));
+])("the IP address %s counts as %s", (address, network) => expect(networkOf(address)).toBe(network));
 
-describe("the IP address of a client:", () => {
+describe("the IP address of a client", () => {
   const read = (remoteAddress: string, forwarded?: string) =>
     addressReader(["10.0.0.0/8"])({
       socket: { remoteAddress },
@@ -121,7 +121,7 @@ describe("the IP address of a client:", () => {
     ["10.0.0.1", "", "10.0.0.1"],
     ["10.0.0.1", undefined, "10.0.0.1"],
     ["203.0.113.9", "198.51.100.1", "203.0.113.9"], // no trusted proxy has added it
-  ])("%s, X-Forwarded-For: %s: %s", (connection, forwarded, address) =>
+  ])("that connects from %s with X-Forwarded-For: %s is %s", (connection, forwarded, address) =>
     expect(read(connection, forwarded)).toBe(address),
   );
 });
@@ -148,7 +148,7 @@ const counters = ({ headers }: { headers: Headers }) => [
 ];
 
 describe("RATE_LIMIT", () => {
-  test("every response of every interface has the number of remaining requests", async () => {
+  test("adds the number of remaining requests to every response of every interface", async () => {
     for (const path of ["/graphql?query={__typename}", "/rest/v1/users", "/auth/login", "/nothing"]) {
       const { ask } = newClient();
       expect(counters(await ask(path))).toEqual(["3", "2"]);
@@ -156,7 +156,7 @@ describe("RATE_LIMIT", () => {
     }
   });
 
-  test("exceeded is 429 with Retry-After, in the envelope of REST", async () => {
+  test("answers 429 with Retry-After above it, in the envelope of REST", async () => {
     const { ask } = newClient();
     for (let i = 0; i < 3; i++) expect((await ask("/nothing")).status).toBe(404);
     const { status, headers, json } = await ask("/nothing");
@@ -175,7 +175,7 @@ describe("RATE_LIMIT", () => {
     });
   });
 
-  test("exceeded is reported by the tables and GraphQL in their own envelopes", async () => {
+  test("is reported by the tables and GraphQL in their envelopes when it is exceeded", async () => {
     const { ask } = newClient();
     for (let i = 0; i < 3; i++) await ask("/nothing");
     const message = "too many requests: try again in 20 s";
@@ -190,7 +190,7 @@ describe("RATE_LIMIT", () => {
     expect(graphql.json).toEqual({ errors: [{ message, extensions: { code: "RATE_LIMITED" } }] });
   });
 
-  test("exceeded by HEAD has no body", async () => {
+  test("that HEAD exceeds returns no body", async () => {
     const { ask } = newClient();
     for (let i = 0; i < 3; i++) await ask("/nothing");
     expect(await ask("/nothing", "HEAD")).toMatchObject({ status: 429, text: "" });
@@ -236,7 +236,7 @@ describe("RATE_LIMIT", () => {
     expect((await ask("2001:db8:1:3::1")).status).toBe(404);
   });
 
-  test("of 0 counts nothing and sends no headers", async () => {
+  test("of 0 disables the limit and its headers", async () => {
     const answer = await unlimited.send("/nothing");
     expect(counters(answer)).toEqual([null, null]);
   });

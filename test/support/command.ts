@@ -86,7 +86,6 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
 /** A running command. Its processes are killed at the end of the test, unless it is shared. */
 export class Command {
   readonly child: ChildProcess;
-  readonly startedAt = performance.now();
   stdout = "";
   stderr = "";
   readonly #dataDir: string;
@@ -106,15 +105,13 @@ export class Command {
     this.#exited = new Promise((resolve) => child.once("close", (code, signal) => resolve(code ?? signal ?? "")));
   }
 
-  /** Waits for the table of URLs; resolves to the milliseconds that it took, without the time of other processes. */
-  async ready(): Promise<number> {
+  /** Waits until the command has printed the table of URLs. */
+  async ready(): Promise<void> {
     const ended = this.#exited.then(() => true);
     while (!this.banner.has("Health")) {
       const hasEnded = await Promise.race([ended, once(this.child.stdout!, "data")]);
       if (hasEnded === true) throw new Error(`not started: ${this.stdout}${this.stderr}`);
     }
-    const milliseconds = performance.now() - this.startedAt;
-    return Math.round(milliseconds - sumOf(processesNamed("", this.child.pid!).map(waitOf)));
   }
 
   /** The exit code, or the name of the signal that ended the process. */
@@ -228,17 +225,6 @@ export function argumentsOf(pid: number): string {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
   } catch {
     return "";
-  }
-}
-
-const sumOf = (numbers: readonly number[]) => numbers.reduce((sum, number) => sum + number, 0);
-
-/** Milliseconds that a process waited for the processor; 0 if the system does not report them. */
-function waitOf(pid: number): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ")[1]) / 1e6;
-  } catch {
-    return 0;
   }
 }
 
