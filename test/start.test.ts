@@ -197,7 +197,9 @@ describe("the first npm start", { timeout: 60_000 }, () => {
   });
 });
 
-test("SIGTERM during the start stops the service as soon as possible with exit code 0", { timeout: 60_000 }, async () => {
+test("SIGTERM during the start stops the service as soon as possible with exit code 0", {
+  timeout: 60_000,
+}, async () => {
   const command = nodeStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0" } });
   await expect.poll(() => postmasterOf(dataDir), POLL).toBeDefined();
   command.child.kill("SIGTERM");

@@ -70,9 +70,9 @@ const expectedDifferences = new Map(
   DIFFERENCES.flatMap(({ differs, requests }) => requests.map((name) => [name, differs] as const)),
 );
 
-describe.skipIf(missing)("PostgREST 12.0.2 and this service return the same response in the group", () => {
-  describe.each(Object.entries(GROUPS))("%s", (_group, requests) => {
-    test.each(requests.map((request) => [nameOf(request), request] as const))("%s", async (name, request) => {
+describe.skipIf(missing)("PostgREST 12.0.2 and this service return the same response", () => {
+  describe.each(Object.entries(GROUPS))("for %s:", (_group, requests) => {
+    test.each(requests.map((request) => [nameOf(request), request] as const))("to %s", async (name, request) => {
       // In sequence, because both write the same rows.
       const their = await ask(theirs, request);
       const our = await ask(ours, request);
