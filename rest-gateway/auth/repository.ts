@@ -138,8 +138,8 @@ export class AuthRepository {
     const values = [account.id, String(account.epoch), bytes(idHash), this.#now(), time(expiresAt)];
     const call = "start_session($1::bigint, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)";
     const ended = login?.previous ? [{ call: "end_session($1::bytea)", values: [bytes(login.previous)] }] : [];
-    const noted = login ? this.#completing(account, login, "session") : [];
-    const [hasBegun] = await this.#run({ call, values }, ...ended, ...noted);
+    const completed = login ? this.#completing(account, login, "session") : [];
+    const [hasBegun] = await this.#run({ call, values }, ...ended, ...completed);
     return hasBegun as boolean;
   }
 

@@ -5,7 +5,7 @@ import { type ApiSent, useResources } from "../../support/resource-client.ts";
 const client = useResources({ LOGIN_ATTEMPTS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "1000000", MFA_ATTEMPTS: "1000" });
 const { api } = client;
 
-/** Routes with a body, and one that each would take. */
+/** Routes with a body, and a valid body for each. */
 const BODIES: Readonly<Record<string, object>> = {
   "/auth/login": { username: "ada", password: "wrong" },
   "/auth/refresh": { refreshToken: "x" },
@@ -58,7 +58,7 @@ describe.each(PATHS)("POST %s", (path) => {
     ["brackets in 100000 levels", deep(100_000)],
   ])("with %s is 400", async (_what, text) => expect(await status({ body: text })).toBe(400));
 
-  test("with bytes that are no UTF-8 is 400", async () =>
+  test("with bytes that are not valid UTF-8 is 400", async () =>
     expect(await status({ body: new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d]) })).toBe(400));
 
   test("with more than 1 MiB is 413", async () =>
@@ -74,18 +74,21 @@ describe.each(PATHS)("POST %s", (path) => {
       expect([value, await status({ body: { ...body, [field]: value } })]).toEqual([value, 400]);
   });
 
-  // A password that can't be one is as wrong as another, and without a second factor there is nothing to confirm.
+  // An impossible password is a wrong password, and without a second factor there is nothing to confirm.
   const refusal = ["/api/mfa/backup-codes", "/api/mfa/disable"].includes(path) ? 409 : 400;
-  test.each(fields)(`with nothing, a NUL, half a surrogate pair or too much as %s is ${refusal}`, async (field) => {
-    for (const value of ["", "a\0b", "a\ud800", "x".repeat(100_000)])
-      expect([value, await status({ body: { ...body, [field]: value } })]).toEqual([value, refusal]);
-  });
+  test.each(fields)(
+    `with an empty string, a NUL, an unpaired surrogate or too many characters as %s is ${refusal}`,
+    async (field) => {
+      for (const value of ["", "a\0b", "a\ud800", "x".repeat(100_000)])
+        expect([value, await status({ body: { ...body, [field]: value } })]).toEqual([value, refusal]);
+    },
+  );
 
-  test("what the prototype of objects has is no field", async () =>
+  test("does not accept properties of Object.prototype as fields", async () =>
     expect(await status({ body: '{"__proto__":{"username":"ada","password":"x"},"constructor":1}' })).toBe(400));
 });
 
-/** Nothing, wrong ones, and those of a user. */
+/** No credentials, invalid ones, and those of a user. */
 const CREDENTIALS: readonly ApiSent[] = [
   {},
   { as: "ada" },
@@ -98,7 +101,7 @@ const CREDENTIALS: readonly ApiSent[] = [
   { headers: { "x-api-key": "cs_user_x", apikey: "y" } },
 ];
 
-/** A JSON object that is nearly right: some fields of the route, and others, with any values. */
+/** An almost valid JSON object: some fields of the route and some unknown ones, with random values. */
 const anyBody = (path: string) =>
   fc.oneof(
     fc.json(),
@@ -116,7 +119,7 @@ const anyRequest = fc
   .constantFrom(...PATHS)
   .chain((path) => fc.tuple(fc.constant(`POST ${path}`), anyBody(path), fc.constantFrom(...CREDENTIALS)));
 
-test("no body is a fault of the service", { timeout: 120_000 }, () =>
+test("random bodies never cause a 5xx response", { timeout: 120_000 }, () =>
   fc.assert(
     fc.asyncProperty(anyRequest, async ([request, body, credentials]) => {
       const sent = typeof body === "string" ? body : JSON.stringify(body);
@@ -142,7 +145,7 @@ const anySearch = fc.oneof(
   ),
 );
 
-test("no address and no credential is a fault of the service", { timeout: 120_000 }, () =>
+test("random URLs and credentials never cause a 5xx response", { timeout: 120_000 }, () =>
   fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...OTHERS, ...PATHS.map((path) => `POST ${path}`)),

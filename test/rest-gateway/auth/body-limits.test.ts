@@ -24,13 +24,13 @@ describe.each([...OPEN, ...SIGNED_IN])("POST %s", (path) => {
 
   test.each<[string, string | Uint8Array<ArrayBuffer>]>([
     ["half an object", "{"],
-    ["bytes that are no UTF-8", new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d])],
+    ["bytes that are not valid UTF-8", new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x7d])],
     ["brackets in 100 levels", "[".repeat(100) + "]".repeat(100)],
   ])("with %s is 400 INVALID_JSON", async (_what, body) =>
     expect(await post(path, JSON_TYPE, body)).toEqual([400, "INVALID_JSON"]),
   );
 
-  test("with JSON that is no object is 400 VALIDATION_ERROR", async () =>
+  test("with JSON that is not an object is 400 VALIDATION_ERROR", async () =>
     expect(await post(path, JSON_TYPE, "5")).toEqual([400, "VALIDATION_ERROR"]));
 
   test.each(["text/plain", "application/x-www-form-urlencoded", 'application/json; charset="latin1"'])(
@@ -38,7 +38,7 @@ describe.each([...OPEN, ...SIGNED_IN])("POST %s", (path) => {
     async (type) => expect(await post(path, { "content-type": type }, "{}")).toEqual([415, "VALIDATION_ERROR"]),
   );
 
-  test("takes JSON under the names of its kinds too", async () => {
+  test("accepts other JSON media types", async () => {
     expect(await post(path, { "content-type": "application/vnd.content.v1+json" }, "{}")).toEqual([
       400,
       "MISSING_FIELD",

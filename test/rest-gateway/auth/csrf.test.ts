@@ -18,7 +18,7 @@ const FOREIGN = [
 
 type Request = readonly [request: string, body: unknown];
 
-/** Each would change something, and may by ada. */
+/** Changes that ada may make. */
 const UNSAFE: readonly Request[] = [
   ["PATCH /users/1", { age: 37 }],
   ["PUT /users/1", { name: "Ada Lovelace", email: "ada@example.com", age: 36 }],
@@ -38,7 +38,7 @@ const UNSAFE: readonly Request[] = [
 
 let ada: SessionClient;
 let bob: SessionClient;
-/** Of a session that ada had before. */
+/** The token of a previous session of ada. */
 let spent: string;
 let apikey: string;
 beforeAll(async () => {
@@ -52,31 +52,34 @@ const withKey = (request: string): Record<string, string> => (request.includes("
 const ask = (who: SessionClient, [request, body]: Request, headers: Readonly<Record<string, string>> = {}) =>
   who.send(request, body, { ...withKey(request), ...headers });
 
-/** The refusal in the words of the interface. */
-function told({ status, json }: Reply): [status: number, message: unknown] {
+/** The status, and the error message as the interface formats it. */
+function outcome({ status, json }: Reply): [status: number, message: unknown] {
   return [status, json?.error?.message ?? json?.errors?.[0]?.message ?? json?.message];
 }
 
-describe.each(UNSAFE.map((request) => [request[0], request] as const))("%s with the session's cookie", (_, request) => {
+describe.each(UNSAFE.map((request) => [request[0], request] as const))("%s with a session cookie", (_, request) => {
   test.each<[string, () => Promise<Record<string, string>>]>([
     ["no token", async () => ({})],
     ["an empty token", async () => ({ "x-csrf-token": "" })],
     ["a malformed token", async () => ({ "x-csrf-token": "null" })],
     ["a token of another session", () => bob.csrf()],
-    ["a token of the session before", async () => ({ "x-csrf-token": spent })],
-    ["a token that was given to nobody", async () => ({ "x-csrf-token": (await send("/csrf-token")).json.csrfToken })],
-    ["a token that is cut", async () => ({ "x-csrf-token": (await ada.csrf())["x-csrf-token"].slice(1) })],
+    ["a token of the previous session", async () => ({ "x-csrf-token": spent })],
+    [
+      "a token that belongs to no session",
+      async () => ({ "x-csrf-token": (await send("/csrf-token")).json.csrfToken }),
+    ],
+    ["a truncated token", async () => ({ "x-csrf-token": (await ada.csrf())["x-csrf-token"].slice(1) })],
     ["two tokens", async () => ({ "x-csrf-token": `${(await ada.csrf())["x-csrf-token"]}, x` })],
-    ["the session's own id", async () => ({ "x-csrf-token": ada.cookie.slice("SESSION=".length) })],
+    ["the id of the session", async () => ({ "x-csrf-token": ada.cookie.slice("SESSION=".length) })],
   ])("is 403 with %s", async (_what, headers) => {
     const content = await client.content();
-    expect(told(await ask(ada, request, await headers()))).toEqual([403, REFUSED]);
+    expect(outcome(await ask(ada, request, await headers()))).toEqual([403, REFUSED]);
     expect(await client.content()).toBe(content);
   });
 });
 
-describe("the token", () => {
-  test("is given to the session, may not be kept by caches, and moves the end of the cookie", async () => {
+describe("a CSRF token", () => {
+  test("is issued for the session, may not be cached, and renews the cookie", async () => {
     const { status, json, headers } = await ada.send("/csrf-token");
     expect([status, json]).toEqual([200, { csrfToken: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/) }]);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -84,7 +87,7 @@ describe("the token", () => {
     expect(json.csrfToken).not.toBe(ada.cookie.slice("SESSION=".length));
   });
 
-  test("is given to those without a session too, where it is worth nothing", async () => {
+  test("is also issued without a session, but is not valid for any", async () => {
     const { status, json, headers } = await send("/csrf-token");
     expect([status, Object.keys(json), headers.getSetCookie()]).toEqual([200, ["csrfToken"], []]);
     expect((await send("/csrf-token")).json).not.toEqual(json);
@@ -93,7 +96,7 @@ describe("the token", () => {
   test("is 401 for a session that has ended", async () =>
     expect((await send("/csrf-token", { headers: { cookie: "SESSION=x" } })).status).toBe(401));
 
-  test.each(["X-CSRF-Token", "x-xsrf-token"])("counts in the header %s, on every interface", async (name) => {
+  test.each(["X-CSRF-Token", "x-xsrf-token"])("is accepted in the header %s, on every interface", async (name) => {
     const token = (await ada.csrf())["x-csrf-token"];
     for (const request of [UNSAFE[0]!, UNSAFE[3]!, UNSAFE[7]!, UNSAFE[8]!])
       expect([request[0], (await ask(ada, request, { [name]: token })).status]).toEqual([
@@ -102,7 +105,7 @@ describe("the token", () => {
       ]);
   });
 
-  test("counts in the parameter _csrf, which is told to nobody; at tables a parameter is a filter", async () => {
+  test("is accepted in the parameter _csrf, which appears in no response; for tables the parameter is a filter", async () => {
     const token = (await ada.csrf())["x-csrf-token"];
     const reply = await ada.send(`PATCH /users/1?_csrf=${token}`, { age: 36 });
     expect([reply.status, reply.text.includes(token)]).toEqual([200, false]);
@@ -114,7 +117,7 @@ describe("the token", () => {
     expect([list.status, list.headers.get("link")!.includes(token)]).toEqual([200, false]);
   });
 
-  test("is kept by no task, and shown to no function of the database", async () => {
+  test("is not stored with tasks, and not visible to functions of the database", async () => {
     await sql("create table kept (request text)");
     await sql(`create function keep() returns trigger language plpgsql security definer as
       'begin insert into public.kept values (new.request); return new; end'`);
@@ -131,12 +134,12 @@ describe("the token", () => {
     expect(requestHeaders({ accept: "*/*", "x-csrf-token": token, "x-xsrf-token": token })).toBe('{"accept":"*/*"}');
   });
 
-  test("is not asked for by what changes nothing", async () => {
+  test("is not required for requests that change nothing", async () => {
     for (const path of ["/users/1", "/articles", "/rest/v1/users?limit=1", "/graphql?query={me{id}}", "/auth/keys"])
       expect([path, (await ada.send(path, undefined, withKey(path))).status]).toEqual([path, 200]);
   });
 
-  test("is not asked for where a program says who it is, with a token, a key or a password", async () => {
+  test("is not required with a token, a key or Basic credentials", async () => {
     const token = client.token("ada");
     const basic = `Basic ${Buffer.from(`ada:${PASSWORD}`).toString("base64")}`;
     const { key } = (
@@ -147,21 +150,21 @@ describe("the token", () => {
       })
     ).json;
     for (const headers of [{ authorization: `Bearer ${token}` }, { authorization: basic }, { "x-api-key": key }]) {
-      const nobody = new SessionClient(client);
-      expect((await nobody.send("PATCH /users/1", { age: 36 }, headers as never)).status).toBe(200);
-      // Beside the cookie of the same user as well: no page of others can send them.
+      const anonymous = new SessionClient(client);
+      expect((await anonymous.send("PATCH /users/1", { age: 36 }, headers as never)).status).toBe(200);
+      // Also together with the cookie of the same user: a page of another origin cannot send these headers.
       expect((await ada.send("PATCH /users/1", { age: 36 }, headers as never)).status).toBe(200);
     }
   });
 
-  test("is asked for beside the key for everybody, which says nothing of who wrote the request", async () => {
+  test("is required together with the public key, which does not identify who wrote the request", async () => {
     const headers = { authorization: `Bearer ${apikey}`, apikey };
     expect((await ada.send("PATCH /rest/v1/users?id=eq.1", { age: 37 }, headers)).status).toBe(403);
   });
 });
 
-describe("GraphQL", () => {
-  test("answers by cookie: a query by GET, anything by POST with the token", async () => {
+describe("GraphQL with a session cookie", () => {
+  test("accepts queries by GET, and with a CSRF token queries and mutations by POST", async () => {
     expect((await ada.send("/graphql?query={me{id}}")).json).toEqual({ data: { me: { id: "1" } } });
     const mutation = {
       query:
@@ -172,7 +175,7 @@ describe("GraphQL", () => {
     });
   });
 
-  test("takes no mutation by GET, and no form: neither needs a preflight", async () => {
+  test("rejects mutations by GET, and forms, because browsers send both without a preflight", async () => {
     const mutation = "mutation{deleteArticle(id:1)}";
     expect((await ada.send(`/graphql?query=${mutation}`)).status).toBe(405);
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
@@ -183,7 +186,7 @@ describe("GraphQL", () => {
   });
 });
 
-test("tables answer by cookie: the rows are those that the user may see and change", async () => {
+test("tables accept the session cookie, with the rows that its user may read and change", async () => {
   const headers = { apikey, prefer: "return=representation", ...(await ada.csrf()) };
   const own = await ada.send("PATCH /rest/v1/users?id=eq.1&select=id,age", { age: 36 }, headers);
   expect([own.status, own.json]).toEqual([200, [{ id: 1, age: 36 }]]);
@@ -191,19 +194,19 @@ test("tables answer by cookie: the rows are those that the user may see and chan
   expect([others.status, others.json]).toEqual([200, []]);
 });
 
-describe("signing in and out asks for no token, but for a page of ours", () => {
+describe("login and logout, which need no CSRF token,", () => {
   const own = () => service().url;
   const host = () => new URL(own()).host;
 
   test.each<[string, () => Record<string, string>]>([
-    ["of another site", () => ({ origin: "https://evil.example" })],
-    ["without an origin", () => ({ origin: "null" })],
-    ["of another port of this host", () => ({ origin: "http://127.0.0.1:1" })],
-    ["whose host begins like ours", () => ({ origin: `${own()}.evil.example` })],
-    ["of another site, which says no origin", () => ({ "sec-fetch-site": "cross-site" })],
-    ["of a neighbour", () => ({ origin: "https://www.example", "sec-fetch-site": "same-site" })],
-    ["of another scheme", () => ({ origin: own(), "sec-fetch-site": "cross-site" })],
-  ])("a page %s is refused", async (_what, headers) => {
+    ["another site", () => ({ origin: "https://evil.example" })],
+    ["an opaque origin", () => ({ origin: "null" })],
+    ["another port of this host", () => ({ origin: "http://127.0.0.1:1" })],
+    ["a host that begins like this one", () => ({ origin: `${own()}.evil.example` })],
+    ["another site that sends no Origin", () => ({ "sec-fetch-site": "cross-site" })],
+    ["the same site but another origin", () => ({ origin: "https://www.example", "sec-fetch-site": "same-site" })],
+    ["another scheme", () => ({ origin: own(), "sec-fetch-site": "cross-site" })],
+  ])("reject a page from %s", async (_what, headers) => {
     const login = await new SessionClient(client).login("admin", PASSWORD, headers());
     expect([...failureOf(login), login.headers.getSetCookie()]).toEqual([...FOREIGN, []]);
     const logout = await ada.send("POST /api/auth/logout", undefined, headers());
@@ -213,14 +216,14 @@ describe("signing in and out asks for no token, but for a page of ours", () => {
 
   test.each<[string, () => Record<string, string>]>([
     ["a page of the service", () => ({ origin: own(), "sec-fetch-site": "same-origin" })],
-    ["that of a browser which says no more", () => ({ origin: own() })],
-    ["one behind a proxy that ends TLS", () => ({ origin: `https://${host()}` })],
+    ["a page of the service in a browser without Sec-Fetch-Site", () => ({ origin: own() })],
+    ["a page behind a proxy that terminates TLS", () => ({ origin: `https://${host()}` })],
     [
-      "one behind a proxy that renames the host",
+      "a page behind a proxy that changes the host",
       () => ({ origin: "https://x.example", "sec-fetch-site": "same-origin" }),
     ],
-    ["a program", () => ({})],
-  ])("%s may", async (_what, headers) => {
+    ["a client that is not a browser", () => ({})],
+  ])("accept %s", async (_what, headers) => {
     const browser = new SessionClient(client);
     expect((await browser.login("admin", PASSWORD, headers())).status).toBe(200);
     expect((await browser.send("POST /api/auth/logout", undefined, headers())).status).toBe(200);
@@ -230,7 +233,7 @@ describe("signing in and out asks for no token, but for a page of ours", () => {
     ["https://app.example", 200],
     ["https://evil.example", 403],
     ["http://app.example", 403],
-  ])("CORS_ORIGINS names others that may: %s is %i", async (origin, status) => {
+  ])("answer a page of %s with %i when CORS_ORIGINS names https://app.example", async (origin, status) => {
     const headers = { origin, "sec-fetch-site": "cross-site" };
     expect((await new SessionClient(named).login("ada", PASSWORD, headers)).status).toBe(status);
   });
@@ -245,23 +248,23 @@ test.each<[Record<string, string>, boolean]>([
   [{ origin: "https://evil.example" }, false],
   [{ origin: "http://10.0.0.7:3000" }, true],
   [{ origin: "*" }, false],
-])("behind BASE_URL=https://api.example/content, %j is of our own pages: %s", (headers, isOwn) => {
+])("with BASE_URL=https://api.example/content, %j passes the same-origin check: %s", (headers, isOwn) => {
   const pages = new SameOriginCheck({ baseUrl: "https://api.example/content", corsOrigins: ["https://app.example"] });
   expect(pages.accepts({ host: "10.0.0.7:3000", ...headers })).toBe(isOwn);
 });
 
-test("CORS_ORIGINS=* names nobody who may sign in: every page of the world would be ours", () => {
+test("CORS_ORIGINS=* does not allow every page to sign users in", () => {
   const pages = new SameOriginCheck({ baseUrl: "", corsOrigins: ["*"] });
   expect(pages.accepts({ host: "api.example", origin: "https://evil.example" })).toBe(false);
   expect(pages.accepts({ host: "api.example", origin: "*" })).toBe(false);
 });
 
-test("a failed attempt by a page of others counts for nobody", async () => {
+test("a login that the same-origin check rejects does not count as a failed login", async () => {
   await new SessionClient(client).login("admin", "wrong", { origin: "https://evil.example" });
   expect(await sql("select from security_events where event = 'login_failed' and user_id = 3")).toEqual([]);
 });
 
-test("a token is of one session and of one service", () => {
+test("a CSRF token is valid for one session and one secret only", () => {
   const tokens = new CsrfTokens("a secret");
   expect(tokens.isOf(tokens.of("a session"), "a session")).toBe(true);
   expect(tokens.isOf(tokens.of("a session"), "another")).toBe(false);
@@ -281,6 +284,6 @@ test.each<[Record<string, string>, string, string | null]>([
   [{}, "/users?_csrf=", null],
   [{}, "/users?_csrf=%41", null],
   [{}, "/users?my_csrf=c", null],
-])("the token of a request with %j at %s is %j", (headers, url, token) =>
+])("the CSRF token of a request with the headers %j to %s is %j", (headers, url, token) =>
   expect(csrfTokenIn({ headers, url })).toBe(token),
 );

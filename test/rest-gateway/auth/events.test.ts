@@ -17,7 +17,7 @@ const post = async (path: string, body: object, headers = {}) => {
 };
 const read = (query: string) => client.rows(`security_events?${query}`, { as: "service" });
 
-test("nobody but the service reads them, and nobody writes them", async () => {
+test("security events are readable with the service key only, and not writable", async () => {
   const statuses = [];
   for (const as of [undefined, "ada", "admin"] as const) {
     const { status, text } = await client.rest("security_events", as ? { as } : {});
@@ -30,7 +30,7 @@ test("nobody but the service reads them, and nobody writes them", async () => {
   expect((await client.failure("security_events?id=gt.0", { as: "service", method: "DELETE" }))[0]).toBe(403);
 });
 
-test("they are no part of GraphQL, of the descriptions for others, nor of the resources", async () => {
+test("security events are hidden from GraphQL, from the resources and from the OpenAPI documents of other callers", async () => {
   const { url, gql } = client.service();
   const types = await gql("{ __schema { types { name fields { name } } } }");
   expect(JSON.stringify(types.data)).not.toMatch(/security_?event/i);
@@ -48,10 +48,10 @@ test("they are no part of GraphQL, of the descriptions for others, nor of the re
   expect((await fetch(`${url}/security_events`)).status).toBe(404);
 });
 
-test("what happens to an account is noted, with the user and the address", async () => {
+test("events of an account are recorded with the user and the IP address", async () => {
   const { accessToken } = await post("/auth/login", { username: "ada", password: PASSWORD });
   await post("/auth/login", { username: "ada", password: "wrong" });
-  await post("/auth/login", { username: "nobody", password: "wrong" });
+  await post("/auth/login", { username: "unknown", password: "wrong" });
   await post("/auth/login", { username: "carol", password: PASSWORD });
   await post("/auth/logout", {}, { authorization: `Bearer ${accessToken}` });
   const events = await read("select=event,user_id,address,detail&order=id");
@@ -65,7 +65,7 @@ test("what happens to an account is noted, with the user and the address", async
   ]);
 });
 
-test("changes that are made by SQL are noted too, without an address", async () => {
+test("changes that are made by SQL are recorded without an IP address", async () => {
   for (const change of [
     "disabled_at = now()",
     "disabled_at = null",
@@ -78,26 +78,26 @@ test("changes that are made by SQL are noted too, without an address", async () 
   ])
     await client.sql(`update auth_private.accounts set ${change} where user_id = 2`);
   const events = await read("select=event,address,detail&user_id=eq.2&order=id");
-  const told = (event: string, detail = {}) => ({ event, address: null, detail });
+  const recorded = (event: string, detail = {}) => ({ event, address: null, detail });
   expect(events).toEqual([
-    told("account_disabled"),
-    told("account_enabled"),
-    told("role_changed", { from: "authenticated", to: "admin" }),
-    told("permissions_changed"),
-    told("role_changed", { from: "admin", to: "authenticated" }),
-    told("password_changed"),
-    told("password_changed"),
+    recorded("account_disabled"),
+    recorded("account_enabled"),
+    recorded("role_changed", { from: "authenticated", to: "admin" }),
+    recorded("permissions_changed"),
+    recorded("role_changed", { from: "admin", to: "authenticated" }),
+    recorded("password_changed"),
+    recorded("password_changed"),
   ]);
 });
 
-test("events outlive their user", async () => {
+test("events are kept when their user is deleted", async () => {
   const email = "gone@test.example";
   const { user } = await post("/auth/register", { name: "Gone", email, password: PASSWORD });
   await client.sql("delete from users where id = $1", user.id);
   expect(await read(`select=event&user_id=eq.${user.id}`)).toEqual([{ event: "registered" }]);
 });
 
-test("what is older than AUDIT_RETENTION is removed, and attempts and tokens that have ended", {
+test("events older than AUDIT_RETENTION are deleted, and so are expired attempts and tokens", {
   timeout: 60_000,
 }, async () => {
   const database = await createTestDatabase();

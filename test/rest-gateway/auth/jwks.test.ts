@@ -20,7 +20,7 @@ beforeAll(async () => {
   return () => database.drop();
 });
 
-/** A service on the same database as the one before it. */
+/** Starts a service on the database of the previous one. */
 async function withService<T>(
   settings: Record<string, string>,
   work: (service: TestService) => Promise<T>,
@@ -44,10 +44,10 @@ const signIn = async (service: TestService) =>
 const keysOf = async (service: TestService) => (await ask(service, "/.well-known/jwks.json")).json.keys;
 const algorithmOf = (token: string) => jwt.decode(token, { complete: true })!.header.alg;
 
-describe("a change of the key", () => {
+describe("a change of the signing key", () => {
   const BEFORE = { HS256: { JWT_SECRET: secret }, RS256: { JWT_SECRET: "", JWT_PRIVATE_KEY: first.privateKey } };
   type Algorithm = keyof typeof BEFORE;
-  /** What was signed under each; refresh tokens are good once, so there are some for each test. */
+  /** Tokens signed with each key; a refresh token is valid once, so each test has its own. */
   const signed = {} as Record<Algorithm, Record<string, string>[]>;
   beforeAll(async () => {
     for (const algorithm of ["HS256", "RS256"] as const) {
@@ -77,7 +77,7 @@ describe("a change of the key", () => {
       { JWT_SECRET: otherSecret, JWT_PREVIOUS_PUBLIC_KEY: first.privateKey.replaceAll("\n", "\\n") },
       1,
     ],
-  ])("%s: what was signed before is good until it ends", { timeout: 60_000 }, async (_what, before, after, keys) => {
+  ])("%s: older tokens stay valid until they expire", { timeout: 60_000 }, async (_what, before, after, keys) => {
     const old = signed[before].pop()!;
     await withService(after, async (service) => {
       const bearer = { authorization: `Bearer ${old.accessToken}` };
@@ -95,7 +95,7 @@ describe("a change of the key", () => {
     });
   });
 
-  test("without the old one ends what was signed with it", { timeout: 60_000 }, async () => {
+  test("without the previous key invalidates the tokens that it signed", { timeout: 60_000 }, async () => {
     const old = signed.HS256.pop()!;
     await withService({ JWT_SECRET: otherSecret }, async (service) => {
       const { status, json } = await ask(service, "/users/1", { authorization: `Bearer ${old.accessToken}` });
@@ -105,7 +105,9 @@ describe("a change of the key", () => {
   });
 });
 
-test("/.well-known/jwks.json has public keys alone, by which others verify tokens", { timeout: 60_000 }, async () => {
+test("/.well-known/jwks.json has only public keys, which other services can verify tokens with", {
+  timeout: 60_000,
+}, async () => {
   const settings = { JWT_SECRET: "", JWT_PRIVATE_KEY: second.privateKey, JWT_PREVIOUS_PUBLIC_KEY: first.publicKey };
   await withService(settings, async (service) => {
     const keys = await keysOf(service);
@@ -117,7 +119,7 @@ test("/.well-known/jwks.json has public keys alone, by which others verify token
     const kid = jwt.decode(accessToken, { complete: true })!.header.kid;
     expect(keys.map((key: { kid: string }) => key.kid)).toContain(kid);
     expect(jwt.verify(accessToken, second.publicKey, { algorithms: ["RS256"] })).toMatchObject({ sub: "1" });
-    // The public key is no secret to sign with.
+    // The public key must not be accepted as an HMAC secret.
     const forged = jwt.sign({ sub: "1", role: "admin", type: "access" }, "x".repeat(40), {
       ...{ algorithm: "HS256" as const, keyid: kid!, issuer: "content-service", expiresIn: 60 },
     });
@@ -128,12 +130,12 @@ test("/.well-known/jwks.json has public keys alone, by which others verify token
 test.each([
   ["JWT_PREVIOUS_SECRET", "short"],
   ["JWT_PREVIOUS_PUBLIC_KEY", "no PEM"],
-])("%s that is none is refused at start, and not repeated", (name, value) => {
+])("an invalid %s is rejected at start, and not printed", (name, value) => {
   expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`^${name} must [^]*$`));
   expect(() => readConfig({ [name]: value })).not.toThrow(value);
 });
 
-test("with MIGRATE=off there are no keys of before", () => {
+test("with MIGRATE=off previous keys are rejected", () => {
   const settings = { DATABASE_URL: "postgres://a@localhost/b", MIGRATE: "off", JWT_SECRET: secret };
   expect(() => readConfig({ ...settings, JWT_PREVIOUS_SECRET: otherSecret })).toThrow("requires MIGRATE=on");
   expect(() => readConfig({ ...settings, JWT_PREVIOUS_PUBLIC_KEY: first.publicKey })).toThrow("requires MIGRATE=on");

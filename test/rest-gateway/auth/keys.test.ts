@@ -6,7 +6,7 @@ const client = useResources({ GRAPHQL_MAX_TABLES: "300" });
 const narrow = useResources({ API_KEYS_MAX: "3" });
 const { api, body, failure, sql } = client;
 
-/** Of the demo accounts. */
+/** The password of the demo accounts. */
 const PASSWORD = "Correct-Horse-7!";
 const basic = (username: string) => ({
   authorization: `Basic ${Buffer.from(`${username}:${PASSWORD}`).toString("base64")}`,
@@ -18,7 +18,7 @@ const create = (given: Sent = {}, as: "ada" | "bob" = "ada") =>
 
 beforeEach(() => sql("delete from auth_private.api_keys"));
 
-test("POST /auth/keys makes a key of at least 32 characters, which is shown this once", async () => {
+test("POST /auth/keys returns a new key of at least 32 characters, which is not shown again", async () => {
   const { status, headers, json } = await api("POST /auth/keys", { as: "ada", body: { name: "nightly import" } });
   expect(status).toBe(201);
   expect(json).toEqual({
@@ -37,7 +37,7 @@ test("POST /auth/keys makes a key of at least 32 characters, which is shown this
   expect(await body(`/auth/keys/${json.id}`, { as: "ada" })).toEqual(described);
 });
 
-test("the database knows a key by its SHA-256 alone", async () => {
+test("the database stores only the SHA-256 of a key", async () => {
   const { key, prefix } = await create();
   const [row] = await sql("select to_jsonb(k) as row, key_hash from auth_private.api_keys as k");
   expect(row.key_hash).toEqual(createHash("sha256").update(key).digest());
@@ -49,7 +49,7 @@ test("a key expires expiresIn seconds after its creation", async () => {
   expect(Math.round((Date.parse(expiresAt) - Date.parse(createdAt)) / 1000)).toBe(3600);
 });
 
-test("keys are listed newest first, those of the user alone", async () => {
+test("GET /auth/keys lists the keys of the user only, newest first", async () => {
   await create({ name: "of bob" }, "bob");
   for (const name of ["first", "second"]) await create({ name });
   const { data } = await body("/auth/keys", { as: "ada" });
@@ -57,7 +57,7 @@ test("keys are listed newest first, those of the user alone", async () => {
 });
 
 describe.each([60, 365 * 24 * 3600, null, undefined])("expiresIn %j", (expiresIn) =>
-  test("is taken", async () => expect((await create({ expiresIn })).expiresAt === null).toBe(!expiresIn)),
+  test("is accepted", async () => expect((await create({ expiresIn })).expiresAt === null).toBe(!expiresIn)),
 );
 
 const OF_NAME = "name must be a string of 1 to 100 characters";
@@ -91,16 +91,16 @@ test.each<[unknown, string, string]>([
   expect(await sql("select from auth_private.api_keys")).toEqual([]);
 });
 
-test("the names of keys may be in any script", async () => {
+test("names of keys may be in any script", async () => {
   for (const name of ["Übernacht", "夜間", "😀", "x".repeat(100), "😀".repeat(100)])
     expect((await create({ name })).name).toBe(name);
 });
 
-test("a user may have API_KEYS_MAX keys, however many are asked for at once", async () => {
-  const asked = Array.from({ length: 8 }, () =>
+test("a user has at most API_KEYS_MAX keys, even if several are created at once", async () => {
+  const creations = Array.from({ length: 8 }, () =>
     narrow.api("POST /auth/keys", { as: "bob", body: { name: "one of many" } }),
   );
-  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  const statuses = (await Promise.all(creations)).map(({ status }) => status);
   expect(statuses.sort()).toEqual([201, 201, 201, 409, 409, 409, 409, 409]);
   expect(await narrow.failure("POST /auth/keys", { as: "bob", body: { name: "x" } })).toEqual([
     409,
@@ -113,7 +113,7 @@ test("a user may have API_KEYS_MAX keys, however many are asked for at once", as
   expect((await narrow.api("POST /auth/keys", { as: "ada", body: { name: "x" } })).status).toBe(201);
 });
 
-test("keys that have ended are listed, and don't count", async () => {
+test("expired keys are listed, and do not count towards API_KEYS_MAX", async () => {
   for (const name of ["one", "two", "three"])
     await narrow.body("POST /auth/keys", { as: "admin", body: { name, expiresIn: 60 } });
   await narrow.sql("update auth_private.api_keys set expires_at = now() where user_id = 3 and name = 'two'");
@@ -123,8 +123,8 @@ test("keys that have ended are listed, and don't count", async () => {
   expect(data.map(({ name }: { name: string }) => name)).toEqual(["four", "three", "two", "one"]);
 });
 
-describe("who may look after keys", () => {
-  test("nobody is 401", async () => {
+describe("managing keys", () => {
+  test("without credentials is 401", async () => {
     const refused = [401, "AUTH_REQUIRED", "login required"];
     expect(await failure("/auth/keys")).toEqual(refused);
     expect(await failure("POST /auth/keys", { body: { name: "x" } })).toEqual(refused);
@@ -132,7 +132,7 @@ describe("who may look after keys", () => {
     expect(await failure("/auth/keys", { as: "service" })).toEqual(refused);
   });
 
-  test("Basic credentials do", async () => {
+  test("with Basic credentials is allowed", async () => {
     const { status, json } = await api("POST /auth/keys", { headers: basic("bob"), body: { name: "by password" } });
     expect(status).toBe(201);
     expect((await body("/auth/keys", { as: "bob" })).data).toMatchObject([{ id: json.id }]);
@@ -142,7 +142,7 @@ describe("who may look after keys", () => {
     ["X-API-Key", (key: string) => ({ "x-api-key": key })],
     ["Bearer", (key: string) => ({ authorization: `Bearer ${key}` })],
     ["apikey", (key: string) => ({ apikey: key })],
-  ])("a key as %s is 403", async (_name, headersOf) => {
+  ])("with a key as %s is 403", async (_name, headersOf) => {
     const { id, key } = await create();
     const headers = headersOf(key);
     const refused = [
@@ -168,7 +168,7 @@ describe("DELETE /auth/keys/{id}", () => {
     expect(await body("/auth/keys", { as: "ada" })).toEqual({ data: [] });
   });
 
-  test("of a key of somebody else is 404, and the key goes on", async () => {
+  test("of a key of another user is 404, and the key remains valid", async () => {
     const { id } = await create({}, "bob");
     const gone = [404, "RESOURCE_NOT_FOUND", "there is no key with this id"];
     expect(await failure(`DELETE /auth/keys/${id}`, { as: "ada" })).toEqual(gone);
@@ -183,7 +183,7 @@ describe("DELETE /auth/keys/{id}", () => {
   );
 });
 
-/** A request that only ada, or any user, may make, on each interface, with a key in each place that there is for it. */
+/** A request that requires a user, on each interface, with the key in each place where it is accepted. */
 const INTERFACES: readonly [name: string, request: string, headersOf: (key: string) => Record<string, string>][] = [
   ["resources, X-API-Key", "/tasks", (key) => ({ "x-api-key": key })],
   ["resources, Bearer", "/tasks", (key) => ({ authorization: `Bearer ${key}` })],
@@ -204,11 +204,11 @@ const me = async (key: string) => {
   return json.data?.me?.id ?? json.errors[0].extensions.code;
 };
 
-/** Polls for a second: that is what the service promises. */
+/** Polls for a second, the delay that the contract allows. */
 const soon = { timeout: 1000, interval: 50 };
 
 describe("a key", () => {
-  test("stands for its user on every interface", async () => {
+  test("authenticates its user on every interface", async () => {
     const { key } = await create();
     expect(await statusesWith(key)).toEqual(all(200));
     expect((await api(`/tasks?api_key=${key}`)).status).toBe(200);
@@ -224,7 +224,7 @@ describe("a key", () => {
     await expect.poll(() => me(key), soon).toBe("AUTH_REQUIRED");
   });
 
-  test("whose end has come is 401 within a second, on every interface", async () => {
+  test("that has expired is 401 within a second, on every interface", async () => {
     const { key } = await create({ expiresIn: 60 });
     expect(await statusesWith(key)).toEqual(all(200));
     await sql("update auth_private.api_keys set expires_at = now() - interval '1 second'");
@@ -247,7 +247,7 @@ describe("a key", () => {
     await expect.poll(() => statusesWith(key), soon).toEqual(all(200));
   });
 
-  test("goes on when its owner signs out", async () => {
+  test("remains valid when its user signs out", async () => {
     const { key } = await create();
     await sql("update auth_private.accounts set epoch = epoch + 1 where user_id = 1");
     expect(await statusesWith(key)).toEqual(all(200));
@@ -267,17 +267,17 @@ describe("a key", () => {
   );
 });
 
-test("that a key was made and revoked is noted, without the key", async () => {
+test("creating and revoking a key are recorded as events, without the key", async () => {
   const { id, key } = await create();
   await api(`DELETE /auth/keys/${id}`, { as: "ada" });
   const events = await sql(
     "select event, user_id::int, host(address) as address, detail from security_events where detail ->> 'key' = $1 order by id",
     id,
   );
-  const noted = { user_id: 1, address: "127.0.0.1", detail: { key: id } };
+  const recorded = { user_id: 1, address: "127.0.0.1", detail: { key: id } };
   expect(events).toEqual([
-    { event: "key_created", ...noted },
-    { event: "key_revoked", ...noted },
+    { event: "key_created", ...recorded },
+    { event: "key_revoked", ...recorded },
   ]);
   expect(JSON.stringify(events)).not.toContain(key.slice("cs_user_".length + 6));
 });

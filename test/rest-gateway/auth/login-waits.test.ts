@@ -17,7 +17,7 @@ describe.each(LOGINS)("a login at %s", (path) => {
     for (const [username, password, expected] of [
       ["ada", PASSWORD, 200],
       ["ada", "Wrong-Horse-7!!!", 401],
-      ["nobody", PASSWORD, 401],
+      ["unknown", PASSWORD, 401],
       ["carol", PASSWORD, 403],
       ["carol", "Wrong-Horse-7!!!", 401],
     ] as const) {

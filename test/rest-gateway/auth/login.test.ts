@@ -9,37 +9,46 @@ const client = useService();
 const login = (body: unknown, headers = {}) => sendJson(client, "/auth/login", body, headers);
 
 describe("POST /auth/login", () => {
-  test.each(["ada", "ADA", "ada@example.com"])("gives %s, with the right password, a token pair", async (username) => {
-    const { status, json, headers } = await login({ username, password: PASSWORD });
-    expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
-    const { accessToken, refreshToken, ...rest } = json;
-    expect(rest).toEqual({ expiresIn: 3600, tokenType: "Bearer" });
-    const claims = jwt.verify(accessToken, JWT_SECRET) as jwt.JwtPayload;
-    const expected = { sub: "1", name: "Ada Lovelace", role: "authenticated", permissions: [], iss: "content-service" };
-    expect(claims).toMatchObject({ ...expected, type: "access", jti: expect.any(String), iat: expect.any(Number) });
-    expect(claims.exp! - claims.iat!).toBe(3600);
-    const refresh = jwt.verify(refreshToken, JWT_SECRET) as jwt.JwtPayload;
-    expect(refresh).toMatchObject({ sub: "1", type: "refresh", jti: expect.any(String) });
-    expect(refresh.exp! - refresh.iat!).toBe(7 * 24 * 3600);
-    const { json: user } = await client.send("/users/1", { headers: { authorization: `Bearer ${accessToken}` } });
-    expect(user.name).toBe("Ada Lovelace");
-    expect(await client.data("{ me { id } }", { headers: { authorization: `Bearer ${accessToken}` } })).toEqual({
-      me: { id: "1" },
-    });
-  });
+  test.each(["ada", "ADA", "ada@example.com"])(
+    "returns a token pair to %s with the right password",
+    async (username) => {
+      const { status, json, headers } = await login({ username, password: PASSWORD });
+      expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
+      const { accessToken, refreshToken, ...rest } = json;
+      expect(rest).toEqual({ expiresIn: 3600, tokenType: "Bearer" });
+      const claims = jwt.verify(accessToken, JWT_SECRET) as jwt.JwtPayload;
+      const expected = {
+        sub: "1",
+        name: "Ada Lovelace",
+        role: "authenticated",
+        permissions: [],
+        iss: "content-service",
+      };
+      expect(claims).toMatchObject({ ...expected, type: "access", jti: expect.any(String), iat: expect.any(Number) });
+      expect(claims.exp! - claims.iat!).toBe(3600);
+      const refresh = jwt.verify(refreshToken, JWT_SECRET) as jwt.JwtPayload;
+      expect(refresh).toMatchObject({ sub: "1", type: "refresh", jti: expect.any(String) });
+      expect(refresh.exp! - refresh.iat!).toBe(7 * 24 * 3600);
+      const { json: user } = await client.send("/users/1", { headers: { authorization: `Bearer ${accessToken}` } });
+      expect(user.name).toBe("Ada Lovelace");
+      expect(await client.data("{ me { id } }", { headers: { authorization: `Bearer ${accessToken}` } })).toEqual({
+        me: { id: "1" },
+      });
+    },
+  );
 
-  test("says the same to a wrong password and to an unknown user", async () => {
+  test("returns the same response for a wrong password and an unknown user", async () => {
     const wrong = await login({ username: "ada", password: "Wrong-Horse-7!!" });
-    const unknown = await login({ username: "nobody", password: "Wrong-Horse-7!!" });
-    const told = ({ status, json, headers }: typeof wrong) => {
+    const unknown = await login({ username: "unknown", password: "Wrong-Horse-7!!" });
+    const comparable = ({ status, json, headers }: typeof wrong) => {
       const { requestId, timestamp, ...error } = json.error;
       return { status, error, keys: Object.keys(json), challenge: headers.get("www-authenticate") };
     };
-    expect(told(wrong)).toEqual(told(unknown));
-    expect(told(wrong)).toMatchObject({ status: 401, error: { message: "wrong username or password" } });
+    expect(comparable(wrong)).toEqual(comparable(unknown));
+    expect(comparable(wrong)).toMatchObject({ status: 401, error: { message: "wrong username or password" } });
   });
 
-  test("tells a disabled user so, but only with the right password", async () => {
+  test("reports a disabled account only if the password is right", async () => {
     expect((await login({ username: "carol", password: PASSWORD })).status).toBe(403);
     expect((await login({ username: "carol", password: `${PASSWORD}?` })).status).toBe(401);
   });
@@ -55,12 +64,12 @@ describe("POST /auth/login", () => {
     ["a challenge without a code", { challenge: "x" }, "MISSING_FIELD"],
     ["an array", [], "VALIDATION_ERROR"],
     ["null", null, "VALIDATION_ERROR"],
-  ])("refuses %s: 400", async (_what, body, code) => {
+  ])("rejects %s with 400", async (_what, body, code) => {
     const { status, json } = await login(body);
     expect([status, json.error.code]).toEqual([400, code]);
   });
 
-  test("names every field that is missing", async () => {
+  test("names every missing field", async () => {
     const { json } = await login({});
     expect(json.error.details).toEqual([
       { field: "username", message: "username is required" },
@@ -77,18 +86,18 @@ describe("POST /auth/login", () => {
     },
   );
 
-  test.each(["garbage", "a.b.c"])("does not go on with the challenge %j: 401", async (challenge) => {
+  test.each(["garbage", "a.b.c"])("rejects the challenge %j with 401", async (challenge) => {
     const { status, json } = await login({ challenge, code: "123456" });
     expect([status, json.error.code]).toEqual([401, "INVALID_TOKEN"]);
   });
 
-  test("takes no other token for a challenge", async () => {
+  test("rejects other tokens as challenges", async () => {
     const { json: pair } = await login({ username: "ada", password: PASSWORD });
     for (const challenge of [pair.accessToken, pair.refreshToken])
       expect((await login({ challenge, code: "123456" })).status).toBe(401);
   });
 
-  test("has POST alone", async () => {
+  test("allows only POST", async () => {
     const { status, headers } = await client.send("/auth/login");
     expect([status, headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
   });

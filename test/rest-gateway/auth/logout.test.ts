@@ -8,7 +8,7 @@ const login = async (username: string) =>
 const logout = (headers: Record<string, string>) => client.send("/auth/logout", { method: "POST", headers });
 const bearer = (accessToken: string) => ({ authorization: `Bearer ${accessToken}` });
 
-test("POST /auth/logout ends all tokens of the user, at once, and nobody else's", async () => {
+test("POST /auth/logout revokes all tokens of the user at once, and those of no other user", async () => {
   const [here, there, bob] = [await login("ada"), await login("ada"), await login("bob")];
   const { status, json, headers } = await logout(bearer(here.accessToken));
   expect([status, json, headers.get("cache-control")]).toEqual([200, { message: "signed out" }, "no-store"]);
@@ -34,7 +34,7 @@ test.each<[string, () => Promise<Record<string, string>>]>([
   expect([status, answered.get("www-authenticate")]).toEqual([401, expect.stringMatching(/^Bearer/)]);
 });
 
-test("a token that was signed out can not sign out again", async () => {
+test("a revoked token cannot sign out again", async () => {
   const { accessToken } = await login("ada");
   expect((await logout(bearer(accessToken))).status).toBe(200);
   expect((await logout(bearer(accessToken))).status).toBe(401);

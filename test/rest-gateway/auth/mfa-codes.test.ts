@@ -9,8 +9,8 @@ const SECRET = "a secret of the tests, long enough for keys";
 const OTHER = `${SECRET}!`;
 const keysOf = (mfaKey: string, mfaPreviousKey = "") => factorKeys({ mfaKey, mfaPreviousKey }, "of the service");
 
-describe("codes of apps", () => {
-  /** The ASCII text 12345678901234567890 in base32. */
+describe("a code of the app", () => {
+  /** The ASCII text "12345678901234567890" in base32. */
   const RFC_SECRET = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ";
 
   // Source: RFC 6238, appendix B, SHA1; the last six of its eight digits.
@@ -21,7 +21,7 @@ describe("codes of apps", () => {
     [1234567890, "005924", 0x273ef07],
     [2000000000, "279037", 0x3f940aa],
     [20000000000, "353130", 0x27bc86aa],
-  ])("%d s after 1970 it is %s", (seconds, code, step) => {
+  ])("%d s after 1970 is %s", (seconds, code, step) => {
     expect(stepOf(RFC_SECRET, code, seconds * 1000)).toBe(step);
     expect(appCode(RFC_SECRET, seconds * 1000)).toBe(code);
   });
@@ -37,7 +37,7 @@ describe("codes of apps", () => {
     [30_000, 101],
     [59_999, 101],
     [60_000, null],
-  ])("one that is shown %d ms after the step began counts as of step %j", (shown, step) => {
+  ])("that was read %d ms after the start of its step has the step %j", (shown, step) => {
     const start = 100 * 30_000;
     expect(stepOf(RFC_SECRET, appCode(RFC_SECRET, start + shown), start)).toBe(step);
   });
@@ -47,7 +47,7 @@ describe("codes of apps", () => {
     (code) => expect(stepOf(RFC_SECRET, code, 59_000)).toBe(null),
   );
 
-  test("secrets have 160 bits, others each time", () => {
+  test("has a random secret of 160 bits", () => {
     const secrets = Array.from({ length: 100 }, newTotpSecret);
     expect(new Set(secrets).size).toBe(100);
     for (const secret of secrets) expect(secret).toMatch(/^[A-Z2-7]{32}$/);
@@ -56,29 +56,29 @@ describe("codes of apps", () => {
   test.each([
     ["Content Service", "ada", "otpauth://totp/Content%20Service:ada?secret=ABCDEFGH&issuer=Content%20Service"],
     ["A&B?", "ä@b.example", "otpauth://totp/A%26B%3F:%C3%A4%40b.example?secret=ABCDEFGH&issuer=A%26B%3F"],
-  ])("issuer and account stand in what the QR code says: %s, %s", (issuer, account, uri) =>
+  ])("has a URI for the QR code with issuer and account: %s, %s", (issuer, account, uri) =>
     expect(totpUri("ABCDEFGH", issuer, account)).toBe(uri),
   );
 });
 
-describe("the box for secrets", () => {
+describe("a secret box", () => {
   const box = new SecretBox(deriveKey(SECRET, "second factors"));
 
-  test("opens what it has sealed, also after a restart; each time it looks different", () => {
+  test("opens what it has sealed, also after a restart, and seals differently each time", () => {
     const [one, other] = [box.seal("ABCDEFGH", "1"), box.seal("ABCDEFGH", "1")];
     expect(one).not.toEqual(other);
     expect(one.toString("latin1")).not.toContain("ABCDEFGH");
     for (const sealed of [one, other]) expect(keysOf(SECRET).box.open(sealed, "1")).toBe("ABCDEFGH");
   });
 
-  test("opens nothing of another owner, nothing of another key", () => {
+  test("does not open values of another owner or another key", () => {
     const sealed = box.seal("ABCDEFGH", "1");
     expect(box.open(sealed, "2")).toBe(null);
     expect(keysOf(OTHER).box.open(sealed, "1")).toBe(null);
     expect(new SecretBox(deriveKey(SECRET, "backup codes")).open(sealed, "1")).toBe(null);
   });
 
-  test("opens nothing that has been changed or cut, at any place", () => {
+  test("does not open values that were changed or truncated anywhere", () => {
     const sealed = box.seal("ABCDEFGH", "1");
     for (let i = 0; i < sealed.length; i++) {
       const changed = Buffer.from(sealed);
@@ -90,7 +90,7 @@ describe("the box for secrets", () => {
     expect(box.open(Buffer.concat([sealed, Buffer.alloc(1)]), "1")).toBe(null);
   });
 
-  test("with a key of before opens what that one has sealed, and seals with its own", () => {
+  test("with a previous key opens what that key has sealed, and seals with its own key", () => {
     const { box: both } = keysOf(OTHER, SECRET);
     expect(both.open(box.seal("ABCDEFGH", "1"), "1")).toBe("ABCDEFGH");
     expect(both.open(box.seal("ABCDEFGH", "2"), "1")).toBe(null);
@@ -99,7 +99,7 @@ describe("the box for secrets", () => {
     expect(box.open(sealed, "1")).toBe(null);
   });
 
-  test("seals anew what a key of before has sealed, for the same owner, and leaves the rest", () => {
+  test("reseals what a previous key has sealed for the same owner, and leaves other values", () => {
     const { box: both } = keysOf(OTHER, SECRET);
     const before = box.seal("ABCDEFGH", "1");
     const resealed = both.reseal(before, "1")!;
@@ -110,7 +110,7 @@ describe("the box for secrets", () => {
   });
 });
 
-test("without MFA_KEY keys are made from the secret of the service", () => {
+test("without MFA_KEY, keys are derived from the JWT secret", () => {
   const sealed = keysOf("").box.seal("ABCDEFGH", "1");
   expect(keysOf("of the service").box.open(sealed, "1")).toBe("ABCDEFGH");
 });
@@ -118,7 +118,7 @@ test("without MFA_KEY keys are made from the secret of the service", () => {
 describe("backup codes", () => {
   const codes = new BackupCodes(deriveKey(SECRET, "backup codes"));
 
-  test("are ten of eight signs that nobody mistakes, with a keyed hash of each", () => {
+  test("are ten codes of eight unambiguous characters, each with a keyed hash", () => {
     const made = codes.make("1");
     expect([made.codes.length, made.hashes.length]).toEqual([10, 10]);
     for (const [i, code] of made.codes.entries()) {
@@ -128,7 +128,7 @@ describe("backup codes", () => {
     }
   });
 
-  test("use all signs evenly", () => {
+  test("use all characters equally often", () => {
     const signs = Array.from({ length: 400 }, () => codes.make("1").codes.join("")).join("");
     const counts = new Map<string, number>();
     for (const sign of signs) counts.set(sign, (counts.get(sign) ?? 0) + 1);
@@ -137,7 +137,7 @@ describe("backup codes", () => {
     for (const count of counts.values()) expect(Math.abs(count - 1000)).toBeLessThan(187);
   });
 
-  test.each(["abcdefgh", "ABCD-EFGH", " abcd efgh ", "a-b-c-d-e-f-g-h"])("%j is ABCDEFGH", (code) => {
+  test.each(["abcdefgh", "ABCD-EFGH", " abcd efgh ", "a-b-c-d-e-f-g-h"])("accept %j for ABCDEFGH", (code) => {
     expect(isBackupCode(code)).toBe(true);
     expect(codes.hashesOf(code, "1")).toEqual(codes.hashesOf("ABCDEFGH", "1"));
   });
@@ -147,7 +147,7 @@ describe("backup codes", () => {
     (code) => expect(isBackupCode(code)).toBe(false),
   );
 
-  test("have other hashes for other users and with other keys", () => {
+  test("have different hashes for different users and different keys", () => {
     const hashes = codes.hashesOf("ABCDEFGH", "1");
     expect(codes.hashesOf("ABCDEFGH", "2")).not.toEqual(hashes);
     expect(keysOf(OTHER).backupCodes.hashesOf("ABCDEFGH", "1")).not.toEqual(hashes);

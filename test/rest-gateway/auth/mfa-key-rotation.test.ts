@@ -19,7 +19,7 @@ let database: TestDatabase;
 let now: number;
 let lines: string[];
 const running: TestService[] = [];
-/** Who have a second factor under the old key when a test begins. */
+/** Users with a second factor under the old key, at the start of each test. */
 let ada: Enrolled;
 let bob: Enrolled;
 let enrolledAt: number;
@@ -49,7 +49,7 @@ async function stopAll(): Promise<void> {
   for (const { service } of running.splice(0)) await service.stop();
 }
 
-/** A service on the one database, beside those that run already. */
+/** Starts another service on the same database. */
 async function startBeside(settings: Readonly<Record<string, string>>): Promise<TestService> {
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
   const started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, log, () => now);
@@ -57,7 +57,7 @@ async function startBeside(settings: Readonly<Record<string, string>>): Promise<
   return started;
 }
 
-/** The service, started anew. */
+/** Restarts the service. */
 async function start(settings: Readonly<Record<string, string>>): Promise<TestService> {
   await stopAll();
   return startBeside(settings);
@@ -89,22 +89,22 @@ async function enrol(service: TestService, name: Name = "ada"): Promise<Enrolled
 const login = (service: TestService, code: string, username: Name = "ada") =>
   sendTo(service.url, "POST /auth/login", { body: { username, password: PASSWORD, code } });
 
-/** The status of a login with what the app shows, some time later. */
+/** The status of a login with the code that the app shows later. */
 async function loginByApp(service: TestService, secret: string, username: Name = "ada"): Promise<number> {
   now += 60_000;
   return (await login(service, appCode(secret, now), username)).status;
 }
 
-test("secrets of the key of before are good, and once it was named are good without it", async () => {
+test("secrets of the previous key remain valid, and once it was configured they remain valid without it", async () => {
   expect(await loginByApp(await start(ROTATING), ada.secret)).toBe(200);
   const last = await start({ MFA_KEY: NEW });
   expect(await loginByApp(last, ada.secret)).toBe(200);
-  // He has not signed in meanwhile.
+  // The user has not signed in meanwhile.
   expect(await loginByApp(last, bob.secret, "bob")).toBe(200);
   expect(await loginByApp(await start({ MFA_KEY: OLD }), ada.secret)).toBe(503);
 });
 
-test("a code that was spent stays spent, and a factor enabled", async () => {
+test("a spent code stays spent, and a factor stays enabled", async () => {
   const state = "select enabled_at, last_step, pending from auth_private.factors";
   const before = await database.owner.query(state);
   const next = await start(ROTATING);
@@ -135,12 +135,12 @@ test("the log has the number of secrets that were encrypted with the current key
   ]);
 });
 
-test("a wrong key of before loses nothing", async () => {
+test("a wrong previous key loses no factor", async () => {
   expect(await loginByApp(await start({ MFA_KEY: NEW, MFA_PREVIOUS_KEY: THIRD }), ada.secret)).toBe(503);
   expect(await loginByApp(await start(ROTATING), ada.secret)).toBe(200);
 });
 
-test("backup codes of before are good once, as long as the key of before is named; new ones outlive it", async () => {
+test("old backup codes are valid once, while the previous key is configured; new ones remain valid without it", async () => {
   const [first, second, third] = ada.backupCodes as [string, string, string];
   const both = await start(ROTATING);
   expect((await login(both, first)).status).toBe(200);
@@ -156,14 +156,14 @@ test("backup codes of before are good once, as long as the key of before is name
   expect((await login(await start({ MFA_KEY: NEW }), renewed.json.backupCodes[0])).status).toBe(200);
 });
 
-test("wrong codes are counted once each, however many keys there are", async () => {
+test("a wrong code counts once, even if there are several keys", async () => {
   const both = await start({ ...ROTATING, MFA_ATTEMPTS: "2" });
   const statuses = [];
   for (const code of ["ABCDEFGH", "ABCDEFGJ", "ABCDEFGK"]) statuses.push((await login(both, code)).status);
   expect(statuses).toEqual([401, 401, 429]);
 });
 
-test("an enrolment that was begun before ends under the new key", async () => {
+test("an enrolment that started under the old key completes under the new one", async () => {
   await database.owner.query("delete from auth_private.factors");
   const secret = await begin(await start({ MFA_KEY: OLD }));
   const { status, json } = await verify(await start(ROTATING), secret);
@@ -173,7 +173,7 @@ test("an enrolment that was begun before ends under the new key", async () => {
   expect((await login(last, json.backupCodes[0])).status).toBe(200);
 });
 
-test("services that change their keys one after the other understand each other when both name both", async () => {
+test("services that change keys one after the other work together if both know both keys", async () => {
   const first = await startBeside({ MFA_KEY: OLD, MFA_PREVIOUS_KEY: NEW });
   const second = await startBeside(ROTATING);
   expect(await loginByApp(first, ada.secret)).toBe(200);
@@ -195,7 +195,7 @@ test.each<[what: string, before: Record<string, string>, after: Record<string, s
   expect(await loginByApp(await start(alone), secret)).toBe(200);
 });
 
-test("a key that is too short is refused at the start, and not shown", async () => {
+test("a key that is too short is rejected at start, and not printed", async () => {
   await expect(start({ MFA_KEY: NEW, MFA_PREVIOUS_KEY: "short" })).rejects.toThrow(
     new Error("MFA_PREVIOUS_KEY must have at least 32 bytes"),
   );

@@ -11,7 +11,7 @@ const OTHER = "another secret of the tests, long enough for keys";
 let database: TestDatabase;
 let running: TestService | undefined;
 let now: number;
-/** Ada has enabled a factor at the first start, bob has begun to. */
+/** At the first start, ada has enabled a factor, and bob has a pending one. */
 let ada: { readonly secret: string; readonly backupCodes: string[] };
 let bob: { readonly secret: string };
 
@@ -28,7 +28,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The service on the one database, started anew. */
+/** Restarts the service on the same database. */
 async function start(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
   await running?.service.stop();
   running = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, undefined, () => now);
@@ -48,16 +48,16 @@ const login = ({ url }: TestService, code: string) => {
   return sendTo(url, "POST /auth/login", { body: { username: "ada", password: PASSWORD, code } });
 };
 
-/** What ada's app shows when she signs in next. */
+/** The code of ada's app at the next login. */
 const nextCode = () => appCode(ada.secret, now + 60_000);
 
-test("secrets are not in the database as they are, and codes neither", async () => {
+test("the database stores neither secrets nor backup codes in plain text", async () => {
   const { rows } = await database.owner.query(
     "select to_jsonb(f)::text || coalesce(string_agg(to_jsonb(c)::text, ''), '') as text from auth_private.factors as f left join auth_private.backup_codes as c using (user_id) group by f.user_id",
   );
   expect(rows).toHaveLength(2);
   const stored = rows.map(({ text }) => text).join();
-  // Binary columns are told in hexadecimal.
+  // Binary columns are returned in hexadecimal.
   const hidden = [ada.secret, bob.secret, ...ada.backupCodes].flatMap((text) => [
     text,
     Buffer.from(text).toString("hex"),
@@ -71,9 +71,9 @@ describe("after a restart with another key", () => {
     service = await start({ MFA_KEY: OTHER });
   });
 
-  test("an enrolment is over", async () => expect((await verify(service, "bob", bob.secret)).status).toBe(400));
+  test("a pending enrolment is lost", async () => expect((await verify(service, "bob", bob.secret)).status).toBe(400));
 
-  test("codes can't be checked, which the answer says and the events note", async () => {
+  test("codes cannot be checked, which the response and an event report", async () => {
     const { status, json } = await login(service, nextCode());
     expect([status, json.error.code, json.error.message]).toEqual([
       503,
@@ -93,15 +93,16 @@ describe("after a restart with the same key again", () => {
     service = await start();
   });
 
-  test("an enrolment goes on", async () => expect((await verify(service, "bob", bob.secret)).status).toBe(200));
+  test("a pending enrolment continues", async () =>
+    expect((await verify(service, "bob", bob.secret)).status).toBe(200));
 
-  test("a factor is as it was: nothing is lost", async () => {
+  test("an enabled factor works as before", async () => {
     expect((await login(service, nextCode())).status).toBe(200);
     expect((await login(service, ada.backupCodes[0]!)).status).toBe(200);
   });
 });
 
-test("JWT_SECRET may change when MFA_KEY keeps what it was before", async () => {
+test("JWT_SECRET may change if MFA_KEY is set to its old value", async () => {
   const service = await start({ JWT_SECRET: OTHER, MFA_KEY: JWT_SECRET });
   expect((await login(service, nextCode())).status).toBe(200);
 });
@@ -111,6 +112,6 @@ test.each([
   [{ MFA_ISSUER: "a:b" }, 'MFA_ISSUER must have 1 to 64 characters, without colons (is "a:b")'],
   [{ MFA_ATTEMPTS: "0" }, 'MFA_ATTEMPTS must be at least 1 (is "0")'],
   [{ MFA_KEYS: "x" }, "MFA_KEYS is not a setting of this service; npm start -- --help lists all settings"],
-])("%j is refused at the start, and keys are not shown", (settings, message) => {
+])("%j is rejected at start, and no key is printed", (settings, message) => {
   expect(() => readConfig(settings)).toThrow(new Error(message));
 });

@@ -5,7 +5,7 @@ import { type Enrolled, PASSWORD, useFactors } from "../../support/second-factor
 import { JWT_SECRET } from "../../support/service.ts";
 import { wrongCode } from "../../support/totp.ts";
 
-// Whoever sends X-Forwarded-For is somebody else's address. MFA_ATTEMPTS is 5.
+// X-Forwarded-For sets the IP address of a client. MFA_ATTEMPTS is 5.
 const settings = { TRUST_PROXY: "127.0.0.1", LOGIN_ATTEMPTS: "4" };
 const client = useFactors(settings);
 const { service, api, failure, login, codeOf, now, pass, events, sql } = client;
@@ -30,7 +30,7 @@ async function enrol(user: keyof typeof USERS): Promise<Enrolled> {
 const MINUTE = 60_000;
 const from = (address: string) => ({ "x-forwarded-for": address });
 const challengeOf = async () => (await login("ada")).json.challenge;
-/** As ada's password would give it. */
+/** The challenge for a login of ada. */
 const newChallenge = () => service().service.tokens.issueChallenge({ id: "1", epoch: 0 });
 const answer = (challenge: string, code: string, headers = {}) =>
   api("POST /auth/login", { body: { challenge, code }, headers });
@@ -41,7 +41,7 @@ const VARIANTS = ["/auth/login", "/api/auth/login"];
 describe.each(VARIANTS)("POST %s", (path) => {
   const signIn = (more: object = {}) => api(`POST ${path}`, { body: { username: "ada", password: PASSWORD, ...more } });
 
-  test("without a code: 401 with a challenge, and no credential", async () => {
+  test("without a code is 401 with a challenge, and issues no credential", async () => {
     await enrol("ada");
     const { status, headers, json } = await signIn();
     expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
@@ -50,21 +50,21 @@ describe.each(VARIANTS)("POST %s", (path) => {
     expect(JSON.stringify(json)).not.toContain('oken":');
   });
 
-  test("password and a code sign in: of the app, or a backup code, also as people type it", async () => {
+  test("accepts the password with a code of the app or a backup code, with or without separators", async () => {
     const { secret, backupCodes } = await enrol("ada");
     const typed = `${backupCodes[4]!.slice(0, 4)}-${backupCodes[4]!.slice(4)}`.toLowerCase();
     for (const code of [codeOf(secret), backupCodes[3], typed])
       expect([code, (await signIn({ code })).status]).toEqual([code, 200]);
   });
 
-  test("challenge and code sign in", async () => {
+  test("accepts a challenge with a code", async () => {
     const { secret } = await enrol("ada");
     const { challenge } = (await signIn()).json;
     expect((await api(`POST ${path}`, { body: { challenge, code: codeOf(secret) } })).status).toBe(200);
     expect(await events()).toEqual(["login"]);
   });
 
-  test("a challenge signs in once, whatever code comes with it, at whichever address", async () => {
+  test("accepts a challenge once, with any code and from any IP address", async () => {
     const { secret, backupCodes } = await enrol("ada");
     const { challenge } = (await signIn()).json;
     const complete = (at: string, code: string) => failure(`POST ${at}`, { body: { challenge, code } });
@@ -77,21 +77,21 @@ describe.each(VARIANTS)("POST %s", (path) => {
     expect((await login("ada", { code: backupCodes[3] })).status).toBe(200);
   });
 
-  test("a wrong code does not, and is noted; the right one still does", async () => {
+  test("rejects a wrong code and records it, and then accepts the right one", async () => {
     const { secret } = await enrol("ada");
     expect((await signIn({ code: wrongCode(secret, now()) })).status).toBe(401);
     expect((await signIn({ code: codeOf(secret) })).status).toBe(200);
     expect(await events()).toEqual(["code_failed", "login"]);
   });
 
-  test("a wrong code is told as such once the password is right, and not before", async () => {
+  test("reports a wrong code only if the password is right", async () => {
     const { secret } = await enrol("ada");
     const { challenge } = (await signIn()).json;
     const wrong = wrongCode(secret, now());
-    const told = async (body: object) => (await failure(`POST ${path}`, { body })).slice(0, 3);
+    const outcome = async (body: object) => (await failure(`POST ${path}`, { body })).slice(0, 3);
     const WRONG_CODE = "the code is wrong, or was used before: enter the code that the app shows now";
-    expect(await told({ challenge, code: wrong })).toEqual([401, "AUTH_REQUIRED", WRONG_CODE]);
-    expect(await told({ username: "ada", password: PASSWORD, code: wrong })).toEqual([
+    expect(await outcome({ challenge, code: wrong })).toEqual([401, "AUTH_REQUIRED", WRONG_CODE]);
+    expect(await outcome({ username: "ada", password: PASSWORD, code: wrong })).toEqual([
       401,
       "AUTH_REQUIRED",
       WRONG_CODE,
@@ -99,31 +99,31 @@ describe.each(VARIANTS)("POST %s", (path) => {
     for (const [username, code] of [
       ["ada", wrong],
       ["ada", codeOf(secret)],
-      ["nobody", wrong],
+      ["unknown", wrong],
     ])
-      expect(await told({ username, password: "Wrong-Horse-77!", code })).toEqual([
+      expect(await outcome({ username, password: "Wrong-Horse-77!", code })).toEqual([
         401,
         "AUTH_REQUIRED",
         "wrong username or password",
       ]);
   });
 
-  test("what can't be a code is 400, and no attempt", async () => {
+  test("with a malformed code is 400, and does not count as an attempt", async () => {
     const { secret } = await enrol("ada");
     const { challenge } = (await signIn()).json;
-    const told = ["VALIDATION_ERROR", "code must be the 6 digits that the app shows, or a backup code"];
+    const malformed = ["VALIDATION_ERROR", "code must be the 6 digits that the app shows, or a backup code"];
     for (const code of ["abc", "12345", "ABCDEFG0"]) {
-      expect(await failure(`POST ${path}`, { body: { challenge, code } })).toEqual([400, ...told]);
+      expect(await failure(`POST ${path}`, { body: { challenge, code } })).toEqual([400, ...malformed]);
       expect(await failure(`POST ${path}`, { body: { username: "ada", password: PASSWORD, code } })).toEqual([
         400,
-        ...told,
+        ...malformed,
       ]);
     }
     expect((await signIn({ code: codeOf(secret) })).status).toBe(200);
     expect(await events()).toEqual(["login"]);
   });
 
-  test("a code is not looked at before the password is right, and stays good", async () => {
+  test("does not spend a code if the password is wrong", async () => {
     const { secret, backupCodes } = await enrol("ada");
     for (const code of [codeOf(secret), backupCodes[0]])
       expect((await signIn({ password: "Wrong-Horse-77!", code })).status).toBe(401);
@@ -132,7 +132,7 @@ describe.each(VARIANTS)("POST %s", (path) => {
 });
 
 describe("a code of the app", () => {
-  test("is good once, whatever it signs in for", async () => {
+  test("is valid once, for all logins together", async () => {
     const { secret } = await enrol("ada");
     const code = codeOf(secret);
     const body = { username: "ada", password: PASSWORD, code };
@@ -148,14 +148,14 @@ describe("a code of the app", () => {
     expect((await login("ada", { code: codeOf(secret) })).status).toBe(429);
   });
 
-  test("of two logins at the same time with one code one succeeds", async () => {
+  test("completes one of two logins at the same time", async () => {
     const { secret } = await enrol("ada");
     const body = { username: "ada", password: PASSWORD, code: codeOf(secret) };
     const replies = await Promise.all([...VARIANTS, ...VARIANTS].map((path) => api(`POST ${path}`, { body })));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401]);
   });
 
-  test("the one that enabled the factor signs nobody in", async () => {
+  test("that has enabled the factor does not sign in", async () => {
     const { secret } = (await api("POST /api/mfa/enable", { as: "ada" })).json;
     const code = codeOf(secret);
     expect((await api(`POST /api/mfa/verify?code=${code}`, { as: "ada" })).status).toBe(200);
@@ -163,7 +163,7 @@ describe("a code of the app", () => {
     expect((await login("ada", { code: codeOf(secret, 1) })).status).toBe(200);
   });
 
-  test("may be one step early or late, and no step before the last one that was taken", async () => {
+  test("may be one step early or late, but not older than the last accepted one", async () => {
     const { secret } = await enrol("ada");
     for (const [steps, status] of [
       [-2, 401],
@@ -175,7 +175,7 @@ describe("a code of the app", () => {
       expect([steps, (await answer(newChallenge(), codeOf(secret, steps))).status]).toEqual([steps, status]);
   });
 
-  test("of somebody else is worth nothing", async () => {
+  test("of another user is rejected", async () => {
     await enrol("ada");
     const bob = await enrol("bob");
     expect((await login("ada", { code: codeOf(bob.secret) })).status).toBe(401);
@@ -183,13 +183,13 @@ describe("a code of the app", () => {
     expect((await login("bob", { code: bob.backupCodes[0] })).status).toBe(200);
   });
 
-  test("is not asked of those without a factor", async () => {
+  test("is not required without a factor", async () => {
     expect((await login("ada", { code: "123456" })).status).toBe(200);
   });
 });
 
 describe("a backup code", () => {
-  test("is good once, and the others stay good", async () => {
+  test("is valid once, and the others remain valid", async () => {
     const { backupCodes } = await enrol("ada");
     expect((await answer(newChallenge(), backupCodes[0]!)).status).toBe(200);
     expect((await answer(newChallenge(), backupCodes[0]!)).status).toBe(401);
@@ -197,7 +197,7 @@ describe("a backup code", () => {
     expect((await events()).filter((event) => event === "backup_code_used")).toHaveLength(10);
   });
 
-  test("of two logins at the same time with one code one succeeds", async () => {
+  test("completes one of two logins at the same time", async () => {
     const { backupCodes } = await enrol("ada");
     const replies = await Promise.all([1, 2, 3, 4].map(() => answer(newChallenge(), backupCodes[0]!)));
     expect(replies.map(({ status }) => status).sort()).toEqual([200, 401, 401, 401]);
@@ -205,7 +205,7 @@ describe("a backup code", () => {
 });
 
 describe("guessing codes", () => {
-  test("is over after five within 15 minutes, wherever they come from; another user's logins go on", async () => {
+  test("is rejected after five attempts within 15 minutes from any IP addresses, and other users still sign in", async () => {
     const bob = await enrol("bob");
     const { secret, backupCodes } = await enrol("ada");
     const guess = (i: number, code: string) =>
@@ -222,7 +222,7 @@ describe("guessing codes", () => {
     expect((await guess(7, codeOf(secret))).status).toBe(200);
   });
 
-  test("twelve at the same time are five", async () => {
+  test("allows five of twelve attempts at the same time", async () => {
     const { secret } = await enrol("ada");
     const code = wrongCode(secret, now());
     const replies = await Promise.all(
@@ -233,12 +233,12 @@ describe("guessing codes", () => {
     expect((await events()).filter((event) => event === "code_failed")).toHaveLength(5);
   });
 
-  test("right codes don't count", async () => {
+  test("does not count right codes", async () => {
     const { backupCodes } = await enrol("ada");
     for (const code of backupCodes.slice(0, 7)) expect((await answer(newChallenge(), code)).status).toBe(200);
   });
 
-  test("wrong codes count as failed logins of the user at the address too, whatever MFA_ATTEMPTS is", async () => {
+  test("counts wrong codes as failed logins too, also with another MFA_ATTEMPTS", async () => {
     const { secret, backupCodes } = await enrol("ada");
     const challenge = await challengeOf();
     const code = wrongCode(secret, now());
@@ -253,7 +253,7 @@ describe("guessing codes", () => {
 });
 
 describe("a challenge", () => {
-  test("is good for five minutes", async () => {
+  test("is valid for five minutes", async () => {
     const { backupCodes } = await enrol("ada");
     const { iat, exp } = jwt.decode(await challengeOf()) as jwt.JwtPayload;
     expect(exp! - iat!).toBe(300);
@@ -266,14 +266,14 @@ describe("a challenge", () => {
     expect((await answer(sign(10), backupCodes[0]!)).status).toBe(200);
   });
 
-  test("is no access token", async () => {
+  test("is not accepted as an access token", async () => {
     await enrol("ada");
     const headers = { authorization: `Bearer ${await challengeOf()}` };
     for (const request of ["/users/1", "POST /auth/logout", "POST /api/mfa/enable"])
       expect((await failure(request, { headers })).slice(0, 2)).toEqual([401, "INVALID_TOKEN"]);
   });
 
-  test("access and refresh tokens are no challenges", async () => {
+  test("cannot be replaced by an access or refresh token", async () => {
     const { accessToken, refreshToken } = (await login("ada")).json;
     const { backupCodes } = await enrol("ada");
     for (const token of [accessToken, refreshToken, "", "garbage"]) {
@@ -282,7 +282,7 @@ describe("a challenge", () => {
     }
   });
 
-  test("ends when the account is disabled, its role changes, or everything is signed out", async () => {
+  test("becomes invalid when the account is disabled, its role changes, or the user signs out everywhere", async () => {
     const { backupCodes } = await enrol("ada");
     for (const change of [
       "update auth_private.accounts set disabled_at = now() where user_id = 1",
@@ -297,7 +297,7 @@ describe("a challenge", () => {
     }
   });
 
-  test("is worth nothing once the factor is disabled: the password is asked for again", async () => {
+  test("becomes invalid when the factor is disabled", async () => {
     const { secret, backupCodes } = await enrol("ada");
     const challenge = await challengeOf();
     await api("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD } });

@@ -5,14 +5,14 @@ import { useFactors } from "../../support/second-factor.ts";
 
 const { api, sql } = useFactors({ MFA_ISSUER: "Ink & Paper" });
 
-test("the QR code says the secret, the issuer and the account", async () => {
+test("the QR code contains the secret, the issuer and the account", async () => {
   const { json } = await api("POST /api/mfa/enable", { as: "ada" });
   expect(readQrCode(json.qrCode)).toBe(
     `otpauth://totp/Ink%20%26%20Paper:ada?secret=${json.secret}&issuer=Ink%20%26%20Paper`,
   );
 });
 
-test("the account is the e-mail where there is no username", async () => {
+test("the account is the e-mail if the user has no username", async () => {
   await sql("update auth_private.accounts set username = null where user_id = 2");
   const { json } = await api("POST /api/mfa/enable", { as: "bob" });
   expect(new URL(readQrCode(json.qrCode)).pathname).toBe("/Ink%20%26%20Paper:bob%40example.com");
@@ -23,4 +23,4 @@ test.each([
   `otpauth://totp/a:${"bÄ".repeat(15)}?secret=ABCDEFGH234567ABCDEFGH234567ABCD&issuer=a`,
   `otpauth://totp/a:${"b7".repeat(40)}?secret=ABCDEFGH234567ABCDEFGH234567ABCD&issuer=a`,
   `otpauth://totp/0123456789012345:${"b".repeat(50)}?secret=ABCDEFGH234567ABCDEFGH234567ABCD&issuer=a`,
-])("these tests can read: %s", async (text) => expect(readQrCode(await toDataURL(text))).toBe(text));
+])("the QR code reader of these tests reads %s", async (text) => expect(readQrCode(await toDataURL(text))).toBe(text));

@@ -20,7 +20,7 @@ const NOT_ENABLED = [409, "RESOURCE_CONFLICT", "no second factor is enabled"];
 
 const begin = async () => (await api("POST /api/mfa/enable", { as: "ada" })).json.secret;
 const verify = (code: string) => failure(`POST /api/mfa/verify?code=${code}`, { as: "ada" });
-/** How many wait for a lock in this database. */
+/** The number of connections to this database that wait for a lock. */
 const waiting = async () => {
   await sql("select pg_stat_clear_snapshot()");
   const text = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
@@ -29,7 +29,7 @@ const waiting = async () => {
 const hasFactor = async () => (await sql("select from auth_private.factors where enabled_at is not null")).length > 0;
 
 describe("POST /api/mfa/enable", () => {
-  test("answers the secret, a QR code and a message, and nobody may keep them", async () => {
+  test("returns the secret, a QR code and a message, which may not be cached", async () => {
     const { status, headers, json } = await api("POST /api/mfa/enable", { as: "ada" });
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -42,14 +42,14 @@ describe("POST /api/mfa/enable", () => {
     expect((await login("ada")).status).toBe(200);
   });
 
-  test("gives another secret each time, and only the last one counts", async () => {
+  test("returns a new secret each time, and only the latest is valid", async () => {
     const [first, second] = [await begin(), await begin()];
     expect(second).not.toBe(first);
     expect(await verify(codeOf(first))).toEqual(WRONG);
     expect(await verify(codeOf(second))).toEqual([200, undefined, undefined]);
   });
 
-  test("is refused while a factor is enabled, which stays as it is", async () => {
+  test("is rejected while a factor is enabled, and does not change it", async () => {
     const { secret } = await enrol("ada");
     expect(await failure("POST /api/mfa/enable", { as: "ada" })).toEqual(ENABLED);
     expect((await login("ada", { code: codeOf(secret) })).status).toBe(200);
@@ -57,7 +57,7 @@ describe("POST /api/mfa/enable", () => {
 });
 
 describe("POST /api/mfa/verify", () => {
-  test("enables the factor by the first code, and shows ten backup codes of eight characters", async () => {
+  test("enables the factor with its first code, and returns ten backup codes of eight characters", async () => {
     const secret = await begin();
     const { status, headers, json } = await api(`POST /api/mfa/verify?code=${codeOf(secret)}`, { as: "ada" });
     expect(status).toBe(200);
@@ -79,12 +79,12 @@ describe("POST /api/mfa/verify", () => {
       "as apps show it",
       (code: string) => [`POST /api/mfa/verify?code=${code.slice(0, 3)}%20${code.slice(3)}`] as const,
     ],
-  ])("takes the code %s", async (_how, sent) => {
+  ])("accepts the code %s", async (_how, sent) => {
     const [request, more = { as: "ada" as const }] = sent(codeOf(await begin()));
     expect((await api(request, more)).status).toBe(200);
   });
 
-  test("a wrong code is refused, and the enrolment goes on", async () => {
+  test("rejects a wrong code, and the enrolment stays pending", async () => {
     const secret = await begin();
     expect(await verify(wrongCode(secret, now()))).toEqual(WRONG);
     expect(await hasFactor()).toBe(false);
@@ -92,20 +92,20 @@ describe("POST /api/mfa/verify", () => {
     expect(await events()).toEqual(["code_failed", "mfa_enabled"]);
   });
 
-  test("is refused where nothing was begun, and after it has succeeded", async () => {
+  test("is rejected without a pending enrolment, and after it has succeeded", async () => {
     expect(await verify("123456")).toEqual(NOTHING_PENDING);
     const { secret } = await enrol("ada");
     expect(await verify(codeOf(secret))).toEqual(NOTHING_PENDING);
   });
 
-  test("another user's secret is none of the caller's", async () => {
+  test("rejects a code of another user", async () => {
     const secret = await begin();
     const bobs = (await api("POST /api/mfa/enable", { as: "bob" })).json.secret;
     expect(await verify(codeOf(bobs))).toEqual(WRONG);
     expect(await failure(`POST /api/mfa/verify?code=${codeOf(secret)}`, { as: "bob" })).toEqual(WRONG);
   });
 
-  test("an enrolment ends after ten minutes", async () => {
+  test("is rejected ten minutes after the start of the enrolment", async () => {
     const secret = await begin();
     pass(10 * MINUTE);
     expect(await verify(codeOf(secret))).toEqual(NOTHING_PENDING);
@@ -114,9 +114,9 @@ describe("POST /api/mfa/verify", () => {
     expect(await verify(codeOf(again))).toEqual([200, undefined, undefined]);
   });
 
-  test("of two at the same time one succeeds", async () => {
+  test("succeeds for one of two requests at the same time", async () => {
     const code = codeOf(await begin());
-    // Both have looked at what is pending before either ends it.
+    // Both requests read the pending factor before either enables it.
     await sql("begin");
     await sql("select from auth_private.factors for update");
     const verified = [verify(code), verify(code)];
@@ -129,7 +129,7 @@ describe("POST /api/mfa/verify", () => {
     expect(await sql("select count(*)::integer from auth_private.backup_codes")).toEqual([{ count: 10 }]);
   });
 
-  test("five wrong codes within 15 minutes, then every code is refused with the time to wait", async () => {
+  test("rejects every code with Retry-After after five wrong ones within 15 minutes", async () => {
     const secret = await begin();
     const wrong = wrongCode(secret, now());
     for (let i = 0; i < 5; i++) expect(await verify(wrong)).toEqual(WRONG);
@@ -153,20 +153,20 @@ describe("POST /api/mfa/verify", () => {
     ["NUL", "POST /api/mfa/verify?code=12345%00", undefined, "VALIDATION_ERROR"],
     ["nothing", "POST /api/mfa/verify?code=", undefined, "VALIDATION_ERROR"],
     ["a backup code", "POST /api/mfa/verify?code=ABCDEFGH", undefined, "VALIDATION_ERROR"],
-  ])("%s is no code: 400, and no attempt", async (_what, request, body, code) => {
+  ])("with %s is 400, and does not count as an attempt", async (_what, request, body, code) => {
     const secret = await begin();
     for (let i = 0; i < 6; i++) expect((await failure(request, { as: "ada", body })).slice(0, 2)).toEqual([400, code]);
     expect(await events()).toEqual([]);
     expect(await verify(codeOf(secret))).toEqual([200, undefined, undefined]);
   });
 
-  test("what can't be a code is told so", async () => {
+  test("names the field of a malformed code", async () => {
     await begin();
     for (const code of ["", "abc"])
       expect(await verify(code)).toEqual([400, "VALIDATION_ERROR", "code must be the 6 digits that the app shows"]);
   });
 
-  test("a new secret begins without attempts, those of another user stand", async () => {
+  test("starts a new secret without attempts, and keeps those of other users", async () => {
     const old = await begin();
     const bobs = (await api("POST /api/mfa/enable", { as: "bob" })).json.secret;
     const wrong = wrongCode(old, now());
@@ -179,7 +179,7 @@ describe("POST /api/mfa/verify", () => {
     expect((await api(`POST /api/mfa/verify?code=${codeOf(bobs)}`, { as: "bob" })).status).toBe(429);
   });
 
-  test("attempts at an enabled factor are not forgotten by trying to begin with another one", async () => {
+  test("keeps the attempts at an enabled factor when another enrolment is rejected", async () => {
     const { secret } = await enrol("ada");
     const disable = (code: string) =>
       failure("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD, code } });
@@ -195,8 +195,8 @@ describe.each(["/api/mfa/enable", "/api/mfa/verify?code=123456", "/api/mfa/backu
     const anon = () => service().service.tokens.issueKey("anon");
     const serviceKey = () => service().service.tokens.issueKey("service_role");
     test.each<[string, () => Record<string, string>]>([
-      ["nobody", () => ({})],
-      ["the key for everybody", () => ({ authorization: `Bearer ${anon()}` })],
+      ["anonymous callers", () => ({})],
+      ["the public key", () => ({ authorization: `Bearer ${anon()}` })],
       ["the service key", () => ({ authorization: `Bearer ${serviceKey()}` })],
     ])("is not for %s: 401", async (_who, headers) => {
       const body = { password: PASSWORD };
@@ -207,34 +207,34 @@ describe.each(["/api/mfa/enable", "/api/mfa/verify?code=123456", "/api/mfa/backu
       ]);
     });
 
-    test("is for POST alone", async () => {
+    test("allows only POST", async () => {
       const { status, headers } = await api(path, { as: "ada" });
       expect([status, headers.get("allow")]).toEqual([405, "POST, OPTIONS"]);
     });
   },
 );
 
-test("a key does not enable a factor: whoever stole it would lock its owner out", async () => {
+test("a key may not enable a factor: a thief could lock the user out", async () => {
   const made = await api("POST /auth/keys", { as: "ada", body: { name: "mfa" } });
   const headers = { "x-api-key": made.json.key };
   expect((await failure("POST /api/mfa/enable", { headers })).slice(0, 2)).toEqual([403, "PERMISSION_DENIED"]);
 });
 
-test("Basic signs in well enough to enable a factor", async () => {
+test("Basic credentials may enable a factor", async () => {
   const headers = { authorization: `Basic ${Buffer.from(`ada:${PASSWORD}`).toString("base64")}` };
   const { status, json } = await api("POST /api/mfa/enable", { headers });
   expect(status).toBe(200);
   expect((await api(`POST /api/mfa/verify?code=${codeOf(json.secret)}`, { headers })).status).toBe(200);
 });
 
-test("a factor ends what the password alone could do: Basic credentials are refused from then on", async () => {
+test("Basic credentials are rejected once a factor is enabled", async () => {
   const headers = { authorization: `Basic ${Buffer.from(`ada:${PASSWORD}`).toString("base64")}` };
   expect((await api("POST /api/mfa/enable", { headers })).status).toBe(200);
   await enrol("ada");
   await expect.poll(async () => (await failure("/users/1", { headers })).slice(0, 2)).toEqual([401, "MFA_REQUIRED"]);
 });
 
-test("every process hears of a factor that is enabled, once", async () => {
+test("every process is notified once of an enabled factor", async () => {
   const { owner } = service().database;
   const heard: unknown[] = [];
   owner.on("notification", ({ payload }) => heard.push(payload));
@@ -248,7 +248,7 @@ test("every process hears of a factor that is enabled, once", async () => {
 describe("POST /api/mfa/disable", () => {
   const disable = (body: unknown) => failure("POST /api/mfa/disable", { as: "ada", body });
 
-  test("removes the factor and its codes by the password", async () => {
+  test("removes the factor and its backup codes", async () => {
     await enrol("ada");
     const { status, json } = await api("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD } });
     expect([status, json]).toEqual([200, { message: "the second factor is disabled" }]);
@@ -258,7 +258,7 @@ describe("POST /api/mfa/disable", () => {
     expect((await api("POST /api/mfa/enable", { as: "ada" })).status).toBe(200);
   });
 
-  test("a token is not enough: the wrong password is refused, and counts as a failed login", async () => {
+  test("rejects a wrong password, which counts as a failed login", async () => {
     await enrol("ada");
     const refused = [403, "PERMISSION_DENIED", "wrong password"];
     for (let i = 0; i < 5; i++) expect(await disable({ password: "Wrong-Horse-77!" })).toEqual(refused);
@@ -267,7 +267,7 @@ describe("POST /api/mfa/disable", () => {
     expect(await hasFactor()).toBe(true);
   });
 
-  test("a code that is sent must be right, of the app or of the list", async () => {
+  test("rejects a wrong code, of the app or a backup code, if one is sent", async () => {
     const { secret, backupCodes } = await enrol("ada");
     expect(await disable({ password: PASSWORD, code: wrongCode(secret, now()) })).toEqual(WRONG);
     expect(await hasFactor()).toBe(true);
@@ -286,17 +286,17 @@ describe("POST /api/mfa/disable", () => {
     ["{", "INVALID_JSON"],
     [[], "VALIDATION_ERROR"],
     ["null", "VALIDATION_ERROR"],
-  ])("%j is refused: 400", async (body, code) => {
+  ])("rejects %j with 400", async (body, code) => {
     await enrol("ada");
     expect((await disable(body)).slice(0, 2)).toEqual([400, code]);
   });
 
-  test.each(["", "x".repeat(5000), "a\0b", "\ud800"])("%j is no password: 403", async (password) => {
+  test.each(["", "x".repeat(5000), "a\0b", "\ud800"])("rejects the password %j with 403", async (password) => {
     await enrol("ada");
     expect((await disable({ password }))[0]).toBe(403);
   });
 
-  test("is refused where no factor is enabled, and where one is only begun", async () => {
+  test("is rejected if no factor is enabled or one is only pending", async () => {
     expect(await disable({ password: PASSWORD })).toEqual(NOT_ENABLED);
     await begin();
     expect(await disable({ password: PASSWORD })).toEqual(NOT_ENABLED);
@@ -306,7 +306,7 @@ describe("POST /api/mfa/disable", () => {
 describe("POST /api/mfa/backup-codes", () => {
   const renew = (body: unknown) => api("POST /api/mfa/backup-codes", { as: "ada", body });
 
-  test("gives ten new codes by the password; the old ones are worth nothing any more", async () => {
+  test("returns ten new codes, and the old ones become invalid", async () => {
     const { backupCodes: old } = await enrol("ada");
     const { status, headers, json } = await renew({ password: PASSWORD });
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
@@ -317,12 +317,12 @@ describe("POST /api/mfa/backup-codes", () => {
     expect(await events()).toContain("backup_codes_renewed");
   });
 
-  test("may be asked for often: the right password is no failed login", async () => {
+  test("may be repeated: a right password does not count as a failed login", async () => {
     await enrol("ada");
     for (let i = 0; i < 7; i++) expect((await renew({ password: PASSWORD })).status).toBe(200);
   });
 
-  test("is refused with the wrong password, and without a factor", async () => {
+  test("is rejected with a wrong password, and without a factor", async () => {
     expect((await renew({ password: PASSWORD })).status).toBe(409);
     await enrol("ada");
     expect((await renew({ password: "Wrong-Horse-77!" })).status).toBe(403);

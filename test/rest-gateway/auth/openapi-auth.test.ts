@@ -38,7 +38,7 @@ const ROUTES: Readonly<Record<string, readonly string[]>> = {
   "/.well-known/jwks.json": ["get"],
 };
 
-test("the descriptions of both versions are valid, and have the routes of authentication", () => {
+test("the OpenAPI documents of both versions are valid, and include the routes of authentication", () => {
   for (const document of Object.values(documents)) {
     expect(openApiFaults(document)).toEqual([]);
     const { paths } = withTags(document, isAuth);
@@ -47,14 +47,14 @@ test("the descriptions of both versions are valid, and have the routes of authen
   }
 });
 
-test("they are at the root of the service, whatever the version", () => {
+test("the routes of authentication are at the root of the service in both versions", () => {
   const { url } = client.service();
   const serversOf = (version: 1 | 2) =>
     documents[version].paths["/auth/login"].post.servers ?? documents[version].servers;
   expect([serversOf(1), serversOf(2)]).toEqual([[{ url }], [{ url }]]);
 });
 
-test("where tokens come from somebody else, they are neither served nor described", async () => {
+test("if another service issues the tokens, the routes are neither served nor described", async () => {
   const { paths, tags } = await foreign.body("/openapi.json");
   expect(Object.keys(paths).filter((path) => path in ROUTES)).toEqual([]);
   expect(tags.map(({ name }: { name: string }) => name)).not.toContain("authentication");
@@ -68,7 +68,7 @@ describe.each(Object.entries(ROUTES))("%s", (template, methods) => {
   const served = methods.flatMap((method) => (method === "get" ? ["GET", "HEAD"] : [method.toUpperCase()]));
   const allow = [...served, "OPTIONS"].join(", ");
 
-  test(`has ${allow}, and tells so`, async () => {
+  test(`allows ${allow}, and sends Allow`, async () => {
     const { status, headers, text } = await client.api(`OPTIONS ${path}`);
     expect([status, headers.get("allow"), text]).toEqual([204, allow, ""]);
     for (const method of METHODS.filter((name) => !served.includes(name))) {
@@ -91,7 +91,7 @@ describe.each(Object.entries(ROUTES))("%s", (template, methods) => {
 type Client = typeof client;
 type Ask = (request: string, sent?: ApiSent) => Promise<ApiReply>;
 
-/** Nothing that one signs in with may be kept by anybody but who asked for it; public keys may. */
+/** Credentials must not be cached by anyone but the client; public keys may be. */
 const asker =
   ({ api }: Client, seen: Seen): Ask =>
   async (request, sent) => {
@@ -105,7 +105,7 @@ const login = (username: string) => ({ body: { username, password: PASSWORD } })
 const cookieOf = ({ headers }: ApiReply) => ({ cookie: headers.get("set-cookie")!.split(";")[0]! });
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-test("each answer is described, and as it is described; nothing else is", { timeout: 120_000 }, async () => {
+test("every response matches its description, and every described response occurs", { timeout: 120_000 }, async () => {
   const document = withTags(documents[1], isAuth);
   const seen = new Seen(document);
   const ask = asker(client, seen);
@@ -117,7 +117,7 @@ test("each answer is described, and as it is described; nothing else is", { time
   await useSecondFactor(ask);
   await useAllAttempts(asker(throttled, seen));
   expect(seen.faults).toEqual([]);
-  // Those that anything may answer: over the limit, without the database.
+  // Statuses of every route: over the limit, without the database.
   const always = / (429|503|504)$/;
   const without = (answers: readonly string[]) => answers.filter((answer) => !always.test(answer));
   expect(without(seen.answers)).toEqual(without(documented(document)));
@@ -188,7 +188,7 @@ async function sendBadBodies(ask: Ask): Promise<void> {
   }
 }
 
-/** Bad ones, and those of a service that browsers must not have. */
+/** Invalid credentials, and those of the service, which browsers must not have. */
 async function sendBadCredentials(ask: Ask): Promise<void> {
   for (const [path, methods] of Object.entries(ROUTES)) {
     for (const method of methods) {

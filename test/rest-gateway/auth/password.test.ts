@@ -7,8 +7,8 @@ const NEW = "Another-Horse-9?";
 const client = useService({ REGISTRATIONS_PER_ADDRESS: "1000", GRAPHQL_MAX_TABLES: "0" });
 
 let count = 0;
-/** Somebody who is there for one test. */
-async function somebody() {
+/** A new user for one test. */
+async function newUser() {
   const username = `dora${++count}`;
   const { json } = await sendJson(client, "/auth/register", {
     ...{ name: "Dora", email: `${username}@test.example`, username, password: OLD },
@@ -22,8 +22,8 @@ const login = (username: string, password: string) => sendJson(client, "/auth/lo
 const reads = async (headers: Record<string, string>) => (await client.send("/users/1", { headers })).status;
 
 describe("POST /auth/password", () => {
-  test("with a token sets another password, ends all tokens, and gives a new pair", async () => {
-    const { username, id, headers, refreshToken } = await somebody();
+  test("with a token sets the password, revokes all tokens and returns a new pair", async () => {
+    const { username, id, headers, refreshToken } = await newUser();
     const { json: elsewhere } = await login(username, OLD);
     const { status, json } = await change(headers);
     expect([status, json]).toEqual([
@@ -47,8 +47,8 @@ describe("POST /auth/password", () => {
     ]);
   });
 
-  test("with a session keeps it, under another id", async () => {
-    const { username } = await somebody();
+  test("with a session sets a new session cookie", async () => {
+    const { username } = await newUser();
     const begun = await sendJson(client, "/api/auth/login", { username, password: OLD });
     const cookie = begun.headers.get("set-cookie")!.split(";")[0]!;
     const { json } = await client.send("/csrf-token", { headers: { cookie } });
@@ -61,16 +61,16 @@ describe("POST /auth/password", () => {
     expect([await me(cookie), await me(renewed)]).toEqual([401, 200]);
   });
 
-  test("with Basic credentials says that it is done", async () => {
-    const { username } = await somebody();
+  test("with Basic credentials returns a message", async () => {
+    const { username } = await newUser();
     const basic = (password: string) => ({ authorization: `Basic ${btoa(`${username}:${password}`)}` });
     const { status, json } = await change(basic(OLD));
     expect([status, json]).toEqual([200, { message: "the password is changed" }]);
     expect([await reads(basic(OLD)), await reads(basic(NEW))]).toEqual([401, 200]);
   });
 
-  test("with a wrong old password is 403, and no sign-out", async () => {
-    const { headers } = await somebody();
+  test("with a wrong old password is 403, and revokes nothing", async () => {
+    const { headers } = await newUser();
     const { status, json } = await change(headers, "Wrong-Horse-8!!");
     expect([status, json.error.code, json.error.message]).toEqual([
       403,
@@ -80,8 +80,8 @@ describe("POST /auth/password", () => {
     expect(await reads(headers)).toBe(200);
   });
 
-  test("guesses as few old passwords as a login: they count together", async () => {
-    const { username, headers } = await somebody();
+  test("counts wrong old passwords as failed logins", async () => {
+    const { username, headers } = await newUser();
     for (let i = 0; i < 3; i++) expect((await change(headers, "Wrong-Horse-8!!")).status).toBe(403);
     for (let i = 0; i < 2; i++) expect((await login(username, "Wrong-Horse-8!!")).status).toBe(401);
     const { status, headers: answered } = await change(headers);
@@ -89,8 +89,8 @@ describe("POST /auth/password", () => {
     expect((await login(username, OLD)).status).toBe(429);
   });
 
-  test("of several changes at once one is made", async () => {
-    const { headers } = await somebody();
+  test("succeeds for one of several requests at once", async () => {
+    const { headers } = await newUser();
     const replies = await Promise.all(["1", "2", "3"].map((end) => change(headers, OLD, NEW + end)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
     for (const { status } of replies) expect([200, 401, 403]).toContain(status);
@@ -103,16 +103,16 @@ describe("POST /auth/password", () => {
     ["no new password", OLD, undefined, "MISSING_FIELD"],
     ["no old password", null, NEW, "VALIDATION_ERROR"],
     ["one too long", OLD, `${NEW}${"x".repeat(200)}`, "VALIDATION_ERROR"],
-  ])("refuses %s: 400", async (_what, oldPassword, newPassword, code) => {
-    const { headers } = await somebody();
+  ])("rejects %s with 400", async (_what, oldPassword, newPassword, code) => {
+    const { headers } = await newUser();
     const body = { oldPassword, newPassword };
     const { status, json } = await sendJson(client, "/auth/password", body, headers);
     expect([status, json.error.code]).toEqual([400, code]);
     expect(await reads(headers)).toBe(200);
   });
 
-  test("names all that is wrong with the new password", async () => {
-    const { headers } = await somebody();
+  test("names every broken rule of the new password", async () => {
+    const { headers } = await newUser();
     const { json } = await change(headers, OLD, "abc");
     expect(json.error.details).toContainEqual({
       field: "newPassword",
@@ -124,15 +124,15 @@ describe("POST /auth/password", () => {
   test.each([
     ["X-API-Key", (key: string) => ({ "x-api-key": key })],
     ["Bearer", (key: string) => ({ authorization: `Bearer ${key}` })],
-  ])("with a key as %s is 403: keys don't look after accounts", async (_name, headersOf) => {
-    const { username, headers } = await somebody();
+  ])("with a key as %s is 403: a key cannot manage the account", async (_name, headersOf) => {
+    const { username, headers } = await newUser();
     const { key } = (await sendJson(client, "/auth/keys", { name: "a program" }, headers)).json;
     const { status, json } = await change(headersOf(key));
     expect([status, json.error.code]).toEqual([403, "PERMISSION_DENIED"]);
     expect((await login(username, OLD)).status).toBe(200);
   });
 
-  test("without a login is 401", async () => {
+  test("without credentials is 401", async () => {
     expect((await change({})).status).toBe(401);
     expect((await change({ apikey: client.service().service.tokens.issueKey("anon") })).status).toBe(401);
   });

@@ -10,7 +10,7 @@ const login = async (username: string) =>
   (await sendJson(client, "/auth/login", { username, password: PASSWORD })).json;
 const refresh = (refreshToken: unknown) => sendJson(client, "/auth/refresh", { refreshToken });
 type Pair = { readonly accessToken: string };
-/** What the access token of a pair is told. */
+/** The outcome of a request with the access token of a pair. */
 const read = async ({ accessToken }: Pair) => {
   const { status, json } = await client.send("/tasks", { headers: { authorization: `Bearer ${accessToken}` } });
   return [status, json.error?.code];
@@ -21,7 +21,7 @@ const codeOf = async (refreshToken: unknown) => {
 };
 
 describe("POST /auth/refresh", () => {
-  test("spends a refresh token for another pair, again and again", async () => {
+  test("exchanges each refresh token for a new pair", async () => {
     let pair = await login("ada");
     for (let turn = 0; turn < 3; turn++) {
       const { status, json, headers } = await refresh(pair.refreshToken);
@@ -34,7 +34,7 @@ describe("POST /auth/refresh", () => {
     }
   });
 
-  test("a token that is used again ends all that came of its sign-in, and is noted", async () => {
+  test("revokes the whole family if a token is used again, and records it", async () => {
     const first = await login("bob");
     const other = await login("bob");
     const { json: second } = await refresh(first.refreshToken);
@@ -48,7 +48,7 @@ describe("POST /auth/refresh", () => {
     expect(events).toContainEqual({ event: "token_reused", user_id: "2", address: "127.0.0.1" });
   });
 
-  test("of twenty that use one token at once one gets a pair, which the others end", async () => {
+  test("returns a pair to one of twenty requests at once, and the others revoke it", async () => {
     const { refreshToken } = await login("ada");
     const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(refreshToken)));
     const got = replies.filter(({ status }) => status === 200);
@@ -58,7 +58,7 @@ describe("POST /auth/refresh", () => {
     expect(await codeOf(got[0]!.json.refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
   });
 
-  test("keeps the family of tokens: access tokens name it as sid", async () => {
+  test("keeps the token family, which access tokens name as sid", async () => {
     const first = await login("ada");
     const { json: second } = await refresh(first.refreshToken);
     const sidOf = ({ accessToken }: Pair) => (decode(accessToken) as any).sid;
@@ -72,39 +72,39 @@ describe("POST /auth/refresh", () => {
     ["null", null],
     ["a number", 7],
     ["empty", ""],
-  ])("refuses a token that is %s: 400", async (_what, token) => expect((await refresh(token)).status).toBe(400));
+  ])("rejects a token that is %s with 400", async (_what, token) => expect((await refresh(token)).status).toBe(400));
 
-  test("refuses an access token, and a key: 400", async () => {
+  test("rejects an access token and a key with 400", async () => {
     const { accessToken } = await login("ada");
     expect(await codeOf(accessToken)).toEqual([400, "VALIDATION_ERROR"]);
     expect((await codeOf(client.service().service.tokens.issueKey("anon")))[0]).toBe(400);
   });
 
-  test("refuses what is no token of ours: 401", async () => {
+  test("rejects a token of another issuer with 401", async () => {
     expect(await codeOf("garbage")).toEqual([401, "INVALID_TOKEN"]);
     const { refreshToken } = await login("ada");
     expect(await codeOf(`${refreshToken.slice(0, -4)}AAAA`)).toEqual([401, "INVALID_TOKEN"]);
   });
 
-  test("refuses a token that was signed, but never given out: 401", async () => {
+  test("rejects a token that was signed but never issued with 401", async () => {
     const { tokens } = client.service().service;
     expect(await codeOf(tokens.issueRefresh("1"))).toEqual([401, "VERIFICATION_FAILED"]);
   });
 
-  test("is no access token: 401 at /users/1, nobody at GraphQL", async () => {
+  test("returns refresh tokens that are not access tokens: 401 at /users/1, anonymous at GraphQL", async () => {
     const headers = { authorization: `Bearer ${(await login("ada")).refreshToken}` };
     expect((await client.send("/users/1", { headers })).status).toBe(401);
     expect((await client.gql("{ me { id } }", { headers })).data?.me ?? null).toBeNull();
   });
 
-  test("a challenge is neither an access nor a refresh token", async () => {
+  test("rejects a challenge, which is not accepted as an access token either", async () => {
     const challenge = client.service().service.tokens.issueChallenge({ id: "1", epoch: 0 });
     expect(await codeOf(challenge)).toEqual([400, "VALIDATION_ERROR"]);
     expect((await client.send("/users/1", { headers: { authorization: `Bearer ${challenge}` } })).status).toBe(401);
     expect((await client.send("/users/1", { headers: { "x-api-key": challenge } })).status).toBe(401);
   });
 
-  test("the tokens of an account that is disabled, or whose role changes, are worth nothing", async () => {
+  test("rejects the tokens of an account that is disabled or whose role changes", async () => {
     const { refreshToken, accessToken } = await login("bob");
     await client.sql("update auth_private.accounts set disabled_at = now() where user_id = 2");
     expect(await codeOf(refreshToken)).toEqual([401, "VERIFICATION_FAILED"]);
@@ -124,7 +124,7 @@ describe("JWT_REFRESH_GRACE", () => {
   const reads = async ({ accessToken }: Pair) =>
     (await patient.send("/tasks", { headers: { authorization: `Bearer ${accessToken}` } })).status;
 
-  test("of several that use one token at once all get a pair, and each goes on", async () => {
+  test("returns a valid pair to each of several requests at once", async () => {
     const { refreshToken } = await begin();
     const replies = await Promise.all(Array.from({ length: 5 }, () => again(refreshToken)));
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
@@ -136,7 +136,7 @@ describe("JWT_REFRESH_GRACE", () => {
     expect(await patient.sql("select from security_events where event = 'token_reused'")).toEqual([]);
   });
 
-  test("after it a token that comes again ends all that came of its sign-in", async () => {
+  test("revokes the whole family if a token is used again after it", async () => {
     const first = await begin();
     const other = await begin();
     const { json: second } = await again(first.refreshToken);
@@ -151,7 +151,7 @@ describe("JWT_REFRESH_GRACE", () => {
   });
 });
 
-test("a refresh token is good for seven days", { timeout: 60_000 }, async () => {
+test("a refresh token is valid for seven days", { timeout: 60_000 }, async () => {
   let now = Date.now();
   const service = await startTestService({}, undefined, undefined, () => now);
   const post = async (path: string, body: object) => {

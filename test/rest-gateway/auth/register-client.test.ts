@@ -21,7 +21,7 @@ const SPECIAL = "password must have a special character, such as ! or -";
 const tokens = new Tokens({ secret: "x".repeat(32), privateKey: "", audience: "", anonymousRole: "anon" });
 
 let database: TestDatabase;
-/** What the gateway has: a login that executes auth_api, and nothing else. */
+/** The connection of the service: its login role may only execute functions of auth_api. */
 let auth: Transactions;
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -63,14 +63,14 @@ const register = (user: NewUser, password: string) =>
 const sql = async (text: string, ...values: unknown[]) => (await database.owner.query(text, values)).rows;
 
 let count = 0;
-/** Somebody who is not there yet. */
-const somebody = (given: Partial<NewUser> = {}): NewUser => {
+/** A user who is not registered yet. */
+const newUser = (given: Partial<NewUser> = {}): NewUser => {
   count++;
   return { name: "Dora", email: `dora${count}@test.example`, age: 20, username: `dora${count}`, ...given };
 };
 
-test("who has signed up signs in with username or e-mail, whatever its case, and the password", async () => {
-  const user = somebody();
+test("a registered user signs in with username or e-mail in any case, and the password", async () => {
+  const user = newUser();
   const id = await register(user, PASSWORD);
   expect(await sql("select name, email, age from users where id = $1", id)).toEqual([
     { name: "Dora", email: user.email, age: 20 },
@@ -82,16 +82,16 @@ test("who has signed up signs in with username or e-mail, whatever its case, and
   await expect(signIn({ username: user.email, password: `${PASSWORD}!` })).rejects.toThrow("wrong password");
 });
 
-test("without a username the e-mail is the login, and stays so when it changes", async () => {
-  const user = somebody({ username: null, age: null });
+test("a user without a username signs in with the e-mail, also after it changes", async () => {
+  const user = newUser({ username: null, age: null });
   const id = await register(user, PASSWORD);
   await signIn({ username: user.email, password: PASSWORD });
   await sql("update users set email = 'moved@test.example' where id = $1", id);
   await signIn({ username: "moved@test.example", password: PASSWORD });
 });
 
-test("a password that is typed in another Unicode form is the same", async () => {
-  const user = somebody();
+test("a password in another Unicode form is the same password", async () => {
+  const user = newUser();
   await register(user, "Zurück-zu-7ä!".normalize("NFD"));
   await signIn({ username: user.email, password: "Zurück-zu-7ä!".normalize("NFC") });
 });
@@ -106,23 +106,23 @@ test.each<[string, Partial<NewUser>, object]>([
   ],
   ["a username with an @", { username: "a@test.example" }, { code: "23514", constraint: "accounts_username_format" }],
   ["a malformed e-mail", { email: "dora" }, { code: "23514", constraint: "users_email_format" }],
-  ["an age that is no whole number", { age: 1.5 }, { code: "22P02" }],
-])("the database's error comes through, and no user is left: %s", async (_what, given, error) => {
+  ["an age that is not an integer", { age: 1.5 }, { code: "22P02" }],
+])("with %s the database error is passed on, and no user is created", async (_what, given, error) => {
   const before = await sql("select count(*) from users");
-  await expect(register(somebody(given), PASSWORD)).rejects.toMatchObject(error);
+  await expect(register(newUser(given), PASSWORD)).rejects.toMatchObject(error);
   expect(await sql("select count(*) from users")).toEqual(before);
 });
 
-test("of many who sign up at once with one name one succeeds", async () => {
-  const { username } = somebody();
-  const attempts = Array.from({ length: 6 }, () => register(somebody({ username }), PASSWORD));
+test("one of several registrations at once with the same username succeeds", async () => {
+  const { username } = newUser();
+  const attempts = Array.from({ length: 6 }, () => register(newUser({ username }), PASSWORD));
   const outcomes = await Promise.allSettled(attempts);
   expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   for (const outcome of outcomes)
     if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "23505" });
 });
 
-test("a password is kept as argon2id with the costs that logins are checked with, each time with another salt", async () => {
+test("a password is stored as argon2id with a random salt and the costs that logins are verified with", async () => {
   const [one, other] = await Promise.all([hashPassword(PASSWORD), hashPassword(PASSWORD)]);
   expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
   expect(one).not.toBe(other);
@@ -143,4 +143,4 @@ test.each<[string, string[]]>([
   ["CorrectHorse77", [SPECIAL]],
   ["Correct Horse 77", [SPECIAL]],
   ["", [LENGTH, UPPER, LOWER, DIGIT, SPECIAL]],
-])("the faults of %j as a new password are %j", (password, faults) => expect(passwordFaults(password)).toEqual(faults));
+])("the new password %j breaks the rules %j", (password, faults) => expect(passwordFaults(password)).toEqual(faults));

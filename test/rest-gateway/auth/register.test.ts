@@ -9,7 +9,7 @@ const register = (body: unknown) => sendJson(client, "/auth/register", body);
 const dora = { name: "Dora", email: "dora@test.example", password: PASSWORD, age: 20, username: "dora" };
 
 describe("POST /auth/register", () => {
-  test("makes a user who is signed in, and can sign in", async () => {
+  test("creates a user and returns tokens, and the user can sign in", async () => {
     const { status, json, headers } = await register(dora);
     expect([status, headers.get("cache-control")]).toEqual([201, "no-store"]);
     const { user, accessToken, refreshToken, ...rest } = json;
@@ -31,7 +31,7 @@ describe("POST /auth/register", () => {
     expect(JSON.stringify(await client.sql("select password_hash from auth_private.accounts"))).not.toContain(PASSWORD);
   });
 
-  test("names all faults at once", async () => {
+  test("names all invalid fields at once", async () => {
     const { status, json } = await register({ email: 7, password: "short", username: "two words" });
     expect([status, json.error.code]).toEqual([400, "MISSING_FIELD"]);
     const fields = json.error.details.map(({ field }: { field: string }) => field);
@@ -45,15 +45,15 @@ describe("POST /auth/register", () => {
     ["a malformed e-mail", { email: "dora" }, 400, "VALIDATION_ERROR"],
     ["an e-mail that is taken, in another case", { email: "ADA@example.com" }, 409, "RESOURCE_CONFLICT"],
     ["a username that is taken", { username: "ADA" }, 409, "RESOURCE_CONFLICT"],
-    ["somebody's e-mail as username", { username: "bob@example.com" }, 400, "VALIDATION_ERROR"],
-  ])("refuses %s, and makes no user", async (_what, given, status, code) => {
+    ["the e-mail of another user as username", { username: "bob@example.com" }, 400, "VALIDATION_ERROR"],
+  ])("rejects %s, and creates no user", async (_what, given, status, code) => {
     const before = await client.sql("select count(*) from users");
     const reply = await register({ ...dora, email: "eve@test.example", username: "eve", ...given });
     expect([reply.status, reply.json.error.code]).toEqual([status, code]);
     expect(await client.sql("select count(*) from users")).toEqual(before);
   });
 
-  test("refuses in the words of POST /users", async () => {
+  test("returns the errors of POST /users", async () => {
     for (const given of [{ email: "dora" }, { age: 700 }, { name: " " }, { password: "short" }, { username: "a b" }]) {
       const body = { ...dora, email: "fay@test.example", username: "fay", ...given };
       const [here, there] = [await register(body), await sendJson(client, "/users", body)];
@@ -62,18 +62,18 @@ describe("POST /auth/register", () => {
     }
   });
 
-  test.each([[[]], [[dora]], [null], ["text"], [7]])("refuses the body %j: 400", async (body) => {
+  test.each([[[]], [[dora]], [null], ["text"], [7]])("rejects the body %j with 400", async (body) => {
     expect((await register(body)).status).toBe(400);
   });
 
-  test("refuses what is no JSON, and forms", async () => {
+  test("rejects malformed JSON, and forms", async () => {
     const send = (type: string, body: string) =>
       client.send("/auth/register", { headers: { "content-type": type }, body });
     expect((await send("application/json", "{")).json.error.code).toBe("INVALID_JSON");
     expect((await send("application/x-www-form-urlencoded", "name=Dora")).status).toBe(415);
   });
 
-  test("makes nobody an administrator", async () => {
+  test("does not accept a role", async () => {
     const body = { ...dora, email: "gil@test.example", username: "gil", role: "admin", permissions: ["all"], id: 1 };
     const { json } = await register(body);
     const rows = await client.sql(
@@ -84,7 +84,7 @@ describe("POST /auth/register", () => {
   });
 });
 
-test("one address makes a limited number of accounts: 429 with Retry-After, at POST /users too", async () => {
+test("registrations over the limit of an IP address are 429 with Retry-After, at POST /users too", async () => {
   const make = (path: string, name: string) =>
     sendJson(few, path, { ...dora, email: `${name}@test.example`, username: name });
   expect((await make("/auth/register", "hal")).status).toBe(201);

@@ -12,30 +12,30 @@ import { JWT_SECRET, startTestService, type TestService } from "../../support/se
 import { appCode } from "../../support/totp.ts";
 
 const serviceLog: string[] = [];
-/** What each connection has sent to the database: its log can tell no more, whatever it is set to. */
+/** The bytes that each connection has sent to the database: the log of the database cannot contain more. */
 const statements: Buffer[][] = [];
-/** Nothing is left out by its name: what is secret must not get there at all. */
+/** Without redaction: secrets must not be logged in the first place. */
 const log = pino({ level: "trace" }, { write: (line: string) => void serviceLog.push(line) });
 
-/** So many attempts fail here that each limit would be reached. */
+/** Many attempts fail here: limits must not reject them. */
 const SETTINGS = { LOGIN_ATTEMPTS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "10000", MFA_ATTEMPTS: "1000" };
 
-/** Its `url` leads there by `startWay`. */
+/** Its `url` is that of the recording proxy. */
 let database: TestDatabase;
 let service: TestService;
 beforeAll(async () => {
   const made = await createTestDatabase();
-  const way = await startWay(made.url);
-  database = { ...made, url: way.url };
+  const proxy = await startRecordingProxy(made.url);
+  database = { ...made, url: proxy.url };
   service = await startTestService(SETTINGS, database, log);
   return async () => {
     await service.stop();
-    way.close();
+    proxy.close();
   };
 });
 
-/** A way to the database on which is kept what is sent to it. */
-async function startWay(databaseUrl: string) {
+/** Starts a proxy to the database that records what is sent. */
+async function startRecordingProxy(databaseUrl: string) {
   const url = new URL(databaseUrl);
   const { hostname, port } = url;
   const server = createServer((client) => {
@@ -51,27 +51,27 @@ async function startWay(databaseUrl: string) {
   return { url: url.href, close: () => server.close() };
 }
 
-/** Everything secret that was sent or given, by what it is. */
+/** All secrets that were sent or issued, by description. */
 const secrets = new Map<string, string>();
-/** Answers that tell of a problem, heads and all. */
+/** Error responses, including their headers. */
 const problems: string[] = [];
 
-/** A secret that is nowhere else; `form` has its place at `*`. */
+/** Creates a unique secret, in place of `*` in `form`. */
 function plant(what: string, form = "*"): string {
-  const secret = form.replace("*", `Canary${randomBytes(9).toString("hex")}`);
+  const secret = form.replace("*", `Secret${randomBytes(9).toString("hex")}`);
   secrets.set(what, secret);
   return secret;
 }
 const password = (what: string) => plant(`password: ${what}`, "*-7!");
 
-/** Not longer than a code may be. */
+/** Short enough for a code. */
 function plantCode(what: string): string {
   const code = `Can${randomBytes(8).toString("hex")}`;
   secrets.set(what, code);
   return code;
 }
 
-/** Keeps what the service has given out. */
+/** Records secrets that the service has issued. */
 function keep<T extends string>(what: string, secret: T): T {
   expect(secret, what).toEqual(expect.any(String));
   secrets.set(what, secret);
@@ -85,7 +85,7 @@ async function ask(request: string, sent: Omit<ApiSent, "as"> = {}): Promise<Api
   return reply;
 }
 
-/** The same, of which nothing is known but that it is refused. */
+/** Sends a request that must be rejected. */
 async function refused(request: string, sent: Omit<ApiSent, "as"> = {}): Promise<void> {
   const { status, text } = await ask(request, sent);
   expect(status, `${request}: ${text}`).toBeGreaterThanOrEqual(400);
@@ -96,7 +96,7 @@ const basic = (username: string, word: string) => ({
   authorization: `Basic ${Buffer.from(`${username}:${word}`).toString("base64")}`,
 });
 
-/** What the interfaces are asked. */
+/** A request to each interface. */
 const INTERFACES: readonly [request: string, body?: unknown][] = [
   ["GET /users/1"],
   ["GET /tasks"],
@@ -105,7 +105,7 @@ const INTERFACES: readonly [request: string, body?: unknown][] = [
   ["GET /auth/keys"],
   ["POST /auth/password", { oldPassword: "x", newPassword: "y" }],
 ];
-/** What may also be done later, as a task. */
+/** Requests that may also run as tasks. */
 const TASKS: typeof INTERFACES = [
   ["GET /users?limit=1"],
   ["POST /rest/v1/rpc/search", { keyword: "loom" }],
@@ -121,7 +121,7 @@ async function askEverywhere(headers: Readonly<Record<string, string>>, search =
   for (const each of TASKS) await send(each, "respond-async");
 }
 
-/** Sends secrets in each way that there is for them, the right ones and wrong ones. */
+/** Sends valid and invalid secrets in every place where a request may have one. */
 async function plantEverywhere(): Promise<void> {
   await signUpAndIn();
   await breakTokens();
@@ -153,7 +153,7 @@ async function signUpAndIn(): Promise<void> {
 
   for (const path of ["/auth/login", "/api/auth/login"]) {
     await refused(`POST ${path}`, { body: { username: "dora", password: password(`wrong ${path}`) } });
-    await refused(`POST ${path}`, { body: { username: "nobody", password: password(`of nobody ${path}`) } });
+    await refused(`POST ${path}`, { body: { username: "unknown", password: password(`of an unknown user ${path}`) } });
     await refused(`POST ${path}`, { body: { username: "carol", password: password(`of carol ${path}`) } });
     await refused(`POST ${path}`, { body: { username: "dora", password: word, code: [plant(`code ${path}`)] } });
     const challenge = plant(`challenge ${path}`);
@@ -164,7 +164,7 @@ async function signUpAndIn(): Promise<void> {
   keep("refresh token", tokens.refreshToken);
   const { json } = await ask("POST /auth/refresh", { body: { refreshToken: tokens.refreshToken } });
   keep("second refresh token", json.refreshToken);
-  // A token that is used again takes all of its family along.
+  // If a token is used again, its whole family is revoked.
   await refused("POST /auth/refresh", { body: { refreshToken: tokens.refreshToken } });
   await refused("POST /auth/refresh", { body: { refreshToken: json.refreshToken } });
   await refused("POST /auth/refresh", { body: { refreshToken: tokens.accessToken } });
@@ -204,7 +204,7 @@ async function breakTokens(): Promise<void> {
   secrets.set("wrong Basic", wrong.authorization.slice("Basic ".length));
   await askEverywhere(wrong);
   for (const [what, authorization] of [
-    ["Bearer", `Bearer ${plant("Bearer that is no token")}`],
+    ["Bearer", `Bearer ${plant("Bearer that is not a token")}`],
     ["a token cut short", `Bearer ${accessToken.slice(0, -4)}${plant("end of a token")}`],
     ["an opaque token", `Bearer ${plant("opaque token", "cs_user_*xxxxxxxxxxxx")}`],
     ["no scheme", plant("Authorization without a scheme")],
@@ -252,7 +252,7 @@ async function useKeys(): Promise<void> {
   await askEverywhere({ "x-api-key": key });
 }
 
-/** What an operator makes goes to the database as its owner. */
+/** The commands of operators connect to the database as its owner. */
 async function useCommands(): Promise<void> {
   const settings = { DATABASE_URL: database.url, JWT_SECRET };
   for (const kind of ["anon", "service"]) {
@@ -306,7 +306,7 @@ async function useSecondFactor(): Promise<void> {
   const credentials = { username: "dora", password: word };
   const lacking = await ask("POST /auth/login", { body: credentials });
   const challenge = lacking.json.challenge;
-  // It is there to be sent back.
+  // The response has to contain it.
   problems.splice(problems.indexOf(problems.at(-1)!), 1);
   keep("challenge", challenge);
   await refused("POST /auth/login", { body: { challenge, code: plantCode("code beside the challenge") } });
@@ -368,7 +368,7 @@ async function useSockets(): Promise<void> {
   }
 }
 
-/** What other ways of signing in send, whether they are served or not. */
+/** Parameters of other sign-in methods, whether they are served or not. */
 async function comeFromElsewhere(): Promise<void> {
   const form = { "content-type": "application/x-www-form-urlencoded" };
   const assertion = (what: string) => encodeURIComponent(Buffer.from(plant(what)).toString("base64"));
@@ -381,7 +381,7 @@ async function comeFromElsewhere(): Promise<void> {
 
 const NO_SECRETS = { path: "no secret: a path", title: "no secret: a title" };
 
-/** What is found where it belongs, or nothing would be found where it does not. */
+/** Found where it belongs, to prove that the search works. */
 async function sendWhatIsNoSecret(): Promise<void> {
   await ask(`/nothing/${plant(NO_SECRETS.path)}`);
   const body = { title: plant(NO_SECRETS.title), content: "Some content." };
@@ -408,7 +408,7 @@ async function wholeDatabase(): Promise<string> {
   }
 }
 
-/** Names of the secrets that the text holds, or a part of that is long enough to matter. */
+/** Descriptions of the secrets that the text contains, entirely or in a part that is long enough to matter. */
 function found(text: string): string[] {
   return [...secrets]
     .filter(([, secret]) => {
@@ -418,14 +418,14 @@ function found(text: string): string[] {
     .map(([what]) => what);
 }
 
-test("no secret that is sent or given out gets into a log, a problem or the database", {
+test("secrets that are sent or issued do not appear in logs, error responses or the database", {
   timeout: 60_000,
 }, async () => {
   await plantEverywhere();
   await service.service.stop();
   const sent = statements.map((chunks) => Buffer.concat(chunks).toString("latin1")).join("\n");
-  // Or this test is worth nothing. A parameter stands behind its length.
-  for (const parameter of ["\0\0\0\x06nobody", "\0\0\0\x0aof service"]) expect(sent).toContain(parameter);
+  // Proves that parameters are recorded: each follows its length.
+  for (const parameter of ["\0\0\0\x07unknown", "\0\0\0\x0aof service"]) expect(sent).toContain(parameter);
   const stored = await wholeDatabase();
   for (const trace of ["login_failed", "tasks.tasks: ", "api_keys: "]) expect(stored.includes(trace), trace).toBe(true);
   expect(serviceLog.length).toBeGreaterThan(100);

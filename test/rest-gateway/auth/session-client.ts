@@ -2,10 +2,10 @@ import type { Client, Reply } from "../../support/http-client.ts";
 
 export const PASSWORD = "Correct-Horse-7!";
 
-/** Somebody's browser, as far as sessions go: it keeps the cookie, and sends it. */
+/** A browser with a session: it stores the cookie and sends it. */
 export class SessionClient {
   readonly #client: Client;
-  /** `SESSION=…`, or "" when there is none. */
+  /** `SESSION=…`, or "" without a session. */
   cookie = "";
 
   constructor(client: Client) {
@@ -37,13 +37,13 @@ export class SessionClient {
     return this.send("/api/auth/me");
   }
 
-  /** The headers of a request that may change something. */
+  /** The headers that a change requires. */
   async csrf(): Promise<{ readonly "x-csrf-token": string }> {
     return { "x-csrf-token": (await this.send("/csrf-token")).json.csrfToken };
   }
 }
 
-/** Somebody who has just signed in. */
+/** Signs in, and returns the browser. */
 export async function signedIn(client: Client, username: string): Promise<SessionClient> {
   const browser = new SessionClient(client);
   const { status, text } = await browser.login(username);

@@ -21,8 +21,8 @@ beforeEach(async () => {
 const status = async () => (await browser.me()).status;
 const seenAt = async () => (await client.sql("select seen_at from auth_private.sessions"))[0]!.seen_at.getTime();
 
-describe("30 minutes of idleness end a session", () => {
-  test("after 29:59 it lives, after 30:00 it is over", async () => {
+describe("the idle timeout of a session", () => {
+  test("ends it after 30:00, not after 29:59", async () => {
     wait(30 * MINUTE - 1);
     expect(await status()).toBe(200);
     wait(30 * MINUTE);
@@ -40,7 +40,7 @@ describe("30 minutes of idleness end a session", () => {
     ["/users/1", {}],
     ["/rest/v1/users?limit=1", { apikey: true }],
     ["/graphql?query={__typename}", {}],
-  ])("every request moves the end: %s", async (path, { apikey }: { apikey?: boolean }) => {
+  ])("is postponed by every request: %s", async (path, { apikey }: { apikey?: boolean }) => {
     const headers: Record<string, string> = apikey ? { apikey: client.service().service.tokens.issueKey("anon") } : {};
     for (let i = 0; i < 3; i++) {
       wait(30 * MINUTE - 1);
@@ -50,7 +50,7 @@ describe("30 minutes of idleness end a session", () => {
     expect(await status()).toBe(200);
   });
 
-  test("a session that has ended does not come back", async () => {
+  test("ends it for good", async () => {
     const { cookie } = browser;
     wait(30 * MINUTE);
     for (let i = 0; i < 3; i++) {
@@ -59,7 +59,7 @@ describe("30 minutes of idleness end a session", () => {
     }
   });
 
-  test("that it was seen is written every 30 seconds at most: its end is exact to that", async () => {
+  test("is stored at most every 30 seconds, which is its precision", async () => {
     await status();
     const first = await seenAt();
     wait(29);
@@ -76,7 +76,7 @@ describe("30 minutes of idleness end a session", () => {
   });
 });
 
-describe("however busy it is, a session ends", () => {
+describe("a session that is in use ends", () => {
   test("12 hours after the login", async () => {
     for (let i = 0; i < 25; i++) {
       expect(await status()).toBe(200);
@@ -88,7 +88,7 @@ describe("however busy it is, a session ends", () => {
     expect(await status()).toBe(401);
   });
 
-  test("or after SESSION_MAX_AGE seconds, to the second", async () => {
+  test("SESSION_MAX_AGE seconds after the login, to the second", async () => {
     const { cookie } = await signedIn(short, "ada");
     const apikey = short.service().service.tokens.issueKey("anon");
     const statuses = async () => [

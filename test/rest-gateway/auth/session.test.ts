@@ -20,19 +20,19 @@ const anon = () => service().service.tokens.issueKey("anon");
 afterEach(() => sql("delete from auth_private.attempts"));
 
 describe("POST /api/auth/login", () => {
-  test("answers who has signed in, and sets the cookie exactly as the contract has it", async () => {
+  test("returns the signed-in user, and sets the cookie of the contract", async () => {
     const { status, json, headers } = await new SessionClient(client).login("ada");
     expect([status, json]).toEqual([200, { username: "ada", role: "authenticated", message: "signed in" }]);
     expect(headers.getSetCookie()).toEqual([expect.stringMatching(COOKIE)]);
     expect(headers.get("cache-control")).toBe("no-store");
   });
 
-  test("takes the e-mail too, whatever its case, and tells the role", async () => {
+  test("accepts the e-mail in any case, and returns the role", async () => {
     const { json } = await new SessionClient(client).login("ADMIN@example.com");
     expect(json).toMatchObject({ username: "admin", role: "admin" });
   });
 
-  test("the database knows the id by its SHA-256 alone", async () => {
+  test("stores only the SHA-256 of the session id", async () => {
     const { cookie } = await signedIn(client, "ada");
     const id = cookie.slice("SESSION=".length);
     const rows = await sql("select encode(id_hash, 'hex') as hash, s::text as row from auth_private.sessions as s");
@@ -40,7 +40,7 @@ describe("POST /api/auth/login", () => {
     expect(JSON.stringify(rows)).not.toContain(id);
   });
 
-  test("gives a new id each time, and never the one that was sent: a session can't be fixed", async () => {
+  test("issues a new session id each time, and never the one that was sent", async () => {
     const browser = new SessionClient(client);
     const preset = `SESSION=${"x".repeat(43)}`;
     browser.cookie = preset;
@@ -54,7 +54,7 @@ describe("POST /api/auth/login", () => {
     expect((await browser.me()).status).toBe(200);
   });
 
-  test("a second login of the user ends the first within a second, on every interface", async () => {
+  test("ends the previous session of the user within a second, on every interface", async () => {
     const first = await signedIn(client, "ada");
     const apikey = anon();
     const statuses = async () => [
@@ -69,7 +69,7 @@ describe("POST /api/auth/login", () => {
     expect((await second.me()).status).toBe(200);
   });
 
-  test("of many who sign in as one user at once one session is left", async () => {
+  test("leaves one session after several logins of one user at once", async () => {
     const browsers = await Promise.all(Array.from({ length: 4 }, () => signedIn(client, "bob")));
     const living = async () =>
       (await Promise.all(browsers.map(({ cookie }) => send("/api/auth/me", { headers: { cookie } })))).filter(
@@ -79,7 +79,7 @@ describe("POST /api/auth/login", () => {
     expect(await sql("select count(*)::int from auth_private.sessions where user_id = 2")).toEqual([{ count: 1 }]);
   });
 
-  test("who signs in as somebody else ends the session that the browser had", async () => {
+  test("ends the session of the browser when another user signs in", async () => {
     const browser = await signedIn(client, "ada");
     const { cookie } = browser;
     await browser.login("bob");
@@ -87,7 +87,7 @@ describe("POST /api/auth/login", () => {
     expect(failureOf(await send("/api/auth/me", { headers: { cookie } }))).toEqual(NO_SESSION);
   });
 
-  test("a login that fails leaves the session of before as it is", async () => {
+  test("does not end the session if the login fails", async () => {
     const browser = await signedIn(client, "ada");
     expect(failureOf(await browser.login("ada", "wrong"))).toEqual(WRONG);
     expect((await browser.me()).status).toBe(200);
@@ -95,9 +95,9 @@ describe("POST /api/auth/login", () => {
 
   test.each([
     ["a wrong password", "ada", "Wrong-Horse-7!"],
-    ["an unknown user", "nobody", PASSWORD],
+    ["an unknown user", "unknown", PASSWORD],
     ["a wrong password of a disabled account", "carol", "Wrong-Horse-7!"],
-  ])("%s is 401, always with the same words and without a cookie", async (_what, username, password) => {
+  ])("with %s is 401, with the same message and no cookie", async (_what, username, password) => {
     const reply = await new SessionClient(client).login(username, password);
     expect(failureOf(reply)).toEqual(WRONG);
     expect(reply.headers.getSetCookie()).toEqual([]);
@@ -105,13 +105,13 @@ describe("POST /api/auth/login", () => {
     expect(reply.headers.get("www-authenticate")).not.toContain("Basic");
   });
 
-  test("a disabled account is 403, after the right password only", async () => {
+  test("with a disabled account is 403, only if the password is right", async () => {
     const reply = await new SessionClient(client).login("carol");
     expect(failureOf(reply)).toEqual([403, "PERMISSION_DENIED", "this account is disabled"]);
     expect(reply.headers.getSetCookie()).toEqual([]);
   });
 
-  test("counts failures together with /auth/login: the sixth attempt is 429, whatever the password", async () => {
+  test("counts failures together with /auth/login: the sixth attempt is 429 even with the right password", async () => {
     const tokenLogin = (password: string) =>
       new SessionClient(client).send("POST /auth/login", { username: "bob", password });
     for (const _ of [1, 2, 3]) expect((await new SessionClient(client).login("bob", "wrong")).status).toBe(401);
@@ -130,7 +130,7 @@ describe("POST /api/auth/login", () => {
     ["a number as password", '{"username":"ada","password":1}', "application/json", 400],
     ["a form", `username=ada&password=${PASSWORD}`, "application/x-www-form-urlencoded", 415],
     ["JSON that is sent as text", JSON.stringify({ username: "ada", password: PASSWORD }), "text/plain", 415],
-  ])("refuses %s", async (_what, body, type, status) => {
+  ])("rejects %s", async (_what, body, type, status) => {
     const reply = await send("/api/auth/login", {
       method: "POST",
       headers: { "content-type": type },
@@ -141,7 +141,7 @@ describe("POST /api/auth/login", () => {
 });
 
 describe("POST /api/auth/logout", () => {
-  test("ends the session and takes the cookie away; no token is needed", async () => {
+  test("ends the session and deletes the cookie, without a CSRF token", async () => {
     const browser = await signedIn(client, "ada");
     const { cookie } = browser;
     const { status, json, headers } = await browser.send("POST /api/auth/logout");
@@ -151,7 +151,7 @@ describe("POST /api/auth/logout", () => {
     expect(await sql("select from auth_private.sessions where user_id = 1")).toEqual([]);
   });
 
-  test("without a session it is 401, and a cookie that is worth nothing is taken away", async () => {
+  test("without a session is 401, and deletes an invalid cookie", async () => {
     expect(failureOf(await send("/api/auth/logout", { method: "POST" }))).toEqual(NO_COOKIE);
     const headers = { cookie: "SESSION=garbage" };
     const reply = await send("/api/auth/logout", { method: "POST", headers });
@@ -160,7 +160,7 @@ describe("POST /api/auth/logout", () => {
 });
 
 describe("GET /api/auth/me", () => {
-  test("says who is signed in since when, and moves the end of the cookie", async () => {
+  test("returns the user and the login time, and renews the cookie", async () => {
     const browser = await signedIn(client, "ada");
     const { cookie } = browser;
     const { status, json, headers } = await browser.me();
@@ -180,7 +180,7 @@ describe("GET /api/auth/me", () => {
     ["a token alone", { authorization: "Bearer ada" }],
     ["an empty cookie", { cookie: "SESSION=" }],
     ["another cookie", { cookie: "session=1; OTHER=2" }],
-  ])("is 401 for %s: there is no session, which is none that has ended", async (_what, headers) => {
+  ])("is 401 for %s, and does not report an ended session", async (_what, headers) => {
     const bearer = "authorization" in headers ? { authorization: `Bearer ${client.token("ada")}` } : {};
     const reply = await send("/api/auth/me", { headers: { ...headers, ...bearer } as Record<string, string> });
     expect([...failureOf(reply), ...reply.headers.getSetCookie()]).toEqual(NO_COOKIE);
@@ -190,12 +190,12 @@ describe("GET /api/auth/me", () => {
   test.each([
     ["an unknown id", `SESSION=${"x".repeat(43)}`],
     ["an id of any length", `SESSION=${"x".repeat(5000)}`],
-  ])("is 401 for %s, and takes the cookie away", async (_what, cookie) => {
+  ])("is 401 for %s, and deletes the cookie", async (_what, cookie) => {
     const reply = await send("/api/auth/me", { headers: { cookie } });
     expect([...failureOf(reply), ...reply.headers.getSetCookie()]).toEqual([...NO_SESSION, ENDED]);
   });
 
-  test("whatever stands in the cookie, the answer is 401", async () => {
+  test("is 401 for malformed cookies", async () => {
     const value = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)) });
     await fc.assert(
       fc.asyncProperty(value, async (text) => {
@@ -206,7 +206,7 @@ describe("GET /api/auth/me", () => {
     );
   });
 
-  test("a credential beside the cookie must be good too, and of the same user", async () => {
+  test("requires other credentials of the request to be valid and of the same user", async () => {
     const browser = await signedIn(client, "ada");
     const me = async (authorization: string) =>
       (await browser.send("/api/auth/me", undefined, { authorization })).status;
@@ -235,7 +235,7 @@ test.each([
   }
 });
 
-test("a session is good in every process, and ends in all of them within a second", async () => {
+test("a session is valid in every process, and ends in all of them within a second", async () => {
   const other = await startTestService({}, service().database);
   try {
     const me = async (url: string, cookie: string) =>
@@ -256,7 +256,7 @@ test("a session is good in every process, and ends in all of them within a secon
   }
 });
 
-test("sign-ins and sign-outs are noted", async () => {
+test("logins and logouts are recorded as events", async () => {
   const [{ last }] = (await sql("select coalesce(max(id), 0) as last from security_events")) as [{ last: string }];
   const browser = await signedIn(client, "ada");
   await browser.login("ada", "wrong");
@@ -277,7 +277,7 @@ test.each([
   ["/api/auth/logout", "POST, OPTIONS"],
   ["/api/auth/me", "GET, HEAD, OPTIONS"],
   ["/csrf-token", "GET, HEAD, OPTIONS"],
-])("%s has the methods %s, and no other", async (path, allow) => {
+])("%s allows only the methods %s", async (path, allow) => {
   const refused = await send(path, { method: "DELETE" });
   expect([refused.status, refused.headers.get("allow")]).toEqual([405, allow]);
   const { status, headers } = await send(path, { method: "OPTIONS" });

@@ -15,20 +15,20 @@ const client = useService(settings, () => now);
 const narrow = useService({ ...settings, LOGIN_ATTEMPTS: "2", LOGIN_ATTEMPTS_PER_ADDRESS: "4", LOGIN_WINDOW: "60" });
 
 let count = 0;
-/** An address that nobody has come from. */
+/** An IP address that has sent no request yet. */
 const anAddress = () => `198.18.${++count >> 8}.${count & 255}`;
 const login = (address: string, username: string, password: string, path = "/auth/login", at = client) =>
   sendJson(at, path, { username, password }, { "x-forwarded-for": address });
 const statuses = async (replies: Promise<{ status: number }>[]) =>
   (await Promise.all(replies)).map(({ status }) => status).sort();
-/** The names of what was noted of an address, sorted. */
+/** The sorted names of the events of an IP address. */
 const eventsAt = async (address: string) =>
   (await client.sql("select event from security_events where host(address) = $1 order by event", address)).map(
     ({ event }) => event,
   );
 
-describe("logins that fail", () => {
-  test("are five, then every one is 429 with Retry-After, whatever the password; another address goes on", async () => {
+describe("failed logins", () => {
+  test("are limited to five, then every login is 429 with Retry-After; logins from another IP address are not", async () => {
     const address = anAddress();
     for (let i = 0; i < 5; i++) expect((await login(address, "ada", WRONG)).status).toBe(401);
     for (const password of [WRONG, PASSWORD]) {
@@ -41,7 +41,7 @@ describe("logins that fail", () => {
     expect((await login(address, "bob", PASSWORD)).status).toBe(200);
   });
 
-  test("count together under all names of a user, at both logins, and as Basic credentials", async () => {
+  test("are counted together for all names of a user, both login routes and Basic credentials", async () => {
     const address = anAddress();
     await login(address, "ada", WRONG);
     await login(address, "ADA", WRONG);
@@ -53,13 +53,13 @@ describe("logins that fail", () => {
     expect((await login(address, "ada", PASSWORD, "/api/auth/login")).status).toBe(429);
   });
 
-  test("count for names that nobody has too", async () => {
+  test("are counted for unknown names too", async () => {
     const address = anAddress();
-    for (let i = 0; i < 5; i++) expect((await login(address, "nobody", WRONG)).status).toBe(401);
-    expect((await login(address, "Nobody", WRONG)).status).toBe(429);
+    for (let i = 0; i < 5; i++) expect((await login(address, "unknown", WRONG)).status).toBe(401);
+    expect((await login(address, "Unknown", WRONG)).status).toBe(429);
   });
 
-  test("are forgotten after fifteen minutes, one after the other", async () => {
+  test("expire fifteen minutes after each attempt", async () => {
     const address = anAddress();
     await login(address, "ada", WRONG);
     now += 5 * MINUTE;
@@ -73,7 +73,7 @@ describe("logins that fail", () => {
     expect((await login(address, "ada", PASSWORD)).status).toBe(200);
   });
 
-  test("do not include those that succeed, however many", async () => {
+  test("are not counted together with successful ones", async () => {
     const address = anAddress();
     for (let i = 0; i < 4; i++) await login(address, "ada", WRONG);
     for (let i = 0; i < 4; i++) expect((await login(address, "ada", PASSWORD)).status).toBe(200);
@@ -81,7 +81,7 @@ describe("logins that fail", () => {
     expect((await login(address, "ada", PASSWORD)).status).toBe(429);
   });
 
-  test("are none of twelve at once whose password is right: all sign in at both, and none is noted as held up", async () => {
+  test("do not include twelve logins at once with the right password, which all succeed", async () => {
     const address = anAddress();
     for (let i = 0; i < 4; i++) await login(address, "ada", WRONG);
     const paths = Array.from({ length: 12 }, (_, i) => LOGINS[i % 2]);
@@ -91,14 +91,14 @@ describe("logins that fail", () => {
     for (const path of LOGINS) expect((await login(address, "ada", PASSWORD, path)).status).toBe(429);
   });
 
-  test("of twelve at once are five that look at the password", async () => {
+  test("are limited to five of twelve at once", async () => {
     const address = anAddress();
     const all = await statuses(Array.from({ length: 12 }, () => login(address, "bob", WRONG)));
     expect(all).toEqual([...Array(5).fill(401), ...Array(7).fill(429)]);
     expect(await eventsAt(address)).toEqual([...Array(5).fill("login_failed"), ...Array(7).fill("login_throttled")]);
   });
 
-  test("from one address have a limit of their own, whoever is tried", async () => {
+  test("from one IP address have a separate limit, for all names together", async () => {
     const address = anAddress();
     for (const name of ["a", "b", "c", "d"])
       expect((await login(address, name, WRONG, "/auth/login", narrow)).status).toBe(401);
@@ -106,7 +106,7 @@ describe("logins that fail", () => {
     expect((await login(anAddress(), "ada", PASSWORD, "/auth/login", narrow)).status).toBe(200);
   });
 
-  test("are as many as LOGIN_ATTEMPTS says, for LOGIN_WINDOW seconds", async () => {
+  test("are limited by LOGIN_ATTEMPTS within LOGIN_WINDOW seconds", async () => {
     const address = anAddress();
     for (let i = 0; i < 2; i++) await login(address, "bob", WRONG, "/auth/login", narrow);
     const { status, headers } = await login(address, "bob", PASSWORD, "/auth/login", narrow);
@@ -114,7 +114,7 @@ describe("logins that fail", () => {
   });
 });
 
-describe("a login that others stand in the way of, which are not decided yet", () => {
+describe("a login while undecided attempts take up the limit", () => {
   let address: string;
   let five: string;
   beforeAll(async () => {
@@ -123,21 +123,21 @@ describe("a login that others stand in the way of, which are not decided yet", (
     for (let i = 0; i < 5; i++) await login(address, "ada", WRONG);
     five = JSON.stringify((await client.sql("select json_agg(a) as rows from auth_private.attempts as a"))[0]!.rows);
   });
-  // Five of ada's, as if another process had begun them.
+  // Five undecided attempts for ada, as if another process had started them.
   beforeEach(async () => {
     await client.sql("delete from auth_private.attempts");
     const rows = "json_populate_recordset(null::auth_private.attempts, $1)";
     await client.sql(`insert into auth_private.attempts (key, at) select key, at from ${rows}`, five);
   });
 
-  test.each(LOGINS)("waits for them at %s, and signs in", async (path) => {
+  test.each(LOGINS)("waits at %s, and signs in when they succeed", async (path) => {
     const reply = login(address, "ada", PASSWORD, path);
     await Promise.race([reply, login(address, "bob", PASSWORD)]);
     await client.sql("delete from auth_private.attempts");
     expect((await reply).status).toBe(200);
   });
 
-  test("hears of them when they have failed, with the time to wait", async () => {
+  test("is 429 with Retry-After when they have failed", async () => {
     const reply = login(address, "ada", PASSWORD);
     await Promise.race([reply, login(address, "bob", PASSWORD)]);
     await client.sql("update auth_private.attempts set counts = true");
@@ -145,10 +145,10 @@ describe("a login that others stand in the way of, which are not decided yet", (
     expect([status, headers.get("retry-after")]).toEqual([429, "900"]);
   });
 
-  test("is told after five seconds to come again in one, on every interface, and nothing is noted", async () => {
-    const noted = [...(await eventsAt(address)), "login"].toSorted();
+  test("is 503 with Retry-After 1 after five seconds, on every interface, and records no event", async () => {
+    const events = [...(await eventsAt(address)), "login"].toSorted();
     const headers = { authorization: `Basic ${btoa(`ada:${PASSWORD}`)}`, "x-forwarded-for": address };
-    // The clock by which they wait.
+    // The clock that limits the wait.
     vi.useFakeTimers({ toFake: ["performance"] });
     onTestFinished(() => void vi.useRealTimers());
     const replies = Promise.all([
@@ -173,16 +173,16 @@ describe("a login that others stand in the way of, which are not decided yet", (
       expect([status, headers.get("retry-after")]).toEqual([503, "1"]);
       expect(json.error.message).toBe("too many users are signing in at once: try again");
     }
-    expect(await eventsAt(address)).toEqual(noted);
+    expect(await eventsAt(address)).toEqual(events);
   });
 
-  test("does not wait for those whose process has ended", async () => {
+  test("does not wait for attempts whose process has ended", async () => {
     now += MINUTE;
     expect((await login(address, "ada", PASSWORD)).status).toBe(200);
   });
 });
 
-describe("the work of a login that fails", () => {
+describe("the work of a failed login", () => {
   /** What one login costs: the status, the password verifications with their parameters, and the SQL statements in order. */
   async function costOf(address: string, username: string, password: string, path: string) {
     const verify = vi.spyOn(argon2, "verify");
@@ -203,14 +203,14 @@ describe("the work of a login that fails", () => {
     test("is the same for a wrong password, an unknown name and a disabled account", async () => {
       const wrong = await costOf(anAddress(), "ada", WRONG, path);
       expect([wrong.status, wrong.verifications]).toEqual([401, ONE]);
-      for (const name of ["nobody", "nobody@example.com", "ada@example.com", "carol"]) {
+      for (const name of ["unknown", "unknown@example.com", "ada@example.com", "carol"]) {
         expect(await costOf(anAddress(), name, WRONG, path)).toEqual(wrong);
       }
     });
 
     test("is the same for a name and an unknown name over the limit, and includes no password verification", async () => {
       const costs = [];
-      for (const name of ["ada", "nobody", "carol"]) {
+      for (const name of ["ada", "unknown", "carol"]) {
         const address = anAddress();
         for (let i = 0; i < 5; i++) await login(address, name, WRONG, path);
         costs.push(await costOf(address, name, WRONG, path));
