@@ -1,5 +1,5 @@
 --! Previous: sha1:120afd525bd82395ba1d106ee0cf35902c20ca16
---! Hash: sha1:74669a3838c4842818139a49e522a79ce2b613af
+--! Hash: sha1:0473c6e14dce2b54ba652735716f0762022d3746
 --! Message: one clear layout of the schema
 
 -- The schema in its present layout: functions and comments as db/schema has them.
@@ -477,7 +477,7 @@ grant execute on function
   to anon, authenticated, service_role;
 --! EndIncluded content/articles/functions.sql
 --! Included auth/accounts/functions.sql
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
@@ -569,7 +569,7 @@ begin
 end $$;
 
 comment on function auth_private.announce_account() is $$
-Notifies the channel "accounts" that an account, or what was issued to it, has changed or was deleted.
+Notifies the channel "accounts" that an account or its credentials have changed or were deleted.
 $$;
 
 create or replace trigger _500_announce after update or delete on auth_private.accounts
@@ -583,7 +583,7 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.end_epoch(bigint) is $$
-Ends all access tokens, refresh tokens and sessions of a user. Keys remain valid: the user's programs use them.
+Revokes all tokens of a user and ends the session. API keys remain valid.
 $$;
 
 create or replace function auth_api.change_password(
@@ -638,7 +638,7 @@ create or replace trigger _600_events after update on auth_private.accounts
   for each row execute function auth_private.note_account_change();
 --! EndIncluded auth/accounts/functions.sql
 --! Included auth/tokens/functions.sql
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_tokens(
   user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
 returns uuid
@@ -701,7 +701,7 @@ begin
   then
     return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
   end if;
-  -- Without grace reuse is refused even if the clock of the other process is ahead.
+  -- Without a grace period reuse is rejected even if the clock of the other process is ahead.
   if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
     -- The token was stolen: the thief and the user both have to sign in again.
     update auth_private.token_families as f
@@ -784,7 +784,7 @@ create or replace trigger _500_announce_delete after delete on auth_private.sess
 create or replace trigger _500_announce_update after update on auth_private.sessions
   for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
 
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_session(
   user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
 returns boolean
@@ -830,7 +830,7 @@ begin
     or (account ->> 'isDisabled')::boolean
     or (account ->> 'epoch')::integer <> session.epoch
   then
-    -- Unless it was seen, or started again, in between.
+    -- Unless it was used or started again in the meantime.
     delete from auth_private.sessions as s
     where s.id_hash = touch_session.id_hash
       and s.seen_at = session.seen_at;
@@ -884,9 +884,10 @@ return json_build_object(
   'expiresAt', key.expires_at,
   'lastUsedAt', key.last_used_at);
 
-comment on function auth_private.describe_key(auth_private.api_keys) is 'A key as its owner sees it.';
+comment on function auth_private.describe_key(auth_private.api_keys) is
+  'A key as its owner reads it, without the key itself.';
 
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.create_key(
   kind text, user_id bigint, name text, prefix text, key_hash bytea,
   now timestamptz, expires_at timestamptz, max_keys integer)
@@ -984,7 +985,7 @@ create policy "authentication records events and deletes old ones" on public.sec
   with check (true);
 --! EndIncluded auth/security_events/access.sql
 --! Included auth/security_events/functions.sql
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.note_event(
   event text, user_id bigint, address inet, detail jsonb, now timestamptz)
 returns void
@@ -1008,11 +1009,11 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.note_login(bigint, integer, inet, text, timestamptz) is $$
-Records a login for which a token or a session was issued; not if the account has changed since it was found.
+Records a login that was issued a token or a session, unless the account has changed since it was found.
 $$;
 --! EndIncluded auth/security_events/functions.sql
 --! Included auth/attempts/functions.sql
--- What an attempt counts for, as SHA-256: names and addresses are not stored.
+-- The key that an attempt counts for, as SHA-256: names and IP addresses are not stored.
 create or replace function auth_private.attempt_key(variadic parts text[]) returns bytea
 language sql stable set search_path = ''
 return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
@@ -1020,7 +1021,7 @@ return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
 comment on function auth_private.attempt_key(text[]) is
   'The key of an attempt: attempt_key(''user'', ''1'', ''203.0.113.7'').';
 
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
@@ -1037,8 +1038,8 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
   end loop;
   for place in select i from generate_subscripts(keys, 1) as i loop
-    -- Undecided attempts are counted first: one that is decided in between is in both counts, never in neither.
-    -- After a minute an attempt stays undecided for ever: its process has ended.
+    -- Undecided attempts are counted first: one that is decided in between is counted twice rather than not at all.
+    -- An attempt that is undecided for a minute is ignored: its process has ended.
     select count(*)
     into undecided
     from auth_private.attempts as a
@@ -1099,7 +1100,7 @@ declare
 begin
   reservation := auth_api.reserve_attempt(
     array[
-      -- With the address, so that a user can't be locked out from another one.
+      -- With the IP address, so that a user cannot be locked out from another one.
       case
         when found_id is null then auth_private.attempt_key('name', lower(login), address)
         else auth_private.attempt_key('user', found_id::text, address)
@@ -1137,7 +1138,7 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.reserve_code(bigint, integer, timestamptz, interval) is $$
-Reserves an attempt at a code of a second factor. The password is known already: addresses do not count.
+Reserves an attempt at a code of a second factor, from any IP address: the client already knows the password.
 $$;
 
 create or replace function auth_api.reserve_registration(
@@ -1243,7 +1244,7 @@ comment on function auth_api.purge(timestamptz, interval, interval) is
   'Deletes expired attempts, tokens, sessions, keys and security events.';
 --! EndIncluded auth/attempts/functions.sql
 --! Included auth/factors/functions.sql
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.factor_of(user_id bigint, now timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
@@ -1268,7 +1269,7 @@ language sql volatile security definer set search_path = '' as $$
     where f.enabled_at is null
     returning f.user_id
   ), forgotten as (
-    -- Codes that were tried before were codes of another secret.
+    -- Earlier attempts were at codes of another secret.
     delete from auth_private.attempts as a
     using begun
     where a.key = auth_private.attempt_key('factor', begun.user_id::text)
@@ -1284,7 +1285,7 @@ create or replace function auth_api.enable_factor(
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  -- Of two parallel calls the second finds nothing pending.
+  -- The second of two parallel calls no longer finds a pending secret.
   update auth_private.factors as f
   set secret = f.pending,
     pending = null,
@@ -1372,7 +1373,7 @@ comment on function auth_api.remove_factor(bigint) is
 --! EndIncluded auth/factors/functions.sql
 --! Included auth/owner.sql
 -- Functions of authentication belong to auth_owner, which is not a superuser: they run with its rights.
--- PUBLIC may execute none of them.
+-- PUBLIC may not execute them.
 do $$
 declare function regprocedure;
 begin

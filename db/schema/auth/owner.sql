@@ -1,5 +1,5 @@
 -- Functions of authentication belong to auth_owner, which is not a superuser: they run with its rights.
--- PUBLIC may execute none of them.
+-- PUBLIC may not execute them.
 do $$
 declare function regprocedure;
 begin

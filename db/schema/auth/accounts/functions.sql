@@ -1,4 +1,4 @@
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
@@ -90,7 +90,7 @@ begin
 end $$;
 
 comment on function auth_private.announce_account() is $$
-Notifies the channel "accounts" that an account, or what was issued to it, has changed or was deleted.
+Notifies the channel "accounts" that an account or its credentials have changed or were deleted.
 $$;
 
 create or replace trigger _500_announce after update or delete on auth_private.accounts
@@ -104,7 +104,7 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.end_epoch(bigint) is $$
-Ends all access tokens, refresh tokens and sessions of a user. Keys remain valid: the user's programs use them.
+Revokes all tokens of a user and ends the session. API keys remain valid.
 $$;
 
 create or replace function auth_api.change_password(

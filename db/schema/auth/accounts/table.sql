@@ -1,4 +1,4 @@
--- How a user signs in. A user without an account can be read, and can't sign in.
+-- How a user signs in. A user without an account can be read but cannot sign in.
 create table auth_private.accounts (
   user_id       bigint primary key references public.users on delete cascade,
   username      text, -- null: signs in with the e-mail alone
@@ -9,12 +9,12 @@ create table auth_private.accounts (
   created_at    timestamptz not null default now(),
   epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
 
-  -- Without @, so that no login is one user's name and another's e-mail. In Basic credentials a colon ends the name.
+  -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
   constraint accounts_role_known check (role in ('authenticated', 'admin')),
   constraint accounts_password_hash_format check (password_hash like '$argon2id$%')
 );
--- Login.
+-- Looking up the account of a login.
 create unique index accounts_username_key on auth_private.accounts (lower(username));
 
 comment on index auth_private.accounts_username_key is 'username already taken';
@@ -22,5 +22,5 @@ comment on constraint accounts_username_format on auth_private.accounts is
   'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
 
 alter table auth_private.accounts owner to auth_owner;
--- Only the owner has grants. Without policies a grant made by mistake shows no rows either.
+-- Only the owner has grants. Because there are no policies, even a mistaken grant would show no rows.
 alter table auth_private.accounts enable row level security;

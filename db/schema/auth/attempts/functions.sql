@@ -1,4 +1,4 @@
--- What an attempt counts for, as SHA-256: names and addresses are not stored.
+-- The key that an attempt counts for, as SHA-256: names and IP addresses are not stored.
 create or replace function auth_private.attempt_key(variadic parts text[]) returns bytea
 language sql stable set search_path = ''
 return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
@@ -6,7 +6,7 @@ return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
 comment on function auth_private.attempt_key(text[]) is
   'The key of an attempt: attempt_key(''user'', ''1'', ''203.0.113.7'').';
 
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
@@ -23,8 +23,8 @@ begin
     perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
   end loop;
   for place in select i from generate_subscripts(keys, 1) as i loop
-    -- Undecided attempts are counted first: one that is decided in between is in both counts, never in neither.
-    -- After a minute an attempt stays undecided for ever: its process has ended.
+    -- Undecided attempts are counted first: one that is decided in between is counted twice rather than not at all.
+    -- An attempt that is undecided for a minute is ignored: its process has ended.
     select count(*)
     into undecided
     from auth_private.attempts as a
@@ -85,7 +85,7 @@ declare
 begin
   reservation := auth_api.reserve_attempt(
     array[
-      -- With the address, so that a user can't be locked out from another one.
+      -- With the IP address, so that a user cannot be locked out from another one.
       case
         when found_id is null then auth_private.attempt_key('name', lower(login), address)
         else auth_private.attempt_key('user', found_id::text, address)
@@ -123,7 +123,7 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.reserve_code(bigint, integer, timestamptz, interval) is $$
-Reserves an attempt at a code of a second factor. The password is known already: addresses do not count.
+Reserves an attempt at a code of a second factor, from any IP address: the client already knows the password.
 $$;
 
 create or replace function auth_api.reserve_registration(

@@ -1,4 +1,4 @@
--- Attempts that count, such as failed logins, and undecided ones: they limit guessing.
+-- Failed and undecided attempts, such as logins, which limit the guessing of credentials.
 create table auth_private.attempts (
   id     bigint generated always as identity primary key,
   key    bytea not null, -- auth_private.attempt_key: a user at an address, an address, a user's second factor

@@ -1,4 +1,4 @@
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.factor_of(user_id bigint, now timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
@@ -23,7 +23,7 @@ language sql volatile security definer set search_path = '' as $$
     where f.enabled_at is null
     returning f.user_id
   ), forgotten as (
-    -- Codes that were tried before were codes of another secret.
+    -- Earlier attempts were at codes of another secret.
     delete from auth_private.attempts as a
     using begun
     where a.key = auth_private.attempt_key('factor', begun.user_id::text)
@@ -39,7 +39,7 @@ create or replace function auth_api.enable_factor(
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  -- Of two parallel calls the second finds nothing pending.
+  -- The second of two parallel calls no longer finds a pending secret.
   update auth_private.factors as f
   set secret = f.pending,
     pending = null,

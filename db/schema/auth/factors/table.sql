@@ -1,4 +1,4 @@
--- The second factor of an account. The gateway encrypts secrets with a key that is not in this database.
+-- The second factor of an account. The service encrypts secrets with a key that is not in this database.
 create table auth_private.factors (
   user_id       bigint primary key references auth_private.accounts on delete cascade,
   secret        bytea, -- null until it is enabled

@@ -24,9 +24,10 @@ return json_build_object(
   'expiresAt', key.expires_at,
   'lastUsedAt', key.last_used_at);
 
-comment on function auth_private.describe_key(auth_private.api_keys) is 'A key as its owner sees it.';
+comment on function auth_private.describe_key(auth_private.api_keys) is
+  'A key as its owner reads it, without the key itself.';
 
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.create_key(
   kind text, user_id bigint, name text, prefix text, key_hash bytea,
   now timestamptz, expires_at timestamptz, max_keys integer)

@@ -1,4 +1,4 @@
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.note_event(
   event text, user_id bigint, address inet, detail jsonb, now timestamptz)
 returns void
@@ -22,5 +22,5 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.note_login(bigint, integer, inet, text, timestamptz) is $$
-Records a login for which a token or a session was issued; not if the account has changed since it was found.
+Records a login that was issued a token or a session, unless the account has changed since it was found.
 $$;

@@ -12,7 +12,7 @@ create or replace trigger _500_announce_delete after delete on auth_private.sess
 create or replace trigger _500_announce_update after update on auth_private.sessions
   for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
 
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_session(
   user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
 returns boolean
@@ -58,7 +58,7 @@ begin
     or (account ->> 'isDisabled')::boolean
     or (account ->> 'epoch')::integer <> session.epoch
   then
-    -- Unless it was seen, or started again, in between.
+    -- Unless it was used or started again in the meantime.
     delete from auth_private.sessions as s
     where s.id_hash = touch_session.id_hash
       and s.seen_at = session.seen_at;

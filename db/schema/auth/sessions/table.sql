@@ -1,11 +1,11 @@
--- Sessions by the SHA-256 of their id. One for each user.
+-- Sessions by the SHA-256 of their id, one per user.
 create table auth_private.sessions (
   id_hash    bytea primary key,
   user_id    bigint not null references auth_private.accounts on delete cascade,
-  epoch      integer not null, -- of the account at sign-in
+  epoch      integer not null, -- the epoch of the account at sign-in
   started_at timestamptz not null,
   seen_at    timestamptz not null,
-  expires_at timestamptz not null, -- the end, whether it is used or not
+  expires_at timestamptz not null, -- the end of its maximum duration
 
   constraint sessions_id_hash_length check (octet_length(id_hash) = 32)
 );

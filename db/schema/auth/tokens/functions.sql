@@ -1,4 +1,4 @@
--- security definer, here and below: the gateway's login may call these functions, and may read no table.
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_tokens(
   user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
 returns uuid
@@ -61,7 +61,7 @@ begin
   then
     return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
   end if;
-  -- Without grace reuse is refused even if the clock of the other process is ahead.
+  -- Without a grace period reuse is rejected even if the clock of the other process is ahead.
   if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
     -- The token was stolen: the thief and the user both have to sign in again.
     update auth_private.token_families as f

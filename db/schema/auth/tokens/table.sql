@@ -2,7 +2,7 @@
 create table auth_private.token_families (
   id         uuid primary key default gen_random_uuid(),
   user_id    bigint not null references auth_private.accounts on delete cascade,
-  epoch      integer not null, -- that of the account at sign-in
+  epoch      integer not null, -- the epoch of the account at sign-in
   started_at timestamptz not null default now(),
   revoked_at timestamptz -- null while it is valid
 );
