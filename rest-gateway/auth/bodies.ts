@@ -5,7 +5,7 @@ import { parseBody } from "../conventions/json-body.ts";
 import type { Fault } from "../conventions/problem.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { isBackupCode } from "./backup-codes.ts";
-import { MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
+import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 import { badFields, notAnObject } from "./problem.ts";
 import { isAppCode } from "./totp.ts";
 
@@ -13,6 +13,10 @@ import { isAppCode } from "./totp.ts";
 
 /** Characters of a username or an e-mail. */
 const MAX_LOGIN = 254;
+/** Characters of a username. */
+const MAX_USERNAME = 100;
+/** The ASCII characters that the constraint `accounts_username_format` accepts; it also excludes other blanks. */
+const USERNAME = "^[^@:\\u0000-\\u0020\\u007f]+$";
 /** Characters of a token; those that the service issues have a few hundred. */
 const MAX_TOKEN = 4096;
 /** Characters of a code, including the spaces and dashes that users type. */
@@ -21,6 +25,9 @@ const MAX_KEY_NAME = 100;
 /** Seconds for which a key may be valid. */
 const MIN_SECONDS = 60;
 const MAX_SECONDS = 365 * 24 * 3600;
+
+const USERNAME_FORMAT = new RegExp(USERNAME, "u");
+const isUsername = (text: string) => USERNAME_FORMAT.test(text) && [...text].length <= MAX_USERNAME;
 
 const isStorable = (text: string) => text.isWellFormed() && !text.includes("\0");
 /** Postgres and JavaScript disagree on which characters are blank. */
@@ -63,15 +70,45 @@ export const ChallengeBody = z.object({
 
 export const RefreshBody = z.object({ refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")) });
 
+const NEW_PASSWORD = {
+  ...secret("Needs an upper case letter, a lower case letter, a digit and a special character."),
+  format: "password",
+  minLength: MIN_PASSWORD,
+  maxLength: MAX_PASSWORD,
+};
+
+/**
+ * The account fields of a new user, at `POST /auth/register` and `POST /users`. The format of a username is that of its
+ * constraint, and is checked here too because the database reports one fault at a time and a form needs all of them.
+ */
+export const AccountBody = z.object({
+  password: z
+    .string({ error: ({ input }) => (input === undefined ? "is required" : "must be a text") })
+    .check(({ value, issues }) => {
+      for (const message of brokenRules(value)) issues.push({ code: "custom", input: value, message });
+    })
+    .meta(NEW_PASSWORD),
+  username: z
+    .string({ error: "must be a text" })
+    .refine(isStorable, { error: "must not contain NUL or an unpaired surrogate", abort: true })
+    .refine(isUsername, {
+      error: `must have 1 to ${MAX_USERNAME} characters, without spaces, colons and @; without a username the e-mail is used`,
+    })
+    .meta({
+      minLength: 1,
+      maxLength: MAX_USERNAME,
+      pattern: USERNAME,
+      description: "The name to sign in with. Without it, the user signs in with the e-mail.",
+      writeOnly: true,
+    })
+    .nullable()
+    .optional(),
+});
+
 /** The rules for the new password are checked later, together with "must differ from the old one". */
 export const PasswordBody = z.object({
   oldPassword: text(MAX_PASSWORD, PASSWORD),
-  newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", {
-    ...secret("Needs an upper case letter, a lower case letter, a digit and a special character."),
-    format: "password",
-    minLength: MIN_PASSWORD,
-    maxLength: MAX_PASSWORD,
-  }),
+  newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
 });
 
 /** Unknown fields are rejected: a key with a misspelt `expires_in` would never expire. */
@@ -136,7 +173,8 @@ export function parse<Body>(schema: z.ZodType<Body>, body: unknown): Body {
   throw badFields([...faults.values()], isMissing);
 }
 
-function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
+/** One fault for each unknown field or failed check: `{ field: "name", message: "name is required" }`. */
+export function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
   if (issue.code !== "unrecognized_keys") {
     const name = String(issue.path[0]);
     return [{ field: name, message: `${name} ${issue.message}` }];

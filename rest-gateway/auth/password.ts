@@ -47,7 +47,7 @@ async function changePassword(
 const WRONG: WrongPassword = { event: "password_refused", error: () => new RefusedError("wrong old password") };
 
 function refuseWeak(newPassword: string, oldPassword: string): void {
-  const messages = passwordFaults(newPassword).map((message) => message.replace(/^password/, "newPassword"));
+  const messages = passwordFaults(newPassword, "newPassword");
   if (newPassword === oldPassword) messages.push("newPassword must differ from oldPassword");
   if (messages.length > 0) throw badFields(messages.map((message) => ({ field: "newPassword", message })));
 }

@@ -17,28 +17,32 @@ type Rule = { readonly holds: (password: string) => boolean; readonly message: s
 const RULES: readonly Rule[] = [
   {
     holds: (password) => [...password.normalize("NFC")].length >= MIN_PASSWORD,
-    message: `password must have at least ${MIN_PASSWORD} characters`,
+    message: `must have at least ${MIN_PASSWORD} characters`,
   },
   {
     holds: (password) => password.length <= MAX_PASSWORD,
-    message: `password must have at most ${MAX_PASSWORD} characters`,
+    message: `must have at most ${MAX_PASSWORD} characters`,
   },
   {
     holds: (password) => password.isWellFormed() && !password.includes("\0"),
-    message: "password must not contain NUL characters or unpaired surrogates",
+    message: "must not contain NUL characters or unpaired surrogates",
   },
-  { holds: (password) => /\p{Lu}/u.test(password), message: "password must have an upper case letter" },
-  { holds: (password) => /\p{Ll}/u.test(password), message: "password must have a lower case letter" },
-  { holds: (password) => /\p{Nd}/u.test(password), message: "password must have a digit" },
+  { holds: (password) => /\p{Lu}/u.test(password), message: "must have an upper case letter" },
+  { holds: (password) => /\p{Ll}/u.test(password), message: "must have a lower case letter" },
+  { holds: (password) => /\p{Nd}/u.test(password), message: "must have a digit" },
   {
     holds: (password) => /[\p{P}\p{S}]/u.test(password),
-    message: "password must have a special character, such as ! or -",
+    message: "must have a special character, such as ! or -",
   },
 ];
 
-/** One message per broken rule: `passwordFaults("Secret-7")` → `["password must have at least 12 characters"]` */
-export const passwordFaults = (password: string): string[] =>
+/** The rules that a new password breaks: `brokenRules("Secret-7")` → `["must have at least 12 characters"]` */
+export const brokenRules = (password: string): string[] =>
   RULES.filter(({ holds }) => !holds(password)).map(({ message }) => message);
+
+/** The same with the name of the field: `["password must have at least 12 characters"]` */
+export const passwordFaults = (password: string, field = "password"): string[] =>
+  brokenRules(password).map((message) => `${field} ${message}`);
 
 /** Returns a PHC string. The password is normalized first, because keyboards send different Unicode forms of a letter. */
 export const hashPassword = (password: string): Promise<string> => argon2.hash(password.normalize("NFC"), COSTS);

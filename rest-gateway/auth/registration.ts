@@ -51,16 +51,3 @@ export class Registration {
     }
   }
 }
-
-export const MAX_USERNAME = 100;
-
-/** What the constraint `accounts_username_format` accepts of ASCII; it knows other blanks too. */
-export const USERNAME = "^[^@:\\u0000-\\u0020\\u007f]+$";
-
-const PATTERN = new RegExp(USERNAME, "u");
-
-/** The message of the constraint, so that a form gets it with all other faults; null for a valid username. */
-export function usernameFault(username: string): string | null {
-  if (PATTERN.test(username) && [...username].length <= MAX_USERNAME) return null;
-  return `must have 1 to ${MAX_USERNAME} characters, without spaces, colons and @; without a username the e-mail is used`;
-}

@@ -2,6 +2,7 @@ import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { arrayOf, objectOf, refer } from "../openapi/schema-parts.ts";
 import {
+  AccountBody,
   ChallengeBody,
   CodeBody,
   ConfirmationBody,
@@ -11,7 +12,6 @@ import {
   RefreshBody,
   schemaOf,
 } from "./bodies.ts";
-import { MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 
@@ -45,25 +45,17 @@ const backupCodes: Properties = {
   warning: text("A message for people."),
 };
 
-/** The body of `POST /auth/register`, which is parsed as that of `POST /users` (resources/parse). */
+/** The account fields of a new user, by name. */
+export const ACCOUNT_PROPERTIES = schemaOf(AccountBody).properties as Properties;
+
+/** The body of `POST /auth/register`: the columns of a user, whose rules are in the database, and the account fields. */
 const REGISTRATION: JsonSchema = {
   type: "object",
   properties: {
     name: text("The name of the user."),
     email: text("The e-mail of the user."),
-    password: {
-      type: "string",
-      format: "password",
-      minLength: MIN_PASSWORD,
-      maxLength: MAX_PASSWORD,
-      description: "Needs an upper case letter, a lower case letter, a digit and a special character.",
-      writeOnly: true,
-    },
     age: { type: ["integer", "null"], description: "The age of the user." },
-    username: {
-      type: ["string", "null"],
-      description: "The name to sign in with. Without it, the user signs in with the e-mail.",
-    },
+    ...ACCOUNT_PROPERTIES,
   },
   required: ["name", "email", "password"],
 };

@@ -1,5 +1,4 @@
-import { MAX_PASSWORD, MIN_PASSWORD } from "../../auth/passwords.ts";
-import { MAX_USERNAME, USERNAME } from "../../auth/registration.ts";
+import { ACCOUNT_PROPERTIES } from "../../auth/responses.ts";
 import { plainText } from "../../openapi/comment.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
@@ -64,7 +63,7 @@ function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
 /** `given` is the field whose value is in the path. */
 export function createSchema(api: ApiVersion, resource: Resource, given: ResourceField | null = null): JsonSchema {
   const fields = resource.fields.filter((field) => field.write !== "never" && field !== given);
-  const account = api.hasAccounts && resource.description.hasAccount ? ACCOUNT : {};
+  const account = api.hasAccounts && resource.description.hasAccount ? ACCOUNT_PROPERTIES : {};
   return inputSchema(api, resource, fields, { withDefaults: true, more: account });
 }
 
@@ -126,27 +125,6 @@ function rulesOf({ catalog }: ApiVersion, { table }: Resource, { column }: Resou
     return isOfField && check !== null && message !== null ? [`Rule: ${message}.`] : [];
   });
 }
-
-/** Fields of a new user who is going to sign in. */
-const ACCOUNT: Readonly<Record<string, JsonSchema>> = {
-  password: {
-    type: "string",
-    format: "password",
-    minLength: MIN_PASSWORD,
-    maxLength: MAX_PASSWORD,
-    description:
-      "Makes an account to sign in with, for one user at a time. With upper case, lower case, digit and special character.",
-    writeOnly: true,
-  },
-  username: {
-    type: ["string", "null"],
-    minLength: 1,
-    maxLength: MAX_USERNAME,
-    pattern: USERNAME,
-    description: "The name to sign in with, beside a password; the e-mail when it is left out.",
-    writeOnly: true,
-  },
-};
 
 const count = (description: string): JsonSchema => ({ type: "integer", minimum: 0, description });
 const TOTAL = count("Records in all.");

@@ -1,10 +1,8 @@
-import { passwordFaults } from "../../auth/passwords.ts";
-import { usernameFault } from "../../auth/registration.ts";
+import { AccountBody, faultsOf } from "../../auth/bodies.ts";
 import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";
 import { ACCOUNT_FIELDS } from "../resource.ts";
-import { faultOfText } from "./record.ts";
 
 /** The credentials of a new user. */
 export type AccountInput = { readonly username: string | null; readonly password: string };
@@ -33,20 +31,17 @@ export type AccountRead = {
 
 export const NO_ACCOUNT: AccountRead = { faults: [], isMissing: false, input: null };
 
+/** Without a password a user has no account, unless it is required. */
 export function readAccount(body: unknown, isRequired: boolean): AccountRead {
   const { password, username = null } = (typeof body === "object" && body !== null ? body : {}) as JsonObject;
-  if (password === undefined && isRequired) return { ...refused("password", "is required"), isMissing: true };
-  if (password === undefined) return username === null ? NO_ACCOUNT : refused("username", "requires a password");
-  if (typeof password !== "string") return refused("password", "must be a text");
-  const faults = passwordFaults(password).map((message) => ({ field: "password", message }));
-  const fault = username === null ? null : (faultOfText(username) ?? usernameFault(username as string));
-  if (fault !== null) faults.push(faultOf("username", fault));
-  if (faults.length > 0) return { ...NO_ACCOUNT, faults };
-  return { ...NO_ACCOUNT, input: { password, username: username as string | null } };
+  if (password === undefined && !isRequired) {
+    return username === null ? NO_ACCOUNT : { ...NO_ACCOUNT, faults: [PASSWORD_REQUIRED] };
+  }
+  const { data, error } = AccountBody.safeParse({ password, username });
+  if (data !== undefined) return { ...NO_ACCOUNT, input: { username: null, ...data } };
+  return { faults: error.issues.flatMap(faultsOf), isMissing: password === undefined, input: null };
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-const refused = (field: string, what: string): AccountRead => ({ ...NO_ACCOUNT, faults: [faultOf(field, what)] });
-
-const faultOf = (field: string, what: string) => ({ field, message: `${field} ${what}` });
+const PASSWORD_REQUIRED: Fault = { field: "username", message: "username requires a password" };

@@ -53,6 +53,12 @@ describe("POST /auth/register", () => {
     expect(await client.sql("select count(*) from users")).toEqual(before);
   });
 
+  test("reports a malformed username with the message of its constraint", async () => {
+    const [{ message }] = (await client.sql(`
+      select obj_description(oid) as message from pg_constraint where conname = 'accounts_username_format'`)) as [any];
+    expect((await register({ ...dora, username: "a b" })).json.error.details).toEqual([{ field: "username", message }]);
+  });
+
   test("returns the errors of POST /users", async () => {
     for (const given of [{ email: "dora" }, { age: 700 }, { name: " " }, { password: "short" }, { username: "a b" }]) {
       const body = { ...dora, email: "fay@test.example", username: "fay", ...given };
