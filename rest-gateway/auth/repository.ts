@@ -34,10 +34,8 @@ export type Factor = { readonly secret: string | null; readonly pending: string 
 
 /** An attempt whose credentials are right, and the IP address of the client. */
 export type Admission = { readonly attempt: Attempt; readonly address: string };
-export type SessionLogin = Admission & {
-  /** The hash of the id of the session that this login replaces. */
-  readonly previous: Buffer | null;
-};
+/** `previous` is the hash of the id of the session that the login replaces. */
+export type SessionLogin = Admission & { readonly previous: Buffer | null };
 
 /** Events that the gateway records. The database records changes of accounts itself. */
 export type EventName =
