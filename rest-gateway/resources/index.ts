@@ -8,7 +8,6 @@ import type { Auth } from "../auth/auth.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { registerNew } from "./accounts.ts";
 import { answer, locationOf } from "./answer/answer.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
 import { errorDialect, headersOf, sendAnswer, sendProblem, withDeprecation } from "./answer/send.ts";
@@ -17,6 +16,7 @@ import { refuseUnknown } from "./parse/headers.ts";
 import { type Exchange, type PrepareOptions, RequestReader, type Target } from "./prepare.ts";
 import { accountsOff } from "./problem.ts";
 import { Runner, type RunnerOptions } from "./runner.ts";
+import { registerNew } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
 
 export type ResourceOptions = PrepareOptions &

@@ -36,8 +36,8 @@ describe("POST /articles/{id}/publish", () => {
     ["none", undefined, {}],
     ["an empty object", "{}", {}],
     ["an object", '{"status":"ARCHIVED"}', {}],
-    ["what is no JSON", "publish!", { "content-type": "text/plain" }],
-    ["what is too large", "x".repeat(1_100_000), {}],
+    ["text that is not JSON", "publish!", { "content-type": "text/plain" }],
+    ["a body over the size limit", "x".repeat(1_100_000), {}],
   ])("ignores a body, as DELETE does: %s", async (_what, sent, headers) => {
     const path = await newArticle();
     const { status, json } = await api(`POST ${path}/publish`, { as: "ada", body: sent, headers });

@@ -27,7 +27,7 @@ test("a comment is created, read, changed and deleted", async () => {
   expect(await failure(path)).toEqual([404, "RESOURCE_NOT_FOUND", "there is no comment with this id"]);
 });
 
-test("the article and the author of a comment can not be changed", async () => {
+test("the article and the author of a comment cannot be changed", async () => {
   const path = await newComment();
   for (const method of ["PUT", "PATCH"]) {
     const sent = { content: "Moved?", article_id: 2, author_id: 1 };

@@ -69,7 +69,7 @@ describe("a read with If-None-Match", () => {
     ["another tag", () => OTHER, 200],
     ["a list without the tag", () => `${OTHER}, "v1-2"`, 200],
     ["the tag without its quotes", (tag: string) => tag.slice(1, -1), 200],
-    ["what is no tag", () => "nonsense", 200],
+    ["a text that is not a tag", () => "nonsense", 200],
     ["nothing", () => "", 200],
   ])("of %s", async (_what, header, status) => {
     for (const path of ["/users/2", "/users", "/api/v2/users/2", "/api/v2/users?limit=2", "/articles/1/comments"]) {
@@ -162,8 +162,8 @@ describe("a read with If-Modified-Since", () => {
     for (const path of ["/articles/1?fields=title,author.name", "/api/v2/articles/1?fields=author"]) {
       const { headers } = await api(path);
       expect([headers.get("last-modified"), headers.get("etag") !== null]).toEqual([null, true]);
-      const asked = { headers: { "if-modified-since": shifted(new Date().toUTCString(), 100) } };
-      expect((await api(path, asked)).status).toBe(200);
+      const sent = { headers: { "if-modified-since": shifted(new Date().toUTCString(), 100) } };
+      expect((await api(path, sent)).status).toBe(200);
     }
     expect((await api("/articles/1?fields=title,_links")).headers.get("last-modified")).not.toBeNull();
   });
@@ -171,9 +171,9 @@ describe("a read with If-Modified-Since", () => {
   test("is 200 for records without a date", async () => {
     const { headers } = await api("/comments/1");
     expect([headers.get("last-modified"), headers.get("etag") !== null]).toEqual([null, true]);
-    const asked = { headers: { "if-modified-since": shifted(new Date().toUTCString(), 100) } };
-    expect((await api("/comments/1", asked)).status).toBe(200);
-    expect((await api("/users", asked)).status).toBe(200);
+    const sent = { headers: { "if-modified-since": shifted(new Date().toUTCString(), 100) } };
+    expect((await api("/comments/1", sent)).status).toBe(200);
+    expect((await api("/users", sent)).status).toBe(200);
   });
 });
 

@@ -7,8 +7,8 @@ const SUNSET = "Wed, 30 Jun 2027 00:00:00 GMT";
 const GUIDE = "https://example.com/guide";
 
 /** Nothing of a version that is on its way out. */
-const UNTOLD = [null, null, null];
-const toldBy = (headers: Headers) => [headers.get("x-api-warn"), headers.get("x-api-sunset"), headers.get("link")];
+const NO_NOTICE = [null, null, null];
+const noticeOf = (headers: Headers) => [headers.get("x-api-warn"), headers.get("x-api-sunset"), headers.get("link")];
 
 describe("a deprecated version", () => {
   const settings = { API_V1_STATUS: "deprecated", API_V1_SUNSET: "2027-06-30", API_V1_GUIDE: GUIDE };
@@ -28,7 +28,7 @@ describe("a deprecated version", () => {
     ["HEAD /users/1", "/api/v2/users/1"],
   ])("is announced in the headers of %s", async (request, successor) => {
     const { headers } = await api(request);
-    expect(toldBy(headers)).toEqual([MESSAGE, SUNSET, successorOf(successor)]);
+    expect(noticeOf(headers)).toEqual([MESSAGE, SUNSET, successorOf(successor)]);
     expect(new Date(headers.get("x-api-sunset")!).toISOString()).toBe("2027-06-30T00:00:00.000Z");
   });
 
@@ -41,7 +41,7 @@ describe("a deprecated version", () => {
 
   test("has the successor beside the page links", async () => {
     const { headers } = await api("/users?limit=1");
-    expect(toldBy(headers).slice(0, 2)).toEqual([MESSAGE, SUNSET]);
+    expect(noticeOf(headers).slice(0, 2)).toEqual([MESSAGE, SUNSET]);
     const links = headers.get("link")!.split(/, (?=<)/);
     expect(links.map((link) => /rel="?([a-z-]+)"?/.exec(link)![1])).toEqual([
       "successor-version",
@@ -53,8 +53,8 @@ describe("a deprecated version", () => {
   test("has a successor that responds", async () => {
     const { headers } = await api("/articles/1");
     const successor = /<(.*?)>; rel=successor-version/.exec(headers.get("link")!)![1]!;
-    const { status, headers: answered } = await api(successor);
-    expect([status, answered.get("x-api-version")]).toEqual([200, "2"]);
+    const { status, headers: received } = await api(successor);
+    expect([status, received.get("x-api-version")]).toEqual([200, "2"]);
   });
 
   test("is announced in bodies that are objects", async () => {
@@ -87,7 +87,7 @@ describe("a deprecated version", () => {
   test("is announced with 304 and 204", async () => {
     const { headers } = await api("/users/1");
     const again = await api("/users/1", { headers: { "if-none-match": headers.get("etag")! } });
-    expect([again.status, ...toldBy(again.headers)]).toEqual([304, MESSAGE, SUNSET, successorOf("/api/v2/users/1")]);
+    expect([again.status, ...noticeOf(again.headers)]).toEqual([304, MESSAGE, SUNSET, successorOf("/api/v2/users/1")]);
     const { json } = await api("POST /users", { body: { name: "Gone", email: "gone@example.com" } });
     const gone = await api(`DELETE /users/${json.id}`);
     expect([gone.status, gone.text, gone.headers.get("x-api-warn")]).toEqual([204, "", MESSAGE]);
@@ -96,7 +96,7 @@ describe("a deprecated version", () => {
   test("has a successor without an announcement", async () => {
     for (const path of ["/api/v2/users/1", "/users/1?version=2", "/api/v2/users/999"]) {
       const { headers, json } = await api(path);
-      expect([...toldBy(headers), json.deprecation]).toEqual([...UNTOLD, undefined]);
+      expect([...noticeOf(headers), json.deprecation]).toEqual([...NO_NOTICE, undefined]);
     }
   });
 });
@@ -106,7 +106,7 @@ describe("a deprecated version without a sunset and a guide", () => {
 
   test("has headers for neither", async () => {
     const message = "version 1 is deprecated: use version 2";
-    expect(toldBy((await api("/users/1")).headers)).toEqual([
+    expect(noticeOf((await api("/users/1")).headers)).toEqual([
       message,
       null,
       "</api/v2/users/1>; rel=successor-version",
@@ -119,20 +119,20 @@ describe("a retired version", () => {
   const { api, body } = useResources({ API_V1_STATUS: "retired", API_V1_SUNSET: "2020-01-01" });
 
   test.each([
-    ["by nobody", "/users", {}],
+    ["only by the default", "/users", {}],
     ["by the path", "/api/v1/users/1", {}],
     ["by the query", "/articles?version=1", {}],
     ["by a header", "/users", { "X-API-Version": "1" }],
     ["by the media type", "/users", { Accept: "application/vnd.content.v1+json" }],
   ])("is 400 if it is named %s", async (_how, path, headers) => {
-    const { status, json, headers: answered } = await api(path, { headers });
+    const { status, json, headers: received } = await api(path, { headers });
     expect([status, json.error.code, json.error.message]).toEqual([
       400,
       "UNSUPPORTED_VERSION",
       "version 1 is not supported: use 2",
     ]);
     expect(json.supportedVersions).toEqual([2]);
-    expect(toldBy(answered)).toEqual(UNTOLD);
+    expect(noticeOf(received)).toEqual(NO_NOTICE);
   });
 
   test("is not in the Location of a registration", async () => {
@@ -153,6 +153,6 @@ describe("a version that is supported", () => {
 
   test("announces nothing, whatever sunset is set", async () => {
     const { headers, json } = await api("/users/1");
-    expect([...toldBy(headers), json.deprecation]).toEqual([...UNTOLD, undefined]);
+    expect([...noticeOf(headers), json.deprecation]).toEqual([...NO_NOTICE, undefined]);
   });
 });

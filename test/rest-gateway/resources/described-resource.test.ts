@@ -96,7 +96,7 @@ describe("a resource of another team", () => {
   });
 
   test.each(['{"name":"x","weight":1e999}', '{"name":"x","price":-1e999}'])(
-    "refuses a number beyond all: %s",
+    "rejects a number that is out of range: %s",
     async (body) => {
       const { status, json } = await api("POST /products", { as: 1, body });
       expect([status, json.error.message]).toEqual([400, expect.stringMatching(/^(weight|price) is out of range$/)]);

@@ -21,7 +21,7 @@ test("rows of a view are created, read, changed and deleted like those of a tabl
   expect((await api(path)).status).toBe(404);
 });
 
-test("the tag of a row of a view is a hash of its content, which is no precondition for writes", async () => {
+test("the tag of a row of a view is a hash of its content, and never matches the If-Match of a write", async () => {
   const made = await api("POST /cheap-products", { as: 1, body: { name: "cog", price: 3 } });
   const path = made.headers.get("location")!;
   const tag = (await api(path)).headers.get("etag")!;

@@ -205,10 +205,9 @@ const operationsOf = (document: any): Located[] =>
   );
 
 function operationAt(document: any, request: string): any {
-  const [method, url = ""] = request.split(" ");
-  const asked = url.split("?")[0]!;
+  const [method, path = ""] = request.split("?")[0]!.split(" ");
   const found = operationsOf(document).filter(
-    (each) => each.method === method && new RegExp(`^${each.path.replace(/\{\w+\}/g, "[^/]+")}$`).test(asked),
+    (each) => each.method === method && new RegExp(`^${each.path.replace(/\{\w+\}/g, "[^/]+")}$`).test(path),
   );
   expect(
     found.map(({ path }) => path),

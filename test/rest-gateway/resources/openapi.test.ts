@@ -18,7 +18,7 @@ const PREFIXES = { 1: "", 2: "/api/v2" } as const;
 /** `GET /users` → `GET /api/v2/users` */
 const inVersion = (version: 1 | 2, request: string) => request.replace(" ", ` ${PREFIXES[version]}`);
 
-/** Rows for each version, and rows that nobody can change: somebody else is faster, always. */
+/** Rows for each version, and rows whose every change fails as if another transaction had changed them first. */
 const ROWS = VERSIONS.map((version) => {
   const id = (number: number) => version * 100 + number;
   return `
@@ -31,7 +31,7 @@ const ROWS = VERSIONS.map((version) => {
 }).join("");
 const CONTENTION = `
   create function contend() returns trigger language plpgsql set search_path = '' as $$
-  begin raise serialization_failure using message = 'somebody else was faster'; end $$;
+  begin raise serialization_failure using message = 'changed by another transaction'; end $$;
   create trigger contend_writes before insert or update on articles for each row when (new.content = 'conflict') execute function contend();
   create trigger contend_writes before insert or update on comments for each row when (new.content = 'conflict') execute function contend();
   create trigger contend_deletes before delete on articles for each row when (old.content = 'conflict') execute function contend();
@@ -46,7 +46,7 @@ beforeAll(async () => {
   return () => busy.stop();
 });
 
-/** Without the routes of authentication, which are none of a version. */
+/** Without the authentication routes, which belong to no version. */
 const ofResources = (version: 1 | 2) => withTags(documents[version], (tag) => tag !== "authentication");
 
 describe.each(VERSIONS)("the document of version %i", (version) => {
@@ -219,7 +219,7 @@ async function askFailures(ask: Ask, sample: Sample, version: 1 | 2): Promise<vo
   await Promise.all(failures);
 }
 
-/** A body whose e-mail nobody has. */
+/** The same body with an unused e-mail. */
 const another = (body: any) => (body.email ? { ...body, email: `x${body.email}` } : body);
 
 /** A task that has ended, and one that waits for a table. */
@@ -253,14 +253,14 @@ const everything = (version: 1 | 2): readonly Sample[] => [
 ];
 
 async function askOverLimit(version: 1 | 2, seen: Seen): Promise<void> {
-  // Whoever asks too often is not looked at.
+  // The rate limit applies before credentials are read.
   const api = (request: string, { as: _as, ...sent }: ApiSent = {}) => sendTo(busy.url, request, sent);
   const ask = asker({ api }, version, seen);
   await api("/users");
   for (const { request, sent } of everything(version)) expect((await ask(request, sent)).status, request).toBe(429);
 }
 
-/** The tables are locked; then nobody may connect to the database. */
+/** First the tables are locked, then the database refuses all connections. */
 async function askWithoutDatabase(version: 1 | 2, seen: Seen): Promise<void> {
   const ask = asker(slow, version, seen);
   const expectStatus = async ({ request, sent }: Sample, status: number) =>
@@ -273,7 +273,7 @@ async function askWithoutDatabase(version: 1 | 2, seen: Seen): Promise<void> {
   });
 }
 
-/** Nobody may connect to a database for a while, the service least of all. */
+/** While `work` runs, the database refuses all connections, and those of the service are closed. */
 async function withoutDatabase(name: string, work: () => Promise<unknown>): Promise<void> {
   const root = new pg.Client({ connectionString: inject("clusterUrl") });
   await root.connect();

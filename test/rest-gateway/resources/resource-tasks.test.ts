@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { type ApiSent, useResources } from "../../support/resource-client.ts";
 import { newEmail, type User } from "./users.ts";
 
-/** Reading the user `gate` waits until nobody holds the lock 77. */
+/** Reading the user `gate` waits until the lock 77 is free. */
 const GATE = `
   create function internal.gate(name text) returns boolean language plpgsql volatile as $$
     begin

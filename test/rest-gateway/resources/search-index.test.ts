@@ -36,13 +36,13 @@ function statementAt(path: string) {
   return new Preparer().statements(request)[0]!;
 }
 
-/** What Postgres does for it, whatever the values are: callers come with many. */
+/** The generic plan of its statement, which serves any values. */
 async function planOf(path: string): Promise<string> {
   const { text, values } = statementAt(path);
   const literals = values.map((value) => `'${value}'`).join(", ");
-  await sql(`begin; set local plan_cache_mode = force_generic_plan; set local role anon; prepare asked as ${text}`);
-  const plan = await sql(`explain execute asked${literals === "" ? "" : `(${literals})`}`);
-  await sql("deallocate asked; rollback");
+  await sql(`begin; set local plan_cache_mode = force_generic_plan; set local role anon; prepare request as ${text}`);
+  const plan = await sql(`explain execute request${literals === "" ? "" : `(${literals})`}`);
+  await sql("deallocate request; rollback");
   return plan.map((row) => row["QUERY PLAN"]).join("\n");
 }
 

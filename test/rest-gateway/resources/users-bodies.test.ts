@@ -34,7 +34,7 @@ describe("an invalid body is rejected, and nothing is written", () => {
       ["a form", "name=Grace&email=grace%40test.example"],
       ["XML", "<user><name>Grace</name></user>"],
       ["a byte order mark", '\ufeff{"name":"Grace"}'],
-      ["bytes that are no UTF-8", Buffer.from('{"name":"Gr\xe4ce"}', "latin1")],
+      ["bytes that are not UTF-8", Buffer.from('{"name":"Gr\xe4ce"}', "latin1")],
       ["UTF-16", Buffer.from('{"name":"Grace"}', "utf16le")],
       ["brackets in 65 levels", `{"name":${"[".repeat(64)}${"]".repeat(64)}}`],
       ["brackets in 100,000 levels", "[".repeat(100_000)],
@@ -45,7 +45,7 @@ describe("an invalid body is rejected, and nothing is written", () => {
     });
 
     test.each(["null", "true", "7", '"Grace"', "-0", "1e999"])(
-      "%s is no object: 400 VALIDATION_ERROR",
+      "%s is not an object: 400 VALIDATION_ERROR",
       async (body) => {
         const [status, code, message] = await failure(request, { body });
         expect([status, code]).toEqual([400, "VALIDATION_ERROR"]);

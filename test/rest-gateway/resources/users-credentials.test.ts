@@ -64,12 +64,12 @@ describe("an invalid credential is 401 and is never ignored for a weaker one", (
     ["such a key as a token", { authorization: `Bearer cs_user_${"x".repeat(43)}` }, INVALID],
     ["the token of an older epoch", { authorization: `Bearer ${sign({ ...ADA, epoch: -1 })}` }, REVOKED],
     ["the token of another role", { authorization: `Bearer ${sign({ ...ADA, role: "admin" })}` }, REVOKED],
-    ["the token of a user who is gone", { authorization: `Bearer ${sign({ ...ADA, sub: "4711" })}` }, REVOKED],
+    ["the token of a deleted user", { authorization: `Bearer ${sign({ ...ADA, sub: "4711" })}` }, REVOKED],
     ["Basic without a colon", { authorization: basic("ada") }, UNREADABLE_BASIC],
-    ["Basic that is no base64", { authorization: "Basic %%%" }, UNREADABLE_BASIC],
+    ["Basic that is not base64", { authorization: "Basic %%%" }, UNREADABLE_BASIC],
     ["Basic with a NUL in the name", { authorization: basic("a\0da:x") }, UNREADABLE_BASIC],
     ["Basic of an unknown user", { authorization: basic("nobody:Correct-Horse-7!") }, WRONG_PASSWORD],
-    ["a session that is none", { cookie: "SESSION=garbage" }, NO_SESSION],
+    ["an unknown session", { cookie: "SESSION=garbage" }, NO_SESSION],
   ])("%s", async (_, headers, [code, message, challenge]) => {
     const before = await allUsers(client);
     for (const request of METHODS) {

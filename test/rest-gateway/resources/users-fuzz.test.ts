@@ -50,7 +50,7 @@ test.each([
   ["reads and deletes", reads, 600],
   ["writes", writes, 600],
 ])(
-  "whatever is asked, %s are answered with a success or the client's fault",
+  "random %s get a success or a client error",
   async (_, requests, count) => {
     const statuses = new Map<number, number>();
     const holds = async (request: PlainRequest) => {
@@ -64,7 +64,7 @@ test.each([
       }),
       { numRuns: count / 10 },
     );
-    // The samples are no use when nothing of them succeeds.
+    // Without enough successes the samples would prove little.
     expect((statuses.get(200) ?? 0) + (statuses.get(201) ?? 0)).toBeGreaterThan(count / 20);
   },
   60_000,

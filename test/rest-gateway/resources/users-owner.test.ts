@@ -57,15 +57,18 @@ function mayWrite(
     if (ofAda !== DONE) expect(await allUsers(client)).toBe(before);
   });
 
-  test.each(rows.filter(([who]) => who !== "ada"))("%s deletes users, or is refused", async (who, ofAda, ofUnknown) => {
-    const { id } = await userMaker(client)();
-    const gone = ofAda === DONE ? 204 : ofAda[0];
-    expect((await api(`DELETE /users/${id}`, as(who))).status).toBe(gone);
-    expect((await api(`/users/${id}`)).status).toBe(gone === 204 ? 404 : 200);
-    expect(await failure("DELETE /users/999", as(who))).toEqual(ofUnknown);
-  });
+  test.each(rows.filter(([who]) => who !== "ada"))(
+    "%s has the expected rights to delete users",
+    async (who, ofAda, ofUnknown) => {
+      const { id } = await userMaker(client)();
+      const gone = ofAda === DONE ? 204 : ofAda[0];
+      expect((await api(`DELETE /users/${id}`, as(who))).status).toBe(gone);
+      expect((await api(`/users/${id}`)).status).toBe(gone === 204 ? 404 : 200);
+      expect(await failure("DELETE /users/999", as(who))).toEqual(ofUnknown);
+    },
+  );
 
-  test("users delete themselves", async () => {
+  test("a user may delete their own account", async () => {
     const password = "Correct-Horse-7!";
     const made = await userMaker(client)({ password });
     const login = await api("POST /auth/login", { body: { username: made.email, password } });

@@ -104,7 +104,7 @@ test.each([
 });
 
 test.each(["/users/%", "/users/%zz", "/users/%FF", "/users/%C0%AF", "/users/%ED%A0%80"])(
-  "%s is no UTF-8: 400 BAD_REQUEST",
+  "%s is not UTF-8: 400 BAD_REQUEST",
   async (path) => {
     const { status, code } = await plain("GET", path);
     expect([status, code]).toEqual([400, "BAD_REQUEST"]);

@@ -39,9 +39,9 @@ describe("with USERS_WRITE=owner", () => {
   test("no token with that role can read", async () => {
     const { status } = await send("/rest/v1/users", { headers: headers({ authorization: `Bearer ${TOKEN}` }) });
     expect(status).toBe(401);
-    const asked = "{ me { id } users { id } }";
-    const { data } = await gql(asked, { headers: { authorization: `Bearer ${TOKEN}` } });
-    expect(data).toEqual((await gql(asked)).data);
+    const query = "{ me { id } users { id } }";
+    const { data } = await gql(query, { headers: { authorization: `Bearer ${TOKEN}` } });
+    expect(data).toEqual((await gql(query)).data);
   });
 
   test("the service's login can not become an editor of users", async () => {

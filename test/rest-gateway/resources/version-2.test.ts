@@ -84,7 +84,7 @@ describe("a list", () => {
   });
 
   test.each(["/api/v2/users?limit=1", "/api/v2/articles?limit=3&sort=title", "/api/v2/users/1/articles?limit=1"])(
-    "%s leads from page to page, forwards and backwards, past everything once",
+    "%s leads from page to page, forwards and backwards, with each record once",
     async (start) => {
       const { pagination, links } = await body(start);
       const forwards: number[] = [];
@@ -206,7 +206,7 @@ describe("a body", () => {
   });
 
   test.each([
-    ["that is no JSON", "{", 400, "INVALID_JSON"],
+    ["that is not JSON", "{", 400, "INVALID_JSON"],
     ["that is empty", "", 400, "INVALID_JSON"],
     ["that is a text", '"x"', 400, "VALIDATION_ERROR"],
     ["that is null", "null", 400, "VALIDATION_ERROR"],

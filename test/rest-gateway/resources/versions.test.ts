@@ -38,14 +38,14 @@ describe("a version is chosen", () => {
     ],
     ["not what is not wanted at all", "application/vnd.content.v2+json;q=0, application/json", "200 1 1"],
     [
-      "what is supported, where there is a choice",
+      "the supported one of several",
       "application/vnd.content.v3+json, application/vnd.content.v2+json;q=0.9",
       "200 2 2",
     ],
     ["not that of another vendor", "application/vnd.github.v3+json", "200 1 1"],
     ["not that of a vendor whose name begins alike", "application/vnd.contented.v2+json", "200 1 1"],
     ["not one without a version", "application/vnd.content+json", "200 1 1"],
-    ["not one that is no JSON", "application/vnd.content.v2+xml", "200 1 1"],
+    ["not a type other than JSON", "application/vnd.content.v2+xml", "200 1 1"],
     ["beside other media types", "text/html, application/vnd.content.v2+json, */*;q=0.1", "200 2 2"],
   ])("by Accept: %s", async (_what, accept, expected) =>
     expect(await versionOf("/users/1", { Accept: accept })).toBe(expected),
@@ -65,12 +65,12 @@ test.each([
 describe("an unsupported version is 400 with the supported ones", () => {
   const message = (version: string) => `version ${version} is not supported: use 1 or 2`;
   test.each(["0", "3", "01", "2.1", "-1", "v2", "99999999999999999999999", "two", "1, 2"])("%s", async (version) => {
-    const asked = [
+    const responses = [
       api("/users", { headers: { "X-API-Version": version } }),
       api("/users", { headers: { "Accept-Version": version } }),
       api(`/users?version=${encodeURIComponent(version)}`),
     ];
-    for (const { status, json } of await Promise.all(asked)) {
+    for (const { status, json } of await Promise.all(responses)) {
       expect(status).toBe(400);
       expect(json).toMatchObject({ error: { code: "UNSUPPORTED_VERSION", message: message(version) } });
       expect(json.supportedVersions).toEqual([1, 2]);
@@ -80,12 +80,12 @@ describe("an unsupported version is 400 with the supported ones", () => {
   test.each(["0", "3", "01", "2.1", "-1", "99999999999999999999999"])(
     "%s in the path or the media type",
     async (version) => {
-      const asked = [
+      const responses = [
         api(`/api/v${version}/users`),
         api(`/api/v${version}/users/1`),
         api("/users", { headers: { Accept: `application/vnd.content.v${version}+json` } }),
       ];
-      for (const { status, json } of await Promise.all(asked)) {
+      for (const { status, json } of await Promise.all(responses)) {
         expect(status).toBe(400);
         expect(json.error).toMatchObject({ code: "UNSUPPORTED_VERSION", message: message(version) });
         expect(json.supportedVersions).toEqual([1, 2]);
