@@ -23,14 +23,14 @@ export type PrepareOptions = {
   readonly limits: ParseLimits;
 };
 
-/** What is read of a request, now or when a task repeats it. */
+/** The parts of a request that are parsed, when it is received or when a task repeats it. */
 export type RequestText = {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
 };
 
-/** What the URL and the headers of a request say, before its resource is looked up. */
+/** The parsed URL and headers of a request, before its resource is looked up. */
 export type Target = {
   readonly address: Address;
   readonly parameters: Parameters;
@@ -39,17 +39,17 @@ export type Target = {
   readonly style: Style;
 };
 
-/** One request and what is known of it so far; an error is answered with what is known when it is thrown. */
+/** A request and what is known about it so far. The response to an error uses what is known when the error is thrown. */
 export type Exchange = HttpExchange & {
   readonly preferences: Preferences;
   target: Target | null;
   caller: Caller | null;
   parsed: ResourceRequest | null;
-  /** Something was written already: the request must not be repeated. */
+  /** Whether something has been written: then the request must not be repeated. */
   isWritten: boolean;
 };
 
-/** Request text → request. The same for a request that is waited for and for its task. */
+/** Parses requests, both those that the client waits for and those that a task repeats. */
 export class RequestReader {
   readonly #options: PrepareOptions;
 
@@ -70,18 +70,16 @@ export class RequestReader {
     return this.#options.preferences.parse(prefer);
   }
 
-  /** Throws RestError for a path that leads nowhere. */
+  /** Throws RestError for an unknown path. */
   route(segments: readonly string[]): Route {
     return parseRoute(segments, this.#options.resources);
   }
 
-  /** `isTask`: the whole of a list, rather than a page. Throws RestError. */
+  /** With `isTask`, a GET is for the whole list instead of a page. Throws RestError. */
   request(text: Omit<RequestText, "url">, target: Target, route: Route, body: Buffer | null, isTask: boolean): Parsed {
     const { method, headers } = text;
-    const { parameters, style, preferences } = target;
     const isExport = isTask && method === "GET";
-    const incoming = { method, route, parameters, headers, body, style, preferences, isExport };
-    return parseRequest(incoming, this.#options.limits);
+    return parseRequest({ ...target, method, headers, route, body, isExport }, this.#options.limits);
   }
 }
 

@@ -29,15 +29,15 @@ export class RefusedRecord extends Error {
 }
 
 /**
- * The error of the database with more detail: RestError with all rules of the table that are broken, or RefusedRecord with
- * the place of one record among several. The error itself where there is no more detail.
+ * Adds detail to an error of the database: returns a RestError with every check of the table that is violated, or a
+ * RefusedRecord with the index of one record among several. Returns the error itself if there is nothing to add.
  */
 export async function explained(
   error: unknown,
   attempt: Attempt,
   constraints: ReadonlyMap<string, Constraint>,
 ): Promise<unknown> {
-  // A rule that was not reached before may raise an error when it is evaluated: then the first refusal stands.
+  // Evaluating another rule may raise an error itself. Then the first error is reported.
   const faults = await brokenRules(error, attempt, constraints).catch(() => []);
   if (faults.length > 0) return invalidBody(faults, attempt.request.style.version);
   const place = await placeOfRefused(error, attempt);
@@ -46,14 +46,14 @@ export async function explained(
 
 const CHECK_VIOLATION = "23514";
 
-/** A check of the table, all of whose columns were sent. */
+/** A check constraint whose columns are all in the body. */
 export type Rule = { readonly fields: readonly string[]; readonly message: string; readonly check: string };
 
 type Input = OperationOf<"create" | "update">;
 
 /**
- * Every rule that the records break: the database names only the first one, and a form shows them all. Queried only after a
- * refusal. Empty for an error that is not about a check.
+ * Every check that the records violate. Postgres names only the first one; a form should show them all. Queried only after
+ * a violation, and empty for other errors.
  */
 async function brokenRules(
   error: unknown,
@@ -95,16 +95,16 @@ function rulesOf(
 
 /** SQLSTATEs of errors about a row: its values, a constraint, a trigger. */
 const OF_ROW = /^(?:22|23|P0001$)/;
-/** The number of parts of the records that are tried at once. */
+/** The number of parts that one attempt divides the records into. */
 const PARTS = 100;
 
 /** Records from `first` up to, but not including, `end`. */
 type Span = { readonly first: number; readonly end: number };
 
 /**
- * Which of several records the database has refused. Postgres does not say, least of all where row-level security hides
- * rows. So the caller inserts them once more, part by part, and the inserts are rolled back: this shows no more than sending
- * the records one at a time would. Null for other errors, and when the records are not refused for the same reason again.
+ * Finds which of several records was refused. Postgres does not report it, and policies may hide the conflicting row. So
+ * the records are inserted again in parts, with the rights of the caller, and rolled back: this reveals no more than
+ * sending the records one at a time. Null for other errors, and if the same error is not raised again.
  */
 async function placeOfRefused(error: unknown, attempt: Attempt): Promise<number | null> {
   const { request } = attempt;
@@ -134,7 +134,7 @@ function partsOf({ first, end }: Span): readonly Span[] {
   }));
 }
 
-/** Statements that complete before the same error is raised again; null when it is not. */
+/** The number of statements that complete before the same error is raised again; null if it is not raised. */
 async function countCompleted(
   statements: readonly Statement[],
   error: unknown,
@@ -157,18 +157,18 @@ function isSame(one: DatabaseErrorLike, other: unknown): boolean {
   return one.code === code && one.schema === schema && one.table === table && one.constraint === constraint;
 }
 
-/** An insert whose rows are of no interest: only whether it succeeds. */
-export function writeTrial(command: InsertCommand): Sql {
+/** An insert that returns nothing: only its success matters. */
+function writeTrial(command: InsertCommand): Sql {
   const aliases = new Aliases();
   const change = sql.clauses(writeCommand(command, aliases.scope(), aliases), sql`returning 1 as one`);
   return sql.clauses(sql`with changed as ${sql.subquery(change)}`, sql`select`, sql`from changed`);
 }
 
 /**
- * The places of the checks that each record of the body breaks. The expressions are the catalog's own; bare names in them
- * are columns of the record.
+ * The indexes of the checks that each record of the body violates. The expressions come from the catalog; bare names in
+ * them are columns of the record.
  */
-export function writeBrokenRules(rules: readonly { readonly check: string }[], body: BodyColumns): Sql {
+function writeBrokenRules(rules: readonly { readonly check: string }[], body: BodyColumns): Sql {
   const rows = rules.map(({ check }, i) => sql`(${sql.integer(i)}, (${sql.trusted(check)}))`);
   const broken = sql.clauses(
     sql`select coalesce(pg_catalog.json_agg(rule.place order by rule.place), '[]'::json) as places`,

@@ -17,7 +17,7 @@ export type RunnerOptions = {
   readonly isOpen: boolean;
 };
 
-/** Timestamps are shown in UTC, whatever the server's time zone. */
+/** Timestamps are returned in UTC, whatever the time zone of the server is. */
 export const SETTINGS: TransactionSettings = { fixed: [["timezone", "UTC"]], given: [] };
 
 /** Runs requests: one transaction, one round trip. */
@@ -37,7 +37,7 @@ export class Runner {
     };
   }
 
-  /** Rejects with the errors of the database, explained. */
+  /** Rejects with the errors of the database, with the detail that `explained` adds. */
   async run(request: ResourceRequest, identity: Identity, signal: CancelSignal): Promise<Result> {
     const transactions = this.#options.database.forRole(identity.caller.role);
     const isWrite = !isRead(request);
@@ -51,8 +51,8 @@ export class Runner {
             throw error;
           },
         );
-        // A statement that waited for a row still sees it as it was before another transaction changed or deleted it, and
-        // takes it for forbidden. A second attempt shows the reason.
+        // A statement that has waited for a row sees its old version, so a row that another transaction has changed or
+        // deleted meanwhile looks forbidden. A second attempt finds the actual reason.
         const isUnsure = result === null || (isWrite && attempt === 1 && reasonOf(result, request) === "forbidden");
         if (!isUnsure) return result;
       }
@@ -61,7 +61,7 @@ export class Runner {
     }
   }
 
-  /** The error of the database with more detail than the database gives. */
+  /** Adds detail to an error of the database. */
   explained(error: unknown, request: ResourceRequest, identity: Identity): Promise<unknown> {
     const { database, catalog } = this.#options;
     const transactions = database.forRole(identity.caller.role);
@@ -75,7 +75,7 @@ export class Runner {
   }
 }
 
-/** The function of an action must see the row that its preconditions saw. */
+/** The function of an action must see the version of the row that its preconditions were checked for. */
 const isolationOf = ({ operation }: ResourceRequest): RunOptions["isolation"] =>
   operation.kind === "act" && isConditional(operation.preconditions) ? "repeatable read" : null;
 
@@ -86,38 +86,38 @@ const SERIALIZATION_FAILURE = "40001";
 const DEADLOCK = "40P01";
 
 /**
- * Another transaction has changed the row after the preconditions saw it; or it has locked a row that a cascade deletes,
- * and waits for the one that this request deletes.
+ * Another transaction changed the row after the preconditions were checked; or it holds a lock on a row of the cascade, and
+ * waits for the row that this request deletes.
  */
 function isOvertaken({ code }: DatabaseErrorLike, request: ResourceRequest): boolean {
   if (code === SERIALIZATION_FAILURE) return isolationOf(request) !== null;
   return code === DEADLOCK && request.operation.kind === "delete" && request.operation.isCascading;
 }
 
-/** The columns of the one row that a statement returns: those of the tables, and then those of a record. */
+/** The columns of the row that a statement returns: those of a table request, then those of a record. */
 export const RESULT = { ...TABLE_RESULT, reason: 5, id: 6, version: 7, modified: 8 } as const;
 
 /**
- * Why nothing was read or written: there is no such record or parent, a precondition does not hold, or a policy keeps the
- * record from changes.
+ * Why nothing was read or written: the record or its parent does not exist, a precondition does not hold, or a policy
+ * forbids the change.
  */
 export type Reason = "missing" | "stale" | "forbidden";
 
-/** Null when the request was served. */
+/** Null if the request succeeded. */
 export function reasonOf(result: Result, { operation }: ResourceRequest): Reason | null {
   const [row] = result.rows;
   if (!row) return "missing";
-  // Only the parent can keep a record from being inserted without an error.
+  // Only a missing parent prevents an insert without an error.
   if (operation.kind === "create") return textAt(row, RESULT.rows) === "0" ? "missing" : null;
   return textAt(row, RESULT.reason) as Reason | null;
 }
 
-/** The result that answers the request. */
+/** The result to respond with. */
 export function mainResult(results: readonly Result[], request: ResourceRequest): Result {
   const last = results.at(-1)!;
   if (request.operation.kind !== "act") return last;
   const acted = results[0]!;
-  // The function may leave a row that the caller does not see any more.
+  // After the action the caller may no longer see the row.
   return reasonOf(acted, request) === null && last.rows.length > 0 ? last : acted;
 }
 

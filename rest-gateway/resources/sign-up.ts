@@ -94,8 +94,8 @@ class SignUp {
 const notOne = () =>
   new RestError({ status: 400, code: "VALIDATION_ERROR", message: "the body must be the JSON object of one user" });
 
-/** A `POST /users` with a password, and the identity that it is made as. */
-export type NewAccount = {
+/** A `POST /users` with a password, and the identity of its caller. */
+type NewAccount = {
   readonly request: ResourceRequest;
   readonly account: AccountInput;
   readonly identity: Identity;
@@ -103,10 +103,10 @@ export type NewAccount = {
   readonly address: string;
 };
 
-/** The id of the new user, and the request that reads the user in the form that the client wants. */
-export type Registered = { readonly id: string; readonly reading: ResourceRequest };
+/** The id of the new user, and a request that reads the user in the form that the client selected. */
+type Registered = { readonly id: string; readonly reading: ResourceRequest };
 
-/** Rejects with RestError when the address has made too many accounts, and with the errors of the database, explained. */
+/** Rejects with RestError if too many accounts were created from the address, and with the errors of `Runner.run`. */
 export async function registerNew(
   { request, account, identity, address }: NewAccount,
   registration: Registration,

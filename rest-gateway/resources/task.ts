@@ -58,7 +58,7 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
     const { operation } = request;
     const identity = identityOf(task);
     if (operation.kind === "create") return { identity, steps: importSteps(request, operation, task.id) };
-    if (operation.kind !== "list") throw new TypeError(`an operation of kind "${operation.kind}" can not be a task`);
+    if (operation.kind !== "list") throw new TypeError(`an operation of kind "${operation.kind}" cannot be a task`);
     const [counted] = await transactions.run(identity, [countStatement(request, operation)]);
     const count = Number(counted!.rows[0]![0]!.toString());
     return { identity, steps: exportSteps(request, operation, task.id, count) };
@@ -86,7 +86,7 @@ const identityOf = ({ caller, request: { method, url } }: Task): Identity => ({
   settings: SETTINGS,
 });
 
-/** Whether a request may be a task: a list of new records, and a whole collection. */
+/** Whether a request may be a task: an array of new records, or a whole collection. */
 export function mayBeTask({ operation }: ResourceRequest): boolean {
   if (operation.kind === "list") return operation.paging.form === "export";
   return operation.kind === "create" && operation.isMany;
@@ -112,7 +112,7 @@ export function newTask({ request, caller, parsed }: Exchange, body: Buffer | nu
   };
 }
 
-/** A credential in the URL must not be shown to those who look at tasks. */
+/** Credentials in the URL must not be stored with the task. */
 function withoutCredentials(url: string): string {
   const [path = "", search = ""] = url.split("?", 2);
   const parameters = new URLSearchParams(search);
@@ -120,17 +120,17 @@ function withoutCredentials(url: string): string {
   return parameters.size === 0 ? path : `${path}?${parameters}`;
 }
 
-/** Records per step, so that a client sees the progress: reading is faster than writing. */
+/** Records per step. Clients see the progress step by step; reading is faster than writing. */
 const IMPORTED = 500;
 const EXPORTED = 2000;
 
-/** Creates the records of a list, some at a time; `id` is that of the task. */
-export function importSteps(request: ResourceRequest, operation: OperationOf<"create">, id: string): Step[] {
+/** Creates the records of an array, step by step. `id` is the id of the task. */
+function importSteps(request: ResourceRequest, operation: OperationOf<"create">, id: string): Step[] {
   const { resource, selection, style, body } = request;
   const { records } = body!;
   const values = [...request.values, id];
   const rows = planRows(resource, selection, style);
-  // The foreign key refuses a missing parent: looking for it would create nothing, without an error.
+  // A missing parent must be an error, which the foreign key raises.
   const written = finish(writeImport(planInsert(request, operation, false), rows, request.values.length));
   const steps: Step[] = [];
   for (let first = 0; first < records.length; first += IMPORTED) {
@@ -141,13 +141,8 @@ export function importSteps(request: ResourceRequest, operation: OperationOf<"cr
   return steps;
 }
 
-/** Reads a whole list, page by page; `count` is the number of its records a moment ago. */
-export function exportSteps(
-  request: ResourceRequest,
-  operation: OperationOf<"list">,
-  id: string,
-  count: number,
-): Step[] {
+/** Reads a whole list, page by page. `count` is the number of its records when the task starts. */
+function exportSteps(request: ResourceRequest, operation: OperationOf<"list">, id: string, count: number): Step[] {
   const input = { values: [...request.values, id], body: null };
   const task = request.values.length;
   const list = planList(request, operation);
@@ -166,6 +161,6 @@ export function exportSteps(
   ];
 }
 
-/** How many records a list has now. */
-export const countStatement = (request: ResourceRequest, operation: OperationOf<"list">) =>
+/** Counts the records of a list. */
+const countStatement = (request: ResourceRequest, operation: OperationOf<"list">) =>
   writeStatement(finish(writeCount(planList(request, operation))), request);

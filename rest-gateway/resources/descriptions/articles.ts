@@ -25,7 +25,7 @@ export const ARTICLES: Description = {
   ],
   sorts: ["id", "title", "status", "created_at", "updated_at"],
   filters: {
-    status: { field: "status", operator: "is", about: "Articles that have come so far." },
+    status: { field: "status", operator: "is", about: "Articles with this status." },
     author: { field: "author_id", operator: "is", about: "Articles by the user with this id." },
     tag: { field: "tags", operator: "has", about: "Articles with this tag." },
     created_after: { field: "created_at", operator: "from", about: "Articles written at this time or later." },

@@ -3,7 +3,7 @@ import type { Description } from "./index.ts";
 export const COMMENTS: Description = {
   name: "comments",
   singular: "comment",
-  about: "What users say about articles.",
+  about: "Comments by users on articles.",
   table: "public.comments",
   fields: {
     id: {},

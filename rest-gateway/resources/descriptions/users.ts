@@ -3,7 +3,7 @@ import type { Description } from "./index.ts";
 export const USERS: Description = {
   name: "users",
   singular: "user",
-  about: "Those who write articles and comments.",
+  about: "The authors of articles and comments.",
   table: "public.users",
   fields: {
     id: {},
@@ -21,7 +21,7 @@ export const USERS: Description = {
   sorts: ["id", "name", "email", "age", "created_at", "updated_at"],
   filters: {
     name: { field: "name", operator: "is", about: "Users of exactly this name." },
-    email: { field: "email", operator: "alike", about: "The user with this e-mail, whatever its case." },
+    email: { field: "email", operator: "alike", about: "The user with this e-mail, in any case." },
     age: { field: "age", operator: "is", about: "Users of this age." },
   },
   search: "internal.user_matches",

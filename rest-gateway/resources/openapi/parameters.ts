@@ -110,7 +110,7 @@ function describeSort(api: ApiVersion, { sorts, order }: Resource): string {
   return `Fields separated by commas, each with \`:asc\` or \`:desc\`: ${code(names)}. The default is \`${usual}\`.`;
 }
 
-/** Version 1 has three ways to page, which can not be combined. */
+/** Version 1 has three ways to page, which cannot be combined. */
 function pagingOf({ version }: ApiVersion, { description }: Resource): Parameter[] {
   const { pageSize, list } = description;
   const most = `At most ${MAX_LIMIT}; a larger number has the same effect.`;

@@ -105,7 +105,7 @@ type Direction = OrderTerm["direction"];
 
 /**
  * `sort=title&order=desc`, or `sort=status:asc,title:desc`. The key comes last, so that pages do not overlap. Throws
- * RestError for a field that can not be sorted by.
+ * RestError for a field that lists cannot be sorted by.
  */
 function parseOrder(parameters: Parameters, resource: Resource, style: Style): readonly OrderTerm[] {
   const order = readDirection("order", parameters.get("order"));

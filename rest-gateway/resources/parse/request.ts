@@ -3,6 +3,7 @@ import type { BodyLimits } from "../../../http/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
+import type { Target } from "../prepare.ts";
 import { notAnObject, tooManyRecords } from "../problem.ts";
 import {
   type Columns,
@@ -12,11 +13,9 @@ import {
   type Operation,
   type OperationOf,
   type Parent,
-  type Preferences,
   type RecordsBody,
   type ResourceRequest,
   recordsBody,
-  type Style,
   Values,
 } from "../request.ts";
 import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";
@@ -27,16 +26,13 @@ import { parseList, parseSelection, wholeRecord } from "./query-string.ts";
 import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from "./record.ts";
 
 /** A request whose path supports its method. */
-export type Incoming = {
+export type Incoming = Pick<Target, "parameters" | "style" | "preferences"> & {
   readonly method: string;
   readonly route: Route;
-  readonly parameters: Parameters;
   readonly headers: IncomingHttpHeaders;
   /** Null for methods without one. */
   readonly body: Buffer | null;
-  readonly style: Style;
-  readonly preferences: Preferences;
-  /** The whole list rather than a page: for a task. */
+  /** Whether a GET is for the whole list instead of a page, for a task. */
   readonly isExport: boolean;
   /** Whether a new user must have a password: without one the user could never sign in. */
   readonly needsPassword?: boolean;
@@ -46,7 +42,7 @@ export type ParseLimits = BodyLimits & { /** Maximum records of one POST. */ rea
 
 export type Parsed = {
   readonly request: ResourceRequest;
-  /** Of a new user who is going to sign in. */
+  /** Null unless the request creates a user with a password. */
   readonly account: AccountInput | null;
 };
 

@@ -14,7 +14,7 @@ import {
 import type { Relation, Resource, ResourceField } from "../resource.ts";
 import { isOneOf, isUnmodifiedSince, linksOf, matchesSearch, sameText } from "../write/expressions.ts";
 
-/** How records are shown: fields under the client's spelling, the records that they refer to, links. */
+/** The output of a record: fields in the spelling of the client, related records, links. */
 export function planRows(resource: Resource, { fields, relations, hasLinks }: Selection, style: Style): RowsPlan {
   const embeds = relations.map(({ relation, selection }) => planRelation(relation, selection, style));
   const outputs: Output[] = [
@@ -42,7 +42,7 @@ const planOutput = (field: ResourceField, style: Style): Output => ({
 
 export const fieldPlan = ({ column }: ResourceField): FieldPlan => ({ origin: { kind: "column", column }, path: [] });
 
-/** The record that a field refers to; null when the caller may not see it. */
+/** The record that a field refers to; null if the caller may not see it. */
 function planRelation(relation: Relation, selection: Selection, style: Style): EmbedPlan {
   const target = relation.resource();
   return {
@@ -57,7 +57,7 @@ function planRelation(relation: Relation, selection: Selection, style: Style): E
   };
 }
 
-/** As a foreign key would be; the database need not have one. */
+/** The same as for a foreign key, which the database need not have. */
 const relationshipOf = ({ name, field }: Relation, { table, key }: Resource): Relationship => ({
   kind: "many-to-one",
   isToOne: true,
@@ -88,7 +88,7 @@ export const planKey = (resource: Resource, { id, parent }: Key): readonly Condi
 export const planParent = (resource: Resource, { collection, id }: Parent): ConditionPlan =>
   compare(resource.fieldNamed.get(collection.field)!, "eq", id);
 
-/** What must hold for the row when it is written. */
+/** Conditions of the current row for a change. */
 export function planPreconditions(resource: Resource, preconditions: Preconditions): readonly ConditionPlan[] {
   const { isOneOf: some, isNoneOf: none, unmodifiedSince: date, isImpossible } = preconditions;
   return [

@@ -27,7 +27,7 @@ export const versionOf =
   ({ alias }) =>
     kind === "table" || kind === "partitioned table" ? sql`${alias}.xmin::text` : sql`null::text`;
 
-/** When the row last changed, in seconds since 1970 with a fraction; null where no field says. */
+/** The time of the last change, in seconds since 1970 with a fraction; null if no field has it. */
 export const modifiedOf =
   ({ modified }: Resource): Expression =>
   (row) => {
@@ -36,7 +36,7 @@ export const modifiedOf =
     return sql`extract(epoch from coalesce(${sql.join(times, ", ")}))::text`;
   };
 
-/** The row's version is in an array literal, or not in it. */
+/** Whether the row's version is in an array literal; with `isNegated`, whether it is not. */
 export const isOneOf =
   (resource: Resource, versions: number, isNegated: boolean): Expression =>
   (row) => {
@@ -50,7 +50,7 @@ export const isUnmodifiedSince =
   (row) =>
     sql`coalesce(trunc((${modifiedOf(resource)(row)})::numeric) <= ${writeValue(date)}::numeric, true)`;
 
-/** Equal whatever the case. */
+/** Equal, ignoring case. */
 export const sameText =
   (field: ResourceField, text: number): Expression =>
   (row) => {
@@ -97,7 +97,7 @@ export function linksOf(resource: Resource, style: Style): Output {
   return { kind: "expression", alias: LINKS, value, columns };
 }
 
-/** Neighbouring texts as one. */
+/** Joins neighbouring texts. */
 function joined(pieces: readonly Piece[]): Piece[] {
   const result: Piece[] = [];
   for (const piece of pieces) {

@@ -6,7 +6,7 @@ import { writeList, writeOrder, writeRows, writeWhere } from "../../table/write/
 import type { ListPlan } from "../plan.ts";
 import { writeValue } from "./expressions.ts";
 
-/** Creates records and keeps them for the task; `task` is the index of its id in the values. */
+/** Creates records and stores them in the result of the task; `task` is the index of its id in the values. */
 export function writeImport(command: InsertCommand, rows: RowsPlan, task: number): Sql {
   const aliases = new Aliases();
   const scope = aliases.scope();
@@ -19,17 +19,17 @@ export function writeImport(command: InsertCommand, rows: RowsPlan, task: number
   );
 }
 
-/** How many records a list has. */
+/** The number of records in a list. */
 export function writeCount({ read }: ListPlan): Sql {
   const aliases = new Aliases();
   const from = fromTable(read.table, aliases);
   return sql.clauses(sql`select count(*)::text`, sql`from ${from.item}${writeWhere(read.rows, from, aliases)}`);
 }
 
-/** Keeps a part without records: a result in parts is a list, however short. */
+/** Stores a part without records, so that the result is an array even if the list is empty. */
 export const writeNoRecords = (task: number): Sql => sql`select ${keep(task, sql`'[]'::json`)}`;
 
-/** A cursor with a row for each page of a list. A page is read and kept when its row is fetched. */
+/** A cursor with a row for each page of a list. A page is read and stored when its row is fetched. */
 export function writePages({ read }: ListPlan, task: number, pageSize: number): Sql {
   const aliases = new Aliases();
   const from = fromTable(read.table, aliases);
@@ -37,7 +37,7 @@ export function writePages({ read }: ListPlan, task: number, pageSize: number): 
   const { rows } = read;
   const place = sql`row_number() over (${writeOrder(rows.order, scope, aliases)}) as ${PLACE}`;
   const page = sql`(${scope.alias}.${PLACE} - 1) / ${sql.integer(pageSize)}`;
-  // In the aggregate rather than in from: a record is written with its page, and not before the rows are sorted.
+  // In the aggregate and not in FROM, so that records are formatted page by page, after sorting.
   const record = sql`(select pg_catalog.row_to_json(r.*) from (select ${writeList(rows, scope, aliases)}) as r)`;
   // The order keeps Postgres from hashing, which would need all rows before the first page.
   const part = sql`pg_catalog.json_agg(${record} order by ${scope.alias}.${PLACE})`;
@@ -60,7 +60,7 @@ const PLACE = sql.identifier("place in the list");
 
 export const FETCH_PAGE = sql`fetch 1 from pages`;
 export const FETCH_REST = sql`fetch all from pages`;
-/** Before the end of the transaction, so that nothing is held. */
+/** Before the transaction ends: at its end Postgres would store the remaining rows. */
 export const CLOSE_PAGES = sql`close pages`;
 
 const keep = (task: number, part: Sql): Sql => sql`tasks.keep_result(${writeValue(task)}::uuid, ${part})::text`;
