@@ -128,9 +128,18 @@ describe("?cascade=true deletes what the user has written", () => {
       await sql("select from articles where id = $1 for key share", id);
       const status = deletion(made.id);
       await expect.poll(waiting).toBe(1);
-      // Either waits for the other now, until Postgres refuses the one that has waited longer.
-      await sql("insert into comments (article_id, author_id, content) values ($1, $2, 'x')", id, made.id);
-      await sql("commit");
+      // Each waits for the other now. Postgres cancels the deletion, which is attempted again; if the deletion had waited for
+      // longer than its deadlock_timeout before this insert began, Postgres cancels the insert.
+      await sql("set local deadlock_timeout = '5s'");
+      const insert = sql("insert into comments (article_id, author_id, content) values ($1, $2, 'x')", id, made.id);
+      const end = await insert.then(
+        () => "commit",
+        ({ code }) => {
+          expect(code).toBe("40P01");
+          return "rollback";
+        },
+      );
+      await sql(end);
       expect(await status).toBe(204);
       expect(await countsOf(made)).toEqual([0, 0, 0]);
     });
