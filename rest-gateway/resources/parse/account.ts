@@ -8,8 +8,8 @@ import { ACCOUNT_FIELDS } from "../resource.ts";
 export type AccountInput = { readonly username: string | null; readonly password: string };
 
 const UNCHANGED: Readonly<Record<string, string>> = {
-  password: "password can not be changed here: use POST /auth/password",
-  username: "username can not be changed",
+  password: "password cannot be changed here: use POST /auth/password",
+  username: "username cannot be changed",
 };
 
 /** Throws RestError for a change of an account field: if it were ignored, the client would believe that it was set. */

@@ -127,7 +127,7 @@ describe("a record that is rejected among several is reported with its index", (
     expect(await refusal(GOOD, bad, { name: "better" })).toEqual([status, message, fields, before]);
   });
 
-  test("even if another rule can not be evaluated", async () => {
+  test("even if another rule cannot be evaluated", async () => {
     const before = (await own.sql("select from products")).length;
     const message = "price must not be negative";
     const alone = await own.api("POST /products", { as: 2, body: { name: "bad", price: -1, weight: 0 } });

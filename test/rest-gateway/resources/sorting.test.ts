@@ -59,19 +59,19 @@ test("pages of records with equal sort values do not overlap", async () => {
 });
 
 test.each([
-  ["sort=nope", 'can not sort users by "nope": use id, name, email, age, created'],
-  ["sort=", 'can not sort users by ""'],
-  ["sort=name,", 'can not sort users by ""'],
-  ["sort=avatar_url", 'can not sort users by "avatar_url"'],
+  ["sort=nope", 'cannot sort users by "nope": use id, name, email, age, created'],
+  ["sort=", 'cannot sort users by ""'],
+  ["sort=name,", 'cannot sort users by ""'],
+  ["sort=avatar_url", 'cannot sort users by "avatar_url"'],
   ["sort=name:up", 'the direction in sort must be asc or desc, not "up"'],
   ["sort=name:", 'the direction in sort must be asc or desc, not ""'],
   ["sort=name:DESC", 'the direction in sort must be asc or desc, not "DESC"'],
-  ["sort=name:asc:desc", 'can not sort users by "name:asc:desc"'],
+  ["sort=name:asc:desc", 'cannot sort users by "name:asc:desc"'],
   ["sort=name,name:desc", "sort must not name a field twice"],
   ["sort=created_at,createdAt", "sort must not name a field twice"],
-  ["sort=-name", 'can not sort users by "-name"'],
-  ["sort=name%20desc", 'can not sort users by "name desc"'],
-  ["sort=id;drop table users", "can not sort users by"],
+  ["sort=-name", 'cannot sort users by "-name"'],
+  ["sort=name%20desc", 'cannot sort users by "name desc"'],
+  ["sort=id;drop table users", "cannot sort users by"],
   ["order=up", 'the direction in order must be asc or desc, not "up"'],
   ["order=", 'the direction in order must be asc or desc, not ""'],
 ])("?%s is 400", async (search, message) => {
@@ -90,7 +90,7 @@ test("the error lists the fields in the spelling of the version", async () => {
   expect(await received("/api/v2/articles?nope=1")).toMatch(/tag, createdAfter, createdBefore, version/);
 });
 
-test("articles and comments can not be sorted by their other fields", async () => {
+test("articles and comments cannot be sorted by their other fields", async () => {
   expect((await failure("/articles?sort=content"))[0]).toBe(400);
   expect((await failure("/comments?sort=content"))[0]).toBe(400);
 });

@@ -191,8 +191,8 @@ test("PUT and PATCH reject password and username", async () => {
   const made = await user({ password: PASSWORD });
   const password = "Another-Horse-8!";
   const FAULTS = {
-    password: "password can not be changed here: use POST /auth/password",
-    username: "username can not be changed",
+    password: "password cannot be changed here: use POST /auth/password",
+    username: "username cannot be changed",
   };
   for (const given of [{ password }, { username: "grace" }, { password, username: "grace" }]) {
     const fields = Object.fromEntries(Object.entries(FAULTS).filter(([name]) => name in given));

@@ -44,7 +44,7 @@ describe("with USERS_WRITE=owner", () => {
     expect(data).toEqual((await gql(query)).data);
   });
 
-  test("the service's login can not become an editor of users", async () => {
+  test("the service's login cannot become an editor of users", async () => {
     const [member] = await sql(
       "select pg_has_role($1, 'users_editor', 'member') as is",
       `${service().database.name}_data`,

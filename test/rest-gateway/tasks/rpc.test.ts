@@ -138,7 +138,7 @@ describe("a function called with Prefer: respond-async", () => {
     expect(await sql("select from notes")).toHaveLength(before.length + 2);
   });
 
-  test("is rejected at once if it can not be called", async () => {
+  test("is rejected at once if it cannot be called", async () => {
     const sent = { body: {}, prefer: ASYNC };
     expect(await failure("rpc/no_such_function", sent)).toEqual([404, "PGRST202"]);
     expect(await failure("rpc/add_note", { ...sent, body: "{" })).toEqual([400, "PGRST102"]);
