@@ -408,7 +408,7 @@ test("no message contains a password, a secret or a key", () => {
     errorOf({ JWT_SECRET: PASSWORD }),
     errorOf({ JWT_PRIVATE_KEY: PASSWORD }),
     errorOf({ ...OWN, PORT: "many" }),
-    errorOf({ ...OWN, WS_CANARY: PASSWORD }),
+    errorOf({ ...OWN, WS_UNKNOWN: PASSWORD }),
   ];
   expect(
     messages.filter((message) => message.includes(PASSWORD) || message.includes(SECRET) || message.includes("\n")),

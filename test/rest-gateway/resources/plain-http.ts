@@ -1,6 +1,6 @@
 import http from "node:http";
 
-/** What is sent as it stands: `fetch` would mend the address, and add a Content-Type. */
+/** A request that is sent unchanged: `fetch` would normalize the URL and add a Content-Type. */
 export type PlainRequest = {
   readonly method?: string;
   readonly path: string;
