@@ -6,6 +6,7 @@ import type { Caller } from "./db/caller.ts";
 import { NotificationFeed } from "./db/changes/notifications.ts";
 import { lossOf, type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
 import { Database } from "./db/database.ts";
+import { StatementTimeouts } from "./db/statement-timeouts.ts";
 import { GRAPHQL } from "./graphql/envelope.ts";
 import { allowsOrigin } from "./http/cors.ts";
 import { healthInterface } from "./http/health.ts";
@@ -26,6 +27,7 @@ import { resealFactors } from "./rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, REST } from "./rest-gateway/express-interface.ts";
 import { createRest } from "./rest-gateway/index.ts";
 import { errorReference, isErrorReference } from "./rest-gateway/openapi/reference/page.ts";
+import { DESCRIPTIONS } from "./rest-gateway/resources/descriptions/index.ts";
 import { TABLES } from "./rest-gateway/table/send.ts";
 import { createTasks } from "./rest-gateway/tasks/index.ts";
 
@@ -180,7 +182,7 @@ function createContext(
     logins: opened.logins,
     poolSize: config.dbPool,
     poolTimeout: config.dbPoolTimeout,
-    statementTimeout: config.dbStatementTimeout,
+    statementTimeouts: createStatementTimeouts(config),
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
     onConnectionError,
@@ -207,6 +209,16 @@ function createContext(
   };
   return { opened, database, changes, tokens, verifier, auth, callers, tasks, addressOf, close };
 }
+
+/** Open changes to a resource have a role for them, and need no credentials. */
+const EDITORS = DESCRIPTIONS.flatMap(({ editor }) => (editor === null ? [] : [editor]));
+
+const createStatementTimeouts = (config: Config): StatementTimeouts =>
+  new StatementTimeouts({
+    everyone: config.dbStatementTimeout,
+    anonymous: config.dbAnonStatementTimeout,
+    anonymousRoles: [config.dbAnonRole, ...EDITORS],
+  });
 
 /** Starts the embedded database, or opens DATABASE_URL. */
 async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {

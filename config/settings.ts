@@ -113,6 +113,11 @@ export const SETTINGS = {
     "10000",
     "Milliseconds after which Postgres cancels a statement. 0 means no limit.",
   ),
+  DB_ANON_STATEMENT_TIMEOUT: setting(
+    integer(0, 3_600_000),
+    "5000",
+    "The same for callers without credentials, if it is shorter than DB_STATEMENT_TIMEOUT. 0 means DB_STATEMENT_TIMEOUT.",
+  ),
   DB_PREPARED_STATEMENTS: setting(
     integer(0, 10_000),
     "250",

@@ -1,6 +1,7 @@
 import pg from "pg";
 import type { Logins } from "./cluster/provision.ts";
 import { ApiError, loginRequired } from "./errors.ts";
+import type { StatementTimeouts } from "./statement-timeouts.ts";
 import { Transactions } from "./transaction.ts";
 
 export type DatabaseOptions = {
@@ -9,7 +10,7 @@ export type DatabaseOptions = {
   readonly poolSize: number;
   /** Milliseconds that a request waits for a free connection before it fails. */
   readonly poolTimeout: number;
-  readonly statementTimeout: number;
+  readonly statementTimeouts: StatementTimeouts;
   readonly maxPrepared: number;
   readonly maxResultBytes: number;
   readonly onConnectionError: (error: Error) => void;
@@ -20,11 +21,12 @@ export class Database {
   /** Ordinary connections, for the catalog and the health check. */
   readonly catalog: pg.Pool;
   readonly auth: Transactions;
+  readonly statementTimeouts: StatementTimeouts;
   readonly #data: Transactions;
   readonly #service: Transactions;
 
   constructor(options: DatabaseOptions) {
-    const { logins, poolSize, poolTimeout, onConnectionError } = options;
+    const { logins, poolSize, poolTimeout, statementTimeouts, onConnectionError } = options;
     const pool = (connectionString: string, max: number): pg.PoolConfig => ({
       connectionString,
       max,
@@ -32,9 +34,12 @@ export class Database {
       idleTimeoutMillis: 60_000,
       application_name: "content-service",
     });
-    const transactions = (login: string, max: number) => new Transactions({ ...options, pool: pool(login, max) });
+    const statementTimeoutOf = (role: string) => statementTimeouts.of(role);
+    const transactions = (login: string, max: number) =>
+      new Transactions({ ...options, statementTimeoutOf, pool: pool(login, max) });
     const few = Math.min(4, poolSize);
 
+    this.statementTimeouts = statementTimeouts;
     this.#data = transactions(logins.data, poolSize);
     this.#service = transactions(logins.service, few);
     this.auth = transactions(logins.auth, few);

@@ -10,8 +10,8 @@ export type { Result, Statement } from "./batch.ts";
 export type TransactionOptions = {
   /** Options of pg: connection string, ssl, and `max`, the size of the pool. */
   readonly pool: pg.PoolConfig;
-  /** Milliseconds after which Postgres cancels a statement with 57014; 0 means no limit. */
-  readonly statementTimeout: number;
+  /** Milliseconds after which Postgres cancels a statement of the role with 57014; 0 means never. */
+  statementTimeoutOf(role: string): number;
   /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
   readonly maxPrepared: number;
   /** Maximum bytes of the result of a transaction; 0 means no limit. */
@@ -128,7 +128,7 @@ export class Transactions {
 
   #statementsOf(identity: Identity, statements: readonly Statement[], { begin, end }: Frame): NamedStatement[] {
     const { role } = identity.caller;
-    const settings = settingsStatement(identity, this.#options.statementTimeout);
+    const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role));
     for (const { values } of statements) for (const value of values) refuseUnstorable(value);
     for (const value of settings.values) refuseUnstorable(value);
     return [...begin, RESET, settings, ...statements, ...end].map((statement) => ({

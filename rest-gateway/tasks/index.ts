@@ -118,7 +118,7 @@ function workTransactions(
       idleTimeoutMillis: 60_000,
       application_name: "content-service tasks",
     },
-    statementTimeout: settings.taskTimeout,
+    statementTimeoutOf: () => settings.taskTimeout,
     maxPrepared: settings.dbPreparedStatements,
     onConnectionError,
   });

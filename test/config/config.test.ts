@@ -53,6 +53,7 @@ test("without settings the service uses an embedded database with demo data and 
     dbPool: 10,
     dbPoolTimeout: 10_000,
     dbStatementTimeout: 10_000,
+    dbAnonStatementTimeout: 5000,
     dbPreparedStatements: 250,
     dbMaxResultBytes: 16_777_216,
     apiKeyRequired: true,

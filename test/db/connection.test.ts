@@ -191,7 +191,7 @@ test("an abort cancels the statement over a Unix socket", async () => {
   const folder = await mkdtemp(join(tmpdir(), "content-socket-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const proxy = await new TestProxy().start(folder);
-  const db = database().open({ pool: { connectionString: proxy.url }, statementTimeout: 0 });
+  const db = database().open({ pool: { connectionString: proxy.url }, statementTimeoutOf: () => 0 });
   const controller = new AbortController();
   // Only a cancellation ends this before the test times out.
   const run = expect(db.run(anon, ["select pg_sleep(600)"], { signal: controller.signal })).rejects.toThrow("aborted");
@@ -242,7 +242,7 @@ test("unlimitedResult lifts the limit for one transaction", async () => {
 
 test("a server that rejects connections is not available, for any number of concurrent transactions", async () => {
   const pool = { connectionString: "postgres://unknown@127.0.0.1:1/none", max: 2, connectionTimeoutMillis: 5000 };
-  const closed = new Transactions({ pool, statementTimeout: 0, maxPrepared: 0, onConnectionError: () => {} });
+  const closed = new Transactions({ pool, statementTimeoutOf: () => 0, maxPrepared: 0, onConnectionError: () => {} });
   const asked = await Promise.allSettled(Array.from({ length: 10 }, () => closed.run(anon, [])));
   const statuses = asked.map((each) => each.status === "rejected" && each.reason.problem.status);
   expect(new Set(statuses)).toEqual(new Set([503]));

@@ -36,7 +36,7 @@ const NAMES = [
 const SETTINGS = `select current_user, ${NAMES.map((name) => `current_setting('${name}', true)`)}`;
 
 test("session settings apply to the statements and end with the transaction", async () => {
-  const db = database().open({ statementTimeout: 1234 });
+  const db = database().open({ statementTimeoutOf: () => 1234 });
   const identity: Identity = {
     caller: { role: "authenticated", claims: { sub: "1", name: "Ada ✓" }, expiresAt: null, refused: null },
     request: { method: "POST", path: "/rest/v1/users", headers: '{"accept":"text/plain"}', cookies: '{"a":"1"}' },
@@ -195,7 +195,7 @@ test("results are in the order of the statements, with the row count of each", a
 });
 
 test("a statement that takes too long fails with 57014, and the connection remains usable", async () => {
-  const db = database().open({ statementTimeout: 50 });
+  const db = database().open({ statementTimeoutOf: () => 50 });
   const [pid] = await db.row(anon, "select pg_backend_pid()");
   await expect(db.run(anon, ["select pg_sleep(5)"])).rejects.toMatchObject({
     code: "57014",
@@ -205,7 +205,7 @@ test("a statement that takes too long fails with 57014, and the connection remai
 });
 
 test("an abort cancels the running statement, and the connection remains usable", async () => {
-  const db = database().open({ statementTimeout: 0 });
+  const db = database().open({ statementTimeoutOf: () => 0 });
   const [pid] = await db.row(anon, "select pg_backend_pid()");
   const controller = new AbortController();
   // Only a cancellation ends this before the test times out.

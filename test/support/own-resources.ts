@@ -5,6 +5,7 @@ import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
+import { StatementTimeouts } from "../../db/statement-timeouts.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";
@@ -38,7 +39,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       logins,
       poolSize: 4,
       poolTimeout: 5000,
-      statementTimeout: 10_000,
+      statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       maxPrepared: 100,
       maxResultBytes: 0,
       onConnectionError: () => {},

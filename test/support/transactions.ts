@@ -46,7 +46,7 @@ export class TransactionsDatabase {
     const errors: Error[] = [];
     const transactions = new Transactions({
       pool: { connectionString: this.logins.data, max: 1, application_name: application, ...pool },
-      statementTimeout: 10_000,
+      statementTimeoutOf: () => 10_000,
       maxPrepared: 100,
       onConnectionError: (error) => errors.push(error),
       ...options,

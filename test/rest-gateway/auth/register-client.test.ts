@@ -27,7 +27,7 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const logins = await provisionLogins(database.url, database.url, "a secret for the tests of signing up");
   const pool = { connectionString: logins.auth, max: 2 };
-  auth = new Transactions({ pool, statementTimeout: 10_000, maxPrepared: 100, onConnectionError: () => {} });
+  auth = new Transactions({ pool, statementTimeoutOf: () => 10_000, maxPrepared: 100, onConnectionError: () => {} });
   return async () => {
     await auth.close();
     for (const role of Object.keys(logins).map((kind) => `${database.name}_${kind}`))

@@ -14,7 +14,12 @@ let throttle: Throttle;
 beforeAll(async () => {
   database = await createTestDatabase();
   const pool = { connectionString: database.url, max: 4 };
-  const transactions = new Transactions({ pool, statementTimeout: 10_000, maxPrepared: 100, onConnectionError() {} });
+  const transactions = new Transactions({
+    pool,
+    statementTimeoutOf: () => 10_000,
+    maxPrepared: 100,
+    onConnectionError() {},
+  });
   throttle = new Throttle(new AuthRepository(transactions, Date.now), LIMITS);
   return async () => {
     await transactions.close();

@@ -1,6 +1,7 @@
 // A process that runs tasks until SIGTERM. Its argument is JSON: `{ logins, settings }`.
 import pino from "pino";
 import { Database } from "../../../db/database.ts";
+import { StatementTimeouts } from "../../../db/statement-timeouts.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";
 
@@ -10,7 +11,7 @@ const database = new Database({
   logins,
   ...settings,
   poolSize: 2,
-  statementTimeout: 10_000,
+  statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
   maxResultBytes: 0,
   onConnectionError,
 });

@@ -5,6 +5,7 @@ import { beforeAll, expect } from "vitest";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
+import { StatementTimeouts } from "../../../db/statement-timeouts.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { RestError } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
@@ -79,7 +80,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       logins,
       poolSize: 4,
       poolTimeout: 10_000,
-      statementTimeout: 10_000,
+      statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       maxPrepared: 100,
       maxResultBytes: 1000,
       onConnectionError,
