@@ -1,4 +1,4 @@
-import { type HeaderName, headerReferences, type ProblemStatus, problems } from "../openapi/convention-responses.ts";
+import { type HeaderName, headerReferences, type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
 import type { Content, Operation, Parameter, PathItem, Response } from "../openapi/document.ts";
 import { queryParameter, refer } from "../openapi/schema-parts.ts";
 import type { AuthSchema } from "./responses.ts";

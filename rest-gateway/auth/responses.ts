@@ -1,6 +1,6 @@
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import type { JsonSchema } from "../openapi/document.ts";
-import { arrayOf, objectOf, refer } from "../openapi/schema-parts.ts";
+import { arrayOf, objectOf, refer, textOf, timeOf } from "../openapi/schema-parts.ts";
 import {
   AccountBody,
   ChallengeBody,
@@ -15,23 +15,21 @@ import {
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 
-const text = (description: string): JsonSchema => ({ type: "string", description });
-const time = (description: string): JsonSchema => ({ type: "string", format: "date-time", description });
-const timeOrNull = (description: string): JsonSchema => ({ ...time(description), type: ["string", "null"] });
-const message = { message: text("A message for people.") };
+const timeOrNull = (description: string): JsonSchema => ({ ...timeOf(description), type: ["string", "null"] });
+const message = { message: textOf("A message for people.") };
 
 const tokens: Properties = {
-  accessToken: text("Send it as `Authorization: Bearer`."),
-  refreshToken: text("Exchange it once for a new pair at `POST /auth/refresh`."),
+  accessToken: textOf("Send it as `Authorization: Bearer`."),
+  refreshToken: textOf("Exchange it once for a new pair at `POST /auth/refresh`."),
   expiresIn: { type: "integer", description: `Seconds until the access token expires: ${ACCESS_SECONDS}.` },
   tokenType: { type: "string", enum: ["Bearer"] },
 };
 
 const key: Properties = {
   id: { type: "string", format: "uuid" },
-  prefix: text("The first characters of the key, to recognize it by."),
-  name: text("What the key is for."),
-  createdAt: time("When the key was created."),
+  prefix: textOf("The first characters of the key, to recognize it by."),
+  name: textOf("What the key is for."),
+  createdAt: timeOf("When the key was created."),
   expiresAt: timeOrNull("When the key expires; null if it never does."),
   lastUsedAt: timeOrNull("When the key was last used, to the minute; null if it was never used."),
 };
@@ -42,7 +40,7 @@ const backupCodes: Properties = {
     ...arrayOf({ type: "string", minLength: 8, maxLength: 8 }),
     description: "Not shown again. Each replaces a code of the app once.",
   },
-  warning: text("A message for people."),
+  warning: textOf("A message for people."),
 };
 
 /** The account fields of a new user, by name. */
@@ -52,8 +50,8 @@ export const ACCOUNT_PROPERTIES = schemaOf(AccountBody).properties as Properties
 const REGISTRATION: JsonSchema = {
   type: "object",
   properties: {
-    name: text("The name of the user."),
-    email: text("The e-mail of the user."),
+    name: textOf("The name of the user."),
+    email: textOf("The e-mail of the user."),
     age: { type: ["integer", "null"], description: "The age of the user." },
     ...ACCOUNT_PROPERTIES,
   },
@@ -81,25 +79,25 @@ export const AUTH_SCHEMAS = {
   }),
   Message: objectOf(message),
   SessionLogin: objectOf({
-    username: text("The username, or the e-mail if the user has none."),
-    role: text("The role of the user."),
+    username: textOf("The username, or the e-mail if the user has none."),
+    role: textOf("The role of the user."),
     ...message,
   }),
   Session: objectOf({
     userId: { type: "integer", format: "int64" },
-    username: text("The username, or the e-mail if the user has none."),
-    role: text("The role of the user."),
-    loginTime: time("When the session started."),
+    username: textOf("The username, or the e-mail if the user has none."),
+    role: textOf("The role of the user."),
+    loginTime: timeOf("When the session started."),
   }),
   CsrfToken: objectOf({
-    csrfToken: text("Send it as `X-CSRF-Token` with every change that is authenticated by the cookie."),
+    csrfToken: textOf("Send it as `X-CSRF-Token` with every change that is authenticated by the cookie."),
   }),
   Key: objectOf(key),
-  NewKey: objectOf({ ...key, key: text("The key, which is not shown again.") }),
+  NewKey: objectOf({ ...key, key: textOf("The key, which is not shown again.") }),
   KeyList: objectOf({ data: arrayOf(refer("schemas", "Key")) }),
   FactorEnrolment: objectOf({
-    secret: text("The secret for an authenticator app."),
-    qrCode: text("The secret as a QR code: a PNG as a data URL."),
+    secret: textOf("The secret for an authenticator app."),
+    qrCode: textOf("The secret as a QR code: a PNG as a data URL."),
     ...message,
   }),
   BackupCodes: objectOf(backupCodes),

@@ -8,7 +8,17 @@ export const objectOf = (properties: Readonly<Record<string, JsonSchema>>, descr
   required: Object.keys(properties),
 });
 
+/** The object with further properties, which are not required. */
+export const withOptional = (object: JsonSchema, properties: Readonly<Record<string, JsonSchema>>): JsonSchema => ({
+  ...object,
+  properties: { ...object.properties, ...properties },
+});
+
 export const arrayOf = (items: JsonSchema): JsonSchema => ({ type: "array", items });
+
+export const textOf = (description: string): JsonSchema => ({ type: "string", description });
+
+export const timeOf = (description: string): JsonSchema => ({ type: "string", format: "date-time", description });
 
 /**
  * Maps names of the database, which may contain any character, to component keys, which contain only letters, digits,

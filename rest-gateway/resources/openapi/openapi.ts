@@ -5,15 +5,18 @@ import { AUTH_SCHEMAS } from "../../auth/responses.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
-import { HEADERS, problemResponses } from "../../openapi/convention-responses.ts";
+import { PAGE_SCHEMAS } from "../../openapi/conventions/lists.ts";
+import { PROBLEM_SCHEMA } from "../../openapi/conventions/problem.ts";
+import { HEADERS, problemResponses } from "../../openapi/conventions/responses.ts";
+import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.ts";
+import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import type { CurrentResources } from "../current.ts";
 import { descriptionOff } from "../problem.ts";
-import { SECURITY, SECURITY_SCHEMES } from "./access.ts";
+import { guideOf } from "./guide.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
-import { PAGE_SCHEMAS, problemSchema, resourceSchemas } from "./schemas.ts";
-import { TASK_SCHEMAS, TASKS_TAG, taskPaths } from "./tasks.ts";
+import { resourceSchemas } from "./schemas.ts";
 import type { ApiOptions, ApiVersion } from "./version.ts";
 
 export type DescriptionOptions = ApiOptions & {
@@ -26,8 +29,9 @@ export type DescriptionOptions = ApiOptions & {
 /** `/openapi.json`: the OpenAPI document of the requested version, the same for every caller. */
 export class DescriptionEndpoint implements Endpoint {
   readonly #options: DescriptionOptions;
-  /** A catalog never changes; its documents are dropped with it. */
-  readonly #written = new WeakMap<Catalog, Map<Version, RestAnswer>>();
+  #catalog: Catalog | null = null;
+  /** The documents of the catalog. */
+  readonly #written = new Map<Version, RestAnswer>();
 
   constructor(options: DescriptionOptions) {
     this.#options = options;
@@ -41,10 +45,10 @@ export class DescriptionEndpoint implements Endpoint {
     if (this.#options.isOff) throw descriptionOff();
     parameters.allowOnly([]);
     const catalog = this.#options.catalog.current;
-    const answers = this.#written.get(catalog) ?? new Map<Version, RestAnswer>();
-    this.#written.set(catalog, answers);
-    const answer = answers.get(version) ?? this.#write(catalog, version);
-    answers.set(version, answer);
+    if (catalog !== this.#catalog) this.#written.clear();
+    this.#catalog = catalog;
+    const answer = this.#written.get(version) ?? this.#write(catalog, version);
+    this.#written.set(version, answer);
     return answer;
   }
 
@@ -74,7 +78,7 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
     paths: {
       ...Object.fromEntries(all.flatMap((resource) => resourcePaths(api, resource))),
       ...Object.fromEntries(all.flatMap((resource) => collectionPaths(api, resource))),
-      ...(hasTasks && taskPaths()),
+      ...(hasTasks && TASK_PATHS),
       ...(hasAccounts && authPaths(version === 2 ? root : null)),
     },
     components: componentsOf(api),
@@ -90,7 +94,7 @@ function componentsOf(api: ApiVersion): Components {
       ...(api.hasTasks && TASK_SCHEMAS),
       ...(api.hasAccounts && AUTH_SCHEMAS),
       Link: LINK_SCHEMA,
-      Problem: problemSchema(),
+      Problem: PROBLEM_SCHEMA,
     },
     parameters: {
       ...Object.fromEntries(all.flatMap((resource) => resourceParameters(api, resource))),
@@ -110,47 +114,3 @@ const LINK_SCHEMA: JsonSchema = {
   },
   required: ["href"],
 };
-
-/** The introduction of the reference page, in Markdown. */
-export const guideOf = ({ version, isDeprecated, hasTasks }: ApiVersion): string =>
-  [isDeprecated ? DEPRECATED : "", EVERYWHERE, LISTS[version], ERRORS[version], hasTasks ? TASKS : ""]
-    .filter((text) => text !== "")
-    .join("\n\n");
-
-const DEPRECATED =
-  "**This version is deprecated: use version 2.** Every response has the header `X-API-Warn`, and objects have the member `deprecation`.";
-
-const EVERYWHERE = `Every path supports HEAD and OPTIONS. Other methods are answered with 405, and \`Allow\` lists those that the path supports.
-
-## Versions
-
-Choose a version with the prefix \`/api/v1\` or \`/api/v2\`, \`X-API-Version\`, \`Accept: application/vnd.content.v2+json\` or \`?version=2\`. The
-default is version 1. If two of them name different versions, the response is 400.
-
-## Conditional requests
-
-Send \`ETag\` and \`Last-Modified\` of a response as \`If-None-Match\` and \`If-Modified-Since\` to get 304 when nothing has changed. Send those of a
-record as \`If-Match\` and \`If-Unmodified-Since\` of a change to get 412 when another client has changed it.`;
-
-const LISTS = {
-  1: `## Lists
-
-Use \`skip\` and \`limit\`, \`page\` from 1 and \`limit\`, or \`page\` from 0 and \`size\`: each has a different response body. All of them have the headers
-\`X-Total-Count\` and \`Link\`.`,
-  2: `## Lists
-
-Use \`page\` from 1 and \`limit\`. The response has the records in \`data\`, and \`pagination\` and \`links\`.`,
-} as const;
-
-const ERRORS = {
-  1: `## Errors
-
-\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 400.`,
-  2: `## Errors
-
-\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 422, and \`errors\` lists every fault.`,
-} as const;
-
-const TASKS = `## Tasks
-
-\`Prefer: respond-async\` with an array of new records, or for a whole collection: the response is 202 with the URL of the task that handles the request.`;

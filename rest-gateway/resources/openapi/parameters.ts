@@ -1,5 +1,6 @@
 import { MAX_LIMIT } from "../../conventions/paging.ts";
-import type { JsonSchema, Parameter, Reference } from "../../openapi/document.ts";
+import { conventionParameters, countParameter, shared } from "../../openapi/conventions/parameters.ts";
+import type { Parameter, Reference } from "../../openapi/document.ts";
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
 import { headerParameter, queryParameter, refer } from "../../openapi/schema-parts.ts";
 import { nameIn } from "../request.ts";
@@ -19,10 +20,16 @@ const PREFERENCES = {
 
 type Preference = keyof typeof PREFERENCES;
 
+const ONLY_VERSION_1: readonly Preference[] = ["dialect=case", "dialect=envelope"];
+
 function prefer({ version, hasTasks }: ApiVersion, ...more: readonly Preference[]): Parameter {
-  const ofVersion: readonly Preference[] = version === 1 ? ["dialect=case", ...more] : more.filter(isOfEveryVersion);
-  const all: readonly Preference[] = ["dialect=detail", "dialect=flat", ...ofVersion, "handling=strict"];
+  const all: readonly Preference[] = [
+    ...(["dialect=detail", "dialect=flat", "dialect=case"] as const),
+    ...more,
+    "handling=strict",
+  ];
   const lines = all
+    .filter((preference) => version === 1 || !ONLY_VERSION_1.includes(preference))
     .filter((preference) => hasTasks || preference !== "respond-async")
     .map((preference) => `- \`${preference}\`: ${PREFERENCES[preference]}`);
   return headerParameter(
@@ -31,42 +38,19 @@ function prefer({ version, hasTasks }: ApiVersion, ...more: readonly Preference[
   );
 }
 
-const isOfEveryVersion = (preference: Preference) => preference !== "dialect=envelope" && preference !== "dialect=case";
-
 /** Parameters of all resources, by key. */
-export function sharedParameters(api: ApiVersion): Readonly<Record<string, Parameter>> {
-  const version: JsonSchema = { type: "string", enum: [String(api.version)] };
-  return {
-    version: queryParameter(
-      "version",
-      "The version, if the path does not name one. Each version has its own document.",
-      version,
-    ),
-    "X-API-Version": headerParameter(
-      "X-API-Version",
-      "The version as a header; `Accept-Version` is equivalent.",
-      version,
-    ),
-    "If-None-Match": headerParameter("If-None-Match", "An `ETag`: 304 if the response would have the same one."),
-    "If-Modified-Since": headerParameter("If-Modified-Since", "A `Last-Modified`: 304 if nothing has changed since."),
-    "If-Match": headerParameter("If-Match", "The `ETag` of the record: 412 if it has changed since."),
-    "If-Unmodified-Since": headerParameter(
-      "If-Unmodified-Since",
-      "The `Last-Modified` of the record, in whole seconds: 412 if it has changed since.",
-    ),
-    cascade: queryParameter(
-      "cascade",
-      "Whether the records that refer to it are deleted too; otherwise they prevent the deletion.",
-      { type: "boolean", default: false },
-    ),
-    "prefer.read": prefer(api),
-    "prefer.list": prefer(api, "dialect=envelope", "respond-async"),
-    "prefer.create": prefer(api, "respond-async"),
-    "prefer.replace": prefer(api, "dialect=partial"),
-  };
-}
-
-export const shared = (...keys: readonly string[]): Reference[] => keys.map((key) => refer("parameters", key));
+export const sharedParameters = (api: ApiVersion): Readonly<Record<string, Parameter>> => ({
+  ...conventionParameters(api.version),
+  cascade: queryParameter(
+    "cascade",
+    "Whether the records that refer to it are deleted too; otherwise they prevent the deletion.",
+    { type: "boolean", default: false },
+  ),
+  "prefer.read": prefer(api),
+  "prefer.list": prefer(api, "dialect=envelope", "respond-async"),
+  "prefer.create": prefer(api, "respond-async"),
+  "prefer.replace": prefer(api, "dialect=partial"),
+});
 
 /** Parameters of one resource, such as `articles.sort`. */
 export const resourceParameters = (api: ApiVersion, resource: Resource): [string, Parameter][] =>
@@ -114,21 +98,16 @@ function describeSort(api: ApiVersion, { sorts, order }: Resource): string {
 function pagingOf({ version }: ApiVersion, { description }: Resource): Parameter[] {
   const { pageSize, list } = description;
   const most = `At most ${MAX_LIMIT}; a larger number has the same effect.`;
-  const skip = { minimum: 0, about: "The number of records to skip." };
-  const limit = { minimum: version === 1 ? 0 : 1, usual: pageSize, about: `Records on a page. ${most}` };
-  const size = { minimum: 1, usual: pageSize, about: `Records on a page where \`page\` counts from 0. ${most}` };
-  if (version === 2) {
-    return [count("page", { minimum: 1, usual: 1, about: "The page, from 1." }), count("limit", limit)];
-  }
+  const limit = countParameter("limit", `Records on a page. ${most}`, version === 1 ? 0 : 1, pageSize);
+  if (version === 2) return [countParameter("page", "The page, from 1.", 1, 1), limit];
   const alone = list === "array" ? "; from 0 alone" : "";
-  const page = { minimum: 0, about: `The page: from 1 beside \`limit\`, from 0 beside \`size\`${alone}.` };
-  return [count("skip", skip), count("limit", limit), count("page", page), count("size", size)];
+  return [
+    countParameter("skip", "The number of records to skip.", 0),
+    limit,
+    countParameter("page", `The page: from 1 beside \`limit\`, from 0 beside \`size\`${alone}.`, 0),
+    countParameter("size", `Records on a page where \`page\` counts from 0. ${most}`, 1, pageSize),
+  ];
 }
-
-type Count = { readonly minimum: number; readonly usual?: number; readonly about: string };
-
-const count = (name: string, { minimum, usual, about }: Count): Parameter =>
-  queryParameter(name, about, { type: "integer", minimum, ...(usual !== undefined && { default: usual }) });
 
 function filterParameter(api: ApiVersion, { name, operator, field, about }: Filter): Parameter {
   const { shape } = field.column;

@@ -1,29 +1,28 @@
+import { shared } from "../../openapi/conventions/parameters.ts";
 import {
   answered,
   type HeaderName,
   notModified,
   type ProblemStatus,
   problems,
-} from "../../openapi/convention-responses.ts";
+} from "../../openapi/conventions/responses.ts";
+import { accepted } from "../../openapi/conventions/tasks.ts";
 import type { JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../../openapi/document.ts";
 import { arrayOf, refer } from "../../openapi/schema-parts.ts";
-import type { ActionDescription } from "../descriptions/index.ts";
-import { isWritable, type Resource } from "../resource.ts";
+import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { securityOf, securityOfAction } from "./access.ts";
-import { fieldsParameter, idName, idParameter, listParameters, shared } from "./parameters.ts";
+import { fieldsParameter, idName, idParameter, listParameters } from "./parameters.ts";
 import { createSchema } from "./schemas.ts";
-import { accepted } from "./tasks.ts";
-import {
-  type ApiVersion,
-  collectionsOf,
-  keyIn,
-  keyOf,
-  type OperationPath,
-  ofParent,
-  one,
-  parentKey,
-  pascalCase,
-} from "./version.ts";
+import { type ApiVersion, collectionsOf, keyOf, pascalCase } from "./version.ts";
+
+/** The path of an operation: of the resource itself, or of a collection of another resource's record. */
+type OperationPath = {
+  readonly resource: Resource;
+  /** The parameters of the path. */
+  readonly ids: readonly Parameter[];
+  /** `field` is the one whose value is in the path. */
+  readonly parent: { readonly resource: Resource; readonly field: ResourceField } | null;
+};
 
 /** `/articles`, `/articles/{articleId}`, `/articles/{articleId}/publish`. */
 export function resourcePaths(api: ApiVersion, resource: Resource): [string, PathItem][] {
@@ -34,9 +33,9 @@ export function resourcePaths(api: ApiVersion, resource: Resource): [string, Pat
   return [
     [`/${name}`, collectionItem(api, own, true)],
     [record, recordItem(api, ofRecord)],
-    ...Object.entries(actions).map(([action, description]): [string, PathItem] => [
+    ...Object.keys(actions).map((action): [string, PathItem] => [
       `${record}/${action}`,
-      { post: actOperation(api, ofRecord, action, description) },
+      { post: actOperation(api, ofRecord, action) },
     ]),
   ];
 }
@@ -62,25 +61,39 @@ const collectionItem = (api: ApiVersion, path: OperationPath, isCreatable: boole
   ...(isCreatable && isWritable(path.resource) && { post: createOperation(api, path) }),
 });
 
-const recordItem = (api: ApiVersion, path: OperationPath): PathItem => ({
-  get: readOperation(api, path),
-  ...(isWritable(path.resource) && {
-    put: changeOperation(api, path, "replace"),
-    patch: changeOperation(api, path, "update"),
-    delete: deleteOperation(api, path),
-  }),
-});
+function recordItem(api: ApiVersion, path: OperationPath): PathItem {
+  const { resource } = path;
+  const get = readOperation(api, path);
+  if (!isWritable(resource)) return { get };
+  return {
+    get,
+    put: changeOperation(api, path, "replace", {
+      description: "Fields that are absent from the body are set to their defaults.",
+      preferences: "prefer.replace",
+      body: refer("schemas", keyOf(api, resource, "replace")),
+    }),
+    patch: changeOperation(api, path, "update", {
+      verb: "Change",
+      description: "Fields that are absent from the body keep their values.",
+      body: refer("schemas", keyOf(api, resource, "update")),
+    }),
+    delete: changeOperation(api, path, "delete", {
+      parameters: shared(...(resource.description.cascade.length > 0 ? ["cascade"] : [])),
+      success: { 204: answered("Deleted.", null) },
+      security: securityOf(api, resource, "delete"),
+    }),
+  };
+}
 
 function listOperation(api: ApiVersion, path: OperationPath): Operation {
   const { resource } = path;
   const { name } = resource.description;
-  const list = refer("schemas", keyOf(api, resource, "list"));
   return operation(api, path, {
-    operationId: `list${parentKey(api, path)}${pascalCase(name)}`,
+    operationId: idOf(api, path, "list", pascalCase(name)),
     summary: `List ${name}${ofParent(path)}`,
     parameters: [...listParameters(api, resource), ...shared("prefer.list", "If-None-Match")],
     responses: {
-      200: answered("A page.", list, "ETag", "X-Total-Count", "Link"),
+      200: answered("A page.", refer("schemas", keyOf(api, resource, "list")), "ETag", "X-Total-Count", "Link"),
       ...(api.hasTasks && { 202: accepted() }),
       304: notModified(),
       ...problems(400, 401, 403, ...missingParent(path), ...ALWAYS),
@@ -96,8 +109,8 @@ function createOperation(api: ApiVersion, path: OperationPath): Operation {
   const input = parent ? createSchema(api, resource, parent.field) : refer("schemas", keyOf(api, resource, "create"));
   const many: JsonSchema = { ...arrayOf(input), minItems: 1, maxItems: api.maxRecords };
   return operation(api, path, {
-    operationId: `create${keyIn(api, path)}`,
-    summary: `Create ${one(singular)}${ofParent(path)}, or several`,
+    operationId: idOf(api, path, "create"),
+    summary: `${summaryOf(path, "Create")}, or several`,
     description: `An array creates all of its ${name}, or none.`,
     parameters: [fieldsParameter(resource), ...shared("prefer.create")],
     requestBody: jsonBody({ oneOf: [input, many] }),
@@ -117,16 +130,15 @@ function createOperation(api: ApiVersion, path: OperationPath): Operation {
 
 function readOperation(api: ApiVersion, path: OperationPath): Operation {
   const { resource } = path;
-  const { singular } = resource.description;
   return operation(api, path, {
-    operationId: `read${keyIn(api, path)}`,
-    summary: `Read ${one(singular)}${ofParent(path)}`,
+    operationId: idOf(api, path, "read"),
+    summary: summaryOf(path, "Read"),
     parameters: [
       fieldsParameter(resource),
       ...shared("prefer.read", "If-None-Match", ...(hasTimes(resource) ? ["If-Modified-Since"] : [])),
     ],
     responses: {
-      200: answeredRecord(api, resource, `The ${singular}.`),
+      200: answeredRecord(api, resource, `The ${resource.description.singular}.`),
       304: notModified(...validators(resource).slice(1)),
       ...problems(400, 401, 403, 404, ...ALWAYS),
     },
@@ -134,62 +146,45 @@ function readOperation(api: ApiVersion, path: OperationPath): Operation {
   });
 }
 
-const CHANGES = {
-  replace: {
-    verb: "Replace",
-    description: "Fields that are absent from the body are set to their defaults.",
-    preferences: "prefer.replace",
-  },
-  update: {
-    verb: "Change",
-    description: "Fields that are absent from the body keep their values.",
-    preferences: "prefer.read",
-  },
-} as const;
-
-function changeOperation(api: ApiVersion, path: OperationPath, part: keyof typeof CHANGES): Operation {
-  const { resource } = path;
-  const { singular } = resource.description;
-  const { verb, description, preferences } = CHANGES[part];
-  return operation(api, path, {
-    operationId: `${part}${keyIn(api, path)}`,
-    summary: `${verb} ${one(singular)}${ofParent(path)}`,
-    description,
-    parameters: [fieldsParameter(resource), ...shared(preferences), ...preconditions(resource)],
-    requestBody: jsonBody(refer("schemas", keyOf(api, resource, part))),
-    responses: {
-      200: answeredRecord(api, resource, `The ${singular} as it is now.`),
-      ...problems(400, 401, 403, 404, 409, 412, ...OF_BODIES[api.version], ...ALWAYS),
-    },
-    ...securityOf(api, resource, "update"),
-  });
+function actOperation(api: ApiVersion, path: OperationPath, name: string): Operation {
+  const action = path.resource.description.actions[name]!;
+  const security = securityOfAction(api, path.resource, action);
+  return changeOperation(api, path, name, { description: action.about, security });
 }
 
-function deleteOperation(api: ApiVersion, path: OperationPath): Operation {
-  const { resource } = path;
-  const { singular, cascade } = resource.description;
-  return operation(api, path, {
-    operationId: `delete${keyIn(api, path)}`,
-    summary: `Delete ${one(singular)}${ofParent(path)}`,
-    parameters: [...shared(...(cascade.length > 0 ? ["cascade"] : []), "prefer.read"), ...preconditions(resource)],
-    responses: { 204: answered("Deleted.", null), ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS) },
-    ...securityOf(api, resource, "delete"),
-  });
-}
+/** What changes of a record differ in. */
+type Change = {
+  /** The default is the name of the change. */
+  readonly verb?: string;
+  readonly description?: string;
+  /** The default is `fields`. */
+  readonly parameters?: readonly Reference[];
+  readonly preferences?: "prefer.read" | "prefer.replace";
+  readonly body?: JsonSchema;
+  /** The default is 200 with the record. */
+  readonly success?: Operation["responses"];
+  readonly security?: Pick<Operation, "security">;
+};
 
-function actOperation(api: ApiVersion, path: OperationPath, name: string, action: ActionDescription): Operation {
+function changeOperation(api: ApiVersion, path: OperationPath, name: string, change: Change): Operation {
   const { resource } = path;
-  const { singular } = resource.description;
+  const { verb = pascalCase(name), description, preferences = "prefer.read", body } = change;
+  const {
+    parameters = [fieldsParameter(resource)],
+    success = { 200: answeredRecord(api, resource, `The ${resource.description.singular} as it is now.`) },
+    security = securityOf(api, resource, "update"),
+  } = change;
   return operation(api, path, {
-    operationId: `${name}${keyIn(api, path)}`,
-    summary: `${pascalCase(name)} ${one(singular)}`,
-    description: action.about,
-    parameters: [fieldsParameter(resource), ...shared("prefer.read"), ...preconditions(resource)],
+    operationId: idOf(api, path, name),
+    summary: summaryOf(path, verb),
+    ...(description && { description }),
+    parameters: [...parameters, ...shared(preferences), ...preconditions(resource)],
+    ...(body && { requestBody: jsonBody(body) }),
     responses: {
-      200: answeredRecord(api, resource, `The ${singular} as it is now.`),
-      ...problems(400, 401, 403, 404, 409, 412, ...ALWAYS),
+      ...success,
+      ...problems(400, 401, 403, 404, 409, 412, ...(body ? OF_BODIES[api.version] : []), ...ALWAYS),
     },
-    ...securityOfAction(api, resource, action),
+    ...security,
   });
 }
 
@@ -202,16 +197,32 @@ const OF_BODIES: Readonly<Record<ApiVersion["version"], readonly ProblemStatus[]
   2: [413, 415, 422],
 };
 
-type Parts = Omit<Operation, "tags">;
-
-function operation({ isDeprecated }: ApiVersion, { resource, ids }: OperationPath, parts: Parts): Operation {
-  const parameters: readonly (Parameter | Reference)[] = [
-    ...ids,
-    ...parts.parameters,
-    ...shared("version", "X-API-Version"),
-  ];
+function operation(
+  { isDeprecated }: ApiVersion,
+  { resource, ids }: OperationPath,
+  parts: Omit<Operation, "tags">,
+): Operation {
+  const parameters = [...ids, ...parts.parameters, ...shared("version", "X-API-Version")];
   return { ...parts, tags: [resource.description.name], parameters, ...(isDeprecated && { deprecated: true }) };
 }
+
+/** `readUserArticle`, `listUserArticles` */
+const idOf = (
+  api: ApiVersion,
+  { resource, parent }: OperationPath,
+  verb: string,
+  noun = keyOf(api, resource, "record"),
+) => `${verb}${parent ? keyOf(api, parent.resource, "record") : ""}${noun}`;
+
+/** `Read an article of a user` */
+const summaryOf = (path: OperationPath, verb: string) =>
+  `${verb} ${one(path.resource.description.singular)}${ofParent(path)}`;
+
+/** ` of a user` */
+const ofParent = ({ parent }: OperationPath) => (parent ? ` of ${one(parent.resource.description.singular)}` : "");
+
+/** `an article`, `a user` */
+const one = (singular: string) => `${/^[aeio]/i.test(singular) ? "an" : "a"} ${singular}`;
 
 const missingParent = ({ parent }: OperationPath): readonly ProblemStatus[] => (parent ? [404] : []);
 
@@ -220,10 +231,7 @@ const answeredRecord = (api: ApiVersion, resource: Resource, description: string
 
 const hasTimes = ({ modified }: Resource) => modified.length > 0;
 
-const validators = (resource: Resource): HeaderName[] => [
-  "ETag",
-  ...(hasTimes(resource) ? (["Last-Modified"] as const) : []),
-];
+const validators = (resource: Resource): HeaderName[] => (hasTimes(resource) ? ["ETag", "Last-Modified"] : ["ETag"]);
 
 const preconditions = (resource: Resource) =>
   shared("If-Match", ...(hasTimes(resource) ? ["If-Unmodified-Since"] : []));

@@ -1,8 +1,9 @@
 import { ACCOUNT_PROPERTIES } from "../../auth/responses.ts";
 import { plainText } from "../../openapi/comment.ts";
+import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/lists.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
-import { arrayOf, objectOf, refer } from "../../openapi/schema-parts.ts";
+import { arrayOf, refer } from "../../openapi/schema-parts.ts";
 import { LINKS, nameIn } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { type ApiVersion, keyOf, relationsOf } from "./version.ts";
@@ -126,111 +127,10 @@ function rulesOf({ catalog }: ApiVersion, { table }: Resource, { column }: Resou
   });
 }
 
-const count = (description: string): JsonSchema => ({ type: "integer", minimum: 0, description });
-const TOTAL = count("Records in all.");
-const TOTAL_PAGES = count("Pages in all.");
-
 /** A page in each form of the version. In version 1 the paging parameters choose the form. */
-export function listSchema(api: ApiVersion, resource: Resource): JsonSchema {
+function listSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const records = arrayOf(refer("schemas", keyOf(api, resource, "record")));
   if (api.version === 2) return envelopeOf(records);
   const forms = [envelopeOf(records), pageObjectOf(records), skipAndLimitOf(records)];
   return { oneOf: resource.description.list === "array" ? [records, ...forms] : forms };
-}
-
-export const envelopeOf = (records: JsonSchema): JsonSchema =>
-  objectOf(
-    { data: records, pagination: refer("schemas", "Pagination"), links: refer("schemas", "PageLinks") },
-    "The envelope: `page` from 1, and `limit`.",
-  );
-
-const pageObjectOf = (records: JsonSchema) =>
-  objectOf(
-    {
-      content: records,
-      page: count("From 0."),
-      size: count("Records on a page."),
-      totalElements: TOTAL,
-      totalPages: TOTAL_PAGES,
-    },
-    "The page object: `page` from 0, and `size`.",
-  );
-
-const skipAndLimitOf = (records: JsonSchema) =>
-  objectOf(
-    {
-      data: records,
-      pagination: objectOf({ skip: count("Records before these."), limit: count("Records on a page."), total: TOTAL }),
-    },
-    "`skip` and `limit`, in an envelope.",
-  );
-
-const pageUrl: JsonSchema = {
-  type: ["string", "null"],
-  description: "A URL without the host; null if there is no such page.",
-};
-
-/** Shared by the pages of all lists. */
-export const PAGE_SCHEMAS: Readonly<Record<"Pagination" | "PageLinks", JsonSchema>> = {
-  Pagination: objectOf({
-    page: { type: "integer", minimum: 1, description: "From 1." },
-    limit: count("Records on a page."),
-    total: TOTAL,
-    totalPages: TOTAL_PAGES,
-  }),
-  PageLinks: objectOf({ first: pageUrl, prev: pageUrl, next: pageUrl, last: pageUrl }),
-};
-
-/** The body of every problem: the form of the convention, or one that `Prefer: dialect` chooses. */
-export const problemSchema = (): JsonSchema => ({
-  description: "The error. `/docs/errors` explains the codes.",
-  oneOf: [nestedProblem(), detailProblem(), flatProblem()],
-});
-
-const text: JsonSchema = { type: "string" };
-const about = (description: string, schema: JsonSchema = text): JsonSchema => ({ ...schema, description });
-const time = about("When it happened.", { type: "string", format: "date-time" });
-const faults = arrayOf(
-  objectOf({ field: about("Such as `email`, `tags[0]` or `[3].email`."), message: about("The fault.") }),
-);
-const code = about("For programs, such as `USER_NOT_FOUND`.");
-const message = about("For people.");
-const more = {
-  supportedVersions: about("If the version is not supported.", arrayOf({ type: "integer" })),
-  challenge: about("With `MFA_REQUIRED`: send it with the code to complete the login."),
-};
-
-function nestedProblem(): JsonSchema {
-  const error = objectOf({
-    code,
-    message,
-    requestId: about("The same as `X-Request-Id`."),
-    timestamp: time,
-    documentation: about("Where the codes are explained."),
-  });
-  const optional = {
-    hint: about("What to do."),
-    details: about("Every fault of a field.", faults),
-    fields: about("The first message of each field.", { type: "object", additionalProperties: text }),
-  };
-  const whole = objectOf({
-    error: { ...error, properties: { ...error.properties, ...optional } },
-    timestamp: time,
-    status: about("The status of the response.", { type: "integer" }),
-  });
-  return {
-    ...whole,
-    properties: { ...whole.properties, errors: about("With 422: the same as `details`.", faults), ...more },
-  };
-}
-
-function detailProblem(): JsonSchema {
-  const whole = objectOf({ detail: objectOf({ code, message }) }, "With `Prefer: dialect=detail`.");
-  return { ...whole, properties: { ...whole.properties, ...more } };
-}
-
-function flatProblem(): JsonSchema {
-  const field = about("The first field with a fault.", { type: ["string", "null"] });
-  const whole = objectOf({ error: code, message, field }, "With `Prefer: dialect=flat`.");
-  return { ...whole, properties: { ...whole.properties, ...more } };
 }

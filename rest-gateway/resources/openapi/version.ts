@@ -1,10 +1,11 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { AUTH_SCHEMAS } from "../../auth/responses.ts";
 import type { Version } from "../../conventions/version.ts";
-import type { Parameter } from "../../openapi/document.ts";
+import { PAGE_SCHEMAS } from "../../openapi/conventions/lists.ts";
+import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
 import type { Description } from "../descriptions/index.ts";
-import type { Collection, Relation, Resource, ResourceField, Resources } from "../resource.ts";
+import type { Collection, Relation, Resource, Resources } from "../resource.ts";
 
 /** The same for all versions, and for as long as the service runs. */
 export type ApiOptions = {
@@ -33,10 +34,7 @@ export type ApiVersion = ApiOptions & {
 const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
 
 /** Names of other components, which no resource may take. */
-const RESERVED = [
-  ...["Problem", "Pagination", "PageLinks", "Link", "Task", "TaskList", "AcceptedTask"],
-  ...Object.keys(AUTH_SCHEMAS),
-];
+const RESERVED = ["Problem", "Link", ...[PAGE_SCHEMAS, TASK_SCHEMAS, AUTH_SCHEMAS].flatMap(Object.keys)];
 
 const keys = new WeakMap<Resources, ReadonlyMap<string, string>>();
 
@@ -66,28 +64,3 @@ export const relationsOf = ({ resources }: ApiVersion, { relations }: Resource):
 
 export const collectionsOf = ({ resources }: ApiVersion, { collections, description }: Resource): Collection[] =>
   [...collections.values()].filter(({ name }) => resources.has(description.collections[name]!.resource));
-
-/** The path of an operation: of the resource itself, or of a collection of another resource's record. */
-export type OperationPath = {
-  readonly resource: Resource;
-  /** The parameters of the path. */
-  readonly ids: readonly Parameter[];
-  readonly parent: Parent | null;
-};
-
-/** `field` is the one whose value is in the path. */
-type Parent = { readonly resource: Resource; readonly field: ResourceField };
-
-/** `Article`, and `UserArticle` in a collection of users. */
-export const keyIn = (api: ApiVersion, path: OperationPath): string =>
-  `${parentKey(api, path)}${keyOf(api, path.resource, "record")}`;
-
-export const parentKey = (api: ApiVersion, { parent }: OperationPath): string =>
-  parent ? keyOf(api, parent.resource, "record") : "";
-
-/** ` of a user` */
-export const ofParent = ({ parent }: OperationPath): string =>
-  parent ? ` of ${one(parent.resource.description.singular)}` : "";
-
-/** `an article`, `a user` */
-export const one = (singular: string): string => `${/^[aeio]/i.test(singular) ? "an" : "a"} ${singular}`;

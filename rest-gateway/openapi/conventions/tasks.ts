@@ -1,11 +1,11 @@
 import { MAX_LIMIT } from "../../conventions/paging.ts";
-import { answered, notModified, problems } from "../../openapi/convention-responses.ts";
-import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../../openapi/document.ts";
-import { arrayOf, objectOf, queryParameter, refer } from "../../openapi/schema-parts.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
-import { OPEN } from "./access.ts";
-import { shared } from "./parameters.ts";
-import { envelopeOf } from "./schemas.ts";
+import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../document.ts";
+import { arrayOf, objectOf, queryParameter, refer, timeOf, withOptional } from "../schema-parts.ts";
+import { envelopeOf } from "./lists.ts";
+import { countParameter, shared } from "./parameters.ts";
+import { answered, notModified, problems } from "./responses.ts";
+import { OPEN } from "./security.ts";
 
 export const TASKS_TAG = {
   name: "tasks",
@@ -16,14 +16,7 @@ export const TASKS_TAG = {
 export const accepted = (): Response =>
   answered("A task handles the request; `Prefer: respond-async`.", refer("schemas", "AcceptedTask"), "Location");
 
-/** `/tasks` and the paths below it. */
-export const taskPaths = (): Readonly<Record<string, PathItem>> => ({
-  "/tasks": { get: LIST },
-  "/tasks/{taskId}": { get: READ },
-  "/tasks/{taskId}/cancel": { post: CANCEL },
-});
-
-const task = refer("schemas", "Task");
+const TASK = refer("schemas", "Task");
 const VERSION = shared("version", "X-API-Version");
 const TAGS = [TASKS_TAG.name];
 
@@ -41,12 +34,8 @@ const LIST: Operation = {
   summary: "List the caller's tasks",
   description: "The newest first, without results.",
   parameters: [
-    queryParameter("page", "The page, from 1.", { type: "integer", minimum: 1, default: 1 }),
-    queryParameter("limit", `Tasks on a page, ${MAX_LIMIT} at most.`, {
-      type: "integer",
-      minimum: 1,
-      default: PAGE_SIZE,
-    }),
+    countParameter("page", "The page, from 1.", 1, 1),
+    countParameter("limit", `Tasks on a page, ${MAX_LIMIT} at most.`, 1, PAGE_SIZE),
     queryParameter("status", "Tasks with this status.", { type: "string", enum: STATUSES }),
     ...shared("If-None-Match"),
     ...VERSION,
@@ -66,7 +55,7 @@ const READ: Operation = {
     "With its result, if it has succeeded. A task of an anonymous caller can be read by every caller who knows its id.",
   parameters: [ID, ...shared("If-None-Match"), ...VERSION],
   responses: {
-    200: answered("The task.", task, "ETag", "Retry-After"),
+    200: answered("The task.", TASK, "ETag", "Retry-After"),
     304: notModified(),
     ...problems(400, 401, 403, 404, 429, 503, 504),
   },
@@ -80,45 +69,44 @@ const CANCEL: Operation = {
   description: "Its work is rolled back.",
   parameters: [ID, ...VERSION],
   responses: {
-    200: answered("The task as it is now.", task, "ETag"),
+    200: answered("The task as it is now.", TASK, "ETag"),
     ...problems(400, 401, 403, 404, 409, 429, 503, 504),
   },
   ...OPEN,
 };
 
-const time = (description: string): JsonSchema => ({ type: "string", format: "date-time", description });
-const orNull = (schema: JsonSchema): JsonSchema => ({ ...schema, type: ["string", "null"] });
+/** `/tasks` and the paths below it. */
+export const TASK_PATHS: Readonly<Record<string, PathItem>> = {
+  "/tasks": { get: LIST },
+  "/tasks/{taskId}": { get: READ },
+  "/tasks/{taskId}/cancel": { post: CANCEL },
+};
 
-const facts = {
+const timeOrNull = (description: string): JsonSchema => ({ ...timeOf(description), type: ["string", "null"] });
+
+const FACTS = {
   taskId: { type: "string", format: "uuid" },
   status: { type: "string", enum: STATUSES },
   estimate: objectOf({ seconds: { type: "integer", minimum: 0 } }, "The expected time until it ends."),
 } as const satisfies Record<string, JsonSchema>;
 
-const linksOf: JsonSchema = {
-  type: "object",
-  properties: { self: refer("schemas", "Link"), cancel: refer("schemas", "Link") },
-  required: ["self"],
-};
+const LINKS = withOptional(objectOf({ self: refer("schemas", "Link") }), { cancel: refer("schemas", "Link") });
 
-const whole = objectOf({
-  ...facts,
-  progress: objectOf({
-    done: { type: "integer", minimum: 0 },
-    total: { type: ["integer", "null"], description: "Null when it is not known." },
-  }),
-  createdAt: time("When the request was received."),
-  startedAt: orNull(time("When it started.")),
-  finishedAt: orNull(time("When it ended.")),
-  _links: linksOf,
-});
-
-export const TASK_SCHEMAS: Readonly<Record<"Task" | "TaskList" | "AcceptedTask", JsonSchema>> = {
-  AcceptedTask: objectOf({ ...facts, _links: linksOf }),
-  Task: {
-    ...whole,
-    properties: {
-      ...whole.properties,
+export const TASK_SCHEMAS = {
+  AcceptedTask: objectOf({ ...FACTS, _links: LINKS }),
+  Task: withOptional(
+    objectOf({
+      ...FACTS,
+      progress: objectOf({
+        done: { type: "integer", minimum: 0 },
+        total: { type: ["integer", "null"], description: "Null when it is not known." },
+      }),
+      createdAt: timeOf("When the request was received."),
+      startedAt: timeOrNull("When it started."),
+      finishedAt: timeOrNull("When it ended."),
+      _links: LINKS,
+    }),
+    {
       result: { description: "The body of the response to the request, if it has succeeded." },
       error: {
         type: "object",
@@ -126,6 +114,6 @@ export const TASK_SCHEMAS: Readonly<Record<"Task" | "TaskList" | "AcceptedTask",
         additionalProperties: true,
       },
     },
-  },
-  TaskList: envelopeOf(arrayOf(task)),
-};
+  ),
+  TaskList: envelopeOf(arrayOf(TASK)),
+} as const satisfies Record<string, JsonSchema>;

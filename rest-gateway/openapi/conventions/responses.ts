@@ -1,5 +1,5 @@
-import type { Header, JsonSchema, Reference, Response } from "./document.ts";
-import { refer } from "./schema-parts.ts";
+import type { Header, JsonSchema, Reference, Response } from "../document.ts";
+import { refer } from "../schema-parts.ts";
 
 type Problem = {
   readonly key: string;
