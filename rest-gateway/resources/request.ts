@@ -67,27 +67,14 @@ export type Condition = { readonly filter: Filter /** Index in values. */; reado
 
 export type OrderTerm = { readonly field: ResourceField; readonly direction: "asc" | "desc" };
 
-/** What must hold for the current row, for a change to be made; indexes of values. */
-export type Preconditions = {
-  /** The row's version is one of these: an array literal. */
-  readonly isOneOf: number | null;
-  readonly isNoneOf: number | null;
-  /** Seconds since 1970. */
-  readonly unmodifiedSince: number | null;
+/** What must hold for the current row, for a change to be made. */
+export type Precondition =
+  /** The row's version is in an array literal. `value` is an index of values. */
+  | { readonly kind: "version in" | "version not in"; readonly value: number }
+  /** Seconds since 1970. `value` is an index of values. */
+  | { readonly kind: "unmodified since"; readonly value: number }
   /** `If-None-Match: *`: no existing row fulfils it. */
-  readonly isImpossible: boolean;
-};
-
-export const NO_PRECONDITIONS: Preconditions = {
-  isOneOf: null,
-  isNoneOf: null,
-  unmodifiedSince: null,
-  isImpossible: false,
-};
-
-/** Whether anything must hold besides the existence of the row, which is all that `If-Match: *` requires. */
-export const isConditional = ({ isOneOf, isNoneOf, unmodifiedSince, isImpossible }: Preconditions): boolean =>
-  isOneOf !== null || isNoneOf !== null || unmodifiedSince !== null || isImpossible;
+  | { readonly kind: "never" };
 
 /** The operation of a request. Its values are indexes of `values` of the request. */
 export type Operation =
@@ -116,10 +103,20 @@ export type Operation =
       readonly fields: readonly ResourceField[];
       /** Fields that are absent from a PUT, and set to their defaults. */
       readonly reset: readonly ResourceField[];
-      readonly preconditions: Preconditions;
+      readonly preconditions: readonly Precondition[];
     }
-  | { readonly kind: "delete"; readonly key: Key; readonly isCascading: boolean; readonly preconditions: Preconditions }
-  | { readonly kind: "act"; readonly key: Key; readonly action: string; readonly preconditions: Preconditions };
+  | {
+      readonly kind: "delete";
+      readonly key: Key;
+      readonly isCascading: boolean;
+      readonly preconditions: readonly Precondition[];
+    }
+  | {
+      readonly kind: "act";
+      readonly key: Key;
+      readonly action: string;
+      readonly preconditions: readonly Precondition[];
+    };
 
 /** Whether a request changes nothing. */
 export const isRead = ({ operation: { kind } }: ResourceRequest): boolean => kind === "list" || kind === "read";

@@ -11,6 +11,8 @@ import { outOfOrder } from "./problem.ts";
 
 /** A description whose table and columns were found in the catalog. */
 export type Resource = {
+  /** The same as in the description. */
+  readonly name: string;
   readonly description: Description;
   readonly table: Table;
   readonly key: ResourceField;
@@ -131,6 +133,7 @@ function resourceOf(description: Description, table: Table, named: (name: string
   if (key.column.shape.isArray || !KEY_TYPES.has(key.column.shape.name))
     throw new InvalidDescription(`the key of ${name} must be an integer or a UUID`);
   return {
+    name,
     description,
     table,
     key,

@@ -5,9 +5,9 @@ import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
 import type { CancelSignal, Result, RunOptions } from "../../db/transaction.ts";
 import { RESULT as TABLE_RESULT } from "../table/query.ts";
-import { Preparer } from "./prepare.ts";
 import { explained } from "./refusal.ts";
-import { isConditional, isRead, type ResourceRequest } from "./request.ts";
+import { isRead, type ResourceRequest } from "./request.ts";
+import { Statements } from "./statements.ts";
 
 export type RunnerOptions = {
   readonly database: Pick<Database, "forRole">;
@@ -23,7 +23,7 @@ export const SETTINGS: TransactionSettings = { fixed: [["timezone", "UTC"]], giv
 /** Runs requests: one transaction, one round trip. */
 export class Runner {
   readonly #options: RunnerOptions;
-  readonly #preparer = new Preparer();
+  readonly #statements = new Statements();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -44,7 +44,7 @@ export class Runner {
     const options = { unlimitedResult: isWrite, signal, isolation: isolationOf(request) };
     try {
       for (let attempt = 1; ; attempt++) {
-        const result = await transactions.run(identity, this.#preparer.statements(request), options).then(
+        const result = await transactions.run(identity, this.#statements.of(request), options).then(
           (results) => mainResult(results, request),
           (error) => {
             if (attempt < MAX_ATTEMPTS && isOvertaken(error, request)) return null;
@@ -77,7 +77,7 @@ export class Runner {
 
 /** The function of an action must see the version of the row that its preconditions were checked for. */
 const isolationOf = ({ operation }: ResourceRequest): RunOptions["isolation"] =>
-  operation.kind === "act" && isConditional(operation.preconditions) ? "repeatable read" : null;
+  operation.kind === "act" && operation.preconditions.length > 0 ? "repeatable read" : null;
 
 /** Maximum attempts after a deadlock or serialization failure. */
 const MAX_ATTEMPTS = 4;

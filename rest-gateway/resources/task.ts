@@ -19,7 +19,7 @@ import { errorDialect } from "./answer/send.ts";
 import { decodeSegments } from "./parse/address.ts";
 import { planInsert, planList } from "./plan/request.ts";
 import { planRows } from "./plan/rows.ts";
-import { type Exchange, type PrepareOptions, RequestReader } from "./prepare.ts";
+import { type Exchange, type PrepareOptions, RequestReader } from "./reader.ts";
 import { explained } from "./refusal.ts";
 import { type OperationOf, type ResourceRequest, recordsBody } from "./request.ts";
 import { SETTINGS } from "./runner.ts";

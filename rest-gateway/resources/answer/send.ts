@@ -5,7 +5,7 @@ import { isNotModified, lastModifiedText } from "../../conventions/conditional.t
 import type { Header, RestAnswer } from "../../conventions/endpoint.ts";
 import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
-import type { Exchange } from "../prepare.ts";
+import type { Exchange } from "../reader.ts";
 import type { NamedDialect, Preferences } from "../request.ts";
 
 export type Destination = {

@@ -4,7 +4,7 @@ import { parserCache } from "../../cache.ts";
 import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
 import { malformedPrecondition, unknownPreferences } from "../problem.ts";
-import { NO_DIALECT, NO_PRECONDITIONS, type Preconditions, type Preferences, type Values } from "../request.ts";
+import { NO_DIALECT, type Precondition, type Preferences, type Values } from "../request.ts";
 
 /** Reads the header Prefer: `dialect=envelope, handling=strict`; `dialect="case flat"` names two. */
 export class PreferenceParser {
@@ -67,24 +67,29 @@ const ROW_TAG = /^"v[0-9]+[a-z]*-([0-9]+)"$/;
  * If-Match, If-None-Match and If-Unmodified-Since of a change, the last one only if the response `hasDate`. Throws
  * RestError for malformed tags: ignoring them would not protect the record.
  */
-export function parsePreconditions(headers: IncomingHttpHeaders, hasDate: boolean, values: Values): Preconditions {
-  const ifMatch = headers["if-match"];
-  const ifNoneMatch = headers["if-none-match"];
-  const since = hasDate ? headers["if-unmodified-since"] : undefined;
-  if (ifMatch === undefined && ifNoneMatch === undefined && since === undefined) return NO_PRECONDITIONS;
-  const matching = ifMatch === undefined ? null : tagsOf("If-Match", ifMatch);
-  const others = ifNoneMatch === undefined ? null : tagsOf("If-None-Match", ifNoneMatch);
+export function parsePreconditions(
+  headers: IncomingHttpHeaders,
+  hasDate: boolean,
+  values: Values,
+): readonly Precondition[] {
+  const matching = tagsOf("If-Match", headers["if-match"]);
+  const others = tagsOf("If-None-Match", headers["if-none-match"]);
+  const since = headers["if-unmodified-since"];
+  const preconditions: Precondition[] = [];
+  // `If-Match: *` requires only that the row exists, as every change does.
+  if (matching !== null && matching !== "any")
+    preconditions.push({ kind: "version in", value: values.add(versionsOf(matching.filter(isStrong))) });
+  if (others === "any") preconditions.push({ kind: "never" });
+  else if (others !== null) preconditions.push({ kind: "version not in", value: values.add(versionsOf(others)) });
   // Tags take precedence over the date. Source: RFC 9110, 13.2.2.
-  const date = matching === null && since !== undefined ? parseHttpDate(since) : null;
-  return {
-    isOneOf: matching === null || matching === "any" ? null : values.add(versionsOf(matching.filter(isStrong))),
-    isNoneOf: others === null || others === "any" ? null : values.add(versionsOf(others)),
-    unmodifiedSince: date && values.add(String(date.getTime() / 1000)),
-    isImpossible: others === "any",
-  };
+  const date = hasDate && matching === null && since !== undefined ? parseHttpDate(since) : null;
+  if (date) preconditions.push({ kind: "unmodified since", value: values.add(String(date.getTime() / 1000)) });
+  return preconditions;
 }
 
-function tagsOf(header: string, text: string): "any" | readonly string[] {
+/** Null without the header. */
+function tagsOf(header: string, text: string | undefined): "any" | readonly string[] | null {
+  if (text === undefined) return null;
   const tags = parseEntityTags(text);
   if (tags === null) throw malformedPrecondition(header);
   return tags;

@@ -3,8 +3,8 @@ import type { BodyLimits } from "../../../http/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
-import type { Target } from "../prepare.ts";
 import { notAnObject, tooManyRecords } from "../problem.ts";
+import type { Target } from "../reader.ts";
 import {
   type Columns,
   isOfOneRow,
@@ -180,36 +180,11 @@ function parseCascade(parameters: Parameters): boolean {
 }
 
 /** Everything about a request except its values. */
-export function shapeOf(request: Omit<ResourceRequest, "shape">, fields: string | null): string {
-  const { resource, style, operation } = request;
-  const { name } = resource.description;
-  return `${name} ${style.version}${style.isCamel} ${style.prefix} ${fields ?? "*"} ${operationShape(operation)}`;
+function shapeOf({ resource, style, operation }: Omit<ResourceRequest, "shape">, fields: string | null): string {
+  const { version, isCamel, prefix } = style;
+  return `${resource.name} ${version}${isCamel} ${prefix} ${fields ?? "*"} ${JSON.stringify(operation, byName)}`;
 }
 
-function operationShape(operation: Operation): string {
-  const { kind } = operation;
-  const names = (fields: readonly ResourceField[]) => fields.map(({ name }) => name).join();
-  const of = (parent: Parent | null) => (parent ? `${parent.resource.description.name}/${parent.collection.name}` : "");
-  switch (operation.kind) {
-    case "list": {
-      const { parent, conditions, keyword, order, paging } = operation;
-      const filters = conditions.map(({ filter }) => filter.name).join();
-      const sort = order.map(({ field, direction }) => `${field.name}:${direction}`).join();
-      return `${kind} ${of(parent)} ${filters} ${keyword !== null} ${sort} ${paging.limit} ${paging.offset}`;
-    }
-    case "read":
-      return `${kind} ${of(operation.key.parent)}`;
-    case "create":
-      return `${kind} ${of(operation.parent)} ${names(operation.fields)} ${operation.isMany}${operation.fillsDefaults}`;
-    case "update": {
-      const { key, fields, reset, preconditions } = operation;
-      return `${kind} ${of(key.parent)} ${names(fields)} ${names(reset)} ${JSON.stringify(preconditions)}`;
-    }
-    case "delete": {
-      const { key, isCascading, preconditions } = operation;
-      return `${kind} ${of(key.parent)} ${isCascading} ${JSON.stringify(preconditions)}`;
-    }
-    case "act":
-      return `${kind} ${operation.action} ${JSON.stringify(operation.preconditions)}`;
-  }
-}
+/** Resources, fields and filters have unique names. */
+const byName = (_: string, value: unknown) =>
+  typeof value === "object" && value !== null && "name" in value ? value.name : value;

@@ -7,7 +7,7 @@ import {
   type Key,
   nameIn,
   type Parent,
-  type Preconditions,
+  type Precondition,
   type Selection,
   type Style,
 } from "../request.ts";
@@ -88,15 +88,17 @@ export const planKey = (resource: Resource, { id, parent }: Key): readonly Condi
 export const planParent = (resource: Resource, { collection, id }: Parent): ConditionPlan =>
   compare(resource.fieldNamed.get(collection.field)!, "eq", id);
 
-/** Conditions of the current row for a change. */
-export function planPreconditions(resource: Resource, preconditions: Preconditions): readonly ConditionPlan[] {
-  const { isOneOf: some, isNoneOf: none, unmodifiedSince: date, isImpossible } = preconditions;
-  return [
-    ...(some === null ? [] : [holds(isOneOf(resource, some, false))]),
-    ...(none === null ? [] : [holds(isOneOf(resource, none, true))]),
-    ...(date === null ? [] : [holds(isUnmodifiedSince(resource, date))]),
-    ...(isImpossible ? [holds(() => sql`false`)] : []),
-  ];
+export function planPrecondition(resource: Resource, precondition: Precondition): ConditionPlan {
+  switch (precondition.kind) {
+    case "version in":
+      return holds(isOneOf(resource, precondition.value, false));
+    case "version not in":
+      return holds(isOneOf(resource, precondition.value, true));
+    case "unmodified since":
+      return holds(isUnmodifiedSince(resource, precondition.value));
+    case "never":
+      return holds(() => sql`false`);
+  }
 }
 
 const holds = (expression: Expression): ConditionPlan => ({ kind: "expression", holds: expression });

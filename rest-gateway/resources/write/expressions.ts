@@ -9,8 +9,8 @@ export const writeValue = (index: number): Sql => sql.parameter({ kind: "value",
 /** A literal; only for text from a description, never from a request. */
 export const writeText = (text: string): Sql => sql.trusted(`'${text.replaceAll("'", "''")}'`);
 
-/** `internal.user_matches` → `"internal"."user_matches"` */
-export function functionName(text: string): Sql {
+/** `public.comments` → `"public"."comments"` */
+export function qualifiedName(text: string): Sql {
   const { schema, name } = tableName(text);
   return sql.identifier(schema, name);
 }
@@ -63,7 +63,7 @@ export const sameText =
 export const matchesSearch =
   ({ description }: Resource, keyword: number): Expression =>
   ({ row }) =>
-    sql`${functionName(description.search)}(${row}, ${writeValue(keyword)})`;
+    sql`${qualifiedName(description.search)}(${row}, ${writeValue(keyword)})`;
 
 /** A piece of JSON text: fixed, the text of a column, or a link that is null where its column is. */
 type Piece = string | ResourceField | { readonly field: ResourceField; readonly href: string };

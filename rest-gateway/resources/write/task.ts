@@ -1,9 +1,8 @@
 import { type Sql, sql } from "../../sql.ts";
-import type { InsertCommand, RowsPlan } from "../../table/plan.ts";
+import type { InsertCommand, ReadPlan, RowsPlan } from "../../table/plan.ts";
 import { writeCommand, writeSources } from "../../table/write/changes.ts";
 import { Aliases, type From, fromTable } from "../../table/write/from.ts";
 import { writeList, writeOrder, writeRows, writeWhere } from "../../table/write/rows.ts";
-import type { ListPlan } from "../plan.ts";
 import { writeValue } from "./expressions.ts";
 
 /** Creates records and stores them in the result of the task; `task` is the index of its id in the values. */
@@ -20,21 +19,20 @@ export function writeImport(command: InsertCommand, rows: RowsPlan, task: number
 }
 
 /** The number of records in a list. */
-export function writeCount({ read }: ListPlan): Sql {
+export function writeCount({ table, rows }: ReadPlan): Sql {
   const aliases = new Aliases();
-  const from = fromTable(read.table, aliases);
-  return sql.clauses(sql`select count(*)::text`, sql`from ${from.item}${writeWhere(read.rows, from, aliases)}`);
+  const from = fromTable(table, aliases);
+  return sql.clauses(sql`select count(*)::text`, sql`from ${from.item}${writeWhere(rows, from, aliases)}`);
 }
 
 /** Stores a part without records, so that the result is an array even if the list is empty. */
 export const writeNoRecords = (task: number): Sql => sql`select ${keep(task, sql`'[]'::json`)}`;
 
 /** A cursor with a row for each page of a list. A page is read and stored when its row is fetched. */
-export function writePages({ read }: ListPlan, task: number, pageSize: number): Sql {
+export function writePages({ table, rows }: ReadPlan, task: number, pageSize: number): Sql {
   const aliases = new Aliases();
-  const from = fromTable(read.table, aliases);
+  const from = fromTable(table, aliases);
   const { scope } = from;
-  const { rows } = read;
   const place = sql`row_number() over (${writeOrder(rows.order, scope, aliases)}) as ${PLACE}`;
   const page = sql`(${scope.alias}.${PLACE} - 1) / ${sql.integer(pageSize)}`;
   // In the aggregate and not in FROM, so that records are formatted page by page, after sorting.

@@ -3,7 +3,8 @@ import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
 import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
-import { Preparer, RequestReader } from "../../../rest-gateway/resources/prepare.ts";
+import { RequestReader } from "../../../rest-gateway/resources/reader.ts";
+import { Statements } from "../../../rest-gateway/resources/statements.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
 const { describe, sql } = useOwnResources("", []);
@@ -33,7 +34,7 @@ function statementAt(path: string) {
   const target = reader.target({ url: `/api/v2${path}`, headers: {} });
   const route = reader.route(decodeSegments(target.address));
   const { request } = reader.request({ method: "GET", headers: {} }, target, route, null, false);
-  return new Preparer().statements(request)[0]!;
+  return new Statements().of(request)[0]!;
 }
 
 /** The generic plan of its statement, which serves any values. */

@@ -4,7 +4,8 @@ import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
 import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
-import { Preparer, RequestReader } from "../../../rest-gateway/resources/prepare.ts";
+import { RequestReader } from "../../../rest-gateway/resources/reader.ts";
+import { Statements } from "../../../rest-gateway/resources/statements.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
 const { describe: lookUp } = useOwnResources("", []);
@@ -55,7 +56,7 @@ test("the SQL of typical requests is in sql.md, to be read in review", async () 
     const target = reader.target({ url, headers: sent });
     const route = reader.route(decodeSegments(target.address));
     const parsed = reader.request({ method, headers: sent }, target, route, Buffer.from(body ?? ""), false);
-    const statements = new Preparer().statements(parsed.request).map(({ text, values }) => {
+    const statements = new Statements().of(parsed.request).map(({ text, values }) => {
       const list = values.map((value, i) => `$${i + 1} = ${value}`);
       return `${text};${list.length > 0 ? `\n-- ${list.join(", ")}` : ""}`;
     });

@@ -1,20 +1,13 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Caller } from "../../db/caller.ts";
-import type { Statement } from "../../db/transaction.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
-import { shapeCache, type TextCache } from "../cache.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { type Chosen, chooseVersion, type Lifecycle } from "../conventions/version.ts";
-import { finish, type Written } from "../sql.ts";
-import { writeStatement } from "../table/write/statement.ts";
 import type { CurrentResources } from "./current.ts";
 import { parseAddress, parseRoute, type Route } from "./parse/address.ts";
 import type { PreferenceParser } from "./parse/headers.ts";
 import { type Parsed, type ParseLimits, parseRequest } from "./parse/request.ts";
-import { planRequest } from "./plan/request.ts";
 import type { Address, Preferences, ResourceRequest, Style } from "./request.ts";
-import type { Resource } from "./resource.ts";
-import { writePlan } from "./write/plan.ts";
 
 export type PrepareOptions = {
   readonly resources: CurrentResources;
@@ -89,20 +82,3 @@ const styleOf = ({ version }: Chosen, { prefix }: Address, { dialects }: Prefere
   isCamel: version === 2 || dialects.has("case"),
   prefix: prefix === "" && version === 2 ? "/api/v2" : prefix,
 });
-
-/** Plans and writes each shape of a request once. */
-export class Preparer {
-  /** By resource: a new catalog has new ones. */
-  readonly #shapes = new WeakMap<Resource, TextCache<readonly Written[]>>();
-
-  /** The statements of a request, which are one transaction. */
-  statements(request: ResourceRequest): Statement[] {
-    const { resource, shape } = request;
-    const shapes = this.#shapes.get(resource) ?? shapeCache<readonly Written[]>(lengthOf);
-    this.#shapes.set(resource, shapes);
-    const written = shapes.getOrCompute(shape, () => writePlan(planRequest(request)).map(finish));
-    return written.map((each) => writeStatement(each, request));
-  }
-}
-
-const lengthOf = (statements: readonly Written[]) => statements.reduce((sum, { text }) => sum + text.length, 0);

@@ -1,0 +1,131 @@
+import { type Sql, sql } from "../../sql.ts";
+import type { Command, InsertCommand, UpdateCommand } from "../../table/plan.ts";
+import { writeCommand } from "../../table/write/changes.ts";
+import { Aliases, type From, fromTable } from "../../table/write/from.ts";
+import { writeList, writeWhere } from "../../table/write/rows.ts";
+import type { Reference } from "../descriptions/index.ts";
+import { conditionsOf, type RecordPlan, type TargetPlan } from "../plan.ts";
+import { columnOf, modifiedOf, qualifiedName, versionOf } from "./expressions.ts";
+
+// Statements for one record. Each returns one row in the columns of RESULT, or no row if there is no such record.
+
+export function writeFound(record: RecordPlan): Sql {
+  const aliases = new Aliases();
+  const from = fromTable(record.resource.table, aliases);
+  return sql`${writeRecord(record, from, aliases)}${writeWhere(record.rows, from, aliases)}`;
+}
+
+/** Writes the record and returns it. No row if nothing was written. */
+export function writeChanged(record: RecordPlan, command: InsertCommand | UpdateCommand): Sql {
+  const aliases = new Aliases();
+  const scope = aliases.scope();
+  const returned = sql`${scope.alias}.*, ${versionOf(record.resource)(scope)} as xmin`;
+  const change = sql.clauses(writeCommand(command, scope, aliases), sql`returning ${returned}`);
+  return sql.clauses(
+    sql`with changed as ${sql.subquery(change)}`,
+    writeRecord(record, { item: sql`changed as ${scope.alias}`, scope, join: null }, aliases),
+  );
+}
+
+/** The record after the change, or the reason why nothing has changed. */
+export const writeUpdated = (record: RecordPlan, update: UpdateCommand): Sql =>
+  sql.clauses(writeChanged(record, update), sql`union all`, writeNoRecord(record, sql`changed`));
+
+/**
+ * Locks the row: a transaction that inserts a reference to it waits, and fails once the row is deleted. A separate
+ * statement, so that the next one sees all references that were inserted before.
+ */
+export function writeLock({ resource, rows }: RecordPlan): Sql {
+  const aliases = new Aliases();
+  const from = fromTable(resource.table, aliases);
+  return sql.clauses(sql`select`, sql`from ${from.item}${writeWhere(rows, from, aliases)}`, sql`for update`);
+}
+
+/** Deletes the rows of `cascade` too. */
+export function writeDeleted(record: RecordPlan, cascade: readonly Reference[]): Sql {
+  const aliases = new Aliases();
+  const scope = aliases.scope();
+  const { table, key } = record.resource;
+  const cascades = cascade.map((other, i) => {
+    const deletion = sql.clauses(
+      sql`delete from ${qualifiedName(other.table)} as other`,
+      sql`using changed`,
+      sql`where ${sql.identifier("other", other.column)} = ${sql.identifier("changed", key.column.name)}`,
+    );
+    return sql`, ${sql.trusted(`cascade_${i}`)} as ${sql.subquery(deletion)}`;
+  });
+  const command: Command = { kind: "delete", table, conditions: conditionsOf(record) };
+  const change = sql.clauses(writeCommand(command, scope, aliases), sql`returning ${columnOf(key)(scope)}`);
+  const reason = sql`case when count(*) = 0 then ${writeReason(record)} end`;
+  return sql.clauses(
+    sql`with changed as ${sql.subquery(change)}${sql.join(cascades, "")}`,
+    writeResult([sql`null::json`, sql`count(*)::text`, reason], sql`from changed`),
+  );
+}
+
+/** Calls the function for the row if the preconditions hold. The function raises its own errors. */
+export function writeAct(record: RecordPlan, name: string): Sql {
+  const aliases = new Aliases();
+  const { table, key } = record.resource;
+  const from = fromTable(table, aliases);
+  const { scope } = from;
+  const meant = sql.clauses(
+    sql`select ${columnOf(key)(scope)} as key`,
+    sql`from ${from.item}${writeWhere({ conditions: conditionsOf(record), embeds: [] }, from, aliases)}`,
+  );
+  const item = sql`meant, lateral ${qualifiedName(name)}(meant.key) as ${scope.alias}`;
+  return sql.clauses(
+    sql`with meant as ${sql.subquery(meant)}`,
+    // The row that a function returns has no version.
+    writeRecord(record, { ...from, item }, aliases, false),
+    sql`union all`,
+    writeNoRecord(record, sql`meant`),
+  );
+}
+
+const NULL = sql`null::text`;
+
+function writeRecord({ resource, rows }: RecordPlan, from: From, aliases: Aliases, isVersioned = true): Sql {
+  const { item, scope } = from;
+  const version = isVersioned ? [versionOf(resource)(scope), modifiedOf(resource)(scope)] : [NULL, NULL];
+  const about = [sql`${columnOf(resource.key)(scope)}::text`, ...version];
+  const shown = sql.subquery(sql`select ${writeList(rows, scope, aliases)}`);
+  return writeResult(
+    [sql`pg_catalog.row_to_json(r.*)`, sql`'1'`, NULL, ...about],
+    sql`from ${item}, lateral ${shown} as r`,
+  );
+}
+
+/** The reason, if the query `from` has no row. */
+function writeNoRecord(record: RecordPlan, from: Sql): Sql {
+  const rows = sql.subquery(sql.clauses(sql`select`, sql`from ${from}`));
+  const columns = [sql`null::json`, sql`'0'`, writeReason(record), NULL, NULL, NULL];
+  return writeResult(columns, sql`where not exists ${rows}`);
+}
+
+/** The columns in the order of RESULT. A record has no total, and no headers or status from functions. */
+const writeResult = ([body, rows, ...about]: readonly Sql[], from: Sql): Sql =>
+  sql`select${sql.lines([body!, rows!, NULL, NULL, NULL, ...about])}${from}`;
+
+/** Why nothing has changed. */
+function writeReason(record: RecordPlan): Sql {
+  const { resource, rows, preconditions } = record;
+  const { table } = resource;
+  const stale = sql`when not ${writeExists({ table, conditions: conditionsOf(record) })} then 'stale'`;
+  return sql.clauses(
+    sql`case when not ${writeExists({ table, conditions: rows.conditions })} then 'missing'`,
+    ...(preconditions.length === 0 ? [] : [stale]),
+    sql`else 'forbidden' end`,
+  );
+}
+
+/** The reason why a list has no rows: its parent does not exist. */
+export const writeMissing = (parent: TargetPlan): Sql => sql`case when not ${writeExists(parent)} then 'missing' end`;
+
+/** Whether the caller may see the row. */
+export function writeExists({ table, conditions }: TargetPlan): Sql {
+  const aliases = new Aliases();
+  const from = fromTable(table, aliases);
+  const rows = sql`from ${from.item}${writeWhere({ conditions, embeds: [] }, from, aliases)}`;
+  return sql`exists ${sql.subquery(sql.clauses(sql`select`, rows))}`;
+}
