@@ -8,12 +8,14 @@ import { lossOf, type OpenedDatabase, openDatabase } from "./db/cluster/open.ts"
 import { Database } from "./db/database.ts";
 import { StatementTimeouts } from "./db/statement-timeouts.ts";
 import { GRAPHQL } from "./graphql/envelope.ts";
+import { ConnectionLimit } from "./http/connection-limit.ts";
 import { allowsOrigin } from "./http/cors.ts";
 import { healthInterface } from "./http/health.ts";
 import { createLog } from "./http/log.ts";
 import { Pipeline } from "./http/pipeline.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
-import { addressReader } from "./http/request.ts";
+import { addressReader, trustOf } from "./http/request.ts";
+import { SendTimeout } from "./http/send-timeout.ts";
 import { findSharedPort, HttpServer, urlOf } from "./http/server.ts";
 import { UpgradeGate } from "./http/upgrade-gate.ts";
 import { type Running, serveAsWorker, startWorkers, stopOnSignals } from "./http/workers.ts";
@@ -74,7 +76,14 @@ export async function startService(config: Config, log: Logger, options: StartOp
     alwaysOn: [health, errors],
     envelopes: [TABLES, GRAPHQL, REST],
   });
-  const server = new HttpServer(pipeline.listener);
+  const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, log });
+  const isProxy = trustOf(config.trustProxy);
+  const connections = new ConnectionLimit({ ...config, isProxy: (address) => isProxy(address, 0), log });
+  const server = new HttpServer(pipeline.listener, (socket) => {
+    const isAdmitted = connections.admits(socket);
+    if (isAdmitted) sendTimeout.watch(socket);
+    return isAdmitted;
+  });
   if (!listensLast) await server.listen(config);
   const url = config.baseUrl || urlOf({ host: config.host, port: config.port || server.port });
 

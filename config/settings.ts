@@ -301,6 +301,21 @@ export const SETTINGS = {
     "0",
     "Seconds during which a used refresh token may be used again, for clients that refresh twice at once. Later reuse revokes everything issued for its sign-in.",
   ),
+  MAX_CONNECTIONS: setting(
+    integer(1, 1_000_000),
+    "10000",
+    "Maximum open connections per process, WebSockets included.",
+  ),
+  MAX_CONNECTIONS_PER_ADDRESS: setting(
+    integer(1, 1_000_000),
+    "1000",
+    "Maximum open connections per IP address and process. Proxies named in TRUST_PROXY are exempt.",
+  ),
+  SEND_TIMEOUT: setting(
+    integer(50, 3_600_000),
+    "30000",
+    "Milliseconds without progress after which a connection is closed whose client does not read.",
+  ),
   WS_MAX_CONNECTIONS: setting(integer(1, 1_000_000), "10000", "Maximum open WebSockets."),
   WS_MAX_CONNECTIONS_PER_ADDRESS: setting(integer(1, 1_000_000), "100", "Maximum open WebSockets per IP address."),
   WS_MAX_MESSAGE_BYTES: setting(integer(1, 104_857_600), "65536", "Maximum size in bytes of a WebSocket message."),

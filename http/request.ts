@@ -42,7 +42,7 @@ const addressOfConnection: AddressReader = ({ socket }) => socket.remoteAddress?
 /** Reads the last address that does not belong to a trusted proxy; `trustedProxies` as in TRUST_PROXY. */
 export function addressReader(trustedProxies: readonly string[]): AddressReader {
   if (trustedProxies.length === 0) return addressOfConnection;
-  const isTrusted: Trust = express().set("trust proxy", trustedProxies).get("trust proxy fn");
+  const isTrusted = trustOf(trustedProxies);
   return (request) => {
     const own = addressOfConnection(request);
     const forwarded = String(request.headers["x-forwarded-for"] ?? "")
@@ -54,6 +54,10 @@ export function addressReader(trustedProxies: readonly string[]): AddressReader 
     return isIP(found) > 0 ? found : own;
   };
 }
+
+/** Whether an address belongs to a trusted proxy. */
+export const trustOf = (trustedProxies: readonly string[]): Trust =>
+  express().set("trust proxy", trustedProxies).get("trust proxy fn");
 
 /** ` 203.0.113.7:4711` → `203.0.113.7`, `[2001:db8::7]` → `2001:db8::7` */
 const withoutPort = (text: string) => text.trim().replace(/^(?:\[([^\]]+)\]|(\d+(?:\.\d+){3}))(?::\d+)?$/, "$1$2");

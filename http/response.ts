@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { CancelSignal } from "../db/transaction.ts";
 
 /** `Retry-After`, in seconds, while the service starts, stops, is busy or has no database. */
@@ -11,6 +11,25 @@ const ONE_WRITE = 16_384;
 export function endWith(response: ServerResponse, body: Buffer): void {
   if (body.length > ONE_WRITE) response.end(body);
   else response.end(body.toString("latin1"), "latin1");
+}
+
+/**
+ * The text of an error response that is written to the socket itself, which is closed afterwards. In `headers`, names and values
+ * alternate.
+ */
+export function closingResponse(
+  status: number,
+  code: string,
+  message: string,
+  headers: readonly string[] = [],
+): string {
+  const body = JSON.stringify({ error: { code, message } });
+  const all = [
+    ...["Content-Type", "application/json; charset=utf-8", "Content-Length", String(Buffer.byteLength(body))],
+    ...["Connection", "close", ...headers],
+  ];
+  const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`;
 }
 
 /** The value of the header Vary: `own`, after the value that CORS has set if the response depends on the origin. */

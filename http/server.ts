@@ -7,10 +7,10 @@ import {
   type Server,
   type ServerOptions,
   type ServerResponse,
-  STATUS_CODES,
 } from "node:http";
 import { isIPv6, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { closingResponse } from "./response.ts";
 
 export type Endpoint = { readonly host: string; readonly port: number };
 
@@ -37,14 +37,15 @@ export class HttpServer {
   readonly #connections = new Map<Socket, number>();
   #isDraining = false;
 
-  constructor(listener: RequestListener) {
+  /** `admits` returns false for a connection that it has closed. */
+  constructor(listener: RequestListener, admits: (socket: Socket) => boolean = () => true) {
     // Clients that offer another protocol in the header Upgrade, such as HTTP/2, are served over HTTP/1.1, and so are
     // WebSockets until an UpgradeGate listens besides this server.
     const shouldUpgradeCallback = ({ headers }: IncomingMessage) =>
       this.node.listenerCount("upgrade") > 1 && headers.upgrade?.toLowerCase() === "websocket";
     this.node = createServer({ ...OPTIONS, shouldUpgradeCallback }, listener);
     this.node.on("clientError", rejectMalformed);
-    this.node.on("connection", (socket) => this.#track(socket));
+    this.#guard(admits);
     this.node.on("request", (request, response) => this.#count(request, response));
     // An upgraded socket is no longer an HTTP connection.
     this.node.on("upgrade", (_request, socket) => this.#connections.delete(socket as Socket));
@@ -83,6 +84,17 @@ export class HttpServer {
   close(): void {
     this.node.closeAllConnections();
     this.node.close();
+  }
+
+  /** Node's own listener reads requests, and must not see a connection that is not admitted. */
+  #guard(admits: (socket: Socket) => boolean): void {
+    const listeners = this.node.listeners("connection");
+    this.node.removeAllListeners("connection");
+    this.node.on("connection", (socket) => {
+      if (!admits(socket)) return;
+      this.#track(socket);
+      for (const listener of listeners) listener.call(this.node, socket);
+    });
   }
 
   #track(socket: Socket): void {
@@ -136,20 +148,10 @@ const NOT_HTTP: Malformed = { status: 400, message: "the request is not valid HT
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
   const malformed = MALFORMED[error.code ?? ""] ?? NOT_HTTP;
   if (!socket.writable || error.code === "ECONNRESET" || isResponding(socket)) socket.destroy(error);
-  else socket.end(responseTo(malformed), () => socket.destroy(error));
+  else
+    socket.end(closingResponse(malformed.status, "VALIDATION_ERROR", malformed.message), () => socket.destroy(error));
 }
 
 /** The client would read another response as part of the one that is being sent. */
 const isResponding = (socket: Duplex) =>
   (socket as { _httpMessage?: ServerResponse | null })._httpMessage?.headersSent === true;
-
-function responseTo({ status, message }: Malformed): string {
-  const body = JSON.stringify({ error: { code: "VALIDATION_ERROR", message } });
-  const headers = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    "Content-Type: application/json; charset=utf-8",
-    `Content-Length: ${body.length}`,
-    "Connection: close",
-  ];
-  return `${headers.join("\r\n")}\r\n\r\n${body}`;
-}

@@ -3,14 +3,14 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
-import type { RateLimit } from "./rate-limit.ts";
+import { networkOf, type RateLimit } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import { RETRY_SECONDS } from "./response.ts";
 
 /** The names are those of the service's settings. */
 export type SocketLimits = {
   /** Open sockets in total. */ readonly wsMaxConnections: number;
-  /** Open sockets from one IP address. */ readonly wsMaxConnectionsPerAddress: number;
+  /** Open sockets from one IP address, or from one IPv6 network. */ readonly wsMaxConnectionsPerAddress: number;
   /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
   /** Messages per second that one socket may send. */ readonly wsMessageRate: number;
 };
@@ -55,7 +55,7 @@ const TOO_MANY_MESSAGES = 4429;
 export class UpgradeGate {
   readonly #options: UpgradeGateOptions;
   readonly #websockets: WebSocketServer;
-  readonly #perAddress = new Map<string, number>();
+  readonly #perNetwork = new Map<string, number>();
   /** Sockets that have not sent anything since the last ping. */
   readonly #silent = new WeakSet<WebSocket>();
   readonly #heartbeat: NodeJS.Timeout;
@@ -77,7 +77,7 @@ export class UpgradeGate {
 
   /** Open sockets and the number of their IP addresses. */
   get open(): { readonly sockets: number; readonly addresses: number } {
-    return { sockets: this.#websockets.clients.size, addresses: this.#perAddress.size };
+    return { sockets: this.#websockets.clients.size, addresses: this.#perNetwork.size };
   }
 
   /** Rejects new sockets and asks the clients of the others to disconnect. */
@@ -108,10 +108,10 @@ export class UpgradeGate {
 
   #open(exchange: SocketExchange, socket: Duplex, head: Buffer, route: SocketRoute): void {
     const { request } = exchange;
-    const address = this.#options.addressOf(request);
+    const network = networkOf(this.#options.addressOf(request));
     this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
-      this.#count(address, 1);
-      websocket.once("close", () => this.#count(address, -1));
+      this.#count(network, 1);
+      websocket.once("close", () => this.#count(network, -1));
       websocket.on("error", this.#options.onSocketError);
       this.#limit(websocket);
       route.accept(websocket, exchange);
@@ -129,14 +129,14 @@ export class UpgradeGate {
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
     if (!offered.includes(route.protocol)) return 400;
     if (this.#websockets.clients.size >= limits.wsMaxConnections) return 503;
-    if ((this.#perAddress.get(addressOf(request)) ?? 0) >= limits.wsMaxConnectionsPerAddress) return 429;
+    if ((this.#perNetwork.get(networkOf(addressOf(request))) ?? 0) >= limits.wsMaxConnectionsPerAddress) return 429;
     return null;
   }
 
-  #count(address: string, change: 1 | -1): void {
-    const count = (this.#perAddress.get(address) ?? 0) + change;
-    if (count > 0) this.#perAddress.set(address, count);
-    else this.#perAddress.delete(address);
+  #count(network: string, change: 1 | -1): void {
+    const count = (this.#perNetwork.get(network) ?? 0) + change;
+    if (count > 0) this.#perNetwork.set(network, count);
+    else this.#perNetwork.delete(network);
   }
 
   #limit(websocket: WebSocket): void {
