@@ -8,7 +8,7 @@ import type { Auth } from "../auth/auth.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { answer, locationOf } from "./answer/answer.ts";
+import { answer } from "./answer/answer.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
 import { errorDialect, headersOf, sendAnswer, sendProblem, withDeprecation } from "./answer/send.ts";
 import { decodeSegments, firstSegment, isVersioned, methodsOf, type Route } from "./parse/address.ts";
@@ -16,7 +16,7 @@ import { refuseUnknown } from "./parse/headers.ts";
 import { accountsOff } from "./problem.ts";
 import { type Exchange, type PrepareOptions, RequestReader, type Target } from "./reader.ts";
 import { Runner, type RunnerOptions } from "./runner.ts";
-import { registerNew } from "./sign-up.ts";
+import { createAccount } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
 
 export type ResourceOptions = PrepareOptions &
@@ -127,15 +127,14 @@ export class ResourceInterface implements HttpInterface {
 
     const identity = this.#runner.identity(request, exchange.caller!, contextOf(sent, address.path));
     const signal = new ClientGone(exchange.response);
-    if (account !== null && auth === null) throw accountsOff();
-    if (account === null || auth === null) {
-      return answer(request, await this.#runner.run(request, identity, signal), address, parameters);
+    let toRun = request;
+    if (account !== null) {
+      if (auth === null) throw accountsOff();
+      const newAccount = { request, account, identity, address: auth.addressOf(sent) };
+      toRun = await createAccount(newAccount, auth.registration, this.#runner);
+      exchange.isWritten = true;
     }
-    const newAccount = { request, account, identity, address: auth.addressOf(sent) };
-    const { id, reading } = await registerNew(newAccount, auth.registration, this.#runner);
-    exchange.isWritten = true;
-    const made = answer(reading, await this.#runner.run(reading, identity, signal), address, parameters);
-    return { ...made, status: 201, headers: [["Location", locationOf(request, id)]] };
+    return answer(request, await this.#runner.run(toRun, identity, signal), address, parameters);
   }
 
   #fail(error: unknown, exchange: Exchange): void {

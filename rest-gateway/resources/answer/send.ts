@@ -1,5 +1,5 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Head } from "../../../http/exchange.ts";
+import type { IncomingMessage } from "node:http";
+import type { Destination } from "../../../http/exchange.ts";
 import { endWith, varyOf } from "../../../http/response.ts";
 import { isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import type { Header, RestAnswer } from "../../conventions/endpoint.ts";
@@ -7,12 +7,6 @@ import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from
 import type { Lifecycle } from "../../conventions/version.ts";
 import type { Exchange } from "../reader.ts";
 import type { NamedDialect, Preferences } from "../request.ts";
-
-export type Destination = {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly head: Head;
-};
 
 const VARY = "Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
 
