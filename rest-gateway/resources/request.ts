@@ -1,7 +1,7 @@
 import type { Dialect } from "../../config/setting-types.ts";
 import type { Paging } from "../conventions/paging.ts";
 import type { Version } from "../conventions/version.ts";
-import type { Collection, Filter, Relation, Resource, ResourceField } from "./resource.ts";
+import type { Filter, Relation, Resource, ResourceField } from "./resource.ts";
 
 /** `/api/v2/users/7?fields=name` → `{ prefix: "/api/v2", version: "2", segments: ["users", "7"], search: "fields=name" }` */
 export type Address = {
@@ -60,8 +60,8 @@ export const isOfOneRow = ({ relations }: Selection): boolean => relations.lengt
 /** The record that a path names. `id`, also that of a parent, is an index of values. */
 export type Key = { readonly id: number; readonly parent: Parent | null };
 
-/** `/articles/7/comments`: the records with this id in the collection's field. */
-export type Parent = { readonly resource: Resource; readonly collection: Collection; readonly id: number };
+/** `/articles/7/comments`: the records of article 7, whose id is in `field` of each record. */
+export type Parent = { readonly resource: Resource; readonly field: ResourceField; readonly id: number };
 
 export type Condition = { readonly filter: Filter /** Index in values. */; readonly value: number };
 

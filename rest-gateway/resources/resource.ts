@@ -24,7 +24,9 @@ export type Resource = {
   readonly sorts: ReadonlySet<ResourceField>;
   /** By name, in either spelling. */
   readonly filterNamed: ReadonlyMap<string, Filter>;
-  readonly relations: ReadonlyMap<string, Relation>;
+  readonly relations: readonly Relation[];
+  /** By name, in either spelling. */
+  readonly relationNamed: ReadonlyMap<string, Relation>;
   readonly collections: ReadonlyMap<string, Collection>;
 };
 
@@ -125,10 +127,14 @@ function fail(name: string, reason: string): never {
 }
 
 function resourceOf(description: Description, table: Table, named: (name: string) => Resource): Resource {
-  const { name, modified, order, sorts, filters, relations, collections } = description;
+  const { name, modified, order, sorts, filters, collections } = description;
   const fields = Object.entries(description.fields).map(([each, field]) => fieldOf(each, field, description, table));
   const field = (text: string): ResourceField =>
     fields.find((each) => each.name === text) ?? fail(name, `names the field ${text}, which it does not define`);
+  const relations = Object.entries(description.relations).map(([each, { resource: target, field: own }]) => ({
+    ...{ name: each, camelName: camelCase(each), field: field(own), target },
+    resource: () => named(target),
+  }));
   const key = fields[0]!;
   if (key.column.shape.isArray || !KEY_TYPES.has(key.column.shape.name))
     throw new InvalidDescription(`the key of ${name} must be an integer or a UUID`);
@@ -147,12 +153,8 @@ function resourceOf(description: Description, table: Table, named: (name: string
         filterOf(name, { ...filter, name: each, field: field(filter.field) }),
       ),
     ),
-    relations: new Map(
-      Object.entries(relations).map(([each, { resource: target, field: own }]) => {
-        const relation = { name: each, camelName: camelCase(each), field: field(own), target };
-        return [each, { ...relation, resource: () => named(target) }];
-      }),
-    ),
+    relations,
+    relationNamed: inBothSpellings(relations),
     collections: new Map(
       Object.entries(collections).map(([each, collection]) => [
         each,

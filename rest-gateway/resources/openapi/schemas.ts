@@ -44,7 +44,7 @@ function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
 function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const { relations, collections, description } = resource;
   const link = refer("schemas", "Link");
-  const related = [...relations.values()].map((relation): Property => {
+  const related = relations.map((relation): Property => {
     const { isNullable } = relation.field.column;
     return [nameIn(relation, api), isNullable ? { anyOf: [link, { type: "null" }] } : link];
   });

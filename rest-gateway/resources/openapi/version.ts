@@ -60,7 +60,7 @@ export const pascalCase = (text: string): string =>
 
 /** Relations to resources that are served. */
 export const relationsOf = ({ resources }: ApiVersion, { relations }: Resource): Relation[] =>
-  [...relations.values()].filter(({ target }) => resources.has(target));
+  relations.filter(({ target }) => resources.has(target));
 
 export const collectionsOf = ({ resources }: ApiVersion, { collections, description }: Resource): Collection[] =>
   [...collections.values()].filter(({ name }) => resources.has(description.collections[name]!.resource));

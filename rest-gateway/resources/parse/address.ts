@@ -1,10 +1,10 @@
-import type { TypeShape } from "../../../db/catalog/catalog.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import { badRequest, nothingHere } from "../../conventions/problem.ts";
 import type { CurrentResources } from "../current.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
 import type { Address } from "../request.ts";
-import { type Collection, isWritable, type Resource } from "../resource.ts";
+import { isWritable, type Resource, type ResourceField } from "../resource.ts";
+import { fits } from "./values.ts";
 
 /** `v2.1` matches too: it is answered as an unsupported version. */
 const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
@@ -45,7 +45,13 @@ export type Route =
   | { readonly kind: "record"; readonly resource: Resource; readonly parent: RouteParent | null; readonly id: string }
   | { readonly kind: "action"; readonly resource: Resource; readonly id: string; readonly action: string };
 
-export type RouteParent = { readonly resource: Resource; readonly collection: Collection; readonly id: string };
+/** `field` of each record in the collection has the id of the parent. */
+export type RouteParent = {
+  readonly resource: Resource;
+  readonly field: ResourceField;
+  readonly id: string;
+  readonly isCreatable: boolean;
+};
 
 /**
  * `["articles", "7", "comments"]` → the comments of article 7. Throws RestError for unknown paths and invalid ids.
@@ -64,8 +70,10 @@ export function parseRoute(
   }
   const collection = resource.collections.get(more);
   if (!collection || innerId === "") throw nothingHere();
-  const parent = { resource, collection, id: parseId(id, resource) };
+  const parentId = parseId(id, resource);
   const inner = collection.resource();
+  const field = inner.fieldNamed.get(collection.field)!;
+  const parent = { resource, field, id: parentId, isCreatable: collection.isCreatable };
   if (innerId === undefined) return { kind: "collection", resource: inner, parent };
   return { kind: "record", resource: inner, parent, id: parseId(innerId, inner) };
 }
@@ -75,34 +83,20 @@ export function methodsOf(route: Route): readonly string[] {
   if (route.kind === "action") return ["POST", "OPTIONS"];
   const changes = isWritable(route.resource);
   if (route.kind === "record") return ["GET", "HEAD", ...(changes ? ["PUT", "PATCH", "DELETE"] : []), "OPTIONS"];
-  const isCreatable = changes && (route.parent?.collection.isCreatable ?? true);
+  const isCreatable = changes && (route.parent?.isCreatable ?? true);
   return ["GET", "HEAD", ...(isCreatable ? ["POST"] : []), "OPTIONS"];
 }
 
 const WHOLE_NUMBER = /^-?(?:0|[1-9][0-9]*)$/;
 
-/** Bits of the integer types. */
-const BITS: Readonly<Record<string, number>> = { int2: 16, int4: 32, int8: 64 };
-
 /**
  * The id as Postgres accepts it. Throws RestError: INVALID_ID for other texts (`abc`, `1.0`, `+1`), not found for an
  * integer that is out of range.
  */
-export function parseId(text: string, resource: Resource): string {
+function parseId(text: string, resource: Resource): string {
   const { shape } = resource.key.column;
-  if (shape.name === "uuid") {
-    if (!isUuid(text)) throw invalidId(text.slice(0, 50), resource);
-    return text;
-  }
-  if (!WHOLE_NUMBER.test(text)) throw invalidId(text.slice(0, 50), resource);
-  if (!fits(text, shape)) throw noSuchRow(resource);
+  const isId = shape.name === "uuid" ? isUuid(text) : WHOLE_NUMBER.test(text);
+  if (!isId) throw invalidId(text.slice(0, 50), resource);
+  if (shape.name !== "uuid" && !fits(text, shape)) throw noSuchRow(resource);
   return text;
-}
-
-/** Whether a whole number is in the range of a type. */
-export function fits(text: string, { name }: TypeShape): boolean {
-  // Longer texts are out of range, and slow to parse.
-  if (text.length > 20) return false;
-  const value = BigInt(text);
-  return BigInt.asIntN(BITS[name] ?? 64, value) === value;
 }

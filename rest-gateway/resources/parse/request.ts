@@ -9,7 +9,6 @@ import {
   type Columns,
   isOfOneRow,
   type Key,
-  LINKS,
   type Operation,
   type OperationOf,
   type Parent,
@@ -18,12 +17,13 @@ import {
   recordsBody,
   Values,
 } from "../request.ts";
-import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";
+import type { ResourceField } from "../resource.ts";
 import { type AccountInput, NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
 import type { Route, RouteParent } from "./address.ts";
 import { parsePreconditions } from "./headers.ts";
-import { parseList, parseSelection, wholeRecord } from "./query-string.ts";
+import { parseList } from "./list.ts";
 import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from "./record.ts";
+import { parseSelection, wholeRecord } from "./selection.ts";
 
 /** A request whose path supports its method. */
 export type Incoming = Pick<Target, "parameters" | "style" | "preferences"> & {
@@ -117,9 +117,8 @@ function parseCreate(
   limits: ParseLimits,
 ): Read {
   const body = bodyOf(incoming, limits);
-  const given = routed && fieldOf(routed);
-  const options = recordOptions(incoming, "create", given);
-  const inPath = given ? { [given.column.name]: routed!.id } : {};
+  const options = recordOptions(incoming, "create", routed?.field ?? null);
+  const inPath = routed ? { [routed.field.column.name]: routed.id } : {};
   const create = (inputs: readonly RecordInput[], isMany: boolean): Read => {
     const fields = fieldsOf(inputs);
     const fillsDefaults = inputs.some((input) => input.fields.length < fields.length);
@@ -152,25 +151,14 @@ const bodyOf = ({ method, headers, body }: Incoming, limits: ParseLimits): unkno
 
 function recordOptions(incoming: Incoming, use: RecordOptions["use"], given: ResourceField | null): RecordOptions {
   const { route, style, preferences } = incoming;
-  const { resource } = route;
-  const single = use === "create" && resource.description.hasAccount ? ACCOUNT_FIELDS : [];
-  return { resource, style, use, isStrict: preferences.handling === "strict", given, single, own: addedTo(resource) };
+  return { resource: route.resource, style, use, isStrict: preferences.handling === "strict", given };
 }
-
-/** What the service adds to a record. */
-const addedTo = ({ relations }: Resource): readonly string[] => [
-  LINKS,
-  "deprecation",
-  ...[...relations.values()].flatMap(({ name, camelName }) => [name, camelName]),
-];
 
 /** Fields of any of the records. */
 const fieldsOf = (inputs: readonly RecordInput[]) => [...new Set(inputs.flatMap(({ fields }) => fields))];
 
-const fieldOf = ({ collection }: RouteParent) => collection.resource().fieldNamed.get(collection.field)!;
-
 const parentOf = (parent: RouteParent | null, values: Values): Parent | null =>
-  parent && { resource: parent.resource, collection: parent.collection, id: values.add(parent.id) };
+  parent && { resource: parent.resource, field: parent.field, id: values.add(parent.id) };
 
 function parseCascade(parameters: Parameters): boolean {
   const text = parameters.get("cascade");

@@ -24,7 +24,7 @@ export function planList({ resource, selection, style }: ResourceRequest, list: 
   const rows = {
     ...planRows(resource, selection, style),
     conditions: [
-      ...(parent ? [planParent(resource, parent)] : []),
+      ...(parent ? [planParent(parent)] : []),
       ...conditions.map(planFilter),
       ...(keyword === null ? [] : [planSearch(resource, keyword)]),
     ],
@@ -65,11 +65,11 @@ export function planInsert(
   { parent, fields, isMany, fillsDefaults }: OperationOf<"create">,
   looksForParent = true,
 ): InsertCommand {
-  const given = parent ? [resource.fieldNamed.get(parent.collection.field)!] : [];
+  const written = parent ? [...fields, parent.field] : fields;
   return {
     kind: "insert",
     table: resource.table,
-    body: planBody([...fields, ...given], isMany, fillsDefaults),
+    body: planBody(written, isMany, fillsDefaults),
     conflict: null,
     key: null,
     conditions: parent && looksForParent ? [writeExists(planTarget(parent))] : [],

@@ -81,12 +81,11 @@ export const planSearch = (resource: Resource, keyword: number): ConditionPlan =
 /** The record that the path names, in the collection that it names. */
 export const planKey = (resource: Resource, { id, parent }: Key): readonly ConditionPlan[] => [
   compare(resource.key, "eq", id),
-  ...(parent ? [planParent(resource, parent)] : []),
+  ...(parent ? [planParent(parent)] : []),
 ];
 
 /** `t."article_id" = $2`: the records of a parent. */
-export const planParent = (resource: Resource, { collection, id }: Parent): ConditionPlan =>
-  compare(resource.fieldNamed.get(collection.field)!, "eq", id);
+export const planParent = ({ field, id }: Parent): ConditionPlan => compare(field, "eq", id);
 
 export function planPrecondition(resource: Resource, precondition: Precondition): ConditionPlan {
   switch (precondition.kind) {

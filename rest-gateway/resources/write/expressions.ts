@@ -77,7 +77,7 @@ export function linksOf(resource: Resource, style: Style): Output {
     ...self,
     method === undefined ? `${more}"}` : `${more}","method":"${method}"}`,
   ];
-  const related = [...relations.values()].map((relation): readonly Piece[] => [
+  const related = relations.map((relation): readonly Piece[] => [
     `"${nameIn(relation, style)}":`,
     { field: relation.field, href: `${style.prefix}/${relation.target}/` },
   ]);
@@ -93,7 +93,7 @@ export function linksOf(resource: Resource, style: Style): Output {
     const texts = pieces.map((piece) => writePiece(piece, row));
     return sql`concat(${sql.join(texts, ", ")})::json`;
   };
-  const columns = [key, ...[...relations.values()].map(({ field }) => field)].map(({ column }) => column.name);
+  const columns = [key, ...relations.map(({ field }) => field)].map(({ column }) => column.name);
   return { kind: "expression", alias: LINKS, value, columns };
 }
 
