@@ -65,7 +65,7 @@ export class AccountRepository {
 
   /** False when no second factor was enabled. */
   async resetFactor(id: string): Promise<boolean> {
-    const [row] = await this.#rows<{ removed: boolean }>("select auth_api.remove_factor($1) as removed", id);
+    const [row] = await this.#rows<{ removed: boolean }>("select auth_private.reset_factor($1) as removed", id);
     if (row!.removed) await this.#record("mfa_disabled", id);
     return row!.removed;
   }

@@ -290,6 +290,11 @@ export const SETTINGS = {
     "5",
     "Wrong two-factor codes allowed per user within LOGIN_WINDOW, from all IP addresses together. After that, every code is rejected.",
   ),
+  RECENT_SIGN_IN: setting(
+    integer(0, 86_400),
+    "600",
+    "Seconds after a sign-in in which a user may enable a second factor and create API keys without sending the password again. 0: the password is always required.",
+  ),
   API_KEYS_MAX: setting(integer(1, 10_000), "50", "Maximum active API keys per user."),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),

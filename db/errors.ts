@@ -14,6 +14,7 @@ export type Problem = {
 export const CODES = [
   "AUTH_REQUIRED",
   "AUTH_EXPIRED",
+  "PASSWORD_REQUIRED",
   "PERMISSION_DENIED",
   "RESOURCE_NOT_FOUND",
   "RESOURCE_CONFLICT",
@@ -84,6 +85,7 @@ type Row = readonly [sqlstate: string, status: number, code: Code, message: stri
 /** SQLSTATE → status, code and a message in place of Postgres' own, which names tables. The first match wins. */
 export const SQLSTATES: readonly Row[] = [
   ["28000", 401, "AUTH_REQUIRED", "login required"],
+  ["CS401", 401, "PASSWORD_REQUIRED", "the sign-in is too old for this: sign in again"],
   ["42501", 403, "PERMISSION_DENIED", "no permission"],
   ["P0002", 404, "RESOURCE_NOT_FOUND", "not found"],
   ["42P01", 404, "RESOURCE_NOT_FOUND", "the schema has changed: this table no longer exists"],

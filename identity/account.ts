@@ -24,6 +24,8 @@ export type Account = {
 export type AccountState = Pick<Account, "epoch" | "role"> & {
   /** The ids of revoked token families whose access tokens may not have expired yet. */
   readonly revoked: ReadonlySet<string>;
+  /** The ids of token families that outlived the last change of the epoch: their access tokens may have an earlier one. */
+  readonly kept: ReadonlySet<string>;
 };
 
 /** Times are ISO 8601. */
@@ -38,10 +40,16 @@ export type FoundKey = {
   readonly account: Account | null;
 };
 
-/** A caller with the claims that a token of the account would have. */
-export const callerOfAccount = ({ id, name, role, permissions }: Account): Caller => ({
+/**
+ * A caller with the claims that a token of the account would have. `signedInAt` is when the user proved the password, in
+ * milliseconds since 1970; null for a key, which proves none.
+ */
+export const callerOfAccount = ({ id, name, role, permissions }: Account, signedInAt: number | null): Caller => ({
   role,
-  claims: { sub: id, name, role, permissions },
+  claims: { sub: id, name, role, permissions, ...(signedInAt !== null && { auth_time: toSeconds(signedInAt) }) },
   expiresAt: null,
   refused: null,
 });
+
+/** The claim `auth_time`, as OpenID Connect defines it: seconds since 1970. */
+export const toSeconds = (milliseconds: number): number => Math.floor(milliseconds / 1000);

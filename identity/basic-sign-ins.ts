@@ -89,7 +89,8 @@ export class BasicSignIns {
   async #attempt(credentials: BasicCredentials, address: string): Promise<Caller> {
     try {
       const account = await this.#options.signIn(credentials, address);
-      return { ...callerOfAccount(account), credential: { kind: "basic", id: null } };
+      const caller = callerOfAccount(account, this.#options.clock());
+      return { ...caller, credential: { kind: "basic", id: null } };
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       // Otherwise a throttled client could still find out which password is right: the cached one.

@@ -130,7 +130,7 @@ class StoredKey implements Proof {
 
   #newCaller({ kind, account }: FoundKey, expiresAt: number | null): Caller {
     const credential = { kind: "key", id: this.#hash } as const;
-    if (account !== null) return { ...callerOfAccount(account), expiresAt, credential };
+    if (account !== null) return { ...callerOfAccount(account, null), expiresAt, credential };
     const role = kind === "service" ? "service_role" : this.#context.anonymousRole;
     return { role, claims: { role }, expiresAt, refused: null, credential };
   }
@@ -163,7 +163,7 @@ class SessionCookie implements Proof {
   #callerOf(session: Session | null, { clock, sessionIdle }: IdentityStore): Caller | null {
     if (session === null) return null;
     return callerOfRow(session, () => ({
-      ...callerOfAccount(session.account),
+      ...callerOfAccount(session.account, Date.parse(session.startedAt)),
       expiresAt: Math.min(Date.parse(session.expiresAt), clock() + sessionIdle),
       credential: { kind: "session", id: this.#hash },
     }));
@@ -217,7 +217,7 @@ function requireMatch(caller: Caller, state: AccountState | null): Caller {
 
 /** Whether a token matches the current state of its account. */
 const matchesAccount = ({ role, claims: { epoch = 0, sid } }: Caller, state: AccountState): boolean =>
-  state.epoch === epoch && state.role === role && !state.revoked.has(sid as string);
+  (state.epoch === epoch || state.kept.has(sid as string)) && state.role === role && !state.revoked.has(sid as string);
 
 function verified(
   verify: () => Caller,

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import jwt from "jsonwebtoken";
 import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
+import { toSeconds } from "./account.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
 import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
@@ -26,6 +27,8 @@ type Claims = {
   readonly epoch?: number;
   /** The id of the token family: all tokens that follow from one sign-in. */
   readonly sid?: string;
+  /** When the user proved the password, and the second factor: seconds since 1970. Refreshing keeps it. */
+  readonly auth_time?: number;
   /** Seconds since 1970. */
   readonly exp: number;
   readonly [claim: string]: unknown;
@@ -43,6 +46,8 @@ export type TokenUser = {
 /** The part of a pair that links it to the previous pairs of the same sign-in. */
 export type TokenFamily = {
   readonly family?: string;
+  /** When the user signed in, in milliseconds since 1970; without it, the sign-in does not count as recent. */
+  readonly signedInAt?: number;
   readonly refreshToken: string;
 };
 
@@ -103,8 +108,9 @@ export class Tokens implements Verifier {
   /** Tokens without a family can only be revoked together with all tokens of the user. */
   issuePair(user: TokenUser, of: TokenFamily = { refreshToken: this.issueRefresh(user.id) }): TokenPair {
     const { name, role, permissions, epoch = 0 } = user;
-    const { family: sid, refreshToken } = of;
-    const claims = { name, role, permissions, epoch, sid };
+    const { family: sid, signedInAt, refreshToken } = of;
+    const auth_time = signedInAt === undefined ? undefined : toSeconds(signedInAt);
+    const claims = { name, role, permissions, epoch, sid, auth_time };
     return {
       accessToken: this.#sign({ ...claims, type: "access" }, ACCESS_SECONDS, user.id),
       refreshToken,

@@ -18,6 +18,8 @@ export type OpenOptions = {
   readonly migrate: boolean;
   readonly seed: "demo" | "none";
   readonly usersWrite: UsersWrite;
+  /** Seconds. */
+  readonly recentSignIn: number;
   /** The role of anonymous callers; "" when they are not allowed. */
   readonly anonymousRole: string;
   /** The schemas that are served. */
@@ -70,8 +72,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     return { logins: { data: url, service: url, auth: url, tasks: url }, listenUrl: directUrl, tasksUrl: null };
   }
   await migrate(directUrl, options.log);
-  const { secret, usersWrite, anonymousRole } = options;
-  const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole);
+  const { secret, usersWrite, anonymousRole, recentSignIn } = options;
+  const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole, recentSignIn);
   if (options.afterMigrations) await withClient(directUrl, options.afterMigrations);
   if (options.seed === "demo")
     await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));

@@ -31,12 +31,13 @@ export async function provisionLogins(
   secret: string,
   usersWrite: UsersWrite = "owner",
   anonymousRole = "anon",
+  recentSignIn = 600,
 ): Promise<Logins> {
   const client = new pg.Client({ connectionString: ownerUrl });
   await client.connect();
   try {
     const { rows } = await client.query<{ name: string }>("select current_database() as name");
-    const options = { database: rows[0]!.name, serviceUrl, secret, usersWrite, anonymousRole };
+    const options = { database: rows[0]!.name, serviceUrl, secret, usersWrite, anonymousRole, recentSignIn };
     return {
       data: await createLogin(client, "data", options),
       service: await createLogin(client, "service", options),
@@ -54,6 +55,7 @@ type LoginOptions = {
   readonly secret: string;
   readonly usersWrite: UsersWrite;
   readonly anonymousRole: string;
+  readonly recentSignIn: number;
 };
 
 /** Creates or updates one login role and returns its connection string. */
@@ -68,14 +70,14 @@ async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions)
   return url.href;
 }
 
-type Login = Pick<LoginOptions, "database" | "usersWrite" | "anonymousRole"> & {
+type Login = Pick<LoginOptions, "database" | "usersWrite" | "anonymousRole" | "recentSignIn"> & {
   readonly role: string;
   readonly password: string;
   readonly kind: Kind;
 };
 
 async function provision(client: pg.Client, login: Login): Promise<void> {
-  const { database, role, password, kind, usersWrite, anonymousRole } = login;
+  const { database, role, password, kind, usersWrite, anonymousRole, recentSignIn } = login;
   const name = client.escapeIdentifier(role);
   await client.query("begin");
   // Serializes services that start concurrently on one database.
@@ -83,9 +85,10 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
   if (rowCount === 0) await client.query(`create role ${name} noinherit`);
   await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
-  await client.query(
-    `alter role ${name} in database ${client.escapeIdentifier(database)} set search_path = public, extensions`,
-  );
+  const inDatabase = `alter role ${name} in database ${client.escapeIdentifier(database)}`;
+  await client.query(`${inDatabase} set search_path = public, extensions`);
+  // Read by auth.has_recent_sign_in().
+  await client.query(`${inDatabase} set content_service.recent_sign_in = '${recentSignIn}'`);
   await client.query(`grant connect on database ${client.escapeIdentifier(database)} to ${name}`);
   for (const parent of MEMBER_OF[kind]) await client.query(`grant ${client.escapeIdentifier(parent)} to ${name}`);
   if (kind === "data" && usersWrite === "open") await client.query(`grant users_editor to ${name}`);

@@ -43,6 +43,8 @@ export type AuthSettings = FactorSettings & {
   readonly corsOrigins: readonly string[];
   readonly mfaIssuer: string;
   readonly mfaAttempts: number;
+  /** Seconds. */
+  readonly recentSignIn: number;
   /** Per user. */
   readonly apiKeysMax: number;
   /** Bytes. */
@@ -116,7 +118,6 @@ export function createAuth({
   const csrf = new CsrfTokens(secret);
   const factor = { repository, throttle, clock, ...factorKeys(settings, secret) };
   const secondFactor = new SecondFactor(factor);
-  const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer });
   const signIn = new SignIn({ passwords, throttle, tokens, secondFactor });
   const registration = new Registration({ repository, hashing, throttle });
   const housekeeping = new Housekeeping({ repository, attemptSeconds: window, eventSeconds: auditRetention, onError });
@@ -124,6 +125,7 @@ export function createAuth({
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
   const identities = identityStore({ repository, signIn, csrf, sameOrigin, clock, changes, onKeyUsed });
+  const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: identities.forget });
   const callers = new CallerResolver({ tokens, anonymousRole, store: identities, addressOf });
   const sessions = new Sessions({ repository, cache: identities.sessions, clock, maxAge: settings.sessionMaxAge });
   const limits = { size, depth };

@@ -105,9 +105,27 @@ export const AccountBody = z.object({
     .optional(),
 });
 
+/** The code of a change that needs one if a second factor is enabled. */
+const CODE_IF_ENABLED = code
+  .nullable()
+  .optional()
+  .meta({
+    ...CODE,
+    description: `${CODE.description} Required if a second factor is enabled.`,
+  });
+/** Any string is accepted as a password and compared: an impossible one is a wrong one. */
+const CONFIRMED = field(() => true, "must be a string", PASSWORD);
+const PASSWORD_IF_OLD = CONFIRMED.nullable()
+  .optional()
+  .meta({
+    ...PASSWORD,
+    description: "The password. Required if the sign-in is older than `RECENT_SIGN_IN` seconds.",
+  });
+
 /** The rules for the new password are checked later, together with "must differ from the old one". */
 export const PasswordBody = z.object({
   oldPassword: text(MAX_PASSWORD, PASSWORD),
+  code: CODE_IF_ENABLED,
   newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
 });
 
@@ -125,13 +143,14 @@ export const KeyBody = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: `Seconds until the key expires, at most ${MAX_SECONDS}; null for no expiry.` }),
+  password: PASSWORD_IF_OLD,
+  code: CODE_IF_ENABLED,
 });
 
-/** Any string is accepted as a password and compared: an impossible one is a wrong one. */
-export const ConfirmationBody = z.object({
-  password: field(() => true, "must be a string", PASSWORD),
-  code: code.nullable().optional(),
-});
+export const ConfirmationBody = z.object({ password: CONFIRMED, code: CODE_IF_ENABLED });
+
+/** The body of `POST /api/mfa/enable`, which a recent sign-in need not send. */
+export const EnrolmentBody = z.object({ password: PASSWORD_IF_OLD });
 
 /** The first code of a second factor, which has no backup codes yet. */
 export const CodeBody = z.object({
@@ -181,7 +200,7 @@ export function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
   }
   return issue.keys.slice(0, 10).map((key) => {
     const name = key.slice(0, 50);
-    return { field: name, message: `there is no field ${name}: use name and expiresIn` };
+    return { field: name, message: `there is no field ${name}: use name, expiresIn, password and code` };
   });
 }
 

@@ -1,8 +1,9 @@
 import type { Account, Clock } from "../../identity/account.ts";
+import { type Confirmed, requireAccepted } from "./confirmation.ts";
 import { factorEnabled, noFactorEnabled, noFactorPending, wrongCode } from "./problem.ts";
-import type { AuthRepository } from "./repository.ts";
+import type { AuthRepository, SignedIn } from "./repository.ts";
 import type { FactorKeys } from "./second-factor.ts";
-import type { Client, Throttle } from "./throttle.ts";
+import type { Client, CodeLimits, Throttle } from "./throttle.ts";
 import { newTotpSecret, stepOf, totpUri } from "./totp.ts";
 
 export type EnrolmentOptions = FactorKeys & {
@@ -11,6 +12,8 @@ export type EnrolmentOptions = FactorKeys & {
   readonly clock: Clock;
   /** The name of the service, as authenticator apps show it. */
   readonly issuer: string;
+  /** Drops cached identities of a user, whose sign-ins have ended. */
+  forget(userId: string): void;
 };
 
 /** A new secret as text, and as the URI for a QR code. */
@@ -36,11 +39,12 @@ export class Enrolment {
   }
 
   /**
-   * Enables the pending factor with its first code, and returns the backup codes, which cannot be read again. The code is
-   * spent: a login no longer accepts it. Rejects with RestError for a wrong code or if no factor is pending, and with
-   * RefusedError "too many attempts" or "busy".
+   * Enables the pending factor with its first code, and returns the backup codes, which cannot be read again. All other
+   * sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with RestError for a wrong code or if
+   * no factor is pending, and with RefusedError "too many attempts" or "busy".
    */
-  async enable({ id }: Account, code: string, client: Client): Promise<readonly string[]> {
+  async enable(signedIn: SignedIn, code: string, client: Client): Promise<readonly string[]> {
+    const { id } = signedIn;
     const { repository, backupCodes, throttle, clock } = this.#options;
     const { address } = client;
     const { pending, secret } = await this.#pendingOf(id);
@@ -52,26 +56,28 @@ export class Enrolment {
     }
     await throttle.settle(attempt, false);
     const { codes, hashes } = backupCodes.make(id);
-    const kept = await this.#resealed(id, pending);
-    if (!(await repository.enableFactor(id, kept, step, hashes))) throw noFactorPending();
-    await repository.note({ event: "mfa_enabled", userId: id, address });
+    const factor = { pending: await this.#resealed(id, pending), step, codes: hashes };
+    if (!(await repository.enableFactor(signedIn, factor, address))) throw noFactorPending();
+    this.#options.forget(id);
     return codes;
   }
 
-  /** Replaces all backup codes. Rejects with RestError if no factor is enabled. */
-  async renewBackupCodes({ id }: Account, address: string): Promise<readonly string[]> {
-    const { repository, backupCodes } = this.#options;
-    const { codes, hashes } = backupCodes.make(id);
-    if (!(await repository.replaceBackupCodes(id, hashes))) throw noFactorEnabled();
-    await repository.note({ event: "backup_codes_renewed", userId: id, address });
+  /** Spends the code and replaces all backup codes. Rejects as requireAccepted does. */
+  async renewBackupCodes({ account, code }: Confirmed, client: Client): Promise<readonly string[]> {
+    const { repository, backupCodes, throttle } = this.#options;
+    if (code === null) throw noFactorEnabled();
+    const { codes, hashes } = backupCodes.make(account.id);
+    const renew = (limits: CodeLimits) => repository.replaceBackupCodes(account, code, hashes, limits);
+    requireAccepted(await throttle.spendCode(renew, client));
     return codes;
   }
 
-  /** Rejects with RestError if no factor is enabled. */
-  async disable({ id }: Account, address: string): Promise<void> {
-    const { repository } = this.#options;
-    if (!(await repository.removeFactor(id))) throw noFactorEnabled();
-    await repository.note({ event: "mfa_disabled", userId: id, address });
+  /** Spends the code and removes the factor. Rejects as requireAccepted does. */
+  async disable({ account, code }: Confirmed, client: Client): Promise<void> {
+    const { repository, throttle } = this.#options;
+    if (code === null) throw noFactorEnabled();
+    const disable = (limits: CodeLimits) => repository.disableFactor(account, code, limits);
+    requireAccepted(await throttle.spendCode(disable, client));
   }
 
   /** The pending secret, encrypted with the current key; it is stored again if it was encrypted with the previous one. */

@@ -3,8 +3,9 @@ import { hashOf, newKey } from "../../identity/secrets.ts";
 import { isUuid } from "../conventions/parameters.ts";
 import type { Auth } from "./auth.ts";
 import { KeyBody, parse, readBody } from "./bodies.ts";
+import { requireRecentSignIn } from "./confirmation.ts";
 import { invalidKeyId, noSuchKey, tooManyKeys } from "./problem.ts";
-import { ownerOf, route, routes } from "./route.ts";
+import { clientOf, ownerOf, route, routes } from "./route.ts";
 
 /** `/auth/keys`: the API keys of the signed-in user. */
 export function keysRouter(auth: Auth): Router {
@@ -15,8 +16,11 @@ export function keysRouter(auth: Auth): Router {
   });
 
   const create = route(async (request, response) => {
-    const { id: userId } = await ownerOf(request);
-    const { name, expiresIn } = parse(KeyBody, await readBody(request, limits));
+    const owner = await ownerOf(request);
+    const { name, expiresIn, ...confirmation } = parse(KeyBody, await readBody(request, limits));
+    // A key outlives the token that creates it.
+    await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
+    const { id: userId } = owner;
     const { key, prefix } = newKey("user");
     const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
     const made = await repository.createKey(

@@ -1,12 +1,15 @@
-import type { Request, Response, Router } from "express";
+import type { Request, Router } from "express";
 import { toDataURL } from "qrcode";
+import { readBytes } from "../../http/body.ts";
 import type { Account } from "../../identity/account.ts";
+import { parseBody } from "../conventions/json-body.ts";
 import { loginRequired } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
-import { CodeBody, ConfirmationBody, parse, readBody } from "./bodies.ts";
-import type { WrongPassword } from "./password-check.ts";
-import { noFactorEnabled, wrongCode, wrongPassword } from "./problem.ts";
-import { clientOf, ownerOf, route, routes } from "./route.ts";
+import { CodeBody, ConfirmationBody, EnrolmentBody, parse, readBody } from "./bodies.ts";
+import { type Confirmation, type Confirmed, confirm, isRecent, requireRecentSignIn } from "./confirmation.ts";
+import { noFactorEnabled } from "./problem.ts";
+import { clientOf, type Owner, ownerOf, route, routes, signedInWith } from "./route.ts";
+import type { Client } from "./throttle.ts";
 
 const SCAN =
   "scan the QR code with an authenticator app, or type the secret into it; then send its code to /api/mfa/verify";
@@ -15,29 +18,33 @@ const KEEP = "store these codes safely: they are not shown again, and each repla
 
 /** `/api/mfa/…`: the second factor of the signed-in user. */
 export function mfaRouter(auth: Auth): Router {
-  const { enrolment, addressOf } = auth;
+  const { enrolment } = auth;
 
   const enable = route(async (request, response) => {
-    const { secret, uri } = await enrolment.begin(await accountOf(auth, request));
+    const owner = await ownerOf(request);
+    // Otherwise a thief could lock the owner out with a factor of their own.
+    const confirmation = isRecent(auth, owner) ? {} : await passwordIn(auth, request);
+    await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
+    const { secret, uri } = await enrolment.begin(await accountOf(auth, owner));
     response.json({ secret, qrCode: await toDataURL(uri), message: SCAN });
   });
 
   const verify = route(async (request, response) => {
-    const account = await accountOf(auth, request);
+    const owner = await ownerOf(request);
     const code = await codeOf(auth, request);
-    const backupCodes = await enrolment.enable(account, code, clientOf(auth, request, response));
+    const backupCodes = await enrolment.enable(signedInWith(owner), code, clientOf(auth, request, response));
     response.json({ message: ENABLED, backupCodes, warning: KEEP });
   });
 
   const renew = route(async (request, response) => {
-    const account = await confirmedAccountOf(auth, request, response);
-    const backupCodes = await enrolment.renewBackupCodes(account, addressOf(request));
+    const client = clientOf(auth, request, response);
+    const backupCodes = await enrolment.renewBackupCodes(await confirmed(auth, request, client), client);
     response.json({ message: "the old backup codes are no longer valid", backupCodes, warning: KEEP });
   });
 
   const disable = route(async (request, response) => {
-    const account = await confirmedAccountOf(auth, request, response);
-    await enrolment.disable(account, addressOf(request));
+    const client = clientOf(auth, request, response);
+    await enrolment.disable(await confirmed(auth, request, client), client);
     response.json({ message: "the second factor is disabled" });
   });
 
@@ -56,29 +63,23 @@ async function codeOf({ limits }: Auth, request: Request): Promise<string> {
   return code;
 }
 
-async function accountOf(auth: Auth, request: Request): Promise<Account> {
-  const { id } = await ownerOf(request);
-  const account = await auth.repository.accountOf(id);
+async function accountOf({ repository }: Auth, { id }: Owner): Promise<Account> {
+  const account = await repository.accountOf(id);
   if (account === null) throw loginRequired();
   return account;
 }
 
-/**
- * The account of the caller, after the password is verified: a browser that was left signed in must not be enough. The code is
- * optional, so that users who have lost their app can remove the factor; if a code is sent, it must be right.
- */
-async function confirmedAccountOf(auth: Auth, request: Request, response: Response): Promise<Account> {
-  const { passwords, secondFactor, throttle, limits } = auth;
-  const { id: userId, hasFactor } = await accountOf(auth, request);
-  const { password, code = null } = parse(ConfirmationBody, await readBody(request, limits));
-  if (!hasFactor) throw noFactorEnabled();
-  const client = clientOf(auth, request, response);
-  const { account, factor, attempt } = await passwords.verify({ userId }, password, client, WRONG);
-  const trial = code === null ? null : secondFactor.tryCode(account, { factor, code, challenge: null }, client);
-  const isConfirmed = trial === null || (await throttle.guard(attempt, trial)) === "accepted";
-  await throttle.settle(attempt, !isConfirmed);
-  if (!isConfirmed) throw wrongCode();
-  return account;
+/** The password, if it is sent: a recent sign-in needs no body, and then it is not read. */
+async function passwordIn({ limits }: Auth, request: Request): Promise<Confirmation> {
+  const bytes = await readBytes(request, limits.size);
+  return bytes.length === 0 ? {} : parse(EnrolmentBody, parseBody(bytes, request.headers["content-type"], limits));
 }
 
-const WRONG: WrongPassword = { event: "password_failed", error: wrongPassword };
+/** The account of the caller, after the password is verified, and the code: a stolen token or session must not be enough. */
+async function confirmed(auth: Auth, request: Request, client: Client): Promise<Confirmed> {
+  const owner = await ownerOf(request);
+  const confirmation = parse(ConfirmationBody, await readBody(request, auth.limits));
+  const { hasFactor } = await accountOf(auth, owner);
+  if (!hasFactor) throw noFactorEnabled();
+  return confirm(auth, owner.id, confirmation, client);
+}

@@ -17,6 +17,12 @@ export const notByKey = () =>
 /** 403, not 401: the caller is signed in. */
 export const wrongPassword = () => error(403, "PERMISSION_DENIED", "wrong password");
 
+/** The sign-in is older than RECENT_SIGN_IN, so it may be that of a thief. */
+export const passwordRequired = (seconds: number) =>
+  error(401, "PASSWORD_REQUIRED", `the sign-in is older than ${seconds} seconds: sign in again, or send the password`, {
+    faults: [{ field: "password", message: "is required" }],
+  });
+
 /** Adds the challenge, which completes the login together with a code. */
 export const challenged = (problem: RestProblem, challenge: string) =>
   new RestError({ ...problem, members: { challenge } });

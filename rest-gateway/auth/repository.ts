@@ -15,7 +15,14 @@ import type {
 } from "./throttle.ts";
 
 export type Rotation =
-  | { readonly outcome: "rotated"; readonly userId: string; readonly family: string; readonly account: Account }
+  | {
+      readonly outcome: "rotated";
+      readonly userId: string;
+      readonly family: string;
+      /** When the user signed in, in ISO 8601. */
+      readonly startedAt: string;
+      readonly account: Account;
+    }
   | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
   | { readonly outcome: "unknown" };
 
@@ -31,6 +38,11 @@ export type KeyDescription = {
 
 /** The encrypted secrets, in hex. */
 export type Factor = { readonly secret: string | null; readonly pending: string | null };
+
+/** A signed-in user: the token family or the session that signs them in, its hash in hex; both null with Basic credentials. */
+export type SignedIn = { readonly id: string; readonly family: string | null; readonly session: string | null };
+/** What enables a factor: its encrypted secret, the step of its first code, and the hashes of its backup codes. */
+export type NewFactor = { readonly pending: Buffer; readonly step: number; readonly codes: readonly Buffer[] };
 
 /** An attempt whose credentials are right, and the IP address of the client. */
 export type Admission = { readonly attempt: Attempt; readonly address: string };
@@ -89,10 +101,10 @@ export class AuthRepository {
 
   /** `revokedFor` is milliseconds: token families that were revoked longer ago are left out. */
   async accountState(userId: string, revokedFor: number): Promise<AccountState | null> {
-    type Found = Pick<Account, "epoch" | "role"> & { readonly revoked: readonly string[] };
+    type Found = Pick<Account, "epoch" | "role"> & Record<"revoked" | "kept", readonly string[]>;
     const values = [userId, time(this.#clock() - revokedFor)];
     const found = await this.#call<Found | null>("account_state($1::bigint, $2::timestamptz)", values);
-    return found && { ...found, revoked: new Set(found.revoked) };
+    return found && { ...found, revoked: new Set(found.revoked), kept: new Set(found.kept) };
   }
 
   /** Ends all tokens and sessions of the user. */
@@ -100,22 +112,30 @@ export class AuthRepository {
     await this.#call("end_epoch($1::bigint)", [userId]);
   }
 
-  /** Settles the attempt. Returns the changed account; null if its password has changed meanwhile, or it is disabled. */
-  async changePassword(
+  /** Spends the code, which is required if a factor is enabled. Returns null while other attempts are undecided. */
+  changePassword(
     { id, passwordHash }: Account,
     newHash: string,
-    { attempt, address }: Admission,
-  ): Promise<Account | null> {
-    const values = [id, passwordHash, newHash, address || null];
-    const call = { call: "change_password($1::bigint, $2, $3, $4::inet)", values };
-    const [changed] = await this.#run(call, settling(attempt, false));
-    return changed as Account | null;
+    code: CodeToTry | null,
+    address: string,
+    limits: CodeLimits,
+  ): Promise<CodeOutcome<{ readonly account: Account }> | null> {
+    const values = [id, passwordHash, newHash, this.#sent(code, limits), address || null];
+    return this.#call("change_password($1::bigint, $2, $3, $4::jsonb, $5::inet)", values);
   }
 
   /** Returns the id of the new token family; null if the account has changed since it was found. */
-  async startTokens(account: Account, hash: Buffer, expiresAt: number, login?: Admission): Promise<string | null> {
-    const values = [account.id, String(account.epoch), bytes(hash), time(expiresAt)];
-    const call = { call: "start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz)", values };
+  async startTokens(
+    account: Account,
+    hash: Buffer,
+    { startedAt, expiresAt }: { readonly startedAt: number; readonly expiresAt: number },
+    login?: Admission,
+  ): Promise<string | null> {
+    const values = [account.id, String(account.epoch), bytes(hash), time(startedAt), time(expiresAt)];
+    const call = {
+      call: "start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)",
+      values,
+    };
     const [family] = await this.#run(call, ...(login ? this.#completing(account, login, "token") : []));
     return family as string | null;
   }
@@ -189,18 +209,37 @@ export class AuthRepository {
     return this.#call("begin_factor($1::bigint, $2::bytea, $3::timestamptz)", [userId, bytes(pending), time(until)]);
   }
 
-  /** Returns false if `pending` has expired or was replaced. */
-  enableFactor(userId: string, pending: Buffer, step: number, codes: readonly Buffer[]): Promise<boolean> {
-    const values = [userId, bytes(pending), String(step), byteArray(codes), this.#now()];
-    return this.#call("enable_factor($1::bigint, $2::bytea, $3::bigint, $4::bytea[], $5::timestamptz)", values);
+  /**
+   * Ends all sign-ins of the user except the given one. Returns false if `pending` has expired or was replaced, or the given
+   * sign-in has ended.
+   */
+  enableFactor({ id, family, session }: SignedIn, factor: NewFactor, address: string): Promise<boolean> {
+    const { pending, step, codes } = factor;
+    const values = [
+      ...[id, family, session && `\\x${session}`, bytes(pending), String(step), byteArray(codes)],
+      ...[address || null, this.#now()],
+    ];
+    const types = ["bigint", "uuid", "bytea", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
+    return this.#call(`enable_factor(${parametersOf(types)})`, values);
   }
 
-  replaceBackupCodes(userId: string, codes: readonly Buffer[]): Promise<boolean> {
-    return this.#call("replace_backup_codes($1::bigint, $2::bytea[])", [userId, byteArray(codes)]);
+  /** Spends the code. Returns null while other attempts are undecided. */
+  replaceBackupCodes(
+    { id, passwordHash }: Account,
+    code: CodeToTry,
+    codes: readonly Buffer[],
+    limits: CodeLimits,
+  ): Promise<CodeOutcome | null> {
+    const sent = this.#sent(code, limits);
+    const values = [id, passwordHash, sent, byteArray(codes), code.address || null, this.#now()];
+    const types = ["bigint", "text", "jsonb", "bytea[]", "inet", "timestamptz"];
+    return this.#call(`replace_backup_codes(${parametersOf(types)})`, values);
   }
 
-  removeFactor(userId: string): Promise<boolean> {
-    return this.#call("remove_factor($1::bigint)", [userId]);
+  /** Spends the code. Returns null while other attempts are undecided. */
+  disableFactor({ id, passwordHash }: Account, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome | null> {
+    const values = [id, passwordHash, this.#sent(code, limits), code.address || null, this.#now()];
+    return this.#call(`disable_factor(${parametersOf(["bigint", "text", "jsonb", "inet", "timestamptz"])})`, values);
   }
 
   /** Finds the account and reserves an attempt for it. An unknown login takes the same statements as a known one. */
@@ -230,21 +269,8 @@ export class AuthRepository {
   }
 
   /** Spends a code and its challenge. A wrong code counts as an attempt. Returns null while other attempts are undecided. */
-  tryCode(userId: string, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome | null> {
-    const { secret, step, hashes, challenge, address } = code;
-    const values = [
-      userId,
-      secret && `\\x${secret}`,
-      step === null ? null : String(step),
-      byteArray(hashes),
-      challenge,
-      address || null,
-      String(limits.codeAttempts),
-      this.#now(),
-      seconds(limits.window),
-    ];
-    const types = ["bigint", "bytea", "bigint", "bytea[]", "uuid", "inet", "integer", "timestamptz", "interval"];
-    return this.#call(`try_code(${types.map((type, i) => `$${i + 1}::${type}`).join(", ")})`, values);
+  tryCode(userId: string, code: CodeToTry, challenge: string | null, limits: CodeLimits): Promise<CodeOutcome | null> {
+    return this.#call("try_code($1::bigint, $2::jsonb, $3::uuid)", [userId, this.#sent(code, limits), challenge]);
   }
 
   async note(event: SecurityEvent): Promise<void> {
@@ -258,6 +284,21 @@ export class AuthRepository {
 
   #now(): string {
     return time(this.#clock());
+  }
+
+  /** The argument `sent` of the functions that spend a code. */
+  #sent(code: CodeToTry | null, { codeAttempts, window }: CodeLimits): string | null {
+    if (code === null) return null;
+    const { secret, step, hashes, address } = code;
+    return JSON.stringify({
+      secret,
+      step,
+      hashes: hashes.map((hash) => hash.toString("hex")),
+      address: address || null,
+      attempts: codeAttempts,
+      now: this.#now(),
+      span: seconds(window),
+    });
   }
 
   #noting({ event, userId, address, detail = {} }: SecurityEvent): Call {
@@ -283,6 +324,9 @@ export class AuthRepository {
     return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
   }
 }
+
+/** `$1::bigint, $2::text`, for a call with these types. */
+const parametersOf = (types: readonly string[]) => types.map((type, i) => `$${i + 1}::${type}`).join(", ");
 
 /** A call of a function in `auth_api`. */
 type Call = { readonly call: string; readonly values: readonly (string | null)[] };

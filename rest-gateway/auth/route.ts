@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type RequestHandler, Router } from "express";
-import type { Credential } from "../../db/caller.ts";
+import type { Caller } from "../../db/caller.ts";
 import { identityOf } from "../../http/exchange.ts";
 import { byMethod, type Methods } from "../../http/express.ts";
 import { ClientGone } from "../../http/response.ts";
@@ -8,6 +8,7 @@ import { RefusedError } from "../../identity/refused.ts";
 import { loginRequired, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { notByKey } from "./problem.ts";
+import type { SignedIn } from "./repository.ts";
 import type { Client } from "./throttle.ts";
 
 /** `routes({ "/auth/login": { POST: login } })`; other methods get 405. */
@@ -34,16 +35,24 @@ export const clientOf = ({ addressOf }: Auth, request: IncomingMessage, response
   signal: new ClientGone(response),
 });
 
-/** A signed-in user, and the kind of the credential. */
-export type Owner = { readonly id: string; readonly by: Credential["kind"] | undefined };
+/** A signed-in user, who manages their own account. */
+export type Owner = { readonly id: string; readonly caller: Caller };
 
 /**
  * The caller, who manages their own account. An API key is not accepted: a thief could use it to create further keys, or to lock
  * the user out with a second factor. Rejects with RestError.
  */
 export async function ownerOf(request: IncomingMessage): Promise<Owner> {
-  const { claims, credential } = await identityOf(request).caller();
+  const caller = await identityOf(request).caller();
+  const { claims, credential } = caller;
   if (typeof claims.sub !== "string") throw loginRequired();
   if (credential?.kind === "key") throw notByKey();
-  return { id: claims.sub, by: credential?.kind };
+  return { id: claims.sub, caller };
 }
+
+/** What the user is signed in with. */
+export const signedInWith = ({ id, caller: { claims, credential } }: Owner): SignedIn => ({
+  id,
+  family: credential?.kind === "token" && typeof claims.sid === "string" ? claims.sid : null,
+  session: credential?.kind === "session" ? credential.id : null,
+});

@@ -3,7 +3,7 @@ import { BackupCodes, isBackupCode } from "./backup-codes.ts";
 import { factorUnreadable } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
-import type { Client, Throttle } from "./throttle.ts";
+import type { Client, CodeLimits, CodeToTry, Throttle } from "./throttle.ts";
 import { stepOf } from "./totp.ts";
 
 /** The keys that encrypt secrets and hash backup codes. */
@@ -38,22 +38,28 @@ export class SecondFactor {
   }
 
   /**
-   * Spends a code, and its challenge. Rejects with RefusedError "too many attempts" even if the code is right, with "busy", and
-   * with RestError if the secret of the user cannot be decrypted.
+   * Spends a code, and the challenge that it completes, by its id. Rejects with RefusedError "too many attempts" even if the
+   * code is right, with "busy", and with RestError if the secret of the user cannot be decrypted.
    */
   async tryCode(
-    { id }: Account,
-    { factor, code, challenge }: SentCode,
+    account: Account,
+    sent: SentCode,
+    challenge: string | null,
     client: Client,
   ): Promise<"accepted" | "wrong" | "spent"> {
-    const { throttle, backupCodes } = this.#options;
-    const { address } = client;
-    if (isBackupCode(code)) {
-      const hashes = backupCodes.hashesOf(code, id);
-      return throttle.tryCode(id, { secret: null, step: null, hashes, challenge, address }, client);
-    }
+    const { throttle, repository } = this.#options;
+    const code = await this.read(account, sent, client.address);
+    const change = (limits: CodeLimits) => repository.tryCode(account.id, code, challenge, limits);
+    const { outcome } = await throttle.spendCode(change, client);
+    return outcome as "accepted" | "wrong" | "spent";
+  }
+
+  /** Reads a code, which the database then compares and spends. Rejects with RestError if the secret cannot be decrypted. */
+  async read({ id }: Account, { factor, code }: SentCode, address: string): Promise<CodeToTry> {
+    const { backupCodes } = this.#options;
+    if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };
     const step = factor === null ? null : await this.#stepOf(id, factor, code, address);
-    return throttle.tryCode(id, { secret: factor, step, hashes: [], challenge, address }, client);
+    return { secret: factor, step, hashes: [], address };
   }
 
   async #stepOf(userId: string, factor: string, code: string, address: string): Promise<number | null> {
@@ -69,6 +75,4 @@ export class SecondFactor {
 export type SentCode = {
   readonly factor: string | null;
   readonly code: string;
-  /** The id of the challenge that the code completes. */
-  readonly challenge: string | null;
 };

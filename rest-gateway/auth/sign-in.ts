@@ -95,7 +95,7 @@ export class SignIn {
   async #tryCode(login: VerifiedLogin, code: string, client: Client, challenge: string | null): Promise<void> {
     const { throttle, secondFactor } = this.#options;
     const { account, factor, attempt } = login;
-    const trial = secondFactor.tryCode(account, { factor, code, challenge }, client);
+    const trial = secondFactor.tryCode(account, { factor, code }, challenge, client);
     const outcome = await throttle.guard(attempt, trial);
     if (outcome === "accepted") return;
     await throttle.settle(attempt, outcome === "wrong");

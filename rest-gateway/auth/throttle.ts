@@ -48,13 +48,20 @@ export type CodeToTry = {
   readonly secret: string | null;
   readonly step: number | null;
   readonly hashes: readonly Buffer[];
-  /** The id of the challenge that the code completes. */
-  readonly challenge: string | null;
   readonly address: string;
 };
 
-/** "spent": the challenge was used before. `retryAfter` is seconds. */
-export type CodeOutcome = { readonly outcome: "accepted" | "wrong" | "spent" } | { readonly retryAfter: number };
+/**
+ * What became of a code and of the change that it confirms, which then has a result. `retryAfter` is seconds.
+ * - "spent": the challenge was used before.
+ * - "missing": a factor is enabled, and no code was sent. "none": no factor is enabled.
+ * - "changed": the password has changed since it was verified, or the account is disabled.
+ */
+export type CodeOutcome<Result = unknown> = TriedCode<Result> | { readonly retryAfter: number };
+export type TriedCode<Result = unknown> =
+  | AcceptedCode<Result>
+  | { readonly outcome: "wrong" | "spent" | "missing" | "none" | "changed" };
+export type AcceptedCode<Result = unknown> = { readonly outcome: "accepted" } & Result;
 
 /** The client that makes an attempt. */
 export type Client = {
@@ -120,12 +127,18 @@ export class Throttle {
     return this.#whenDecided(async () => attemptOf(await reserve(), "too many registrations"), signal);
   }
 
-  /** Reserves an attempt, spends the code and settles the attempt, in one transaction. Rejects as reserveLogin does. */
-  tryCode(userId: string, code: CodeToTry, { signal }: Client): Promise<"accepted" | "wrong" | "spent"> {
+  /**
+   * Reserves an attempt, spends a code and settles the attempt, in the transaction of the change that the code confirms.
+   * Rejects as reserveLogin does.
+   */
+  spendCode<Result>(
+    change: (limits: CodeLimits) => Promise<CodeOutcome<Result> | null>,
+    { signal }: Client,
+  ): Promise<TriedCode<Result>> {
     return this.#whenDecided(async () => {
-      const tried = await this.#repository.tryCode(userId, code, this.#limits);
+      const tried = await change(this.#limits);
       if (tried !== null && "retryAfter" in tried) throw tooMany("too many attempts", tried.retryAfter);
-      return tried?.outcome ?? null;
+      return tried;
     }, signal);
   }
 

@@ -92,10 +92,11 @@ export async function startTokens(
   login?: Admission,
 ): Promise<TokenPair> {
   const refreshToken = tokens.issueRefresh(account.id);
-  const expiresAt = clock() + REFRESH_SECONDS * 1000;
-  const family = await repository.startTokens(account, hashOf(refreshToken), expiresAt, login);
+  const signedInAt = clock();
+  const period = { startedAt: signedInAt, expiresAt: signedInAt + REFRESH_SECONDS * 1000 };
+  const family = await repository.startTokens(account, hashOf(refreshToken), period, login);
   if (family === null) throw new RefusedError("wrong password");
-  return tokens.issuePair(account, { family, refreshToken });
+  return tokens.issuePair(account, { family, signedInAt, refreshToken });
 }
 
 /** Exchanges a refresh token for a new pair. If a spent token is used after the grace period, its whole family is revoked. */
@@ -110,7 +111,8 @@ async function refresh(auth: Auth, token: string, address: string): Promise<Toke
     settings.jwtRefreshGrace,
   );
   if (rotation.outcome === "rotated") {
-    return tokens.issuePair(rotation.account, { family: rotation.family, refreshToken });
+    const { account, family, startedAt } = rotation;
+    return tokens.issuePair(account, { family, signedInAt: Date.parse(startedAt), refreshToken });
   }
   if (rotation.outcome === "reused") {
     auth.forget(rotation.userId);

@@ -144,7 +144,7 @@ test("end_epoch increases the epoch, and account_state returns it unless the acc
   inTransaction(async (db) => {
     await db.owner.call("auth_api.end_epoch", 1);
     const state = (user: number) => db.owner.call("auth_api.account_state", user, "2030-01-01T00:00:00Z");
-    expect(await state(1)).toEqual({ epoch: 1, role: "authenticated", revoked: [] });
+    expect(await state(1)).toEqual({ epoch: 1, role: "authenticated", revoked: [], kept: [] });
     expect(await state(4)).toBeNull();
     expect(await state(7000)).toBeNull();
   }));
@@ -153,11 +153,12 @@ test("change_password replaces the hash only if the caller knows it, and returns
   inTransaction(async (db) => {
     const { passwordHash } = await db.owner.call("auth_api.find_account", "ada");
     const change = (user: number, old: string) =>
-      db.owner.call("auth_api.change_password", user, old, HASH, "203.0.113.7");
-    expect(await change(1, HASH)).toBeNull();
-    expect(await change(4, passwordHash)).toBeNull();
-    expect(await change(1, passwordHash)).toMatchObject({ id: "1", passwordHash: HASH, epoch: 1 });
-    expect(await change(1, passwordHash)).toBeNull();
+      db.owner.call("auth_api.change_password", user, old, HASH, null, "203.0.113.7");
+    expect(await change(1, HASH)).toEqual({ outcome: "changed" });
+    expect(await change(4, passwordHash)).toEqual({ outcome: "changed" });
+    const account = { id: "1", passwordHash: HASH, epoch: 1 };
+    expect(await change(1, passwordHash)).toMatchObject({ outcome: "accepted", account });
+    expect(await change(1, passwordHash)).toEqual({ outcome: "changed" });
     const text = "select event, user_id, host(address) as address from security_events";
     expect(await db.owner.rows(text)).toEqual([{ event: "password_changed", user_id: 1, address: "203.0.113.7" }]);
   }));
@@ -166,7 +167,14 @@ test("deleting a user deletes their account and its tokens", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
     await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
-    await db.owner.call("auth_api.start_tokens", dora!.id, 0, Buffer.alloc(32), "2100-01-01T00:00:00Z");
+    await db.owner.call(
+      "auth_api.start_tokens",
+      dora!.id,
+      0,
+      Buffer.alloc(32),
+      "2030-01-01T00:00:00Z",
+      "2100-01-01T00:00:00Z",
+    );
     await db.as(dora!).rows("delete from users where id = $1", dora!.id);
     expect(await db.owner.rows("select from auth_private.token_families")).toEqual([]);
     expect(await db.owner.rows("select from auth_private.refresh_tokens")).toEqual([]);
@@ -205,8 +213,8 @@ test.each([
   "update auth_private.accounts set role = 'admin'",
   "truncate auth_private.refresh_tokens",
   "select auth_api.find_account('ada')",
-  "select auth_api.start_tokens(1, 0, sha256('token'), now())",
-  "select auth_api.change_password(1, 'x', 'y', null)",
+  "select auth_api.start_tokens(1, 0, sha256('token'), now(), now())",
+  "select auth_api.change_password(1, 'x', 'y', null, null)",
   "select auth_api.purge(now(), '0', '0')",
   "select * from auth_private.attempts",
   "insert into security_events (event) values ('login')",

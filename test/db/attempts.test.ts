@@ -63,7 +63,7 @@ test("begin_factor deletes the attempts at codes of the user, unless a factor is
     const again = await reserveCode();
     expect(again.ids).toHaveLength(1);
     await db.owner.call("auth_api.settle_attempt", again.ids, true);
-    await db.owner.call("auth_api.enable_factor", 1, Buffer.from("sealed"), 1, [], at(1));
+    await db.owner.call("auth_api.enable_factor", 1, null, null, Buffer.from("sealed"), 1, [], null, at(1));
     expect(await begin()).toBe(false);
     expect(await reserveCode()).toEqual({ retryAfter: 900 });
   }));

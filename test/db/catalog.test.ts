@@ -355,7 +355,7 @@ describe("the login roles", () => {
   test("auth may execute the functions of auth_api", async () => {
     const { rows } = await open.auth!.query("select auth_api.find_account('ada') ->> 'name' as name");
     expect(rows).toEqual([{ name: "Ada Lovelace" }]);
-    expect(await attempt("auth", "select auth_api.start_tokens(1, 0, sha256('token'), now())")).toBe("done");
+    expect(await attempt("auth", "select auth_api.start_tokens(1, 0, sha256('token'), now(), now())")).toBe("done");
   });
 
   test("only data may become users_editor, only with USERS_WRITE=open, and no longer after a change to owner", async () => {

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { type TestTransaction, useTransactions } from "../support/roles.ts";
 
@@ -17,10 +17,23 @@ const callsOf =
   (name, ...values) =>
     db.owner.call(`auth_api.${name}`, ...values);
 
+/** Without a sign-in that stays. */
+const enable = (call: Call, pending: Buffer = SEALED, step = 100, now = NOW) =>
+  call("enable_factor", USER, null, null, pending, step, CODES, null, now);
+
+/** The argument `sent` for the code of a step, or for a backup code. */
+const sent = (code: { step: number } | { hash: Buffer }, secret = SEALED) => ({
+  secret: "step" in code ? secret.toString("hex") : null,
+  step: "step" in code ? code.step : null,
+  hashes: "hash" in code ? [code.hash.toString("hex")] : [],
+  ...{ address: null, attempts: 2, now: NOW, span: "15 minutes" },
+});
+const passwordHashOf = async (call: Call) => (await call("find_account", "ada")).passwordHash;
+
 /** With a factor whose step 100 is spent. */
 async function enabled(call: Call): Promise<void> {
   await call("begin_factor", USER, SEALED, SOON);
-  expect(await call("enable_factor", USER, SEALED, 100, CODES, NOW)).toBe(true);
+  expect(await enable(call)).toBe(true);
 }
 
 test("factor_of returns null for a user without a factor", () =>
@@ -45,7 +58,7 @@ test("enable_factor makes the pending secret the active one and uses up the step
     expect(await call("factor_of", USER, NOW)).toEqual({ secret, pending: null, lastStep: 100 });
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: true });
     expect(await call("begin_factor", USER, Buffer.from("another"), SOON)).toBe(false);
-    expect(await call("enable_factor", USER, SEALED, 101, CODES, NOW)).toBe(false);
+    expect(await enable(call, SEALED, 101)).toBe(false);
   }));
 
 test.each<[string, Buffer, string]>([
@@ -55,7 +68,7 @@ test.each<[string, Buffer, string]>([
   inTransaction(async (db) => {
     const call = callsOf(db);
     await call("begin_factor", USER, SEALED, SOON);
-    expect(await call("enable_factor", USER, pending, 100, CODES, now)).toBe(false);
+    expect(await enable(call, pending, 100, now)).toBe(false);
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false });
     expect(await db.owner.rows("select from auth_private.backup_codes")).toEqual([]);
   }),
@@ -92,27 +105,120 @@ test("use_backup_code accepts each code of the user once", () =>
     ]);
   }));
 
-test("replace_backup_codes replaces used and unused codes if a factor is enabled", () =>
+test("replace_backup_codes spends a code and replaces used and unused codes", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
+    const hash = await passwordHashOf(call);
     const fresh = [randomBytes(32)];
-    expect(await call("replace_backup_codes", USER, fresh)).toBe(false);
+    const replace = (code: unknown) => call("replace_backup_codes", USER, hash, code, fresh, null, NOW);
+    expect(await replace(null)).toEqual({ outcome: "none" });
     await enabled(call);
-    expect(await call("replace_backup_codes", USER, fresh)).toBe(true);
-    expect(await call("use_backup_code", USER, CODES[0], NOW)).toBe(false);
+    expect(await replace(null)).toEqual({ outcome: "missing" });
+    expect(await replace(sent({ step: 100 }))).toEqual({ outcome: "wrong" });
+    expect(await replace(sent({ hash: CODES[0]! }))).toEqual({ outcome: "accepted" });
+    expect(await call("use_backup_code", USER, CODES[1], NOW)).toBe(false);
     expect(await call("use_backup_code", USER, fresh[0], NOW)).toBe(true);
   }));
 
-test("remove_factor removes the backup codes too, and returns whether a factor was enabled", () =>
+test("disable_factor needs a code that was not spent, and the password that was verified", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
-    expect(await call("remove_factor", USER)).toBe(false);
+    const hash = await passwordHashOf(call);
+    const disable = (code: unknown, of = hash) => call("disable_factor", USER, of, code, null, NOW);
+    await call("begin_factor", USER, SEALED, SOON);
+    expect(await disable(null)).toEqual({ outcome: "none" });
     await enabled(call);
-    expect(await call("remove_factor", USER)).toBe(true);
+    expect(await disable(null)).toEqual({ outcome: "missing" });
+    expect(await disable(sent({ step: 101 }), "another hash")).toEqual({ outcome: "changed" });
+    expect(await disable(sent({ step: 101 }, Buffer.from("another secret")))).toEqual({ outcome: "wrong" });
+    expect(await disable(sent({ step: 101 }))).toEqual({ outcome: "accepted" });
     expect(await call("factor_of", USER, NOW)).toBe(null);
     expect(await db.owner.rows("select from auth_private.backup_codes")).toEqual([]);
+    expect(await disable(sent({ step: 102 }))).toEqual({ outcome: "none" });
+  }));
+
+test("wrong codes of changes count together, and then every code is rejected", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    const hash = await passwordHashOf(call);
+    await enabled(call);
+    expect(await call("disable_factor", USER, hash, sent({ step: 99 }), null, NOW)).toEqual({ outcome: "wrong" });
+    expect(await call("change_password", USER, hash, hash, sent({ step: 98 }), null)).toEqual({ outcome: "wrong" });
+    const right = sent({ step: 101 });
+    expect(await call("replace_backup_codes", USER, hash, right, CODES, null, NOW)).toEqual({ retryAfter: 900 });
+    expect(await call("change_password", USER, hash, hash, right, null)).toEqual({ retryAfter: 900 });
+  }));
+
+test("change_password needs a code if a factor is enabled, and only then", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    await enabled(call);
+    const hash = await passwordHashOf(call);
+    const change = (code: unknown) => call("change_password", USER, hash, `${hash}x`, code, null);
+    expect(await change(null)).toEqual({ outcome: "missing" });
+    expect(await change(sent({ step: 101 }))).toMatchObject({ outcome: "accepted", account: { epoch: 2 } });
+  }));
+
+test("enable_factor ends all sign-ins of the user but the one that enables it", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    const start = (byte: number) => call("start_tokens", USER, 0, Buffer.alloc(32, byte), NOW, SOON);
+    const [family, other] = [await start(1), await start(2)];
+    await call("start_session", USER, 0, Buffer.alloc(32, 3), NOW, SOON);
     await call("begin_factor", USER, SEALED, SOON);
-    expect(await call("remove_factor", USER)).toBe(false);
+    const enable = (family: string | null) => call("enable_factor", USER, family, null, SEALED, 100, CODES, null, NOW);
+    expect(await enable(randomUUID())).toBe(false);
+    expect(await enable(family)).toBe(true);
+    expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ epoch: 1, kept: [family] });
+    const rotate = (byte: number) =>
+      call("rotate_token", Buffer.alloc(32, byte), Buffer.alloc(32, byte + 100), NOW, SOON, "0");
+    expect(await rotate(1)).toMatchObject({ outcome: "rotated", family, account: { epoch: 1 } });
+    expect(await rotate(2)).toMatchObject({ outcome: "revoked" });
+    expect(other).not.toBe(family);
+    expect(await call("touch_session", Buffer.alloc(32, 3), NOW, "30 minutes")).toBe(null);
+  }));
+
+test("enable_factor keeps the session that enables it, and a later end of all sign-ins ends that too", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    const session = Buffer.alloc(32, 3);
+    const family = await call("start_tokens", USER, 0, Buffer.alloc(32, 1), NOW, SOON);
+    await call("start_session", USER, 0, session, NOW, SOON);
+    await call("begin_factor", USER, SEALED, SOON);
+    expect(await call("enable_factor", USER, null, session, SEALED, 100, CODES, null, NOW)).toBe(true);
+    expect(await call("touch_session", session, NOW, "30 minutes")).toMatchObject({ account: { epoch: 1 } });
+    expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ kept: [] });
+    expect(family).not.toBe(null);
+    await call("end_epoch", USER);
+    expect(await call("touch_session", session, NOW, "30 minutes")).toBe(null);
+  }));
+
+test("a sign-in that has ended enables no factor", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    const family = await call("start_tokens", USER, 0, Buffer.alloc(32, 1), NOW, SOON);
+    await call("start_session", USER, 0, Buffer.alloc(32, 3), NOW, SOON);
+    await call("begin_factor", USER, SEALED, SOON);
+    await call("end_epoch", USER);
+    const enable = (family: string | null, session: Buffer | null) =>
+      call("enable_factor", USER, family, session, SEALED, 100, CODES, null, NOW);
+    expect(await enable(family, null)).toBe(false);
+    expect(await enable(null, Buffer.alloc(32, 3))).toBe(false);
+    expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false, epoch: 1 });
+  }));
+
+test("reset_factor removes an enabled factor with its backup codes, and ends all sign-ins", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    const reset = () => db.owner.call("auth_private.reset_factor", USER);
+    await call("begin_factor", USER, SEALED, SOON);
+    expect(await reset()).toBe(false);
+    await enabled(call);
+    const { epoch } = await call("find_account", "ada");
+    expect(await reset()).toBe(true);
+    expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false, epoch: epoch + 1 });
+    expect(await db.owner.rows("select from auth_private.backup_codes")).toEqual([]);
+    expect(await reset()).toBe(false);
   }));
 
 test("a factor requires an account and is deleted with it", () =>
@@ -139,9 +245,10 @@ test.each([
   "delete from auth_private.factors",
   "update auth_private.factors set enabled_at = null",
   "select auth_api.factor_of(1, now())",
-  "select auth_api.remove_factor(1)",
+  "select auth_api.disable_factor(1, '', null, null, now())",
+  "select auth_private.reset_factor(1)",
   "select auth_api.use_backup_code(1, sha256('x'), now())",
-  "select auth_api.replace_backup_codes(1, '{}')",
+  "select auth_api.replace_backup_codes(1, '', null, '{}', null, now())",
 ])("no role of the API may execute %s", (text) =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");

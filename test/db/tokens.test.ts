@@ -7,7 +7,7 @@ const NOW = "2030-01-01T00:00:00Z";
 const LATER = "2030-01-08T00:00:00Z";
 const hash = (byte: number) => Buffer.alloc(32, byte);
 const start = (db: TestTransaction, user = 1, epoch = 0, token = hash(1)) =>
-  db.owner.call("auth_api.start_tokens", user, epoch, token, LATER);
+  db.owner.call("auth_api.start_tokens", user, epoch, token, NOW, LATER);
 const rotate = (db: TestTransaction, from: number, to: number, now = NOW, grace = "0") =>
   db.owner.call("auth_api.rotate_token", hash(from), hash(to), now, LATER, grace);
 const state = (db: TestTransaction, since = NOW, user = 1) => db.owner.call("auth_api.account_state", user, since);
@@ -92,7 +92,7 @@ test("account_state returns only the revoked families whose access tokens may st
     const family = await start(db);
     await start(db, 1, 0, hash(9));
     await start(db, 2, 0, hash(8));
-    expect(await state(db)).toEqual({ epoch: 0, role: "authenticated", revoked: [] });
+    expect(await state(db)).toEqual({ epoch: 0, role: "authenticated", revoked: [], kept: [] });
     await rotate(db, 1, 2);
     await rotate(db, 1, 3);
     expect(await state(db, "2029-12-31T23:59:59Z")).toMatchObject({ revoked: [family] });

@@ -387,7 +387,7 @@ test("deleting a user deletes their account and its tokens", () =>
       ada!.id,
       "$argon2id$",
     );
-    await db.owner.rows("select auth_api.start_tokens($1, 0, sha256('token'), now() + '1 day')", ada!.id);
+    await db.owner.rows("select auth_api.start_tokens($1, 0, sha256('token'), now(), now() + '1 day')", ada!.id);
     await db.as(ada!).rows("delete from users where id = $1", ada!.id);
     const left =
       "select from auth_private.token_families where user_id = $1 union all select from auth_private.accounts where user_id = $1";

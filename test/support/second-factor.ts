@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { beforeAll, beforeEach } from "vitest";
 import { type ApiReply, type ApiSent, sendTo } from "./resource-client.ts";
 import { type DemoUser, startTestService, type TestService } from "./service.ts";
@@ -6,6 +7,7 @@ import { appCode } from "./totp.ts";
 /** The password of the demo accounts. */
 export const PASSWORD = "Correct-Horse-7!";
 const MINUTE = 60_000;
+const IDS: Readonly<Record<DemoUser, number>> = { ada: 1, bob: 2, admin: 3 };
 
 export type Enrolled = {
   readonly secret: string;
@@ -20,6 +22,9 @@ export type FactorClient = {
   api(request: string, sent?: Sent): Promise<ApiReply>;
   /** `[400, "VALIDATION_ERROR", "the code is wrong: …"]`; `[200, undefined, undefined]` for a success. */
   failure(request: string, sent?: Sent): Promise<[status: number, code?: string, message?: string]>;
+  /** A new sign-in of a user without a code, and its access token. */
+  signIn(user: DemoUser): Promise<string>;
+  epochOf(user: DemoUser): Promise<number>;
   /** Enables the second factor of a user. Its codes can be used immediately. */
   enrol(user: DemoUser): Promise<Enrolled>;
   /** `login("ada", { code })`, for tokens. */
@@ -41,17 +46,33 @@ export function useFactors(settings: Readonly<Record<string, string>> = {}): Fac
     return () => started.stop();
   });
   const sql = async (text: string, ...values: unknown[]) => (await started.database.owner.query(text, values)).rows;
+  /** The token of each user in the running test, which stays valid when it enables a factor. */
+  const tokens = new Map<DemoUser, string>();
+  const epochOf = async (user: DemoUser) =>
+    (await sql("select epoch from auth_private.accounts where user_id = $1", IDS[user]))[0].epoch;
+  const signIn = async (user: DemoUser) => {
+    const epoch = await epochOf(user);
+    const [{ family }] = await sql(
+      "select auth_api.start_tokens($1, $2, sha256($3), $4, $5) as family",
+      ...[IDS[user], epoch, randomUUID(), new Date(now), new Date(now + 7 * 24 * 60 * MINUTE)],
+    );
+    return started.token(user, { epoch, family, signedInAt: now });
+  };
   beforeEach(async () => {
+    tokens.clear();
     for (const table of ["auth_private.factors", "auth_private.attempts", "public.security_events"])
       await sql(`delete from ${table}`);
   });
-  const api = (request: string, { as, headers, body }: Sent = {}) => {
-    const bearer = as && { authorization: `Bearer ${started.token(as)}` };
+  const api = async (request: string, { as, headers, body }: Sent = {}) => {
+    if (as && !tokens.has(as)) tokens.set(as, await signIn(as));
+    const bearer = as && { authorization: `Bearer ${tokens.get(as)}` };
     return sendTo(started.url, request, { body, headers: { ...bearer, ...headers } });
   };
   return {
     service: () => started,
     api,
+    signIn,
+    epochOf,
     async failure(request, sent) {
       const { status, json } = await api(request, sent);
       return [status, json?.error?.code, json?.error?.message];

@@ -18,11 +18,12 @@ export type TestService = {
   readonly database: TestDatabase;
   /** `gql("{ me { id } }", { as: "ada" })` */
   gql(query: string, options?: GqlOptions): Promise<Answer>;
-  /** The access token of a demo account: ada (1), bob (2), admin (3). */
-  token(user: DemoUser): string;
+  /** The access token of a demo account: ada (1), bob (2), admin (3). The user has just signed in, if `signIn` says nothing else. */
+  token(user: DemoUser, signIn?: TestSignIn): string;
   stop(): Promise<void>;
 };
 
+export type TestSignIn = { readonly epoch?: number; readonly family?: string; readonly signedInAt?: number };
 export type DemoUser = "ada" | "bob" | "admin";
 export type GqlOptions = {
   readonly variables?: Readonly<Record<string, unknown>>;
@@ -58,7 +59,11 @@ export async function startTestService(
   };
   const config = readConfig(environment);
   const service = await startService(config, log ?? createLog(config.logLevel), clock && { clock });
-  const token = (user: DemoUser) => service.tokens.issuePair(USERS[user]).accessToken;
+  const token = (user: DemoUser, { epoch = 0, ...family }: TestSignIn = {}) => {
+    const refreshToken = service.tokens.issueRefresh(USERS[user].id);
+    const pair = { signedInAt: Date.now(), ...family, refreshToken };
+    return service.tokens.issuePair({ ...USERS[user], epoch }, pair).accessToken;
+  };
   return {
     url: service.url,
     service,

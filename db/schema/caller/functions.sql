@@ -17,4 +17,30 @@ return pg_catalog.pg_has_role(current_user, 'admin', 'member');
 
 comment on function auth.is_admin() is 'Whether the caller''s role is admin.';
 
-grant execute on function auth.claims(), auth.uid(), auth.is_admin() to anon, authenticated, service_role, auth_owner;
+create or replace function auth.has_recent_sign_in() returns boolean
+language sql stable parallel safe
+return coalesce(
+  case when jsonb_typeof(auth.claims() -> 'auth_time') = 'number' then
+    (auth.claims() ->> 'auth_time')::numeric > extract(epoch from now())
+      - nullif(pg_catalog.current_setting('content_service.recent_sign_in', true), '')::integer
+  end,
+  false);
+
+comment on function auth.has_recent_sign_in() is $$
+Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a token
+does not count; false for API keys and anonymous callers.
+$$;
+
+create or replace function auth.require_recent_sign_in() returns void
+language plpgsql stable set search_path = '' as $$
+begin
+  if auth.has_recent_sign_in() then return; end if;
+  raise sqlstate 'CS401' using message = 'the sign-in is too old for this: sign in again';
+end $$;
+
+comment on function auth.require_recent_sign_in() is
+  'For triggers and functions: raises CS401 (PASSWORD_REQUIRED) unless auth.has_recent_sign_in().';
+
+grant execute on function auth.claims(), auth.uid(), auth.is_admin(), auth.has_recent_sign_in(),
+  auth.require_recent_sign_in()
+  to anon, authenticated, service_role, auth_owner;

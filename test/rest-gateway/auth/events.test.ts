@@ -104,7 +104,7 @@ test("events older than AUDIT_RETENTION are deleted, and so are expired attempts
   await database.owner.query(`
     insert into security_events (event, at) values ('old', now() - interval '91 days'), ('new', now() - interval '89 days');
     insert into auth_private.attempts (key, at) values (sha256('old'), now() - interval '16 minutes'), (sha256('new'), now());
-    select auth_api.start_tokens(1, 0, sha256('token'), now())`);
+    select auth_api.start_tokens(1, 0, sha256('token'), now(), now())`);
   let now = Date.now();
   const counts = async () => {
     const { rows } = await database.owner.query(`

@@ -78,11 +78,15 @@ test.each<[unknown, string, string]>([
   [{ name: "x", expiresIn: false }, "VALIDATION_ERROR", OF_END],
   [{ name: "x", expiresIn: 1e300 }, "VALIDATION_ERROR", OF_END],
   [{ name: 5, expiresIn: 0 }, "VALIDATION_ERROR", `${OF_NAME}; ${OF_END}`],
-  [{ name: "x", expires_in: 60 }, "VALIDATION_ERROR", "there is no field expires_in: use name and expiresIn"],
+  [
+    { name: "x", expires_in: 60 },
+    "VALIDATION_ERROR",
+    "there is no field expires_in: use name, expiresIn, password and code",
+  ],
   [
     { name: "x", ["y".repeat(60)]: 1 },
     "VALIDATION_ERROR",
-    `there is no field ${"y".repeat(50)}: use name and expiresIn`,
+    `there is no field ${"y".repeat(50)}: use name, expiresIn, password and code`,
   ],
   [[], "VALIDATION_ERROR", "the body must be a JSON object"],
   ["null", "VALIDATION_ERROR", "the body must be a JSON object"],

@@ -16,6 +16,7 @@ const ENABLED = [
   "RESOURCE_CONFLICT",
   "a second factor is already enabled: disable it first at POST /api/mfa/disable",
 ];
+const CODE_NEEDED = [401, "MFA_REQUIRED", "the code of the second factor is required: send it as code"];
 const NOT_ENABLED = [409, "RESOURCE_CONFLICT", "no second factor is enabled"];
 
 const begin = async () => (await api("POST /api/mfa/enable", { as: "ada" })).json.secret;
@@ -109,7 +110,7 @@ describe("POST /api/mfa/verify", () => {
     const secret = await begin();
     pass(10 * MINUTE);
     expect(await verify(codeOf(secret))).toEqual(NOTHING_PENDING);
-    const again = await begin();
+    const again = (await api("POST /api/mfa/enable", { as: "ada", body: { password: PASSWORD } })).json.secret;
     pass(10 * MINUTE - 1);
     expect(await verify(codeOf(again))).toEqual([200, undefined, undefined]);
   });
@@ -249,8 +250,9 @@ describe("POST /api/mfa/disable", () => {
   const disable = (body: unknown) => failure("POST /api/mfa/disable", { as: "ada", body });
 
   test("removes the factor and its backup codes", async () => {
-    await enrol("ada");
-    const { status, json } = await api("POST /api/mfa/disable", { as: "ada", body: { password: PASSWORD } });
+    const { secret } = await enrol("ada");
+    const body = { password: PASSWORD, code: codeOf(secret) };
+    const { status, json } = await api("POST /api/mfa/disable", { as: "ada", body });
     expect([status, json]).toEqual([200, { message: "the second factor is disabled" }]);
     expect((await login("ada")).status).toBe(200);
     expect(await sql("select from auth_private.backup_codes")).toEqual([]);
@@ -267,7 +269,29 @@ describe("POST /api/mfa/disable", () => {
     expect(await hasFactor()).toBe(true);
   });
 
-  test("rejects a wrong code, of the app or a backup code, if one is sent", async () => {
+  test("requires a code: the password alone does not remove the factor", async () => {
+    await enrol("ada");
+    for (const body of [{ password: PASSWORD }, { password: PASSWORD, code: null }])
+      expect(await disable(body)).toEqual(CODE_NEEDED);
+    expect(await hasFactor()).toBe(true);
+    expect(await events()).toEqual(["mfa_enabled"]);
+  });
+
+  test("succeeds for one of several requests at once, with the same code or with different ones", async () => {
+    const { backupCodes } = await enrol("ada");
+    const same = await Promise.all([1, 2, 3].map(() => disable({ password: PASSWORD, code: backupCodes[0] })));
+    expect(same.filter(([status]) => status === 200)).toHaveLength(1);
+    for (const [status] of same) expect([200, 400, 409]).toContain(status);
+    const again = await enrol("ada");
+    const different = await Promise.all(
+      [1, 2, 3].map((i) => disable({ password: PASSWORD, code: again.backupCodes[i] })),
+    );
+    expect(different.filter(([status]) => status === 200)).toHaveLength(1);
+    expect(different.filter((outcome) => String(outcome) === String(NOT_ENABLED))).toHaveLength(2);
+    expect((await events()).filter((event) => event === "mfa_disabled")).toHaveLength(2);
+  });
+
+  test("rejects a wrong code, of the app or a backup code", async () => {
     const { secret, backupCodes } = await enrol("ada");
     expect(await disable({ password: PASSWORD, code: wrongCode(secret, now()) })).toEqual(WRONG);
     expect(await hasFactor()).toBe(true);
@@ -307,8 +331,8 @@ describe("POST /api/mfa/backup-codes", () => {
   const renew = (body: unknown) => api("POST /api/mfa/backup-codes", { as: "ada", body });
 
   test("returns ten new codes, and the old ones become invalid", async () => {
-    const { backupCodes: old } = await enrol("ada");
-    const { status, headers, json } = await renew({ password: PASSWORD });
+    const { backupCodes: old, secret } = await enrol("ada");
+    const { status, headers, json } = await renew({ password: PASSWORD, code: codeOf(secret) });
     expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
     expect(json).toEqual({ message: expect.any(String), backupCodes: expect.any(Array), warning: expect.any(String) });
     expect(new Set([...json.backupCodes, ...old]).size).toBe(20);
@@ -318,8 +342,21 @@ describe("POST /api/mfa/backup-codes", () => {
   });
 
   test("may be repeated: a right password does not count as a failed login", async () => {
-    await enrol("ada");
-    for (let i = 0; i < 7; i++) expect((await renew({ password: PASSWORD })).status).toBe(200);
+    let [code] = (await enrol("ada")).backupCodes;
+    for (let i = 0; i < 7; i++) {
+      const { status, json } = await renew({ password: PASSWORD, code });
+      expect(status).toBe(200);
+      code = json.backupCodes[i];
+    }
+  });
+
+  test("requires a code, which a login no longer accepts", async () => {
+    const { secret } = await enrol("ada");
+    expect((await renew({ password: PASSWORD })).json.error).toMatchObject({ code: "MFA_REQUIRED" });
+    expect((await renew({ password: PASSWORD, code: wrongCode(secret, now()) })).status).toBe(400);
+    expect((await renew({ password: PASSWORD, code: codeOf(secret) })).status).toBe(200);
+    expect((await renew({ password: PASSWORD, code: codeOf(secret) })).status).toBe(400);
+    expect((await login("ada", { code: codeOf(secret) })).status).toBe(401);
   });
 
   test("is rejected with a wrong password, and without a factor", async () => {

@@ -107,24 +107,45 @@ comment on function auth_api.end_epoch(bigint) is $$
 Revokes all tokens of a user and ends the session. API keys remain valid.
 $$;
 
+create or replace function auth_private.lock_account(user_id bigint, password_hash text) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  -- Before the attempts and the factor, here and elsewhere, so that no two changes wait for each other.
+  perform from auth_private.accounts as a
+  where a.user_id = lock_account.user_id
+    and a.password_hash = lock_account.password_hash
+    and a.disabled_at is null
+  for no key update;
+  return found;
+end $$;
+
+comment on function auth_private.lock_account(bigint, text) is $$
+Locks an account whose password was verified; false if the password has changed since, or the account is disabled.
+$$;
+
 create or replace function auth_api.change_password(
-  user_id bigint, old_hash text, password_hash text, address inet)
+  user_id bigint, old_hash text, password_hash text, sent jsonb, address inet)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
+declare tried json;
 begin
+  if not auth_private.lock_account(change_password.user_id, old_hash) then
+    return json_build_object('outcome', 'changed');
+  end if;
+  tried := auth_private.require_code(change_password.user_id, sent);
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+
   -- Read by note_account_change.
   perform set_config('request.address', coalesce(host(change_password.address), ''), true);
   update auth_private.accounts as a
   set password_hash = change_password.password_hash
-  where a.user_id = change_password.user_id
-    and a.password_hash = old_hash
-    and a.disabled_at is null;
-  return case when found then auth_api.account_of(change_password.user_id) end;
+  where a.user_id = change_password.user_id;
+  return json_build_object('outcome', 'accepted', 'account', auth_api.account_of(change_password.user_id));
 end $$;
 
-comment on function auth_api.change_password(bigint, text, text, inet) is $$
-Sets another password, which ends what was issued to the user, and returns the account as it is then. Null if the old
-password has changed since, or the account is disabled.
+comment on function auth_api.change_password(bigint, text, text, jsonb, inet) is $$
+Sets another password, which ends what was issued to the user: {outcome, account}, with the account as it is then. The
+outcome is "changed" if the old password has changed since or the account is disabled; otherwise as require_code.
 $$;
 
 create or replace function auth_private.note_account_change() returns trigger

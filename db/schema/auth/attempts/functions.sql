@@ -155,48 +155,64 @@ $$;
 comment on function auth_api.settle_attempt(bigint[], boolean) is
   'Decides reserved attempts: they count, or they are deleted.';
 
-create or replace function auth_api.try_code(
-  user_id bigint, secret bytea, step bigint, code_hashes bytea[], challenge uuid,
-  address inet, attempts integer, now timestamptz, span interval)
-returns json
+create or replace function auth_api.try_code(user_id bigint, sent jsonb, challenge uuid) returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  reservation constant json := auth_api.reserve_code(try_code.user_id, attempts, try_code.now, span);
+  now constant timestamptz := (sent ->> 'now')::timestamptz;
+  address constant inet := (sent ->> 'address')::inet;
+  reservation constant json := auth_api.reserve_code(
+    try_code.user_id, (sent ->> 'attempts')::integer, now, (sent ->> 'span')::interval);
   ids constant bigint[] := array(select json_array_elements_text(reservation -> 'ids')::bigint);
   is_accepted boolean;
 begin
   if reservation is null or reservation ->> 'retryAfter' is not null then return reservation; end if;
 
-  if step is not null then
+  if sent ->> 'step' is not null then
     perform from auth_private.factors as f
     where f.user_id = try_code.user_id
-      and f.secret = try_code.secret;
-    is_accepted := found and auth_api.accept_step(try_code.user_id, step);
+      and f.secret = decode(sent ->> 'secret', 'hex');
+    is_accepted := found and auth_api.accept_step(try_code.user_id, (sent ->> 'step')::bigint);
   else
     is_accepted := exists (
-      select from unnest(code_hashes) as hash
-      where auth_api.use_backup_code(try_code.user_id, hash, try_code.now));
+      select from jsonb_array_elements_text(sent -> 'hashes') as hash
+      where auth_api.use_backup_code(try_code.user_id, decode(hash, 'hex'), now));
     if is_accepted then
-      perform auth_api.note_event('backup_code_used', try_code.user_id, address, null, try_code.now);
+      perform auth_api.note_event('backup_code_used', try_code.user_id, address, null, now);
     end if;
   end if;
 
   perform auth_api.settle_attempt(ids, not is_accepted);
   if not is_accepted then
-    perform auth_api.note_event('code_failed', try_code.user_id, address, null, try_code.now);
+    perform auth_api.note_event('code_failed', try_code.user_id, address, null, now);
     return json_build_object('outcome', 'wrong');
   end if;
-  if challenge is not null and not auth_api.spend_challenge(challenge, try_code.now) then
+  if challenge is not null and not auth_api.spend_challenge(challenge, now) then
     return json_build_object('outcome', 'spent');
   end if;
   return json_build_object('outcome', 'accepted');
 end $$;
 
-comment on function auth_api.try_code(
-  bigint, bytea, bigint, bytea[], uuid, inet, integer, timestamptz, interval) is $$
-Spends the code of a second factor, by its step or by the hash of a backup code, and then the challenge, if any:
-{outcome}, where outcome is accepted, wrong, or spent: the challenge was used before. A wrong code counts as an attempt.
-Otherwise as reserve_attempt: {retryAfter}, or null.
+comment on function auth_api.try_code(bigint, jsonb, uuid) is $$
+Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or spent:
+the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or null.
+`sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step, a backup
+code as the hashes under which it may be stored, in hex.
+$$;
+
+create or replace function auth_private.require_code(user_id bigint, sent jsonb) returns json
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform from auth_private.factors as f
+  where f.user_id = require_code.user_id
+    and f.enabled_at is not null;
+  if not found then return json_build_object('outcome', 'accepted'); end if;
+  if sent is null then return json_build_object('outcome', 'missing'); end if;
+  return auth_api.try_code(require_code.user_id, sent, null);
+end $$;
+
+comment on function auth_private.require_code(bigint, jsonb) is $$
+Spends the code that a change of an account needs, as try_code; the outcome is "missing" if a factor is enabled and no code
+was sent. Without a factor no code is needed. The caller has locked the account.
 $$;
 
 create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval)

@@ -35,10 +35,12 @@ comment on function auth_api.begin_factor(bigint, bytea, timestamptz) is
   'Begins an enrolment in place of a pending one, and forgets attempts at codes; false if a factor is enabled.';
 
 create or replace function auth_api.enable_factor(
-  user_id bigint, pending bytea, step bigint, code_hashes bytea[], now timestamptz)
+  user_id bigint, family uuid, session bytea, pending bytea, step bigint, code_hashes bytea[],
+  address inet, now timestamptz)
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
+  if not auth_private.lock_sign_in(enable_factor.user_id, family, session) then return false; end if;
   -- The second of two parallel calls no longer finds a pending secret.
   update auth_private.factors as f
   set secret = f.pending,
@@ -49,16 +51,19 @@ begin
   where f.user_id = enable_factor.user_id
     and f.pending = enable_factor.pending
     and f.pending_until > enable_factor.now;
-  return found and auth_api.replace_backup_codes(enable_factor.user_id, code_hashes);
+  if not found then return false; end if;
+
+  perform auth_private.store_backup_codes(enable_factor.user_id, code_hashes);
+  -- A password alone no longer signs the user in, so what was issued for one ends.
+  perform auth_private.end_other_sign_ins(enable_factor.user_id, family, session, enable_factor.now);
+  perform auth_api.note_event('mfa_enabled', enable_factor.user_id, address, null, enable_factor.now);
+  return true;
 end $$;
 
-comment on function auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz) is
-  'Enables a pending factor whose first code, of this step, was right; false if it is not pending.';
-
--- A password alone no longer signs the user in.
-create or replace trigger _500_announce after update on auth_private.factors
-  for each row when (old.enabled_at is distinct from new.enabled_at)
-  execute function auth_private.announce_account();
+comment on function auth_api.enable_factor(bigint, uuid, bytea, bytea, bigint, bytea[], inet, timestamptz) is $$
+Enables a pending factor whose first code, of this step, was right, and ends all sign-ins of the user except the token
+family or the session that enables it. False if the factor is not pending, or that sign-in has ended.
+$$;
 
 create or replace function auth_api.accept_step(user_id bigint, step bigint) returns boolean
 language sql volatile security definer set search_path = '' as $$
@@ -92,35 +97,88 @@ $$;
 comment on function auth_api.use_backup_code(bigint, bytea, timestamptz) is
   'Spends a backup code; false if it does not exist, or was spent before.';
 
-create or replace function auth_api.replace_backup_codes(user_id bigint, code_hashes bytea[]) returns boolean
-language plpgsql volatile security definer set search_path = '' as $$
-begin
-  perform from auth_private.factors as f
-  where f.user_id = replace_backup_codes.user_id
-    and f.enabled_at is not null
-  for update;
-  if not found then return false; end if;
-
+create or replace function auth_private.store_backup_codes(user_id bigint, code_hashes bytea[]) returns void
+language sql volatile set search_path = '' as $$
   delete from auth_private.backup_codes as c
-  where c.user_id = replace_backup_codes.user_id;
+  where c.user_id = store_backup_codes.user_id;
+
   insert into auth_private.backup_codes (user_id, code_hash)
-  select replace_backup_codes.user_id, hash
+  select store_backup_codes.user_id, hash
   from unnest(code_hashes) as hash;
+$$;
+
+comment on function auth_private.store_backup_codes(bigint, bytea[]) is 'Replaces the backup codes of a user.';
+
+create or replace function auth_private.confirm_factor_change(user_id bigint, password_hash text, sent jsonb)
+returns json
+language plpgsql volatile set search_path = '' as $$
+begin
+  if not auth_private.lock_account(confirm_factor_change.user_id, confirm_factor_change.password_hash) then
+    return json_build_object('outcome', 'changed');
+  end if;
+  if not exists (
+    select from auth_private.factors as f
+    where f.user_id = confirm_factor_change.user_id
+      and f.enabled_at is not null
+  ) then return json_build_object('outcome', 'none'); end if;
+  return auth_private.require_code(confirm_factor_change.user_id, sent);
+end $$;
+
+comment on function auth_private.confirm_factor_change(bigint, text, jsonb) is $$
+Locks the account and spends the code that a change of its second factor needs. The outcome is "changed" if the password
+has changed since it was verified or the account is disabled, "none" if no factor is enabled; otherwise as require_code.
+$$;
+
+create or replace function auth_api.replace_backup_codes(
+  user_id bigint, password_hash text, sent jsonb, code_hashes bytea[], address inet, now timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  tried constant json := auth_private.confirm_factor_change(
+    replace_backup_codes.user_id, replace_backup_codes.password_hash, sent);
+begin
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+  perform auth_private.store_backup_codes(replace_backup_codes.user_id, code_hashes);
+  perform auth_api.note_event(
+    'backup_codes_renewed', replace_backup_codes.user_id, address, null, replace_backup_codes.now);
+  return tried;
+end $$;
+
+comment on function auth_api.replace_backup_codes(bigint, text, jsonb, bytea[], inet, timestamptz) is
+  'Replaces the backup codes of a user: {outcome}, as confirm_factor_change.';
+
+create or replace function auth_api.disable_factor(
+  user_id bigint, password_hash text, sent jsonb, address inet, now timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  tried constant json := auth_private.confirm_factor_change(
+    disable_factor.user_id, disable_factor.password_hash, sent);
+begin
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+  delete from auth_private.factors as f
+  where f.user_id = disable_factor.user_id;
+  perform auth_api.note_event('mfa_disabled', disable_factor.user_id, address, null, disable_factor.now);
+  return tried;
+end $$;
+
+comment on function auth_api.disable_factor(bigint, text, jsonb, inet, timestamptz) is
+  'Removes the second factor of a user and its backup codes: {outcome}, as confirm_factor_change.';
+
+create or replace function auth_private.reset_factor(user_id bigint) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform from auth_private.accounts as a
+  where a.user_id = reset_factor.user_id
+  for no key update;
+  delete from auth_private.factors as f
+  where f.user_id = reset_factor.user_id
+    and f.enabled_at is not null;
+  if not found then return false; end if;
+  perform auth_private.end_other_sign_ins(reset_factor.user_id, null, null, now());
   return true;
 end $$;
 
-comment on function auth_api.replace_backup_codes(bigint, bytea[]) is
-  'Replaces the backup codes of a user; false if no factor is enabled.';
-
-create or replace function auth_api.remove_factor(user_id bigint) returns boolean
-language sql volatile security definer set search_path = '' as $$
-  with removed as (
-    delete from auth_private.factors as f
-    where f.user_id = remove_factor.user_id
-    returning f.enabled_at
-  )
-  select exists (select from removed where enabled_at is not null)
+comment on function auth_private.reset_factor(bigint) is $$
+For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was enabled.
 $$;
-
-comment on function auth_api.remove_factor(bigint) is
-  'Removes a second factor and its codes; false if none was enabled.';

@@ -84,3 +84,56 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.end_session(bytea) is 'Ends a session and returns its user; null if there is none.';
+
+create or replace function auth_private.lock_sign_in(user_id bigint, family uuid, session bytea) returns boolean
+language sql volatile set search_path = '' as $$
+  with account as (
+    select a.user_id, a.epoch
+    from auth_private.accounts as a
+    where a.user_id = lock_sign_in.user_id
+      and a.disabled_at is null
+    for no key update
+  )
+  select exists (
+    select from account as a
+    where (family is null or exists (
+        select from auth_private.token_families as f
+        where f.id = family
+          and f.user_id = a.user_id
+          and f.epoch = a.epoch
+          and f.revoked_at is null))
+      and (session is null or exists (
+        select from auth_private.sessions as s
+        where s.id_hash = session
+          and s.user_id = a.user_id
+          and s.epoch = a.epoch)))
+$$;
+
+comment on function auth_private.lock_sign_in(bigint, uuid, bytea) is $$
+Locks the account of a caller who is signed in with a token of this family or with this session; false if that sign-in has
+ended or the account is disabled.
+$$;
+
+create or replace function auth_private.end_other_sign_ins(
+  user_id bigint, family uuid, session bytea, now timestamptz)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare begun integer;
+begin
+  update auth_private.accounts as a
+  set epoch = a.epoch + 1
+  where a.user_id = end_other_sign_ins.user_id
+  returning a.epoch into begun;
+
+  update auth_private.token_families as f
+  set epoch = begun,
+    kept_at = end_other_sign_ins.now
+  where f.id = family;
+
+  update auth_private.sessions as s
+  set epoch = begun
+  where s.id_hash = session;
+end $$;
+
+comment on function auth_private.end_other_sign_ins(bigint, uuid, bytea, timestamptz) is
+  'Ends all sign-ins of a user except this token family or session.';

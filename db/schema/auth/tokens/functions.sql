@@ -1,13 +1,13 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_tokens(
-  user_id bigint, epoch integer, token_hash bytea, expires_at timestamptz)
+  user_id bigint, epoch integer, token_hash bytea, now timestamptz, expires_at timestamptz)
 returns uuid
 language plpgsql volatile security definer set search_path = '' as $$
 declare family_id uuid;
 begin
   -- An account that has changed since the password was checked does not sign in.
-  insert into auth_private.token_families (user_id, epoch)
-  select a.user_id, a.epoch
+  insert into auth_private.token_families (user_id, epoch, started_at)
+  select a.user_id, a.epoch, start_tokens.now
   from auth_private.accounts as a
   where a.user_id = start_tokens.user_id
     and a.epoch = start_tokens.epoch
@@ -20,7 +20,7 @@ begin
   return family_id;
 end $$;
 
-comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz) is $$
+comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz, timestamptz) is $$
 Stores the first refresh token of a sign-in, by its SHA-256, and returns the id of its family. Null if the account has
 changed since it was found in this epoch.
 $$;
@@ -83,12 +83,13 @@ begin
     'outcome', 'rotated',
     'userId', family.user_id::text,
     'family', family.id,
+    'startedAt', family.started_at,
     'account', account);
 end $$;
 
 comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is $$
-Exchanges a refresh token for the next of its family: {outcome, userId, family, account}, where outcome is rotated,
-unknown, revoked, expired, or reused: a token that was spent before the grace period revokes its whole family.
+Exchanges a refresh token for the next of its family: {outcome, userId, family, startedAt, account}, where outcome is
+rotated, unknown, revoked, expired, or reused: a token that was spent before the grace period revokes its whole family.
 $$;
 
 create or replace trigger _500_announce after update on auth_private.token_families
@@ -104,15 +105,22 @@ language sql stable security definer set search_path = '' as $$
       select f.id
       from auth_private.token_families as f
       where f.user_id = account_state.user_id
-        and f.revoked_at > account_state.since))
+        and f.revoked_at > account_state.since),
+    'kept', array(
+      select f.id
+      from auth_private.token_families as f
+      where f.user_id = account_state.user_id
+        and f.kept_at > account_state.since
+        and f.epoch = a.epoch))
   from auth_private.accounts as a
   where a.user_id = account_state.user_id
     and a.disabled_at is null
 $$;
 
 comment on function auth_api.account_state(bigint, timestamptz) is $$
-What an access token of this user must match: {epoch, role, revoked}, where `revoked` lists the token families that were
-revoked since. Null if the user has no account, or it is disabled.
+What an access token of this user must match: {epoch, role, revoked, kept}, where `revoked` lists the token families that
+were revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if the user has no account, or it is
+disabled.
 $$;
 
 create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean

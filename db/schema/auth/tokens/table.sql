@@ -4,13 +4,17 @@ create table auth_private.token_families (
   user_id    bigint not null references auth_private.accounts on delete cascade,
   epoch      integer not null, -- the epoch of the account at sign-in
   started_at timestamptz not null default now(),
-  revoked_at timestamptz -- null while it is valid
+  revoked_at timestamptz, -- null while it is valid
+  kept_at    timestamptz -- when a new epoch spared it: its access tokens of the epoch before stay valid
 );
 -- Revoking all tokens of a user.
 create index token_families_user_id_idx on auth_private.token_families (user_id);
 -- The revoked families that a user's access tokens must not name.
 create index token_families_revoked_at_idx on auth_private.token_families (user_id, revoked_at)
   where revoked_at is not null;
+-- The families whose access tokens may be of an earlier epoch.
+create index token_families_kept_at_idx on auth_private.token_families (user_id, kept_at)
+  where kept_at is not null;
 
 -- Refresh tokens that were issued, by their SHA-256: a token that is not in this table is not valid.
 create table auth_private.refresh_tokens (

@@ -1,0 +1,137 @@
+import { describe, expect, test } from "vitest";
+import { PASSWORD, useFactors } from "../../support/second-factor.ts";
+import { wrongCode } from "../../support/totp.ts";
+
+const { service, api, failure, enrol, login, codeOf, now, pass, signIn, epochOf, events, sql } = useFactors({
+  RECENT_SIGN_IN: "600",
+});
+
+const SECOND = 1000;
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+const basic = { authorization: `Basic ${Buffer.from(`ada:${PASSWORD}`).toString("base64")}` };
+const PASSWORD_NEEDED = [
+  401,
+  "PASSWORD_REQUIRED",
+  "the sign-in is older than 600 seconds: sign in again, or send the password",
+];
+const WRONG_PASSWORD = [403, "PERMISSION_DENIED", "wrong password"];
+const outcome = ([status, code]: readonly unknown[]) => [status, code];
+
+/** Each change that a stolen token must not make, and its body without a confirmation. */
+const CHANGES: readonly (readonly [request: string, body: object | undefined, success: number])[] = [
+  ["POST /api/mfa/enable", undefined, 200],
+  ["POST /auth/keys", { name: "import" }, 201],
+];
+
+describe.each(CHANGES)("%s", (request, body, success) => {
+  const send = (headers: Readonly<Record<string, string>>, more?: object) =>
+    failure(request, { headers, body: more ? { ...body, ...more } : body });
+
+  test("needs no password for ten minutes after the sign-in, and then does", async () => {
+    const headers = bearer(await signIn("ada"));
+    pass(599 * SECOND);
+    expect((await send(headers))[0]).toBe(success);
+    pass(2 * SECOND);
+    expect(await send(headers)).toEqual(PASSWORD_NEEDED);
+    expect((await send(headers, { password: PASSWORD }))[0]).toBe(success);
+  });
+
+  test("is rejected with a token that was refreshed from an older sign-in", async () => {
+    const { refreshToken } = (await login("ada")).json;
+    pass(601 * SECOND);
+    const { accessToken } = (await api("POST /auth/refresh", { body: { refreshToken } })).json;
+    expect(await send(bearer(accessToken))).toEqual(PASSWORD_NEEDED);
+  });
+
+  test("is rejected with a token that does not say when its sign-in was, as those issued before an upgrade", async () => {
+    const { tokens } = service().service;
+    const user = { id: "1", name: "Ada", role: "authenticated", permissions: [], epoch: await epochOf("ada") };
+    expect(await send(bearer(tokens.issuePair(user).accessToken))).toEqual(PASSWORD_NEEDED);
+  });
+
+  test("is rejected in a session that began earlier", async () => {
+    const sent = { username: "ada", password: PASSWORD };
+    const cookie = (await api("POST /api/auth/login", { body: sent })).headers.get("set-cookie")!.split(";")[0]!;
+    const csrf = async () => ({
+      cookie,
+      "x-csrf-token": (await api("/csrf-token", { headers: { cookie } })).json.csrfToken,
+    });
+    expect((await send(await csrf()))[0]).toBe(success);
+    pass(601 * SECOND);
+    expect(await send(await csrf())).toEqual(PASSWORD_NEEDED);
+    expect((await send(await csrf(), { password: PASSWORD }))[0]).toBe(success);
+  });
+
+  test("needs no other confirmation with Basic credentials", async () => {
+    expect((await send(basic))[0]).toBe(success);
+  });
+
+  test("rejects a wrong password, which counts as a failed login", async () => {
+    const headers = bearer(await signIn("ada"));
+    pass(601 * SECOND);
+    for (let i = 0; i < 5; i++) expect(await send(headers, { password: "Wrong-Horse-77!" })).toEqual(WRONG_PASSWORD);
+    expect(outcome(await send(headers, { password: PASSWORD }))).toEqual([429, "RATE_LIMITED"]);
+    expect((await login("ada")).status).toBe(429);
+  });
+
+  test.each([
+    [{ password: null }, 401, "PASSWORD_REQUIRED"],
+    [{ password: 7 }, 400, "VALIDATION_ERROR"],
+    [{ password: "" }, 403, "PERMISSION_DENIED"],
+    [{ password: "a\0b" }, 403, "PERMISSION_DENIED"],
+  ])("with an older sign-in and %j is %i", async (more, status, code) => {
+    const headers = bearer(await signIn("ada"));
+    pass(601 * SECOND);
+    expect(outcome(await send(headers, more))).toEqual([status, code]);
+  });
+});
+
+test("a recent sign-in enables a factor without a body, whatever Content-Type it sends", async () => {
+  const headers = { ...bearer(await signIn("ada")), "content-type": "application/json" };
+  expect((await failure("POST /api/mfa/enable", { headers }))[0]).toBe(200);
+  pass(601 * SECOND);
+  expect(await failure("POST /api/mfa/enable", { headers })).toEqual(PASSWORD_NEEDED);
+  expect(await failure("POST /api/mfa/enable", { headers, body: {} })).toEqual(PASSWORD_NEEDED);
+  expect(outcome(await failure("POST /api/mfa/enable", { headers, body: "{" }))).toEqual([400, "INVALID_JSON"]);
+});
+
+test("a stolen token cannot lock its owner out with a factor of the thief", async () => {
+  const stolen = bearer(await signIn("ada"));
+  pass(601 * SECOND);
+  expect(await failure("POST /api/mfa/enable", { headers: stolen })).toEqual(PASSWORD_NEEDED);
+  expect(await sql("select from auth_private.factors")).toEqual([]);
+  expect((await login("ada")).status).toBe(200);
+});
+
+test("with a second factor, an older sign-in needs the password and a code to create a key", async () => {
+  const { secret, backupCodes } = await enrol("ada");
+  pass(601 * SECOND);
+  const create = (more: object) => failure("POST /auth/keys", { as: "ada", body: { name: "import", ...more } });
+  expect(await create({})).toEqual(PASSWORD_NEEDED);
+  expect(outcome(await create({ password: PASSWORD }))).toEqual([401, "MFA_REQUIRED"]);
+  expect(outcome(await create({ password: PASSWORD, code: wrongCode(secret, now()) }))).toEqual([
+    400,
+    "VALIDATION_ERROR",
+  ]);
+  expect((await create({ password: PASSWORD, code: backupCodes[0] }))[0]).toBe(201);
+  expect(outcome(await create({ password: PASSWORD, code: backupCodes[0] }))).toEqual([400, "VALIDATION_ERROR"]);
+  expect((await create({ password: PASSWORD, code: codeOf(secret) }))[0]).toBe(201);
+  expect(await events()).toContain("code_failed");
+});
+
+test("the password that confirms a change does not make the sign-in recent", async () => {
+  const headers = bearer(await signIn("ada"));
+  pass(601 * SECOND);
+  const create = (more: object) => failure("POST /auth/keys", { headers, body: { name: "import", ...more } });
+  expect((await create({ password: PASSWORD }))[0]).toBe(201);
+  expect(await create({})).toEqual(PASSWORD_NEEDED);
+});
+
+test("a new password is a new sign-in", async () => {
+  const headers = bearer(await signIn("bob"));
+  pass(601 * SECOND);
+  const [oldPassword, newPassword] = [PASSWORD, "Another-Horse-9?"];
+  const { json } = await api("POST /auth/password", { headers, body: { oldPassword, newPassword } });
+  const sent = { headers: bearer(json.accessToken), body: { name: "import" } };
+  expect((await failure("POST /auth/keys", sent))[0]).toBe(201);
+});
