@@ -3,7 +3,10 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
 import type { Caller } from "./db/caller.ts";
-import { NotificationFeed } from "./db/changes/notifications.ts";
+import { ChangeFeed } from "./db/changes/feed.ts";
+import { LogicalSource } from "./db/changes/logical.ts";
+import { Notifications } from "./db/changes/notifications.ts";
+import { OutboxSource } from "./db/changes/outbox.ts";
 import { lossOf, type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
 import { Database } from "./db/database.ts";
 import { StatementTimeouts } from "./db/statement-timeouts.ts";
@@ -147,12 +150,12 @@ async function createApp(options: AppOptions) {
   let close = async () => opened.cluster?.stop();
   try {
     const context = createContext(opened, { ...options, secret, tokens });
-    const { changes, auth, tasks } = context;
+    const { notifications, auth, tasks } = context;
     close = context.close;
-    await changes.start();
+    await notifications.start();
     auth?.start();
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
-    changes.onSchemaChange(() => rest.catalog.soon());
+    notifications.onSchemaChange(() => rest.catalog.soon());
     await tasks?.start();
     // Loaded only if it is served, because GraphQL takes as much memory as everything else.
     const graphql =
@@ -196,9 +199,19 @@ function createContext(
     maxResultBytes: config.dbMaxResultBytes,
     onConnectionError,
   });
-  const changes = new NotificationFeed({ connectionString: opened.listenUrl, onError: onConnectionError });
+  const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
+  const changes = new ChangeFeed({ source: changeSource(opened, onConnectionError), maxBytes: config.changesMaxBytes });
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
-  const authOptions = { settings: config, database: database.auth, tokens, secret, changes, addressOf, clock, onError };
+  const authOptions = {
+    settings: config,
+    database: database.auth,
+    tokens,
+    secret,
+    notifications,
+    addressOf,
+    clock,
+    onError,
+  };
   const auth = config.migrate ? createAuth(authOptions) : null;
   const verifier = createVerifier(config, tokens);
   const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
@@ -212,11 +225,18 @@ function createContext(
     await tasks?.close();
     await auth?.close();
     isClosing = true;
-    await changes.close();
+    await Promise.all([changes.close(), notifications.close()]);
     await database.close();
     await opened.cluster?.stop();
   };
-  return { opened, database, changes, tokens, verifier, auth, callers, tasks, addressOf, close };
+  return { opened, database, changes, notifications, tokens, verifier, auth, callers, tasks, addressOf, close };
+}
+
+/** Where committed changes are read; null if they are not. */
+function changeSource({ changes }: OpenedDatabase, onError: (error: Error) => void) {
+  if (!changes) return null;
+  const Source = changes.mode === "logical" ? LogicalSource : OutboxSource;
+  return new Source({ connectionString: changes.url, onError });
 }
 
 /** Open changes to a resource have a role for them, and need no credentials. */

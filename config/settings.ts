@@ -331,6 +331,11 @@ export const SETTINGS = {
     "1048576",
     "Maximum bytes buffered for a slow WebSocket client before the socket is closed.",
   ),
+  CHANGES_MAX_BYTES: setting(
+    integer(1024, 1_073_741_824),
+    "67108864",
+    "Maximum size in bytes of the committed changes that are kept for subscribers that read slowly.",
+  ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),
     "600",

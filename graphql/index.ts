@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { Notifications } from "../db/changes/notifications.ts";
 import type { Database } from "../db/database.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
@@ -33,6 +34,7 @@ export type GraphQLSettings = Pick<
 export type GraphQLOptions = {
   readonly database: Database;
   readonly changes: ChangeFeed;
+  readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
   readonly catalog: Pick<LiveCatalog, "current">;
   onInternalError(error: unknown, requestId: string): void;
@@ -47,7 +49,7 @@ export type GraphQLInterface = {
 };
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
-  const { settings, database, changes, catalog, log } = options;
+  const { settings, database, changes, notifications, catalog, log } = options;
   const { dbAnonRole: anonymousRole, jsonMaxDepth } = settings;
   const engine = new Engine({
     database,
@@ -72,7 +74,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   });
   const reload = new SchemaReload(engine, reloadLog(log));
   await reload.start();
-  changes.onSchemaChange(() => reload.soon());
+  notifications.onSchemaChange(() => reload.soon());
 
   const shared = {
     engine,
@@ -87,7 +89,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   });
   const socket = graphqlSocket({
     ...shared,
-    onIdentityChange: (listener) => changes.onIdentityChange(listener),
+    onIdentityChange: (listener) => notifications.onIdentityChange(listener),
     maxSubscriptions: settings.wsMaxSubscriptions,
     maxBufferedBytes: settings.wsMaxBufferedBytes,
     maxDepth: jsonMaxDepth,

@@ -1,6 +1,6 @@
 import type { WebSocket } from "ws";
 import type { Caller } from "../db/caller.ts";
-import type { IdentityChange } from "../db/changes/feed.ts";
+import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError } from "../db/errors.ts";
 
 export const FORBIDDEN = 4403;

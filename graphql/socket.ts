@@ -1,7 +1,7 @@
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import type { IdentityChange } from "../db/changes/feed.ts";
+import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { parseJson } from "../http/body.ts";
 import { contextOf } from "../http/request.ts";

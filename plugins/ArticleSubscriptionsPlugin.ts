@@ -11,7 +11,7 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
   const { articles, comments } = build.input.pgRegistry.pgResources as Record<string, Table>;
   if (!articles || !comments) return { typeDefs: [] };
   const inserted = (resource: Table, $where: Step<ChangeFilter["where"]>) => changes(resource, "INSERT", $where);
-  const rowOf = (resource: Table) => ($change: any) => resource.get({ id: access($change, ["keys", "id"]) });
+  const rowOf = (resource: Table) => ($change: any) => resource.get({ id: access($change, ["row", "id"]) });
   return {
     typeDefs: gql`
       extend type Subscription {
@@ -52,7 +52,7 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
 
 type Table = PgResource<any, any, any, any, any>;
 
-/** The committed changes of a table whose key columns have the values of `$where`. */
+/** The committed changes of a table whose columns have the values of `$where`. */
 function changes({ extensions }: Table, operation: ChangeFilter["operation"], $where: Step<ChangeFilter["where"]>) {
   const { schemaName: schema, name: table } = extensions!.pg!;
   const $filter = lambda($where, (where): ChangeFilter => ({ schema: schema!, table, operation, where }));

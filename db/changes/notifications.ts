@@ -1,7 +1,16 @@
 import type { Socket } from "node:net";
 import pg from "pg";
-import { type Change, type ChangeFeed, type ChangeFilter, FeedInterrupted, type IdentityChange } from "./feed.ts";
-import { Hub } from "./hub.ts";
+
+/**
+ * The rights of a user (by id), a session or a key (by SHA-256 in hex) have changed. "lost": no changes are received
+ * until "back".
+ */
+export type IdentityChange =
+  | { readonly user: string }
+  | { readonly session: string }
+  | { readonly key: string }
+  | "lost"
+  | "back";
 
 /** The pause between attempts to reconnect; the first is made as soon as the connection is lost. */
 const RECONNECT_MILLISECONDS = 500;
@@ -10,20 +19,18 @@ const KEEPALIVE_MILLISECONDS = 10_000;
 /** The pause between checks that the server responds, because a server may disappear without closing the connection. */
 const CHECK_MILLISECONDS = 5000;
 
-export type NotificationFeedOptions = {
+export type NotificationsOptions = {
   /** A direct connection: LISTEN does not pass through a pooler in transaction mode. */
   readonly connectionString: string;
   readonly onError: (error: Error) => void;
 };
 
 /**
- * The feed that listens to NOTIFY. Triggers notify the channel "changes", event triggers of DDL "schema_changes", the triggers of
- * accounts, sessions and keys "accounts"; DBAs notify "pgrst", as with PostgREST. While the connection is lost,
- * changes are missed: all subscriptions are interrupted.
+ * Listens to NOTIFY. Event triggers of DDL notify the channel "schema_changes", the triggers of accounts, sessions and keys
+ * "accounts"; DBAs notify "pgrst", as with PostgREST. After a lost connection the schema counts as changed.
  */
-export class NotificationFeed implements ChangeFeed {
-  readonly #options: NotificationFeedOptions;
-  readonly #hub = new Hub();
+export class Notifications {
+  readonly #options: NotificationsOptions;
   readonly #schemaListeners: (() => void)[] = [];
   readonly #identityListeners: ((change: IdentityChange) => void)[] = [];
   #client: pg.Client | null = null;
@@ -31,7 +38,7 @@ export class NotificationFeed implements ChangeFeed {
   #checkTimer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(options: NotificationFeedOptions) {
+  constructor(options: NotificationsOptions) {
     this.#options = options;
   }
 
@@ -49,7 +56,7 @@ export class NotificationFeed implements ChangeFeed {
     client.on("end", () => this.#handleLoss(client));
     try {
       await client.connect();
-      await client.query("listen changes; listen schema_changes; listen pgrst; listen accounts");
+      await client.query("listen schema_changes; listen pgrst; listen accounts");
     } catch (error) {
       void client.end().catch(() => {});
       throw error;
@@ -60,22 +67,12 @@ export class NotificationFeed implements ChangeFeed {
     this.#scheduleCheck(client);
   }
 
-  /** Subscriptions that have not ended. */
-  get subscriptions(): number {
-    return this.#hub.size;
-  }
-
-  subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
-    const subscription = this.#hub.subscribe(filter);
-    // Without a connection no change would arrive.
-    if (!this.#client) subscription.end(lostConnection());
-    return subscription;
-  }
-
+  /** Calls back when tables, functions, grants or comments have changed, or may have changed. */
   onSchemaChange(listener: () => void): void {
     this.#schemaListeners.push(listener);
   }
 
+  /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void {
     this.#identityListeners.push(listener);
   }
@@ -84,18 +81,12 @@ export class NotificationFeed implements ChangeFeed {
     this.#closed = true;
     clearTimeout(this.#reconnectTimer);
     clearTimeout(this.#checkTimer);
-    this.#hub.end();
     await this.#client?.end();
   }
 
   #receive(channel: string, payload: string): void {
-    if (channel === "changes") this.#publish(parseChange(payload));
-    else if (channel === "accounts") this.#identityChanged(parseIdentityChange(payload));
+    if (channel === "accounts") this.#identityChanged(parseIdentityChange(payload));
     else this.#schemaChanged();
-  }
-
-  #publish(change: Change | null): void {
-    if (change) this.#hub.publish(change);
   }
 
   #identityChanged(change: IdentityChange | null): void {
@@ -110,7 +101,6 @@ export class NotificationFeed implements ChangeFeed {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
     clearTimeout(this.#checkTimer);
-    this.#hub.end(lostConnection());
     this.#identityChanged("lost");
     this.#reconnectAfter(0);
   }
@@ -144,20 +134,6 @@ export class NotificationFeed implements ChangeFeed {
         },
       );
     }, milliseconds);
-  }
-}
-
-const lostConnection = () => new FeedInterrupted("the connection to the database was lost");
-
-/** Any login may NOTIFY: a malformed payload is ignored, and rows are read under policies. */
-function parseChange(payload: string): Change | null {
-  try {
-    const { schema, table, operation, keys } = JSON.parse(payload);
-    if (typeof table !== "string" || typeof operation !== "string" || typeof keys !== "object") return null;
-    const texts = Object.entries(keys ?? {}).map(([name, value]) => [name, String(value)]);
-    return { schema, table, operation, keys: Object.fromEntries(texts) } as Change;
-  } catch {
-    return null;
   }
 }
 

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import type { UsersWrite } from "../../config/config.ts";
+import { type ChangeMode, prepareChanges } from "../changes/mode.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { type MigrationLog, migrate } from "./migrate.ts";
@@ -36,6 +37,8 @@ export type OpenedDatabase = {
   readonly listenUrl: string;
   /** A connection string for task workers that bypasses the pooler; null when the database has no tasks. */
   readonly tasksUrl: string | null;
+  /** How committed changes are read; null with MIGRATE=off. */
+  readonly changes: { readonly url: string; readonly mode: ChangeMode } | null;
   /** The embedded server; null with an external one. */
   readonly cluster: Cluster | null;
 };
@@ -69,7 +72,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await withClient(directUrl, refuseOldServer);
   if (!options.migrate) {
     await withClient(url, (client) => refuseUnservable(client, options));
-    return { logins: { data: url, service: url, auth: url, tasks: url }, listenUrl: directUrl, tasksUrl: null };
+    const logins = { data: url, service: url, auth: url, tasks: url, changes: url };
+    return { logins, listenUrl: directUrl, tasksUrl: null, changes: null };
   }
   await migrate(directUrl, options.log);
   const { secret, usersWrite, anonymousRole, recentSignIn } = options;
@@ -78,10 +82,18 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   if (options.seed === "demo")
     await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
   await withClient(logins.data, (client) => refuseUnservable(client, options));
+  const changesUrl = withLogin(directUrl, logins.changes);
+  let changes: OpenedDatabase["changes"] = null;
+  await withClient(directUrl, async (owner) => {
+    const { mode, reason } = await prepareChanges(owner, new URL(changesUrl).username);
+    if (reason !== "") options.log("warning", `changes are read from an outbox table, because ${reason}`);
+    changes = { url: changesUrl, mode };
+  });
   return {
     logins,
     listenUrl: withLogin(directUrl, logins.data),
     tasksUrl: withLogin(directUrl, logins.tasks),
+    changes,
   };
 }
 

@@ -9,6 +9,7 @@ export type Logins = {
   /** Becomes service_role only. */ readonly service: string;
   /** Executes auth_api only. */ readonly auth: string;
   /** Becomes tasks_owner only. */ readonly tasks: string;
+  /** Reads committed changes: by replication, or as changes_owner from the outbox. */ readonly changes: string;
 };
 
 type Kind = keyof Logins;
@@ -18,6 +19,7 @@ const MEMBER_OF: Record<Kind, readonly string[]> = {
   service: ["service_role"],
   auth: [],
   tasks: ["tasks_owner"],
+  changes: ["changes_owner"],
 };
 
 /**
@@ -43,6 +45,7 @@ export async function provisionLogins(
       service: await createLogin(client, "service", options),
       auth: await createLogin(client, "auth", options),
       tasks: await createLogin(client, "tasks", options),
+      changes: await createLogin(client, "changes", options),
     };
   } finally {
     await client.end();

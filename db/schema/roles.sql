@@ -6,7 +6,8 @@ declare
   needed_right text;
 begin
   foreach name in array array[
-    'anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner', 'tasks_owner'
+    'anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner', 'tasks_owner',
+    'changes_owner'
   ] loop
     if not exists (select from pg_roles where rolname = name) then
       execute format('create role %I nologin', name);
@@ -24,8 +25,8 @@ begin
 
   -- Since PostgreSQL 16 the creator of a role is a member of it, but may act as it only after a grant.
   needed_right := case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end;
-  -- The migrating role gives the tables of authentication and of tasks to these owners.
-  foreach name in array array['auth_owner', 'tasks_owner'] loop
+  -- The migrating role gives the tables of authentication, tasks and changes to these owners.
+  foreach name in array array['auth_owner', 'tasks_owner', 'changes_owner'] loop
     if not pg_has_role(name, needed_right) then
       execute format('grant %I to %I', name, current_user);
     end if;

@@ -3,6 +3,7 @@
 --!include schemas.sql
 --!include caller/functions.sql
 --!include changes/functions.sql
+--!include changes/outbox.sql
 --!include content/keywords/functions.sql
 --!include content/users/table.sql
 --!include content/users/functions.sql
@@ -15,8 +16,7 @@
 --!include content/comments/functions.sql
 --!include content/comments/access.sql
 --!include content/articles/functions.sql
---!include content/articles/events.sql
---!include content/comments/events.sql
+--!include changes/publication.sql
 --!include auth/accounts/table.sql
 --!include auth/factors/table.sql
 --!include auth/accounts/functions.sql

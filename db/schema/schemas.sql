@@ -34,6 +34,11 @@ comment on schema tasks is 'Asynchronous work: functions for callers and for wor
 create schema if not exists graphile_worker;
 alter schema graphile_worker owner to tasks_owner;
 
+-- Committed changes of rows, for subscribers.
+create schema if not exists changes;
+alter schema changes owner to changes_owner;
+comment on schema changes is 'Committed changes of rows, for subscribers; not served.';
+
 -- Extensions stay out of public, where their functions would be served.
 create schema if not exists extensions;
 grant usage on schema extensions to anon, authenticated, service_role;

@@ -1,5 +1,5 @@
 import { Router } from "express";
-import type { NotificationFeed } from "../../db/changes/notifications.ts";
+import type { Notifications } from "../../db/changes/notifications.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import type { BodyLimits } from "../../http/body.ts";
 import type { AddressReader } from "../../http/request.ts";
@@ -59,7 +59,7 @@ export type AuthOptions = {
   readonly tokens: Tokens;
   /** The JWT secret, from which other keys are derived. */
   readonly secret: string;
-  readonly changes: NotificationFeed;
+  readonly notifications: Notifications;
   readonly addressOf: AddressReader;
   readonly clock: Clock;
   /** Reports a background job that failed, such as a purge. */
@@ -96,7 +96,7 @@ export function createAuth({
   database,
   tokens,
   secret,
-  changes,
+  notifications,
   addressOf,
   clock,
   onError,
@@ -124,7 +124,7 @@ export function createAuth({
   const keyUses = new KeyUses({ write: (ids) => repository.useKeys(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
-  const identities = identityStore({ repository, signIn, csrf, sameOrigin, clock, changes, onKeyUsed });
+  const identities = identityStore({ repository, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed });
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: identities.forget });
   const callers = new CallerResolver({ tokens, anonymousRole, store: identities, addressOf });
   const sessions = new Sessions({ repository, cache: identities.sessions, clock, maxAge: settings.sessionMaxAge });

@@ -1,4 +1,4 @@
-import type { NotificationFeed } from "../../db/changes/notifications.ts";
+import type { Notifications } from "../../db/changes/notifications.ts";
 import type { AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
 import type { CsrfTokens } from "../../identity/csrf.ts";
@@ -21,13 +21,13 @@ export type IdentityStoreOptions = {
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
   readonly clock: Clock;
-  readonly changes: Pick<NotificationFeed, "onIdentityChange">;
+  readonly notifications: Pick<Notifications, "onIdentityChange">;
   onKeyUsed(id: string): void;
 };
 
 /** Accounts, keys and sessions of the database, cached until the database reports a change. */
 export function identityStore(options: IdentityStoreOptions): IdentityStore {
-  const { repository, signIn, csrf, sameOrigin, clock, changes, onKeyUsed } = options;
+  const { repository, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed } = options;
   const forever = { maxAge: () => Number.POSITIVE_INFINITY, clock };
   const accounts = new LookupCache<AccountState | null>({
     ...forever,
@@ -54,7 +54,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     sessions.deleteWhere(isOfUser);
     basic.forget(userId);
   };
-  changes.onIdentityChange((change) => {
+  notifications.onIdentityChange((change) => {
     if (change === "lost" || change === "back") {
       for (const each of [accounts, keys, sessions, basic]) each.setListening(change === "back");
     } else if ("user" in change) forget(change.user);

@@ -282,6 +282,7 @@ describe("the login roles", () => {
     );
     expect(rows).toEqual([
       { rolname: `${database.name}_auth`, special: false },
+      { rolname: `${database.name}_changes`, special: false },
       { rolname: `${database.name}_data`, special: false },
       { rolname: `${database.name}_service`, special: false },
       { rolname: `${database.name}_tasks`, special: false },

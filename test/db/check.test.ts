@@ -102,8 +102,8 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
     "a table's grant",
     "revoke delete on comments from authenticated",
     [
-      "- relation public.comments: table, owner postgres, row-level security, replica identity d, acl anon=r/postgres authenticated=rd/postgres postgres=arwdDxtm/postgres service_role=arwdDxtm/postgres",
-      "+ relation public.comments: table, owner postgres, row-level security, replica identity d, acl anon=r/postgres authenticated=r/postgres postgres=arwdDxtm/postgres service_role=arwdDxtm/postgres",
+      "- relation public.comments: table, owner postgres, row-level security, replica identity f, acl anon=r/postgres authenticated=rd/postgres postgres=arwdDxtm/postgres service_role=arwdDxtm/postgres",
+      "+ relation public.comments: table, owner postgres, row-level security, replica identity f, acl anon=r/postgres authenticated=r/postgres postgres=arwdDxtm/postgres service_role=arwdDxtm/postgres",
     ],
   ],
   [

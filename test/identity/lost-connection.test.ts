@@ -1,7 +1,7 @@
 import { createServer, connect as dial, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { IdentityChange } from "../../db/changes/feed.ts";
-import { NotificationFeed } from "../../db/changes/notifications.ts";
+import type { IdentityChange } from "../../db/changes/notifications.ts";
+import { Notifications } from "../../db/changes/notifications.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 /** A proxy to the database that can stop passing data without closing the connections. */
@@ -35,7 +35,7 @@ test("a database that has disappeared without closing the connection is noticed 
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const errors: Error[] = [];
-  const feed = new NotificationFeed({ connectionString: way.url, onError: (error) => errors.push(error) });
+  const feed = new Notifications({ connectionString: way.url, onError: (error) => errors.push(error) });
   const changes: IdentityChange[] = [];
   feed.onIdentityChange((change) => changes.push(change));
   await feed.start();

@@ -1,22 +1,3 @@
-create or replace function internal.announce_change() returns trigger
-language plpgsql volatile set search_path = '' as $$
-declare
-  changed jsonb := case tg_op when 'DELETE' then to_jsonb(old) else to_jsonb(new) end;
-begin
-  -- NOTIFY payloads end at 8000 bytes: the event carries the keys, which the trigger names, and the reader fetches the
-  -- row.
-  perform pg_notify('changes', jsonb_build_object(
-    'schema', tg_table_schema,
-    'table', tg_table_name,
-    'operation', tg_op,
-    'keys', (select jsonb_object_agg(name, changed ->> name) from unnest(tg_argv) as name)
-  )::text);
-  return null;
-end $$;
-
-comment on function internal.announce_change() is
-  'Notifies the channel "changes" of a changed row. The trigger''s arguments name the key columns to send.';
-
 create or replace function internal.announce_schema_change() returns event_trigger
 language plpgsql volatile set search_path = '' as $$
 begin

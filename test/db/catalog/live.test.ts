@@ -2,7 +2,7 @@ import pg from "pg";
 import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { LiveCatalog } from "../../../db/catalog/live.ts";
-import { NotificationFeed } from "../../../db/changes/notifications.ts";
+import { Notifications } from "../../../db/changes/notifications.ts";
 import { createReader } from "../../support/catalog.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
@@ -47,7 +47,7 @@ const later = (milliseconds: number) => vi.useFakeTimers({ toFake: ["Date"], now
 
 /** Notifies the catalog of changes, as the service does. */
 async function listen(): Promise<void> {
-  const feed = new NotificationFeed({ connectionString: database.url, onError: () => {} });
+  const feed = new Notifications({ connectionString: database.url, onError: () => {} });
   feed.onSchemaChange(() => live.soon());
   await feed.start();
   onTestFinished(() => feed.close());

@@ -1,0 +1,155 @@
+/** One column of a decoded table. `type` is the OID of its type. */
+export type DecodedColumn = { readonly name: string; readonly type: number };
+
+/** A table as the server describes it before its first change, and again after DDL. */
+export type DecodedTable = {
+  readonly schema: string;
+  readonly name: string;
+  readonly columns: readonly DecodedColumn[];
+};
+
+/** The values of a row in Postgres' text form, by position. undefined: not sent, because it has not changed or is not part of the key. */
+export type Tuple = (string | null | undefined)[];
+
+/** One message of a transaction. LSNs are positions in the write-ahead log; `committedAt` is milliseconds since 1970. */
+export type LogicalMessage =
+  | { readonly kind: "begin"; readonly commitLsn: bigint; readonly committedAt: number }
+  | { readonly kind: "commit"; readonly endLsn: bigint }
+  | { readonly kind: "insert"; readonly table: DecodedTable; readonly old: null; readonly new: Tuple }
+  | { readonly kind: "update"; readonly table: DecodedTable; readonly old: Tuple | null; readonly new: Tuple }
+  | { readonly kind: "delete"; readonly table: DecodedTable; readonly old: Tuple; readonly new: null }
+  | { readonly kind: "truncate"; readonly tables: readonly DecodedTable[] };
+
+/** The epoch of Postgres' timestamps, 2000-01-01, in milliseconds. */
+export const POSTGRES_EPOCH = 946_684_800_000;
+
+/**
+ * Decodes messages of the output plugin pgoutput, protocol version 1. It remembers the tables that the stream describes.
+ * Source: PostgreSQL documentation, "Logical Replication Message Formats".
+ */
+export class PgOutputDecoder {
+  readonly #tables = new Map<number, DecodedTable>();
+  #bytes: Buffer = Buffer.alloc(0);
+  #at = 0;
+
+  /** Decodes the message at `start` of `bytes`. Returns null for messages that change no row. */
+  decode(bytes: Buffer, start: number): LogicalMessage | null {
+    this.#bytes = bytes;
+    this.#at = start;
+    switch (this.#char()) {
+      case "B":
+        return { kind: "begin", commitLsn: this.#long(), committedAt: this.#time() };
+      case "C":
+        this.#at += 1 + 8; // flags, LSN of the commit
+        return { kind: "commit", endLsn: this.#long() };
+      case "R":
+        this.#describeTable();
+        return null;
+      case "I":
+        return { kind: "insert", table: this.#table(), old: null, new: this.#newTuple() };
+      case "U":
+        return this.#update();
+      case "D": {
+        const table = this.#table();
+        this.#at += 1; // K: the key, O: the whole old row
+        return { kind: "delete", table, old: this.#tuple(), new: null };
+      }
+      case "T":
+        return this.#truncate();
+      default:
+        return null;
+    }
+  }
+
+  #update(): LogicalMessage {
+    const table = this.#table();
+    const tag = this.#char();
+    if (tag === "N") return { kind: "update", table, old: null, new: this.#tuple() };
+    const old = this.#tuple();
+    const updated = this.#newTuple();
+    // With REPLICA IDENTITY FULL the old row has the values of large columns that the update did not change.
+    if (tag === "O") for (const [i, value] of updated.entries()) if (value === undefined) updated[i] = old[i];
+    return { kind: "update", table, old, new: updated };
+  }
+
+  #truncate(): LogicalMessage {
+    const count = this.#int();
+    this.#at += 1; // options
+    return { kind: "truncate", tables: Array.from({ length: count }, () => this.#table()) };
+  }
+
+  #describeTable(): void {
+    const oid = this.#int();
+    const schema = this.#string() || "pg_catalog";
+    const name = this.#string();
+    this.#at += 1; // replica identity
+    const columns = Array.from({ length: this.#short() }, () => this.#column());
+    this.#tables.set(oid, { schema, name, columns });
+  }
+
+  #column(): DecodedColumn {
+    this.#at += 1; // flags
+    const column = { name: this.#string(), type: this.#int() };
+    this.#at += 4; // type modifier
+    return column;
+  }
+
+  #table(): DecodedTable {
+    const oid = this.#int();
+    const table = this.#tables.get(oid);
+    if (!table) throw new Error(`the stream of changes has not described the table with OID ${oid}`);
+    return table;
+  }
+
+  /** Skips the tag N. */
+  #newTuple(): Tuple {
+    this.#at += 1;
+    return this.#tuple();
+  }
+
+  #tuple(): Tuple {
+    const values: Tuple = new Array(this.#short());
+    for (let i = 0; i < values.length; i++) {
+      const kind = this.#bytes[this.#at++];
+      if (kind === 0x74) values[i] = this.#text();
+      else values[i] = kind === 0x6e ? null : undefined; // n: null, u: unchanged
+    }
+    return values;
+  }
+
+  #text(): string {
+    const length = this.#int();
+    this.#at += length;
+    return this.#bytes.toString("utf8", this.#at - length, this.#at);
+  }
+
+  #string(): string {
+    const start = this.#at;
+    const end = this.#bytes.indexOf(0, start);
+    this.#at = end + 1;
+    return this.#bytes.toString("utf8", start, end);
+  }
+
+  #char(): string {
+    return String.fromCharCode(this.#bytes[this.#at++]!);
+  }
+
+  #short(): number {
+    this.#at += 2;
+    return this.#bytes.readUInt16BE(this.#at - 2);
+  }
+
+  #int(): number {
+    this.#at += 4;
+    return this.#bytes.readUInt32BE(this.#at - 4);
+  }
+
+  #long(): bigint {
+    this.#at += 8;
+    return this.#bytes.readBigUInt64BE(this.#at - 8);
+  }
+
+  #time(): number {
+    return POSTGRES_EPOCH + Number(this.#long() / 1000n);
+  }
+}
