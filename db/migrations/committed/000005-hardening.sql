@@ -1,0 +1,1153 @@
+--! Previous: sha1:0473c6e14dce2b54ba652735716f0762022d3746
+--! Hash: sha1:6f6552be7ac2a54b7b06e4f307956471a0f0b6bd
+--! Message: hardening
+
+-- The second factor: what an enabled one ends, and the codes that changes of the account need.
+alter table auth_private.token_families add column if not exists kept_at timestamptz;
+create index if not exists token_families_kept_at_idx on auth_private.token_families (user_id, kept_at)
+  where kept_at is not null;
+drop trigger if exists _500_announce on auth_private.factors;
+drop function if exists auth_api.start_tokens(bigint, integer, bytea, timestamptz);
+drop function if exists auth_api.change_password(bigint, text, text, inet);
+drop function if exists
+  auth_api.try_code(bigint, bytea, bigint, bytea[], uuid, inet, integer, timestamptz, interval);
+drop function if exists auth_api.enable_factor(bigint, bytea, bigint, bytea[], timestamptz);
+drop function if exists auth_api.replace_backup_codes(bigint, bytea[]);
+drop function if exists auth_api.remove_factor(bigint);
+
+-- Changes are read from the write-ahead log; triggers no longer announce them.
+drop trigger if exists _500_changes_insert on public.articles;
+drop trigger if exists _500_changes_update on public.articles;
+drop trigger if exists _500_changes_delete on public.articles;
+drop trigger if exists _500_changes_insert on public.comments;
+drop trigger if exists _500_changes_update on public.comments;
+drop trigger if exists _500_changes_delete on public.comments;
+drop function if exists internal.announce_change();
+--! Included roles.sql
+-- The roles of requests. Roles belong to the whole server, so each is created only when it is missing.
+-- The login roles that may become these are created at start, with their passwords (db/cluster/provision.ts).
+do $$
+declare
+  name text;
+  needed_right text;
+begin
+  foreach name in array array[
+    'anon', 'authenticated', 'admin', 'users_editor', 'service_role', 'auth_owner', 'tasks_owner',
+    'changes_owner'
+  ] loop
+    if not exists (select from pg_roles where rolname = name) then
+      execute format('create role %I nologin', name);
+    end if;
+  end loop;
+
+  -- An administrator may do what every signed-in caller may.
+  if not pg_has_role('admin', 'authenticated', 'member') then
+    grant authenticated to admin;
+  end if;
+
+  if not (select rolbypassrls from pg_roles where rolname = 'service_role') then
+    alter role service_role bypassrls;
+  end if;
+
+  -- Since PostgreSQL 16 the creator of a role is a member of it, but may act as it only after a grant.
+  needed_right := case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end;
+  -- The migrating role gives the tables of authentication, tasks and changes to these owners.
+  foreach name in array array['auth_owner', 'tasks_owner', 'changes_owner'] loop
+    if not pg_has_role(name, needed_right) then
+      execute format('grant %I to %I', name, current_user);
+    end if;
+  end loop;
+end $$;
+--! EndIncluded roles.sql
+--! Included schemas.sql
+-- public is the API. By default, PUBLIC has no rights in it or in the other schemas.
+revoke all on schema public from public;
+alter default privileges revoke execute on functions from public;
+grant usage on schema public to anon, authenticated, users_editor, service_role, auth_owner;
+comment on schema public is 'The API: objects granted here are served.';
+
+-- Functions that read the caller, for policies and other functions.
+create schema if not exists auth;
+grant usage on schema auth to anon, authenticated, service_role, auth_owner;
+comment on schema auth is 'The caller: auth.uid(), auth.claims(), auth.is_admin().';
+
+-- Triggers and checks of the API's tables; not served.
+create schema if not exists internal;
+grant usage on schema internal to anon, authenticated, service_role;
+comment on schema internal is 'Helpers of the API''s tables; not served.';
+
+-- Accounts and tokens. No role of the API may read them.
+create schema if not exists auth_private;
+alter schema auth_private owner to auth_owner;
+comment on schema auth_private is 'Accounts and tokens; only auth_owner may read them.';
+
+-- The functions that the gateway calls to sign users in.
+create schema if not exists auth_api;
+alter schema auth_api owner to auth_owner;
+comment on schema auth_api is 'Functions that the gateway calls to sign users in.';
+
+-- Asynchronous work: tasks that a client does not wait for.
+create schema if not exists tasks;
+alter schema tasks owner to tasks_owner;
+grant usage on schema tasks to anon, authenticated, service_role;
+comment on schema tasks is 'Asynchronous work: functions for callers and for workers; not served.';
+
+-- The queue of tasks. graphile-worker creates its objects as tasks_owner (db/cluster/migrate.ts).
+create schema if not exists graphile_worker;
+alter schema graphile_worker owner to tasks_owner;
+
+-- Committed changes of rows, for subscribers.
+create schema if not exists changes;
+alter schema changes owner to changes_owner;
+comment on schema changes is 'Committed changes of rows, for subscribers; not served.';
+
+-- Extensions stay out of public, where their functions would be served.
+create schema if not exists extensions;
+grant usage on schema extensions to anon, authenticated, service_role;
+create extension if not exists pg_trgm with schema extensions;
+grant execute on all functions in schema extensions to anon, authenticated, service_role;
+
+-- Data that the service has inserted, so that it does so only once.
+create table if not exists internal.seeds (
+  name      text primary key,
+  seeded_at timestamptz not null default now()
+);
+comment on table internal.seeds is 'Data that the service has inserted, so that it does so only once.';
+alter table internal.seeds enable row level security;
+--! EndIncluded schemas.sql
+--! Included caller/functions.sql
+create or replace function auth.claims() returns jsonb
+language sql stable parallel safe
+-- On a reused connection an unset setting reads as '', not as null.
+return coalesce(nullif(pg_catalog.current_setting('request.jwt.claims', true), ''), '{}')::jsonb;
+
+comment on function auth.claims() is 'The verified claims of the caller''s token; {} for anonymous callers.';
+
+create or replace function auth.uid() returns bigint
+language sql stable parallel safe
+return case when auth.claims() ->> 'sub' ~ '^[0-9]{1,18}$' then (auth.claims() ->> 'sub')::bigint end;
+
+comment on function auth.uid() is 'The id of the signed-in user; null for anonymous callers.';
+
+create or replace function auth.is_admin() returns boolean
+language sql stable parallel safe
+return pg_catalog.pg_has_role(current_user, 'admin', 'member');
+
+comment on function auth.is_admin() is 'Whether the caller''s role is admin.';
+
+create or replace function auth.has_recent_sign_in() returns boolean
+language sql stable parallel safe
+return coalesce(
+  case when jsonb_typeof(auth.claims() -> 'auth_time') = 'number' then
+    (auth.claims() ->> 'auth_time')::numeric > extract(epoch from now())
+      - nullif(pg_catalog.current_setting('content_service.recent_sign_in', true), '')::integer
+  end,
+  false);
+
+comment on function auth.has_recent_sign_in() is $$
+Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a token
+does not count; false for API keys and anonymous callers.
+$$;
+
+create or replace function auth.require_recent_sign_in() returns void
+language plpgsql stable set search_path = '' as $$
+begin
+  if auth.has_recent_sign_in() then return; end if;
+  raise sqlstate 'CS401' using message = 'the sign-in is too old for this: sign in again';
+end $$;
+
+comment on function auth.require_recent_sign_in() is
+  'For triggers and functions: raises CS401 (PASSWORD_REQUIRED) unless auth.has_recent_sign_in().';
+
+grant execute on function auth.claims(), auth.uid(), auth.is_admin(), auth.has_recent_sign_in(),
+  auth.require_recent_sign_in()
+  to anon, authenticated, service_role, auth_owner;
+--! EndIncluded caller/functions.sql
+--! Included changes/outbox.sql
+-- Where the server does not decode its write-ahead log (wal_level is not logical), triggers record changes here.
+create table if not exists changes.outbox (
+  id           bigint generated always as identity primary key,
+  transaction  xid8 not null default pg_current_xact_id(),
+  table_schema text not null,
+  table_name   text not null,
+  operation    text not null,
+  changed      jsonb not null
+);
+-- Changes are read in the order of their transactions.
+create index if not exists outbox_transaction_id_idx on changes.outbox (transaction, id);
+comment on table changes.outbox is
+  'Committed changes for subscribers; the service deletes them after about a minute. Used without logical decoding only.';
+alter table changes.outbox enable row level security;
+alter table changes.outbox owner to changes_owner;
+
+create or replace function changes.record_change() returns trigger
+-- As changes_owner: writers have no rights on the outbox.
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  insert into changes.outbox (table_schema, table_name, operation, changed)
+  values (tg_table_schema, tg_table_name, tg_op, case tg_op when 'DELETE' then to_jsonb(old) else to_jsonb(new) end);
+  return null;
+end $$;
+
+comment on function changes.record_change() is 'Records the changed row in changes.outbox.';
+
+create or replace function changes.use_outbox(wanted boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  published record;
+begin
+  for published in
+    select p.prrelid::regclass as name,
+      exists (select from pg_trigger as t where t.tgrelid = p.prrelid and t.tgname = '_500_outbox_insert') as is_recorded
+    from pg_publication_rel as p
+    join pg_publication as publication on publication.oid = p.prpubid
+    where publication.pubname = 'content_changes'
+  loop
+    continue when published.is_recorded = wanted;
+    if wanted then
+      execute format('create trigger _500_outbox_insert after insert or delete on %s
+        for each row execute function changes.record_change()', published.name);
+      execute format('create trigger _500_outbox_update after update on %s
+        for each row when (old.* is distinct from new.*) execute function changes.record_change()', published.name);
+    else
+      execute format('drop trigger _500_outbox_insert on %s', published.name);
+      execute format('drop trigger _500_outbox_update on %s', published.name);
+    end if;
+  end loop;
+end $$;
+
+comment on function changes.use_outbox(boolean) is
+  'Creates or drops the triggers that record the changes of the published tables in changes.outbox.';
+alter function changes.record_change() owner to changes_owner;
+revoke execute on function changes.record_change(), changes.use_outbox(boolean) from public;
+--! EndIncluded changes/outbox.sql
+--! Included changes/publication.sql
+-- The tables whose changes the service sends to subscribers. The old row is logged with each change, so that an update that
+-- changes nothing is recognized.
+alter table public.articles replica identity full;
+alter table public.comments replica identity full;
+
+do $$
+begin
+  if not exists (select from pg_publication where pubname = 'content_changes') then
+    create publication content_changes for table public.articles, public.comments
+      with (publish = 'insert, update, delete');
+  end if;
+  -- Otherwise a stored generated column in one of the tables would make its updates and deletes fail.
+  if current_setting('server_version_num')::integer >= 180000 then
+    alter publication content_changes set (publish_generated_columns = 'stored');
+  end if;
+end $$;
+--! EndIncluded changes/publication.sql
+--! Included auth/accounts/functions.sql
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.find_account(login text) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'id', a.user_id::text,
+    'username', coalesce(a.username, u.email),
+    'name', u.name,
+    'role', a.role,
+    'permissions', a.permissions,
+    'passwordHash', a.password_hash,
+    'isDisabled', a.disabled_at is not null,
+    'epoch', a.epoch,
+    'hasFactor', coalesce(f.enabled_at is not null, false))
+  from auth_private.accounts as a
+  join public.users as u on u.id = a.user_id
+  left join auth_private.factors as f on f.user_id = a.user_id
+  -- At most one: a username has no @, and an e-mail has one.
+  where a.user_id in (
+    select named.user_id
+    from auth_private.accounts as named
+    where lower(named.username) = lower(login)
+    union all
+    select known.id
+    from public.users as known
+    where lower(known.email) = lower(login)
+  )
+$$;
+
+comment on function auth_api.find_account(text) is $$
+The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash,
+isDisabled, epoch, hasFactor}; null if there is none.
+$$;
+
+create or replace function auth_api.account_of(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select auth_api.find_account(u.email)
+  from public.users as u
+  where u.id = account_of.user_id
+$$;
+
+comment on function auth_api.account_of(bigint) is
+  'The account of a user, as find_account returns it; null if the user has none.';
+
+create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
+returns bigint
+language plpgsql volatile security definer set search_path = '' as $$
+declare user_id bigint;
+begin
+  insert into public.users (name, email, age)
+  values (register.name, register.email, register.age)
+  returning id into user_id;
+
+  insert into auth_private.accounts (user_id, username, password_hash)
+  values (
+    user_id,
+    case when lower(register.username) <> lower(register.email) then register.username end,
+    register.password_hash);
+  return user_id;
+end $$;
+
+comment on function auth_api.register(text, text, integer, text, text) is $$
+Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
+e-mail. The constraints of both tables say which values are refused.
+$$;
+
+-- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
+create or replace function auth_private.begin_epoch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.epoch := old.epoch + 1;
+  return new;
+end $$;
+
+comment on function auth_private.begin_epoch() is
+  'Ends what was issued to an account when its role, permissions or password change, or it is disabled or enabled.';
+
+create or replace trigger _200_epoch before update on auth_private.accounts
+  for each row when (
+    old.role is distinct from new.role
+    or old.permissions is distinct from new.permissions
+    or old.password_hash is distinct from new.password_hash
+    or old.disabled_at is distinct from new.disabled_at
+  ) execute function auth_private.begin_epoch();
+
+create or replace function auth_private.announce_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('accounts', json_build_object('user', old.user_id)::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_account() is $$
+Notifies the channel "accounts" that an account or its credentials have changed or were deleted.
+$$;
+
+create or replace trigger _500_announce after update or delete on auth_private.accounts
+  for each row execute function auth_private.announce_account();
+
+create or replace function auth_api.end_epoch(user_id bigint) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a
+  set epoch = a.epoch + 1
+  where a.user_id = end_epoch.user_id
+$$;
+
+comment on function auth_api.end_epoch(bigint) is $$
+Revokes all tokens of a user and ends the session. API keys remain valid.
+$$;
+
+create or replace function auth_private.lock_account(user_id bigint, password_hash text) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  -- Before the attempts and the factor, here and elsewhere, so that no two changes wait for each other.
+  perform from auth_private.accounts as a
+  where a.user_id = lock_account.user_id
+    and a.password_hash = lock_account.password_hash
+    and a.disabled_at is null
+  for no key update;
+  return found;
+end $$;
+
+comment on function auth_private.lock_account(bigint, text) is $$
+Locks an account whose password was verified; false if the password has changed since, or the account is disabled.
+$$;
+
+create or replace function auth_api.change_password(
+  user_id bigint, old_hash text, password_hash text, sent jsonb, address inet)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare tried json;
+begin
+  if not auth_private.lock_account(change_password.user_id, old_hash) then
+    return json_build_object('outcome', 'changed');
+  end if;
+  tried := auth_private.require_code(change_password.user_id, sent);
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+
+  -- Read by note_account_change.
+  perform set_config('request.address', coalesce(host(change_password.address), ''), true);
+  update auth_private.accounts as a
+  set password_hash = change_password.password_hash
+  where a.user_id = change_password.user_id;
+  return json_build_object('outcome', 'accepted', 'account', auth_api.account_of(change_password.user_id));
+end $$;
+
+comment on function auth_api.change_password(bigint, text, text, jsonb, inet) is $$
+Sets another password, which ends what was issued to the user: {outcome, account}, with the account as it is then. The
+outcome is "changed" if the old password has changed since or the account is disabled; otherwise as require_code.
+$$;
+
+create or replace function auth_private.note_account_change() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare
+  client constant inet := nullif(current_setting('request.address', true), '')::inet;
+  happened text;
+begin
+  foreach happened in array array_remove(array[
+    case when old.password_hash is distinct from new.password_hash then 'password_changed' end,
+    case when old.disabled_at is null and new.disabled_at is not null then 'account_disabled' end,
+    case when old.disabled_at is not null and new.disabled_at is null then 'account_enabled' end,
+    case when old.permissions is distinct from new.permissions then 'permissions_changed' end,
+    case when old.role is distinct from new.role then 'role_changed' end
+  ], null) loop
+    insert into public.security_events (event, user_id, address, detail)
+    values (
+      happened,
+      new.user_id,
+      client,
+      case
+        when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role)
+        else '{}'
+      end);
+  end loop;
+  return null;
+end $$;
+
+comment on function auth_private.note_account_change() is 'Records each change of an account as a security event.';
+
+create or replace trigger _600_events after update on auth_private.accounts
+  for each row execute function auth_private.note_account_change();
+--! EndIncluded auth/accounts/functions.sql
+--! Included auth/tokens/functions.sql
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.start_tokens(
+  user_id bigint, epoch integer, token_hash bytea, now timestamptz, expires_at timestamptz)
+returns uuid
+language plpgsql volatile security definer set search_path = '' as $$
+declare family_id uuid;
+begin
+  -- An account that has changed since the password was checked does not sign in.
+  insert into auth_private.token_families (user_id, epoch, started_at)
+  select a.user_id, a.epoch, start_tokens.now
+  from auth_private.accounts as a
+  where a.user_id = start_tokens.user_id
+    and a.epoch = start_tokens.epoch
+    and a.disabled_at is null
+  returning id into family_id;
+  if not found then return null; end if;
+
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
+  values (start_tokens.token_hash, family_id, start_tokens.expires_at);
+  return family_id;
+end $$;
+
+comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz, timestamptz) is $$
+Stores the first refresh token of a sign-in, by its SHA-256, and returns the id of its family. Null if the account has
+changed since it was found in this epoch.
+$$;
+
+create or replace function auth_api.rotate_token(
+  old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token auth_private.refresh_tokens;
+  family auth_private.token_families;
+  account json;
+begin
+  select *
+  into token
+  from auth_private.refresh_tokens as t
+  where t.token_hash = old_hash;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+
+  -- Uses of one family wait for each other here, then read the token again.
+  select *
+  into family
+  from auth_private.token_families as f
+  where f.id = token.family_id
+  for update;
+  if not found then return json_build_object('outcome', 'unknown'); end if;
+
+  select *
+  into token
+  from auth_private.refresh_tokens as t
+  where t.token_hash = old_hash;
+  account := auth_api.account_of(family.user_id);
+
+  if family.revoked_at is not null
+    or account is null
+    or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> family.epoch
+  then
+    return json_build_object('outcome', 'revoked', 'userId', family.user_id::text);
+  end if;
+  -- Without a grace period reuse is rejected even if the clock of the other process is ahead.
+  if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
+    -- The token was stolen: the thief and the user both have to sign in again.
+    update auth_private.token_families as f
+    set revoked_at = rotate_token.now
+    where f.id = family.id;
+    return json_build_object('outcome', 'reused', 'userId', family.user_id::text);
+  end if;
+  if token.expires_at <= rotate_token.now then
+    return json_build_object('outcome', 'expired', 'userId', family.user_id::text);
+  end if;
+
+  update auth_private.refresh_tokens as t
+  set spent_at = rotate_token.now
+  where t.token_hash = old_hash
+    and t.spent_at is null;
+  insert into auth_private.refresh_tokens (token_hash, family_id, expires_at)
+  values (new_hash, family.id, rotate_token.expires_at);
+  return json_build_object(
+    'outcome', 'rotated',
+    'userId', family.user_id::text,
+    'family', family.id,
+    'startedAt', family.started_at,
+    'account', account);
+end $$;
+
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is $$
+Exchanges a refresh token for the next of its family: {outcome, userId, family, startedAt, account}, where outcome is
+rotated, unknown, revoked, expired, or reused: a token that was spent before the grace period revokes its whole family.
+$$;
+
+create or replace trigger _500_announce after update on auth_private.token_families
+  for each row when (old.revoked_at is distinct from new.revoked_at)
+  execute function auth_private.announce_account();
+
+create or replace function auth_api.account_state(user_id bigint, since timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'epoch', a.epoch,
+    'role', a.role,
+    'revoked', array(
+      select f.id
+      from auth_private.token_families as f
+      where f.user_id = account_state.user_id
+        and f.revoked_at > account_state.since),
+    'kept', array(
+      select f.id
+      from auth_private.token_families as f
+      where f.user_id = account_state.user_id
+        and f.kept_at > account_state.since
+        and f.epoch = a.epoch))
+  from auth_private.accounts as a
+  where a.user_id = account_state.user_id
+    and a.disabled_at is null
+$$;
+
+comment on function auth_api.account_state(bigint, timestamptz) is $$
+What an access token of this user must match: {epoch, role, revoked, kept}, where `revoked` lists the token families that
+were revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if the user has no account, or it is
+disabled.
+$$;
+
+create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with spent as (
+    insert into auth_private.spent_challenges (id, spent_at)
+    values (spend_challenge.id, spend_challenge.now)
+    on conflict do nothing
+    returning id
+  )
+  select exists (select from spent)
+$$;
+
+comment on function auth_api.spend_challenge(uuid, timestamptz) is
+  'Spends the challenge of a login, by its jti; false if it was spent before.';
+--! EndIncluded auth/tokens/functions.sql
+--! Included auth/sessions/functions.sql
+create or replace function auth_private.announce_session() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('accounts', json_build_object('session', encode(old.id_hash, 'hex'))::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_session() is 'Notifies the channel "accounts" that a session has ended.';
+
+create or replace trigger _500_announce_delete after delete on auth_private.sessions
+  for each row execute function auth_private.announce_session();
+create or replace trigger _500_announce_update after update on auth_private.sessions
+  for each row when (old.id_hash is distinct from new.id_hash) execute function auth_private.announce_session();
+
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.start_session(
+  user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
+returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with started as (
+    insert into auth_private.sessions as s (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+    select start_session.id_hash, a.user_id, a.epoch, start_session.now, start_session.now, start_session.expires_at
+    from auth_private.accounts as a
+    where a.user_id = start_session.user_id
+      and a.epoch = start_session.epoch
+      and a.disabled_at is null
+    on conflict (user_id) do update
+    set id_hash = excluded.id_hash,
+      epoch = excluded.epoch,
+      started_at = excluded.started_at,
+      seen_at = excluded.seen_at,
+      expires_at = excluded.expires_at
+    returning s.user_id
+  )
+  select exists (select from started)
+$$;
+
+comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is $$
+Starts a session of an account that was found in this epoch, and ends the session that the user has elsewhere. False if
+the account has changed since, or is disabled.
+$$;
+
+create or replace function auth_api.touch_session(id_hash bytea, now timestamptz, idle interval) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  session auth_private.sessions;
+  account json;
+begin
+  select *
+  into session
+  from auth_private.sessions as s
+  where s.id_hash = touch_session.id_hash;
+  if not found then return null; end if;
+  account := auth_api.account_of(session.user_id);
+  if session.expires_at <= touch_session.now
+    or session.seen_at + idle <= touch_session.now
+    or account is null
+    or (account ->> 'isDisabled')::boolean
+    or (account ->> 'epoch')::integer <> session.epoch
+  then
+    -- Unless it was used or started again in the meantime.
+    delete from auth_private.sessions as s
+    where s.id_hash = touch_session.id_hash
+      and s.seen_at = session.seen_at;
+    return null;
+  end if;
+  update auth_private.sessions as s
+  set seen_at = touch_session.now
+  where s.id_hash = touch_session.id_hash
+    and s.seen_at < touch_session.now;
+  return json_build_object('account', account, 'startedAt', session.started_at, 'expiresAt', session.expires_at);
+end $$;
+
+comment on function auth_api.touch_session(bytea, timestamptz, interval) is $$
+Marks a session as seen now and returns {account, startedAt, expiresAt}. Null if there is none, or it has ended: it was
+idle for too long, or its account has changed.
+$$;
+
+create or replace function auth_api.end_session(id_hash bytea) returns bigint
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.sessions as s
+  where s.id_hash = end_session.id_hash
+  returning s.user_id
+$$;
+
+comment on function auth_api.end_session(bytea) is 'Ends a session and returns its user; null if there is none.';
+
+create or replace function auth_private.lock_sign_in(user_id bigint, family uuid, session bytea) returns boolean
+language sql volatile set search_path = '' as $$
+  with account as (
+    select a.user_id, a.epoch
+    from auth_private.accounts as a
+    where a.user_id = lock_sign_in.user_id
+      and a.disabled_at is null
+    for no key update
+  )
+  select exists (
+    select from account as a
+    where (family is null or exists (
+        select from auth_private.token_families as f
+        where f.id = family
+          and f.user_id = a.user_id
+          and f.epoch = a.epoch
+          and f.revoked_at is null))
+      and (session is null or exists (
+        select from auth_private.sessions as s
+        where s.id_hash = session
+          and s.user_id = a.user_id
+          and s.epoch = a.epoch)))
+$$;
+
+comment on function auth_private.lock_sign_in(bigint, uuid, bytea) is $$
+Locks the account of a caller who is signed in with a token of this family or with this session; false if that sign-in has
+ended or the account is disabled.
+$$;
+
+create or replace function auth_private.end_other_sign_ins(
+  user_id bigint, family uuid, session bytea, now timestamptz)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare begun integer;
+begin
+  update auth_private.accounts as a
+  set epoch = a.epoch + 1
+  where a.user_id = end_other_sign_ins.user_id
+  returning a.epoch into begun;
+
+  update auth_private.token_families as f
+  set epoch = begun,
+    kept_at = end_other_sign_ins.now
+  where f.id = family;
+
+  update auth_private.sessions as s
+  set epoch = begun
+  where s.id_hash = session;
+end $$;
+
+comment on function auth_private.end_other_sign_ins(bigint, uuid, bytea, timestamptz) is
+  'Ends all sign-ins of a user except this token family or session.';
+--! EndIncluded auth/sessions/functions.sql
+--! Included auth/attempts/functions.sql
+-- The key that an attempt counts for, as SHA-256: names and IP addresses are not stored.
+create or replace function auth_private.attempt_key(variadic parts text[]) returns bytea
+language sql stable set search_path = ''
+return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
+
+comment on function auth_private.attempt_key(text[]) is
+  'The key of an attempt: attempt_key(''user'', ''1'', ''203.0.113.7'').';
+
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  place integer;
+  oldest timestamptz;
+  undecided integer;
+  taken integer;
+  is_full boolean := false;
+  ids bigint[];
+begin
+  -- Reservations for one key wait for each other, so that parallel attempts can't exceed the limit.
+  for place in select i from generate_subscripts(keys, 1) as i order by keys[i] loop
+    perform pg_advisory_xact_lock(hashtextextended('content-service:attempts:' || encode(keys[place], 'hex'), 0));
+  end loop;
+  for place in select i from generate_subscripts(keys, 1) as i loop
+    -- Undecided attempts are counted first: one that is decided in between is counted twice rather than not at all.
+    -- An attempt that is undecided for a minute is ignored: its process has ended.
+    select count(*)
+    into undecided
+    from auth_private.attempts as a
+    where a.key = keys[place]
+      and a.at > reserve_attempt.now - interval '1 minute'
+      and not a.counts;
+
+    select count(*), min(a.at)
+    into taken, oldest
+    from (
+      select a.at
+      from auth_private.attempts as a
+      where a.key = keys[place]
+        and a.at > reserve_attempt.now - span
+        and a.counts
+      order by a.at desc
+      limit limits[place]
+    ) as a;
+
+    if taken >= limits[place] then
+      return json_build_object(
+        'retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
+    end if;
+    is_full := is_full or taken + undecided >= limits[place];
+  end loop;
+  if is_full then return null; end if;
+
+  with reserved as (
+    insert into auth_private.attempts (key, at)
+    select key, reserve_attempt.now
+    from unnest(keys) as key
+    returning id
+  )
+  select array_agg(id)
+  into ids
+  from reserved;
+  return json_build_object('ids', ids);
+end $$;
+
+comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is $$
+Reserves an attempt for each key before it is made: {ids}, or {retryAfter} in seconds when the limit of a key is
+reached within `span`. Null while undecided attempts hold the last places.
+$$;
+
+create or replace function auth_api.begin_login(
+  login text, user_id bigint, address text, attempts integer, attempts_per_address integer,
+  now timestamptz, span interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  account constant json := case
+    when begin_login.user_id is null then auth_api.find_account(login)
+    else auth_api.account_of(begin_login.user_id)
+  end;
+  found_id constant bigint := coalesce(begin_login.user_id, (account ->> 'id')::bigint);
+  reservation json;
+  secret bytea;
+begin
+  reservation := auth_api.reserve_attempt(
+    array[
+      -- With the IP address, so that a user cannot be locked out from another one.
+      case
+        when found_id is null then auth_private.attempt_key('name', lower(login), address)
+        else auth_private.attempt_key('user', found_id::text, address)
+      end,
+      auth_private.attempt_key('address', address)
+    ],
+    array[attempts, attempts_per_address],
+    begin_login.now,
+    span);
+  if reservation ->> 'retryAfter' is not null then
+    perform auth_api.note_event('login_throttled', found_id, nullif(address, '')::inet, null, begin_login.now);
+  end if;
+
+  select f.secret
+  into secret
+  from auth_private.factors as f
+  where f.user_id = found_id;
+  return json_build_object('account', account, 'factor', encode(secret, 'hex'), 'attempt', reservation);
+end $$;
+
+comment on function auth_api.begin_login(text, bigint, text, integer, integer, timestamptz, interval) is $$
+Finds the account of a login, or of a user, and reserves an attempt for it at this address: {account, factor, attempt},
+where `factor` is the encrypted secret in hex and `attempt` is as reserve_attempt returns it. An unknown login costs
+the same statements as a known one.
+$$;
+
+create or replace function auth_api.reserve_code(user_id bigint, attempts integer, now timestamptz, span interval)
+returns json
+language sql volatile security definer set search_path = '' as $$
+  select auth_api.reserve_attempt(
+    array[auth_private.attempt_key('factor', reserve_code.user_id::text)],
+    array[attempts],
+    reserve_code.now,
+    span)
+$$;
+
+comment on function auth_api.reserve_code(bigint, integer, timestamptz, interval) is $$
+Reserves an attempt at a code of a second factor, from any IP address: the client already knows the password.
+$$;
+
+create or replace function auth_api.reserve_registration(
+  address text, attempts integer, now timestamptz, span interval)
+returns json
+language sql volatile security definer set search_path = '' as $$
+  select auth_api.reserve_attempt(
+    array[auth_private.attempt_key('registration', address)],
+    array[attempts],
+    reserve_registration.now,
+    span)
+$$;
+
+comment on function auth_api.reserve_registration(text, integer, timestamptz, interval) is
+  'Reserves the creation of an account from an address.';
+
+create or replace function auth_api.settle_attempt(ids bigint[], counts boolean) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.attempts as a
+  set counts = true
+  where a.id = any (ids)
+    and settle_attempt.counts;
+
+  delete from auth_private.attempts as a
+  where a.id = any (ids)
+    and not settle_attempt.counts;
+$$;
+
+comment on function auth_api.settle_attempt(bigint[], boolean) is
+  'Decides reserved attempts: they count, or they are deleted.';
+
+create or replace function auth_api.try_code(user_id bigint, sent jsonb, challenge uuid) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  now constant timestamptz := (sent ->> 'now')::timestamptz;
+  address constant inet := (sent ->> 'address')::inet;
+  reservation constant json := auth_api.reserve_code(
+    try_code.user_id, (sent ->> 'attempts')::integer, now, (sent ->> 'span')::interval);
+  ids constant bigint[] := array(select json_array_elements_text(reservation -> 'ids')::bigint);
+  is_accepted boolean;
+begin
+  if reservation is null or reservation ->> 'retryAfter' is not null then return reservation; end if;
+
+  if sent ->> 'step' is not null then
+    perform from auth_private.factors as f
+    where f.user_id = try_code.user_id
+      and f.secret = decode(sent ->> 'secret', 'hex');
+    is_accepted := found and auth_api.accept_step(try_code.user_id, (sent ->> 'step')::bigint);
+  else
+    is_accepted := exists (
+      select from jsonb_array_elements_text(sent -> 'hashes') as hash
+      where auth_api.use_backup_code(try_code.user_id, decode(hash, 'hex'), now));
+    if is_accepted then
+      perform auth_api.note_event('backup_code_used', try_code.user_id, address, null, now);
+    end if;
+  end if;
+
+  perform auth_api.settle_attempt(ids, not is_accepted);
+  if not is_accepted then
+    perform auth_api.note_event('code_failed', try_code.user_id, address, null, now);
+    return json_build_object('outcome', 'wrong');
+  end if;
+  if challenge is not null and not auth_api.spend_challenge(challenge, now) then
+    return json_build_object('outcome', 'spent');
+  end if;
+  return json_build_object('outcome', 'accepted');
+end $$;
+
+comment on function auth_api.try_code(bigint, jsonb, uuid) is $$
+Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or spent:
+the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or null.
+`sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step, a backup
+code as the hashes under which it may be stored, in hex.
+$$;
+
+create or replace function auth_private.require_code(user_id bigint, sent jsonb) returns json
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform from auth_private.factors as f
+  where f.user_id = require_code.user_id
+    and f.enabled_at is not null;
+  if not found then return json_build_object('outcome', 'accepted'); end if;
+  if sent is null then return json_build_object('outcome', 'missing'); end if;
+  return auth_api.try_code(require_code.user_id, sent, null);
+end $$;
+
+comment on function auth_private.require_code(bigint, jsonb) is $$
+Spends the code that a change of an account needs, as try_code; the outcome is "missing" if a factor is enabled and no code
+was sent. Without a factor no code is needed. The caller has locked the account.
+$$;
+
+create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval)
+returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.attempts as a
+  where a.at < purge.now - attempt_span;
+
+  delete from auth_private.refresh_tokens as t
+  where t.expires_at < purge.now - interval '1 day';
+
+  delete from auth_private.token_families as f
+  where f.started_at < purge.now - interval '1 day'
+    and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
+
+  delete from auth_private.spent_challenges as c
+  where c.spent_at < purge.now - interval '1 day';
+
+  delete from auth_private.sessions as s
+  where s.expires_at < purge.now;
+
+  delete from auth_private.api_keys as k
+  where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
+
+  delete from public.security_events as e
+  where e.at < purge.now - event_retention;
+$$;
+
+comment on function auth_api.purge(timestamptz, interval, interval) is
+  'Deletes expired attempts, tokens, sessions, keys and security events.';
+--! EndIncluded auth/attempts/functions.sql
+--! Included auth/factors/functions.sql
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.factor_of(user_id bigint, now timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'secret', encode(f.secret, 'hex'),
+    'pending', case when f.pending_until > factor_of.now then encode(f.pending, 'hex') end,
+    'lastStep', f.last_step)
+  from auth_private.factors as f
+  where f.user_id = factor_of.user_id
+$$;
+
+comment on function auth_api.factor_of(bigint, timestamptz) is
+  'The second factor of a user: {secret, pending, lastStep}, secrets encrypted, in hex; null if there is none.';
+
+create or replace function auth_api.begin_factor(user_id bigint, pending bytea, until timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with begun as (
+    insert into auth_private.factors as f (user_id, pending, pending_until)
+    values (begin_factor.user_id, begin_factor.pending, begin_factor.until)
+    on conflict (user_id) do update
+    set pending = excluded.pending,
+      pending_until = excluded.pending_until
+    where f.enabled_at is null
+    returning f.user_id
+  ), forgotten as (
+    -- Earlier attempts were at codes of another secret.
+    delete from auth_private.attempts as a
+    using begun
+    where a.key = auth_private.attempt_key('factor', begun.user_id::text)
+  )
+  select exists (select from begun)
+$$;
+
+comment on function auth_api.begin_factor(bigint, bytea, timestamptz) is
+  'Begins an enrolment in place of a pending one, and forgets attempts at codes; false if a factor is enabled.';
+
+create or replace function auth_api.enable_factor(
+  user_id bigint, family uuid, session bytea, pending bytea, step bigint, code_hashes bytea[],
+  address inet, now timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  if not auth_private.lock_sign_in(enable_factor.user_id, family, session) then return false; end if;
+  -- The second of two parallel calls no longer finds a pending secret.
+  update auth_private.factors as f
+  set secret = f.pending,
+    pending = null,
+    pending_until = null,
+    enabled_at = enable_factor.now,
+    last_step = enable_factor.step
+  where f.user_id = enable_factor.user_id
+    and f.pending = enable_factor.pending
+    and f.pending_until > enable_factor.now;
+  if not found then return false; end if;
+
+  perform auth_private.store_backup_codes(enable_factor.user_id, code_hashes);
+  -- A password alone no longer signs the user in, so what was issued for one ends.
+  perform auth_private.end_other_sign_ins(enable_factor.user_id, family, session, enable_factor.now);
+  perform auth_api.note_event('mfa_enabled', enable_factor.user_id, address, null, enable_factor.now);
+  return true;
+end $$;
+
+comment on function auth_api.enable_factor(bigint, uuid, bytea, bytea, bigint, bytea[], inet, timestamptz) is $$
+Enables a pending factor whose first code, of this step, was right, and ends all sign-ins of the user except the token
+family or the session that enables it. False if the factor is not pending, or that sign-in has ended.
+$$;
+
+create or replace function auth_api.accept_step(user_id bigint, step bigint) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with accepted as (
+    update auth_private.factors as f
+    set last_step = accept_step.step
+    where f.user_id = accept_step.user_id
+      and f.enabled_at is not null
+      and f.last_step < accept_step.step
+    returning f.user_id
+  )
+  select exists (select from accepted)
+$$;
+
+comment on function auth_api.accept_step(bigint, bigint) is
+  'Spends the code of a step; false if it, or a later one, was spent before.';
+
+create or replace function auth_api.use_backup_code(user_id bigint, code_hash bytea, now timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with used as (
+    update auth_private.backup_codes as c
+    set used_at = use_backup_code.now
+    where c.user_id = use_backup_code.user_id
+      and c.code_hash = use_backup_code.code_hash
+      and c.used_at is null
+    returning c.user_id
+  )
+  select exists (select from used)
+$$;
+
+comment on function auth_api.use_backup_code(bigint, bytea, timestamptz) is
+  'Spends a backup code; false if it does not exist, or was spent before.';
+
+create or replace function auth_private.store_backup_codes(user_id bigint, code_hashes bytea[]) returns void
+language sql volatile set search_path = '' as $$
+  delete from auth_private.backup_codes as c
+  where c.user_id = store_backup_codes.user_id;
+
+  insert into auth_private.backup_codes (user_id, code_hash)
+  select store_backup_codes.user_id, hash
+  from unnest(code_hashes) as hash;
+$$;
+
+comment on function auth_private.store_backup_codes(bigint, bytea[]) is 'Replaces the backup codes of a user.';
+
+create or replace function auth_private.confirm_factor_change(user_id bigint, password_hash text, sent jsonb)
+returns json
+language plpgsql volatile set search_path = '' as $$
+begin
+  if not auth_private.lock_account(confirm_factor_change.user_id, confirm_factor_change.password_hash) then
+    return json_build_object('outcome', 'changed');
+  end if;
+  if not exists (
+    select from auth_private.factors as f
+    where f.user_id = confirm_factor_change.user_id
+      and f.enabled_at is not null
+  ) then return json_build_object('outcome', 'none'); end if;
+  return auth_private.require_code(confirm_factor_change.user_id, sent);
+end $$;
+
+comment on function auth_private.confirm_factor_change(bigint, text, jsonb) is $$
+Locks the account and spends the code that a change of its second factor needs. The outcome is "changed" if the password
+has changed since it was verified or the account is disabled, "none" if no factor is enabled; otherwise as require_code.
+$$;
+
+create or replace function auth_api.replace_backup_codes(
+  user_id bigint, password_hash text, sent jsonb, code_hashes bytea[], address inet, now timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  tried constant json := auth_private.confirm_factor_change(
+    replace_backup_codes.user_id, replace_backup_codes.password_hash, sent);
+begin
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+  perform auth_private.store_backup_codes(replace_backup_codes.user_id, code_hashes);
+  perform auth_api.note_event(
+    'backup_codes_renewed', replace_backup_codes.user_id, address, null, replace_backup_codes.now);
+  return tried;
+end $$;
+
+comment on function auth_api.replace_backup_codes(bigint, text, jsonb, bytea[], inet, timestamptz) is
+  'Replaces the backup codes of a user: {outcome}, as confirm_factor_change.';
+
+create or replace function auth_api.disable_factor(
+  user_id bigint, password_hash text, sent jsonb, address inet, now timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  tried constant json := auth_private.confirm_factor_change(
+    disable_factor.user_id, disable_factor.password_hash, sent);
+begin
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+  delete from auth_private.factors as f
+  where f.user_id = disable_factor.user_id;
+  perform auth_api.note_event('mfa_disabled', disable_factor.user_id, address, null, disable_factor.now);
+  return tried;
+end $$;
+
+comment on function auth_api.disable_factor(bigint, text, jsonb, inet, timestamptz) is
+  'Removes the second factor of a user and its backup codes: {outcome}, as confirm_factor_change.';
+
+create or replace function auth_private.reset_factor(user_id bigint) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform from auth_private.accounts as a
+  where a.user_id = reset_factor.user_id
+  for no key update;
+  delete from auth_private.factors as f
+  where f.user_id = reset_factor.user_id
+    and f.enabled_at is not null;
+  if not found then return false; end if;
+  perform auth_private.end_other_sign_ins(reset_factor.user_id, null, null, now());
+  return true;
+end $$;
+
+comment on function auth_private.reset_factor(bigint) is $$
+For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was enabled.
+$$;
+--! EndIncluded auth/factors/functions.sql
+--! Included auth/owner.sql
+-- Functions of authentication belong to auth_owner, which is not a superuser: they run with its rights.
+-- PUBLIC may not execute them.
+do $$
+declare function regprocedure;
+begin
+  for function in
+    select p.oid
+    from pg_proc as p
+    where p.pronamespace in ('auth_api'::regnamespace, 'auth_private'::regnamespace)
+  loop
+    execute format('alter function %s owner to auth_owner', function);
+    execute format('revoke all on function %s from public', function);
+  end loop;
+end $$;
+--! EndIncluded auth/owner.sql
