@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { beforeAll, describe, expect, test, vi } from "vitest";
+import { type Gate, LOCKS, newGate } from "./gate.ts";
 import { POLL, useTasks } from "./support.ts";
 
 // The process of the test runs no tasks until it calls `tasks.start()`.
@@ -12,39 +13,7 @@ const rowOf = async (id: string) =>
   (await client().sql("select status, run, attempts from tasks.tasks where id = $1", id))[0];
 const untilAttempt = (id: string, number: number) => vi.waitUntil(async () => (await rowOf(id)).run >= number, POLL);
 
-type Gate = {
-  /** A step that waits until the gate is open. */
-  readonly step: { readonly sql: string };
-  /** The process ids of the Postgres backends that wait at the gate. */
-  waiting(): Promise<number[]>;
-  /** Resolves with their process ids as soon as `count` backends wait at the gate. */
-  reached(count?: number): Promise<number[]>;
-  open(): Promise<void>;
-};
-
-/** The advisory locks of this database. `objsubid` is 1 for locks with one key and 2 for locks with two keys. */
-const LOCKS = `pg_locks where locktype = 'advisory'
-  and database = (select oid from pg_database where datname = current_database())`;
-
-let gates = 0;
-async function closeGate(): Promise<Gate> {
-  const { sql } = client();
-  const key = ++gates;
-  await sql("select pg_advisory_lock(0, $1)", key);
-  const waiting = async () => {
-    const text = `select pid from ${LOCKS} and objsubid = 2 and objid = $1 and not granted`;
-    return (await sql(text, key)).map(({ pid }) => pid);
-  };
-  return {
-    step: { sql: `select pg_advisory_xact_lock_shared(0, ${key})` },
-    waiting,
-    reached: async (count = 1) => {
-      await vi.waitUntil(async () => (await waiting()).length === count, POLL);
-      return waiting();
-    },
-    open: async () => void (await sql("select pg_advisory_unlock(0, $1)", key)),
-  };
-}
+const closeGate = () => newGate(client().sql);
 
 /** The process that runs tasks after the first one was killed. */
 let survivor: ChildProcess;
