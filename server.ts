@@ -28,7 +28,7 @@ import { secretOf } from "./identity/keys.ts";
 import { createTokens, type Tokens } from "./identity/tokens.ts";
 import { createAuth } from "./rest-gateway/auth/auth.ts";
 import { factorKeys } from "./rest-gateway/auth/second-factor.ts";
-import { resealFactors } from "./rest-gateway/auth/secret-box.ts";
+import { deriveKey, resealFactors } from "./rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, REST } from "./rest-gateway/express-interface.ts";
 import { createRest } from "./rest-gateway/index.ts";
 import { errorReference, isErrorReference } from "./rest-gateway/openapi/reference/page.ts";
@@ -217,10 +217,9 @@ function createContext(
   const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
   const { logins, tasksUrl } = opened;
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
-  const tasks =
-    tasksUrl === null
-      ? null
-      : createTasks({ settings: config, database, logins, url: tasksUrl, isStillCaller, log, onConnectionError });
+  const addressKey = deriveKey(secret, "addresses of tasks");
+  const shared = { database, logins, addressOf, isStillCaller, log, onConnectionError };
+  const tasks = tasksUrl === null ? null : createTasks({ settings: config, url: tasksUrl, addressKey, ...shared });
   const close = async () => {
     await tasks?.close();
     await auth?.close();

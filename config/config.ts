@@ -17,20 +17,25 @@ type Parsed = {
 };
 
 /**
- * All settings, under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on whether the
- * database is embedded are filled in.
+ * All settings, under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on other
+ * settings are filled in.
  */
-export type Config = Omit<Parsed, "seed" | "graphiql" | "docs" | "usersWrite"> & {
+export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly embedded: boolean;
   readonly seed: "demo" | "none";
   readonly graphiql: boolean;
   readonly docs: boolean;
   readonly usersWrite: UsersWrite;
+  readonly taskAnonymous: boolean;
+  readonly taskConcurrencyPerOwner: number;
   /** Session settings of every transaction: `[["app.settings.tenant", "7"]]`. */
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   /** Settings of PostgREST that are set and have no effect here. */
   readonly ignored: readonly string[];
 };
+
+/** The settings whose default depends on others. */
+type UnsetByDefault = "seed" | "graphiql" | "docs" | "usersWrite" | "taskAnonymous" | "taskConcurrencyPerOwner";
 
 /** Who may change and delete users at /users: every caller, or only the user and admins. */
 export type UsersWrite = "open" | "owner";
@@ -66,6 +71,9 @@ export function readConfig(environment: Environment = process.env): Config {
     graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
     docs: parsed.docs === "" ? embedded : parsed.docs,
     usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
+    taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
+    taskConcurrencyPerOwner:
+      parsed.taskConcurrencyPerOwner || Math.max(1, Math.floor((parsed.taskConcurrency * parsed.workers) / 2)),
     appSettings,
     ignored,
   };

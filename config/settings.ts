@@ -205,18 +205,43 @@ export const SETTINGS = {
     "URL of the migration guide to version 2. Announced while version 1 is deprecated.",
   ),
   TASK_CONCURRENCY: setting(integer(1, 100), "2", "Tasks that each process runs at the same time."),
+  TASK_CONCURRENCY_PER_OWNER: setting(
+    orUnset(integer(1, 25_600)),
+    "",
+    "Tasks of one caller that run at the same time, in all processes. All anonymous callers count as one. When unset, half of TASK_CONCURRENCY × WORKERS, at least 1.",
+  ),
   TASK_TIMEOUT: setting(
     integer(0, 86_400_000),
     "600000",
-    "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit.",
+    "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit. The statement timeout of anonymous callers, and of a role that has its own, applies to their tasks instead.",
   ),
   TASK_MAX_PENDING: setting(
     integer(1, 1_000_000),
     "100",
-    "Maximum unfinished tasks per caller. All anonymous callers count as one.",
+    "Maximum unfinished tasks per user, or per IP address of anonymous callers (per /64 network for IPv6).",
   ),
   TASK_MAX_RESULT_BYTES: setting(integer(1, 268_435_456), "67108864", "Maximum size in bytes of the result of a task."),
+  TASK_MAX_STORED_BYTES_PER_OWNER: setting(
+    integer(65_536, 1_099_511_627_776),
+    "268435456",
+    "Maximum bytes of stored tasks per user, or per IP address of anonymous callers: requests, results and 4 KiB per task.",
+  ),
+  TASK_MAX_STORED_BYTES: setting(
+    integer(65_536, 1_099_511_627_776),
+    "2147483648",
+    "Maximum bytes of all stored tasks. Those of anonymous callers may have half of them.",
+  ),
   TASK_RETENTION: setting(integer(0, 315_360_000), "604800", "Seconds that finished tasks and their results are kept."),
+  TASK_ANONYMOUS: setting(
+    orUnset(onOff),
+    "",
+    "Allow tasks of anonymous callers. off: respond-async has no effect for them. When unset, on with the embedded database, otherwise off.",
+  ),
+  TASK_ANONYMOUS_RETENTION: setting(
+    integer(0, 315_360_000),
+    "3600",
+    "The same as TASK_RETENTION for tasks of anonymous callers, if it is shorter.",
+  ),
   GRAPHQL_MAX_DEPTH: setting(integer(1, 1000), "15", "Maximum nesting of fields in an operation."),
   GRAPHQL_MAX_COMPLEXITY: setting(
     integer(1, 1_000_000),

@@ -103,6 +103,7 @@ export const SQLSTATES: readonly Row[] = [
   ["22", 400, "VALIDATION_ERROR", "invalid value"],
   ["428C9", 400, "VALIDATION_ERROR", "this field is assigned by the service"],
   ["P0001", 400, "VALIDATION_ERROR", "refused by the database"],
+  ["PT429", 429, "RATE_LIMITED", "too many requests; try again later"],
   ["25006", 405, "PERMISSION_DENIED", "this request is read-only"],
   ["54", 400, "VALIDATION_ERROR", "the request is too complex"],
   ["57014", 504, "INTERNAL_ERROR", "the request took too long and was cancelled"],

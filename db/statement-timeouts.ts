@@ -21,7 +21,12 @@ export class StatementTimeouts {
 
   /** Milliseconds after which Postgres cancels a statement of the role; 0 means never. */
   of(role: string): number {
-    return this.#byRole.get(role) ?? this.#options.everyone;
+    return this.ofRole(role) ?? this.#options.everyone;
+  }
+
+  /** The same, or null if only the default for everyone applies to the role. */
+  ofRole(role: string): number | null {
+    return this.#byRole.get(role) ?? null;
   }
 
   /** Applies the settings of the roles in a new catalog. */

@@ -35,4 +35,5 @@
 --!include auth/owner.sql
 --!include tasks/table.sql
 --!include tasks/access.sql
+--!include tasks/limits.sql
 --!include tasks/functions.sql

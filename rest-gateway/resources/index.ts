@@ -119,7 +119,7 @@ export class ResourceInterface implements HttpInterface {
     const { auth, tasks } = this.#options;
     const { request: sent } = exchange;
     const { address, parameters, preferences, style } = target;
-    const isAsync = tasks !== null && preferences.respondsAsync;
+    const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(exchange.caller!);
     const text = { method: sent.method!, headers: sent.headers };
     const { request, account } = this.#reader.request(text, target, route, body, isAsync);
     exchange.parsed = request;

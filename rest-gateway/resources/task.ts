@@ -109,6 +109,7 @@ export function newTask({ request, caller, parsed }: Exchange, body: Buffer | nu
       body: body?.toString() ?? null,
     },
     rows: isImport ? parsed!.body!.records.length : 0,
+    sender: request,
   };
 }
 

@@ -105,7 +105,7 @@ export class TableInterface implements HttpInterface {
     const prepared = this.#preparer.prepare(parsed);
     exchange.plan = prepared.plan;
     watch?.mark("plan");
-    if (tasks && body && isTask(parsed, prepared, body)) {
+    if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(request, url, caller, body), prepared);
     }
     const transaction = this.#preparer.write(parsed, prepared, caller, contextOf(request, url.path));

@@ -22,18 +22,14 @@ export function isTask({ method, preferences }: TableRequest, { plan, isRolledBa
   return JSON_FORMATS.has(plan.format.kind) && plan.format.explain === null && !isRolledBack && isUtf8(body);
 }
 
-export function taskOf(
-  { method = "", headers }: IncomingMessage,
-  { path, search }: RequestUrl,
-  caller: Caller,
-  body: Buffer,
-): NewTask {
+export function taskOf(sender: IncomingMessage, { path, search }: RequestUrl, caller: Caller, body: Buffer): NewTask {
+  const { method = "", headers } = sender;
   const url = search === "" ? path : `${path}?${search}`;
   const request = { method, url, headers: JSON.parse(requestHeaders(headers)), body: body.toString() };
-  return { kind: "function", caller, request, rows: 0 };
+  return { kind: "function", caller, request, rows: 0, sender };
 }
 
-/** Queues the task. The answer is 202. Throws TableError if the caller has too many unfinished tasks. */
+/** Queues the task. The answer is 202. Throws TableError if the caller has too many tasks. */
 export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prepared): Promise<Answer> {
   const { status, headers, body } = await tasks.accept(task, "").catch((error) => {
     throw error instanceof RestError ? new TableError(toTableProblem(error.problem), { cause: error }) : error;

@@ -4,39 +4,40 @@ import type { Logins } from "../../db/cluster/provision.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
 import type { Database } from "../../db/database.ts";
 import { Transactions } from "../../db/transaction.ts";
-import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
-import { type LifecycleOptions, prefixOf } from "../conventions/version.ts";
+import type { AddressReader } from "../../http/request.ts";
+import type { Endpoint } from "../conventions/endpoint.ts";
 import { TaskEndpoint } from "./endpoint.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
-import { tooManyTasks } from "./problem.ts";
-import { acceptedBody, taskUrl } from "./representation.ts";
+import { type QueueOptions, taskQueue } from "./queue.ts";
 import { type RunnerOptions, TaskRunner } from "./runner.ts";
 import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-handler.ts";
-import { CallerTaskRepository, TaskRepository } from "./task-repository.ts";
+import { CallerTaskRepository, type TaskLimits, TaskRepository } from "./task-repository.ts";
 import { TaskWorker } from "./worker.ts";
 
 /** Settings of the service, under the same names. */
-export type TaskSettings = {
-  readonly dbAnonRole: string;
-  readonly taskConcurrency: number;
-  /** Milliseconds. */
-  readonly taskTimeout: number;
-  /** Seconds. */
-  readonly taskRetention: number;
-  readonly taskMaxPending: number;
-  readonly taskMaxResultBytes: number;
-  readonly dbPoolTimeout: number;
-  readonly dbPreparedStatements: number;
-  readonly drainTimeout: number;
-  readonly apiV1Status: LifecycleOptions["status"];
-};
+export type TaskSettings = TaskLimits &
+  QueueOptions["settings"] & {
+    readonly taskConcurrency: number;
+    /** Milliseconds. */
+    readonly taskTimeout: number;
+    /** Seconds. */
+    readonly taskRetention: number;
+    /** Seconds. */
+    readonly taskAnonymousRetention: number;
+    readonly dbPoolTimeout: number;
+    readonly dbPreparedStatements: number;
+    readonly drainTimeout: number;
+  };
 
 export type TaskOptions = {
   readonly settings: TaskSettings;
-  readonly database: Pick<Database, "forRole">;
+  readonly database: Pick<Database, "forRole" | "statementTimeouts">;
   readonly logins: Pick<Logins, "data" | "service">;
   /** A direct connection string of a login that may become tasks_owner. */
   readonly url: string;
+  readonly addressOf: AddressReader;
+  /** Hashes the IP addresses of anonymous callers. The same for all processes. */
+  readonly addressKey: Buffer;
   /** Whether the caller's account is still enabled and has the role that it had when the request was sent. */
   isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
@@ -59,13 +60,13 @@ export type Tasks = TaskQueue & {
 const MORE_CONNECTIONS = 2;
 
 export function createTasks(options: TaskOptions): Tasks {
-  const { settings, database } = options;
+  const { settings, database, addressOf, addressKey } = options;
   const handlers = new Map<TaskKind, TaskHandler<unknown>>();
-  const repository = new CallerTaskRepository(database);
+  const repository = new CallerTaskRepository(database, settings);
   const worker = createWorker(options, handlers);
   let closed: Promise<void> | undefined;
   return {
-    ...taskQueue(repository, settings),
+    ...taskQueue({ repository, settings, addressOf, addressKey }),
     endpoint: new TaskEndpoint(repository, settings.dbAnonRole),
     register: (kinds, handler) => {
       for (const kind of KINDS[kinds]) handlers.set(kind, handler);
@@ -82,15 +83,16 @@ export function createTasks(options: TaskOptions): Tasks {
 function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"]): Pick<Tasks, "start" | "close"> {
   const { settings, logins, url, isStillCaller, log, onConnectionError } = options;
   const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
+  const anonymousRetention = settings.taskAnonymousRetention;
   const pool = queuePool(url, concurrency + MORE_CONNECTIONS, onConnectionError);
-  const repository = new TaskRepository(pool, settings.taskMaxResultBytes);
+  const repository = new TaskRepository(pool, settings);
   const heartbeat = new WorkerHeartbeat({ connectionString: url, onError: onConnectionError });
-  const data = workTransactions(logins.data, settings, onConnectionError);
-  const service = workTransactions(logins.service, settings, onConnectionError);
+  const data = workTransactions(logins.data, options);
+  const service = workTransactions(logins.service, options);
   const transactionsFor = (role: string) => (role === "service_role" ? service : data);
-  const statementTimeout = settings.taskTimeout;
-  const runner = new TaskRunner({ repository, handlers, transactionsFor, statementTimeout, isStillCaller, log });
-  const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, retention, drainTimeout, log });
+  const runner = new TaskRunner({ repository, handlers, transactionsFor, isStillCaller, log });
+  const times = { retention, anonymousRetention, drainTimeout };
+  const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, log });
   return {
     start: async () => {
       await runner.start();
@@ -105,11 +107,7 @@ function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"])
 }
 
 /** A separate pool for the handlers: tasks may take long, and requests must not wait for their connections. */
-function workTransactions(
-  login: string,
-  settings: TaskSettings,
-  onConnectionError: TaskOptions["onConnectionError"],
-): Transactions {
+function workTransactions(login: string, { settings, database, onConnectionError }: TaskOptions): Transactions {
   return new Transactions({
     pool: {
       connectionString: login,
@@ -118,21 +116,8 @@ function workTransactions(
       idleTimeoutMillis: 60_000,
       application_name: "content-service tasks",
     },
-    statementTimeoutOf: () => settings.taskTimeout,
+    statementTimeoutOf: (role) => database.statementTimeouts.ofRole(role) ?? settings.taskTimeout,
     maxPrepared: settings.dbPreparedStatements,
     onConnectionError,
   });
 }
-
-const taskQueue = (repository: CallerTaskRepository, { taskMaxPending, apiV1Status }: TaskSettings): TaskQueue => ({
-  accept: async (task, prefix) => {
-    const state = await repository.add(task, taskMaxPending);
-    if (state === null) throw tooManyTasks(taskMaxPending);
-    // Without a version in the path, the links must still lead to a supported version.
-    const linkPrefix = prefix || prefixOf(apiV1Status);
-    return answerOf(202, acceptedBody(state, linkPrefix), [
-      ["Location", taskUrl(state, linkPrefix)],
-      ["Preference-Applied", "respond-async"],
-    ]);
-  },
-});

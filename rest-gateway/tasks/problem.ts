@@ -20,6 +20,31 @@ export const tooManyTasks = (max: number) =>
     headers: { "Retry-After": RETRY_SECONDS },
   });
 
+export const ownStorageFull = (max: number) =>
+  error(
+    429,
+    "RATE_LIMITED",
+    `your tasks and their results may not take up more than ${max} bytes: try again when earlier ones have been deleted`,
+    { headers: { "Retry-After": STORAGE_RETRY_SECONDS } },
+  );
+
+export const storageFull = () =>
+  error(
+    503,
+    "INTERNAL_ERROR",
+    "the storage for tasks is full: send the request without respond-async, or try again later",
+    { headers: { "Retry-After": STORAGE_RETRY_SECONDS } },
+  );
+
+/** Stored results are deleted every few minutes. */
+const STORAGE_RETRY_SECONDS = "300";
+
+export const ERROR_TOO_LARGE: RestProblem = {
+  status: 400,
+  code: "VALIDATION_ERROR",
+  message: "the request is not valid, and the list of its errors is too large to store: send less data at a time",
+};
+
 export const CALLER_HAS_CHANGED: RestProblem = {
   status: 403,
   code: "PERMISSION_DENIED",

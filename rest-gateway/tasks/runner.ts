@@ -4,8 +4,8 @@ import type { Setting } from "../../db/catalog/catalog.ts";
 import { internalError } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
-import { problemBody, restProblemOf } from "../conventions/problem.ts";
-import { CALLER_HAS_CHANGED } from "./problem.ts";
+import { problemBody, type RestProblem, restProblemOf } from "../conventions/problem.ts";
+import { CALLER_HAS_CHANGED, ERROR_TOO_LARGE } from "./problem.ts";
 import type { CallerTransactions, ErrorResponse, Step, TaskHandler, TaskKind } from "./task-handler.ts";
 import { type Attempt, CHECK_CLIENT, type TaskRepository } from "./task-repository.ts";
 
@@ -14,8 +14,6 @@ export type RunnerOptions = {
   readonly handlers: ReadonlyMap<TaskKind, TaskHandler<unknown>>;
   /** The transactions of the login that may become `role`. */
   transactionsFor(role: string): Transactions;
-  /** Milliseconds until Postgres cancels a statement of a task; 0 means never. */
-  readonly statementTimeout: number;
   /** Whether the caller's account is still enabled and has the role that it had when the request was sent. */
   isStillCaller(caller: Caller): Promise<boolean>;
   readonly log: Logger;
@@ -30,18 +28,17 @@ type PreparedAttempt = Attempt & { prepared: unknown };
 /** Handles tasks. A task may need several attempts, of which only one takes effect. */
 export class TaskRunner {
   readonly #options: RunnerOptions;
-  /** The session settings of every task. They replace those of the role, because a task may take longer than a request. */
-  #settings: readonly Setting[];
+  /** The session settings of every task. */
+  #settings: readonly Setting[] = [];
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.#settings = [["statement_timeout", String(options.statementTimeout)]];
   }
 
   /** Call this before the first `run`. Rejects if the database can't be reached. */
   async start(): Promise<void> {
     // Otherwise Postgres continues the work of a killed process, only to roll it back at the end.
-    if (await this.#options.repository.detectsLostClients()) this.#settings = [...this.#settings, [CHECK_CLIENT, "1s"]];
+    if (await this.#options.repository.detectsLostClients()) this.#settings = [[CHECK_CLIENT, "1s"]];
   }
 
   /** Makes one attempt. Aborting `stopping` puts the task back. Rejects only if the repository does. */
@@ -63,8 +60,7 @@ export class TaskRunner {
 
   /** Fails the task, because the caller no longer has the rights with which it was accepted. */
   async #refuse(attempt: Attempt): Promise<void> {
-    const body = JSON.parse(problemBody(CALLER_HAS_CHANGED, attempt.task.id));
-    await this.#options.repository.fail(attempt, taskError({ status: CALLER_HAS_CHANGED.status, body }));
+    await this.#fail(attempt, responseOf(CALLER_HAS_CHANGED, attempt));
   }
 
   async #work(attempt: PreparedAttempt, stopping: AbortSignal): Promise<void> {
@@ -102,17 +98,25 @@ export class TaskRunner {
     if (stopping.aborted) return repository.putBack(attempt, 0, false);
 
     const response = await this.#errorResponse(attempt, error);
-    if (response !== null && response.status < 500) return repository.fail(attempt, taskError(response));
+    if (response !== null && response.status < 500) return this.#fail(attempt, response);
     if (counted >= MAX_ATTEMPTS || isTimeout(error)) return this.#giveUp(attempt, error);
     log.warn(details, "an attempt at a task has failed and will be repeated");
     await repository.putBack(attempt, 2 ** counted, true);
   }
 
   async #giveUp(attempt: PreparedAttempt, error: unknown): Promise<void> {
-    const { repository, log } = this.#options;
-    log.error({ taskId: attempt.task.id, err: error }, "a task has failed");
-    const response = (await this.#errorResponse(attempt, error)) ?? internalErrorResponse(attempt);
-    await repository.fail(attempt, taskError(response));
+    this.#options.log.error({ taskId: attempt.task.id, err: error }, "a task has failed");
+    // The log has the details under the id of the task.
+    const response = await this.#errorResponse(attempt, error);
+    await this.#fail(attempt, response ?? responseOf(restProblemOf(internalError()), attempt));
+  }
+
+  /** Stores the error of the task: `status` and the members of the body. */
+  async #fail(attempt: Attempt, { status, body }: ErrorResponse): Promise<void> {
+    const error = { status, ...body };
+    const isStorable = Buffer.byteLength(JSON.stringify(error)) <= FREE_ERROR_BYTES + attempt.resultLimit;
+    if (!isStorable) return this.#fail(attempt, responseOf(ERROR_TOO_LARGE, attempt));
+    await this.#options.repository.fail(attempt, error);
   }
 
   async #errorResponse(attempt: PreparedAttempt, error: unknown): Promise<ErrorResponse | null> {
@@ -137,14 +141,13 @@ export class TaskRunner {
   }
 }
 
-/** The `error` of a failed task in responses. */
-const taskError = ({ status, body }: ErrorResponse): object => ({ status, ...body });
+/** Bytes of an error that every task can store, as `tasks.size_of` counts them. */
+const FREE_ERROR_BYTES = 1024;
 
-/** The log has the details under the id of the task. */
-function internalErrorResponse({ task }: Attempt): ErrorResponse {
-  const problem = restProblemOf(internalError());
-  return { status: problem.status, body: JSON.parse(problemBody(problem, task.id)) };
-}
+const responseOf = (problem: RestProblem, { task }: Attempt): ErrorResponse => ({
+  status: problem.status,
+  body: JSON.parse(problemBody(problem, task.id)),
+});
 
 const finishStatement = ({ task, number }: Attempt): Statement => ({
   text: "select tasks.finish($1::uuid, $2::integer)",

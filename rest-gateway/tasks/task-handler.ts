@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { RunOptions, Statement, Transactions } from "../../db/transaction.ts";
@@ -27,13 +28,17 @@ export type NewTask = {
   readonly caller: Caller;
   readonly request: StoredRequest;
   readonly rows: number;
+  /** The request that the client has sent. Its IP address limits the tasks of an anonymous caller. */
+  readonly sender: IncomingMessage;
 };
 
 /** The queue to which an interface adds its tasks. */
 export type TaskQueue = {
+  /** Whether the caller may have tasks. If not, `respond-async` is ignored. */
+  isOpenTo(caller: Caller): boolean;
   /**
    * 202 with the task's id, status and estimate. `prefix` is the version prefix of the path, "" for none.
-   * Throws RestError 429 if the caller has too many unfinished tasks.
+   * Throws RestError 429 if the caller has too many unfinished tasks or stored bytes, and 503 if all callers together have.
    */
   accept(task: NewTask, prefix: string): Promise<RestAnswer>;
 };

@@ -18,23 +18,42 @@ export type TaskState = {
   readonly error: object | null;
 };
 
+/** Settings of the service, under the same names. */
+export type TaskLimits = {
+  readonly taskConcurrencyPerOwner: number;
+  readonly taskMaxPending: number;
+  readonly taskMaxResultBytes: number;
+  readonly taskMaxStoredBytesPerOwner: number;
+  readonly taskMaxStoredBytes: number;
+};
+
+/** Why a task is not added. */
+export type Unadded = "too many" | "own storage full" | "storage full";
+
 export type TaskPage = { readonly tasks: readonly TaskState[]; readonly total: number };
 
 /** Tasks as callers may see and change them. SQL functions decide this; each runs with the caller's identity. */
 export class CallerTaskRepository {
   readonly #database: Pick<Database, "forRole">;
+  readonly #limits: TaskLimits;
 
-  constructor(database: Pick<Database, "forRole">) {
+  constructor(database: Pick<Database, "forRole">, limits: TaskLimits) {
     this.#database = database;
+    this.#limits = limits;
   }
 
-  /** Null if the caller already has `maxPending` unfinished tasks. */
-  async add({ kind, caller, request, rows }: NewTask, maxPending: number): Promise<TaskState | null> {
-    const text = "select tasks.accept($1, $2::json, $3::bigint, $4::integer)";
-    const values = [kind, JSON.stringify(request), rows > 0 ? String(rows) : null, String(maxPending)];
+  /** `address` is the hashed IP address of an anonymous caller, null for others. */
+  async add({ kind, caller, request, rows }: NewTask, address: string | null): Promise<TaskState | Unadded> {
+    const { taskMaxPending, taskConcurrencyPerOwner, taskMaxStoredBytesPerOwner, taskMaxStoredBytes } = this.#limits;
+    const text = "select tasks.accept($1, $2::json, $3::bigint, $4::integer, $5, $6::integer, $7::bigint, $8::bigint)";
+    const limits = [taskConcurrencyPerOwner, taskMaxStoredBytesPerOwner, taskMaxStoredBytes].map(String);
+    const total = rows > 0 ? String(rows) : null;
+    const values = [kind, JSON.stringify(request), total, String(taskMaxPending), address, ...limits];
     const context = { ...NO_REQUEST, method: request.method, path: request.url.split("?", 1)[0]! };
-    const row = await this.#row({ caller, request: context }, text, values);
-    return stateIn(row, 0);
+    const added = jsonIn(await this.#row({ caller, request: context }, text, values), 0);
+    if (added === null) return "too many";
+    if ("full" in added) return added.full === "own" ? "own storage full" : "storage full";
+    return added;
   }
 
   /** The task and the parts of its result. Null if there is no such task or the caller may not see it. */
@@ -75,7 +94,9 @@ export class CallerTaskRepository {
 
 const UTC: Identity["settings"] = { fixed: [["timezone", "UTC"]], given: [] };
 
-function stateIn(row: RawRow | null, column: number): TaskState | null {
+const stateIn = (row: RawRow | null, column: number): TaskState | null => jsonIn(row, column);
+
+function jsonIn(row: RawRow | null, column: number): any {
   const field = row?.[column];
   return field ? JSON.parse(field.toString()) : null;
 }
@@ -86,6 +107,8 @@ export type Attempt = {
   readonly number: number;
   /** Attempts so far, including this one, but not those that ended because the service was stopped. */
   readonly counted: number;
+  /** The maximum bytes of the result, and of the error beyond its first 1024 bytes. */
+  readonly resultLimit: number;
 };
 
 type BegunTask = {
@@ -96,6 +119,7 @@ type BegunTask = {
   readonly request: StoredRequest;
   readonly run: number;
   readonly attempts: number;
+  readonly resultLimit: number;
 };
 
 /** How often Postgres checks during a statement that the client is still connected. */
@@ -108,20 +132,27 @@ const INVALID_VALUE = "22023";
  */
 export class TaskRepository {
   readonly #pool: pg.Pool;
-  readonly #maxResultBytes: number;
+  readonly #limits: TaskLimits;
 
-  constructor(pool: pg.Pool, maxResultBytes: number) {
+  constructor(pool: pg.Pool, limits: TaskLimits) {
     this.#pool = pool;
-    this.#maxResultBytes = maxResultBytes;
+    this.#limits = limits;
   }
 
   /** Null if the task has ended. */
   async begin(id: string): Promise<Attempt | null> {
-    const begun: BegunTask | null = await this.#value("select tasks.begin($1, $2)", id, this.#maxResultBytes);
+    const { taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes } = this.#limits;
+    const limits = [taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes];
+    const begun: BegunTask | null = await this.#value("select tasks.begin($1, $2, $3, $4)", id, ...limits);
     if (begun === null) return null;
-    const { kind, role, claims, request, run, attempts } = begun;
+    const { kind, role, claims, request, run, attempts, resultLimit } = begun;
     const task: Task = { id, kind, caller: { role, claims, expiresAt: null, refused: null }, request };
-    return { task, number: run, counted: attempts };
+    return { task, number: run, counted: attempts, resultLimit };
+  }
+
+  /** Gives the turn of a task that has ended to the next one, and releases the bytes that it had reserved. */
+  async settle(id: string): Promise<void> {
+    await this.#value("select tasks.settle($1, $2)", id, this.#limits.taskConcurrencyPerOwner);
   }
 
   /** Saves the progress. Returns false if the attempt must stop: the task was cancelled, or a later attempt has begun. */
@@ -164,9 +195,13 @@ export class TaskRepository {
     );
   }
 
-  /** Deletes the tasks that ended more than `seconds` ago. Returns their number. */
-  purge(seconds: number): Promise<number> {
-    return this.#value("select tasks.purge(make_interval(secs => $1))", seconds);
+  /** Deletes the tasks that ended more than `seconds` ago, or `anonymousSeconds` if their callers were anonymous. */
+  async purge(seconds: number, anonymousSeconds: number): Promise<void> {
+    await this.#value(
+      "select tasks.purge(make_interval(secs => $1), make_interval(secs => $2))",
+      seconds,
+      anonymousSeconds,
+    );
   }
 
   /** Whether the job is still locked by the worker that fetched it. */
@@ -175,10 +210,11 @@ export class TaskRepository {
     return this.#value(text, job, worker);
   }
 
-  /** Unlocks the jobs of dead workers and adds jobs for tasks that have none. Returns the names of the dead workers. */
+  /** Unlocks the jobs of dead workers, and completes what workers have left undone. Returns the names of the dead workers. */
   async freeJobs(): Promise<readonly string[]> {
     const workers: string[] = await this.#value("select tasks.free_jobs()");
     await this.#value("select tasks.restore_jobs()");
+    await this.#value("select tasks.settle_lost($1)", this.#limits.taskConcurrencyPerOwner);
     return workers;
   }
 

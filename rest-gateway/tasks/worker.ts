@@ -17,6 +17,8 @@ export type WorkerOptions = {
   readonly concurrency: number;
   /** Seconds for which tasks are kept after their end. */
   readonly retention: number;
+  /** The same for tasks of anonymous callers. */
+  readonly anonymousRetention: number;
   /** Milliseconds that running tasks have to end when the service stops. */
   readonly drainTimeout: number;
   readonly log: Logger;
@@ -28,8 +30,8 @@ const POLL_INTERVAL = 5000;
 const FREE_INTERVAL = 5000;
 /** Milliseconds until a worker that has ended unexpectedly is restarted. */
 const RESTART_DELAY = 1000;
-/** At the 17th minute of each hour. */
-const CRON_ITEMS = parseCronItems([{ task: "purge", match: "17 * * * *", options: { maxAttempts: 1 } }]);
+/** Every five minutes. */
+const CRON_ITEMS = parseCronItems([{ task: "purge", match: "*/5 * * * *", options: { maxAttempts: 1 } }]);
 
 /** graphile-worker in this process: fetches jobs and runs them. It is restarted if it ends unexpectedly. */
 export class TaskWorker {
@@ -109,17 +111,17 @@ export class TaskWorker {
   }
 
   #taskList(): TaskList {
-    const { runner, repository, retention } = this.#options;
+    const { runner, repository, retention, anonymousRetention } = this.#options;
     return {
       perform: async (payload, { job, abortSignal }) => {
-        await runner.run((payload as { readonly task: string }).task, abortSignal);
+        const { task } = payload as { readonly task: string };
+        await runner.run(task, abortSignal);
+        await repository.settle(task);
         // Otherwise graphile-worker would delete a job that another worker has taken over and still needs.
         if (!(await repository.holdsJob(job.id, job.locked_by)))
           throw new Error("another worker has taken over this job");
       },
-      purge: async () => {
-        await repository.purge(retention);
-      },
+      purge: () => repository.purge(retention, anonymousRetention),
     };
   }
 

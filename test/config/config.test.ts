@@ -75,10 +75,15 @@ test("without settings the service uses an embedded database with demo data and 
     apiV1Status: "supported",
     apiV1Sunset: "",
     apiV1Guide: "",
+    taskAnonymous: true,
+    taskAnonymousRetention: 3600,
     taskConcurrency: 2,
+    taskConcurrencyPerOwner: 1,
     taskTimeout: 600_000,
     taskMaxPending: 100,
     taskMaxResultBytes: 67_108_864,
+    taskMaxStoredBytes: 2_147_483_648,
+    taskMaxStoredBytesPerOwner: 268_435_456,
     taskRetention: 604_800,
     graphqlMaxDepth: 15,
     graphqlMaxComplexity: 1000,
@@ -138,6 +143,23 @@ test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL b
   expect(readConfig(OWN).usersWrite).toBe("owner");
   expect(readConfig({ ...OWN, MIGRATE: "off" }).usersWrite).toBe("owner");
   expect(readConfig({ ...OWN, USERS_WRITE: "open" }).usersWrite).toBe("open");
+});
+
+test("anonymous callers may have tasks on the embedded database, and not with DATABASE_URL by default", () => {
+  expect(readConfig({}).taskAnonymous).toBe(true);
+  expect(readConfig({ TASK_ANONYMOUS: "off" }).taskAnonymous).toBe(false);
+  expect(readConfig(OWN).taskAnonymous).toBe(false);
+  expect(readConfig({ ...OWN, TASK_ANONYMOUS: "on" }).taskAnonymous).toBe(true);
+});
+
+test.each([
+  [{}, 1],
+  [{ TASK_CONCURRENCY: "1" }, 1],
+  [{ TASK_CONCURRENCY: "5" }, 2],
+  [{ TASK_CONCURRENCY: "5", WORKERS: "4" }, 10],
+  [{ TASK_CONCURRENCY: "5", TASK_CONCURRENCY_PER_OWNER: "4" }, 4],
+])("with %j, %i tasks of a caller run at the same time", (settings, expected) => {
+  expect(readConfig(settings).taskConcurrencyPerOwner).toBe(expected);
 });
 
 test("an empty value means unset", () => {

@@ -22,6 +22,12 @@ describe("only tasks_owner", () => {
     "select tasks.purge('0 s')",
     "select tasks.free_jobs()",
     "select tasks.restore_jobs()",
+    "select from tasks.storage",
+    "select tasks.lock()",
+    "select tasks.give_turns('1', 1)",
+    "select tasks.settle(gen_random_uuid())",
+    "select tasks.settle_lost(1)",
+    "select tasks.count_bytes('1', null, -1)",
     "select tasks.describe(null)",
     "select from graphile_worker.jobs",
     "select graphile_worker.add_job('perform')",
@@ -182,6 +188,59 @@ describe("a task", () => {
         "select (run_at > now() + interval '59 minutes') as later from graphile_worker.jobs order by id",
       );
       expect(due).toEqual([{ later: false }, { later: true }, { later: false }]);
+    }));
+
+  test("waits for its turn without a job, and gets one when an earlier task of its owner is settled", () =>
+    inTransaction(async (db) => {
+      const accepted = `select tasks.accept('function', '{}', 1, 10, address => 'here', max_running => 1) as task`;
+      const [first, second] = [(await db.anon.row(accepted)).task.taskId, (await db.anon.row(accepted)).task.taskId];
+      const jobs = async () =>
+        (await db.owner.rows("select payload ->> 'task' as id from graphile_worker._private_jobs order by id")).map(
+          ({ id }) => id,
+        );
+      expect(await jobs()).toEqual([first]);
+      await begin(db, first);
+      await runner(db).row("select tasks.settle($1, 1)", first);
+      expect(await jobs()).toEqual([first]);
+      await db.anon.row("select tasks.finish($1, 1)", first);
+      await runner(db).row("select tasks.settle($1, 1)", first);
+      expect(await jobs()).toEqual([first, second]);
+    }));
+
+  test("is settled later if its worker has died after its end", () =>
+    inTransaction(async (db) => {
+      const accepted = "select tasks.accept('function', '{}', 1, 10, max_running => 1) as task";
+      const first = (await db.anon.row(accepted)).task.taskId;
+      await db.anon.row(accepted);
+      await begin(db, first);
+      await db.anon.row("select tasks.finish($1, 1)", first);
+      const turns = async () =>
+        await db.owner.row(
+          "select count(*)::integer as held, bool_or(id = $1) as first from tasks.tasks where has_turn",
+          first,
+        );
+      await runner(db).row("select tasks.settle_lost(1)");
+      expect(await turns()).toEqual({ held: 1, first: true });
+      await db.owner.row("delete from graphile_worker._private_jobs returning id");
+      await runner(db).row("select tasks.settle_lost(1)");
+      expect(await turns()).toEqual({ held: 1, first: false });
+    }));
+
+  test("of an anonymous caller is purged after its own, shorter retention time", () =>
+    inTransaction(async (db) => {
+      const accepted = (address: string | null) =>
+        db.anon.row("select tasks.accept('function', '{}', 1, 10, $1) as task", address);
+      const [anonymous, other] = [(await accepted("here")).task.taskId, (await accepted(null)).task.taskId];
+      for (const id of [anonymous, other]) await db.anon.row("select tasks.cancel($1)", id);
+      const end =
+        "update tasks.tasks set finished_at = now() - interval '2 hours' where finished_at is not null returning id";
+      await db.owner.row(end);
+      expect(await runner(db).row("select tasks.purge('1 day', '1 hour')")).toEqual({ purge: 1 });
+      expect(await db.owner.rows("select id from tasks.tasks")).toEqual([{ id: other }]);
+      expect(await db.owner.rows("select client from tasks.storage order by client")).toEqual([
+        { client: "(all)" },
+        { client: "anon" },
+      ]);
     }));
 
   test("gets a new job if a worker has locked its job but not begun it", () =>

@@ -11,8 +11,9 @@ const SETTINGS = {
   USERS_WRITE: "owner",
   LOGIN_ATTEMPTS: "1000",
   LOGIN_ATTEMPTS_PER_ADDRESS: "100000",
-  // Two tasks occupy both processes.
+  // Two tasks of one caller occupy both processes.
   TASK_CONCURRENCY: "1",
+  TASK_CONCURRENCY_PER_OWNER: "2",
 };
 
 /** Two processes on one database, as on two machines. */

@@ -32,13 +32,16 @@ export type ResourceClient = {
   sql(text: string, ...values: unknown[]): Promise<any[]>;
 };
 
-/** `USERS_WRITE` is open unless `settings` say otherwise; `ddl` is run before the service starts. */
+/** As with the embedded database. */
+const OPEN = { USERS_WRITE: "open", TASK_ANONYMOUS: "on" };
+
+/** `USERS_WRITE` is open and `TASK_ANONYMOUS` on unless `settings` say otherwise; `ddl` is run before the service starts. */
 export function useResources(settings: Readonly<Record<string, string>> = {}, ddl = "", log?: Logger): ResourceClient {
   let started: TestService;
   beforeAll(async () => {
     const database = await createTestDatabase();
     if (ddl !== "") await database.owner.query(ddl);
-    started = await startTestService({ USERS_WRITE: "open", GRAPHQL_MAX_TABLES: "0", ...settings }, database, log);
+    started = await startTestService({ ...OPEN, GRAPHQL_MAX_TABLES: "0", ...settings }, database, log);
     return () => started.stop();
   });
   const api = (request: string, sent: ApiSent = {}) => send(started, request, sent);

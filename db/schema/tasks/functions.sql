@@ -61,37 +61,64 @@ $$;
 comment on function tasks.estimate(text, bigint) is
   'The seconds that a task will take, at least 1, derived from the latest tasks of its kind.';
 
-create or replace function tasks.accept(kind text, request json, total bigint, max_pending integer) returns json
+create or replace function tasks.accept(
+  kind text,
+  request json,
+  total bigint,
+  max_pending integer,
+  address text default null,
+  max_running integer default 1000000,
+  max_stored_per_client bigint default 9223372036854775807,
+  max_stored bigint default 9223372036854775807
+) returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   task tasks.tasks;
   unfinished bigint;
+  latest_round integer;
+  own bigint;
+  shared bigint;
 begin
-  -- One call at a time for each caller: two concurrent calls would both find room for one task.
-  perform pg_advisory_xact_lock(hashtextextended('content-service:tasks:' || tasks.caller(), 0));
-  select count(*) into unfinished
+  task.owner := tasks.caller();
+  task.address := accept.address;
+  task.claims := auth.claims();
+  task.request := accept.request;
+  perform tasks.lock();
+  select count(*), max(t.round) into unfinished, latest_round
   from tasks.tasks as t
-  where t.owner = tasks.caller()
+  where coalesce(t.address, t.owner) = coalesce(task.address, task.owner)
     and t.finished_at is null;
   if unfinished >= max_pending then return null; end if;
 
-  insert into tasks.tasks (owner, role, claims, kind, request, total, estimate)
+  task.bytes := tasks.size_of(task);
+  select * into own, shared from tasks.space_for(task.owner, task.address, max_stored_per_client, max_stored);
+  if task.bytes > own then return json_build_object('full', 'own'); end if;
+  if task.bytes > shared then return json_build_object('full', 'shared'); end if;
+
+  insert into tasks.tasks (owner, role, claims, kind, request, total, estimate, address, round, bytes)
   values (
-    tasks.caller(),
+    task.owner,
     current_setting('role'),
-    auth.claims(),
+    task.claims,
     accept.kind,
     accept.request,
     accept.total,
-    tasks.estimate(accept.kind, accept.total)
+    tasks.estimate(accept.kind, accept.total),
+    task.address,
+    greatest(latest_round, tasks.current_round(task.owner)) + 1,
+    task.bytes
   )
   returning * into task;
-  perform graphile_worker.add_job('perform', json_build_object('task', task.id));
+  perform tasks.count_bytes(task.owner, task.address, task.bytes);
+  perform tasks.give_turns(task.owner, max_running);
   return tasks.describe(task);
 end $$;
 
-comment on function tasks.accept(text, json, bigint, integer) is
-  'Creates a task of the caller and its job. Returns null if the caller has `max_pending` unfinished tasks.';
+comment on function tasks.accept(text, json, bigint, integer, text, integer, bigint, bigint) is $$
+Creates a task of the caller, who is anonymous if `address` is given. Returns null if the client has `max_pending`
+unfinished tasks, and `{"full": "own"}` or `{"full": "shared"}` if the task does not fit into the storage of the client
+or of several.
+$$;
 
 create or replace function tasks.find(id uuid) returns table (task json, part json)
 language sql stable security definer set search_path = '' as $$
@@ -153,6 +180,8 @@ begin
     set status = 'cancelled', finished_at = clock_timestamp(), request = null
     where t.id = cancel.id
     returning * into found_task;
+    -- Otherwise the worker settles it, when its transaction has ended.
+    if not found_task.has_turn then perform tasks.settle(cancel.id); end if;
   end if;
   task := tasks.describe(found_task);
   return next;
@@ -169,8 +198,9 @@ declare
   size constant bigint := octet_length(part::text);
   kept bigint;
   allowed bigint;
+  lacks_space boolean;
 begin
-  select t.result_limit into allowed
+  select t.result_limit, t.lacks_space into allowed, lacks_space
   from tasks.tasks as t
   where t.id = task
     and t.status = 'running'
@@ -183,7 +213,13 @@ begin
   select coalesce(sum(r.bytes), 0) into kept
   from tasks.results as r
   where r.task_id = task;
-  if kept + size > allowed then
+  if kept + size > allowed and lacks_space then
+    raise sqlstate 'PT429' using message = format(
+      'the result of the task is larger than the %s bytes that are left for stored results: '
+      'try again when earlier tasks have been deleted',
+      allowed
+    );
+  elsif kept + size > allowed then
     raise program_limit_exceeded using message =
       format('the result of the task is larger than %s bytes: request less data at a time', allowed);
   end if;
@@ -192,7 +228,7 @@ end $$;
 
 comment on function tasks.keep_result(uuid, json) is $$
 Adds a part to the result of a running task of the caller. Several parts are arrays, and are joined to one.
-Raises 54000 if the result is too large.
+Raises 54000 if the result is too large, and PT429 if the storage for results is nearly full.
 $$;
 
 create or replace function tasks.finish(task uuid, run integer) returns void
@@ -217,31 +253,39 @@ $$;
 
 -- For workers, which are tasks_owner. No other role may call these functions.
 
-create or replace function tasks.begin(task uuid, result_limit bigint) returns json
-language sql volatile set search_path = '' as $$
+create or replace function tasks.begin(
+  task uuid,
+  result_limit bigint,
+  max_stored_per_client bigint default 9223372036854775807,
+  max_stored bigint default 9223372036854775807
+) returns json
+language plpgsql volatile set search_path = '' as $$
+declare
+  begun tasks.tasks;
+begin
   update tasks.tasks as t
-  set
-    status = 'running',
-    started_at = clock_timestamp(),
-    done = 0,
-    run = t.run + 1,
-    attempts = t.attempts + 1,
-    result_limit = begin.result_limit
+  set status = 'running', started_at = clock_timestamp(), done = 0, run = t.run + 1, attempts = t.attempts + 1
   where t.id = task
     and t.finished_at is null
-  returning json_build_object(
-    'id', t.id,
-    'kind', t.kind,
-    'role', t.role,
-    'claims', t.claims,
-    'request', t.request,
-    'run', t.run,
-    'attempts', t.attempts
-  )
-$$;
+  returning * into begun;
+  if not found then return null; end if;
+  begun := tasks.reserve(begun, result_limit, max_stored_per_client, max_stored);
+  return json_build_object(
+    'id', begun.id,
+    'kind', begun.kind,
+    'role', begun.role,
+    'claims', begun.claims,
+    'request', begun.request,
+    'run', begun.run,
+    'attempts', begun.attempts,
+    'resultLimit', begun.result_limit
+  );
+end $$;
 
-comment on function tasks.begin(uuid, bigint) is
-  'Begins an attempt, after which no earlier attempt can end the task. Returns null if the task has ended.';
+comment on function tasks.begin(uuid, bigint, bigint, bigint) is $$
+Begins an attempt, after which no earlier attempt can end the task, and reserves the bytes of its result, at most
+`result_limit`. Returns null if the task has ended.
+$$;
 
 create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
 language sql volatile set search_path = '' as $$
@@ -294,18 +338,35 @@ end $$;
 comment on function tasks.put_back(uuid, integer, interval, boolean) is
   'Ends an attempt; the next one begins after `delay`. Unless `is_attempt`, the attempt is not counted.';
 
-create or replace function tasks.purge(keep interval) returns integer
-language sql volatile set search_path = '' as $$
-  with purged as (
-    delete from tasks.tasks
-    where finished_at < now() - keep
-    returning id
-  )
-  select count(*)::integer from purged
-$$;
+create or replace function tasks.purge(keep interval, keep_anonymous interval default null) returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  client record;
+  purged integer := 0;
+begin
+  -- A loop, because the lock must follow the deletion.
+  for client in
+    with deleted as (
+      delete from tasks.tasks as t
+      where t.finished_at < now() - keep
+        or t.address is not null and t.finished_at < now() - keep_anonymous
+      returning t.owner, t.address, t.bytes
+    )
+    select d.owner, d.address, sum(d.bytes)::bigint as bytes, count(*)::integer as tasks
+    from deleted as d
+    group by d.owner, d.address
+  loop
+    perform tasks.lock();
+    perform tasks.count_bytes(client.owner, client.address, -client.bytes);
+    purged := purged + client.tasks;
+  end loop;
+  delete from tasks.storage where bytes = 0;
+  return purged;
+end $$;
 
-comment on function tasks.purge(interval) is
-  'Deletes the tasks that ended longer ago than `keep`. Returns how many.';
+comment on function tasks.purge(interval, interval) is $$
+Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how many.
+$$;
 
 create or replace function tasks.lock_of(worker text) returns bigint
 language sql immutable set search_path = ''
@@ -343,6 +404,7 @@ begin
   perform graphile_worker.add_job('perform', json_build_object('task', t.id))
   from tasks.tasks as t
   where t.finished_at is null
+    and t.has_turn
     and not exists (
       select from graphile_worker._private_jobs as j
       where j.payload ->> 'task' = t.id::text
@@ -355,7 +417,7 @@ begin
 end $$;
 
 comment on function tasks.restore_jobs() is $$
-Adds a job for each unfinished task without one: an attempt that was overtaken deletes the job that it shares with the
+Adds a job for each unfinished task that has its turn and no job: an attempt that was overtaken deletes the job that it shares with the
 later attempt, and a worker that loses its connection while it locks a job never runs it. Returns how many it added.
 $$;
 
@@ -369,7 +431,7 @@ begin
 end $$;
 
 grant execute on function
-  tasks.accept(text, json, bigint, integer),
+  tasks.accept(text, json, bigint, integer, text, integer, bigint, bigint),
   tasks.find(uuid),
   tasks.list(text, integer, bigint),
   tasks.cancel(uuid),

@@ -11,13 +11,18 @@ create table tasks.tasks (
   done         bigint not null default 0,
   total        bigint, -- null if unknown
   estimate     integer not null, -- seconds
-  result_limit bigint, -- bytes; null until the first attempt
+  result_limit bigint, -- bytes, reserved until the task ends; null until the first attempt
   run          integer not null default 0, -- the number of the latest attempt, which alone may end the task
   attempts     integer not null default 0, -- without those that ended because the service stopped
   error        json,
   created_at   timestamptz not null default now(),
   started_at   timestamptz,
   finished_at  timestamptz,
+  address      text, -- a keyed hash of the IP address of an anonymous caller; null for other callers
+  round        integer not null default 1, -- each client of an owner has one task per round
+  has_turn     boolean not null default false, -- has a job, or has ended and is not settled yet
+  lacks_space  boolean not null default false, -- result_limit is lower than usual: the storage is nearly full
+  bytes        bigint not null default 0, -- counted in tasks.storage
 
   constraint tasks_status_known check (status in ('pending', 'running', 'succeeded', 'failed', 'cancelled')),
   constraint tasks_finished_at_known check ((finished_at is null) = (status in ('pending', 'running'))),
@@ -25,8 +30,12 @@ create table tasks.tasks (
 );
 -- The tasks of a caller, newest first.
 create index tasks_owner_created_at_id_idx on tasks.tasks (owner, created_at desc, id desc);
--- The number of unfinished tasks of a caller.
-create index tasks_owner_unfinished_idx on tasks.tasks (owner) where finished_at is null;
+-- The number of unfinished tasks of a client.
+create index tasks_client_unfinished_idx on tasks.tasks ((coalesce(address, owner))) where finished_at is null;
+-- The number of turns that an owner has.
+create index tasks_owner_turns_idx on tasks.tasks (owner) where has_turn;
+-- The task of an owner that is next.
+create index tasks_owner_waiting_idx on tasks.tasks (owner, round, created_at) where finished_at is null and not has_turn;
 -- The latest tasks of a kind, for estimates.
 create index tasks_kind_finished_at_idx on tasks.tasks (kind, finished_at desc) where status = 'succeeded';
 -- The tasks that are due to be deleted.
@@ -42,8 +51,15 @@ create table tasks.results (
 -- The parts of a result, in order.
 create index results_task_id_id_idx on tasks.results (task_id, id);
 
+-- The sums of tasks.bytes, so that a limit is checked without reading all tasks.
+create table tasks.storage (
+  client text primary key, -- '(all)' for all callers, '(anonymous)' for all anonymous callers
+  bytes  bigint not null
+);
+
 comment on table tasks.tasks is 'Asynchronous work: requests whose clients do not wait for the result.';
 comment on table tasks.results is 'The results of tasks, in parts.';
+comment on table tasks.storage is 'The stored bytes of each client with tasks.';
 
 -- graphile-worker would create this table together with its schema, which tasks_owner may not do.
 create table if not exists graphile_worker.migrations (

@@ -9,7 +9,8 @@ import { OPEN } from "./security.ts";
 
 export const TASKS_TAG = {
   name: "tasks",
-  description: "Requests that the client does not wait for: `Prefer: respond-async`.",
+  description:
+    "Requests that the client does not wait for: `Prefer: respond-async`. The service may not allow tasks of anonymous callers, and then ignores the preference.",
 };
 
 /** 202, when the client does not wait. */

@@ -2,6 +2,7 @@
 import pino from "pino";
 import { Database } from "../../../db/database.ts";
 import { StatementTimeouts } from "../../../db/statement-timeouts.ts";
+import { addressReader } from "../../../http/request.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";
 
@@ -17,7 +18,11 @@ const database = new Database({
 });
 const log = pino({ level: "silent" });
 const isStillCaller = async () => true;
-const tasks = createTasks({ settings, database, logins, url: logins.tasks, isStillCaller, log, onConnectionError });
+const tasks = createTasks({
+  ...{ settings, database, logins, url: logins.tasks, isStillCaller, log, onConnectionError },
+  addressOf: addressReader([]),
+  addressKey: Buffer.alloc(32),
+});
 tasks.register("resource", sqlTaskHandler);
 await tasks.start();
 process.stdout.write("ready\n");

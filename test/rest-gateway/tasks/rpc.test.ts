@@ -15,15 +15,20 @@ const DDL = `
     $$ select current_setting('transaction_isolation') $$;
   create function public.refuse() returns void language plpgsql as
     $$ begin raise exception 'not today' using hint = 'Come back tomorrow.', detail = 'It is too late.'; end $$;
+  create function public.limits() returns text language sql stable as
+    $$ select current_setting('statement_timeout') $$;
+  create function public.own_limit() returns text language sql stable set statement_timeout = '7s' as
+    $$ select current_setting('statement_timeout') $$;
   create function public.long_text() returns text language sql volatile as $$ select repeat('x', 100000) $$;
   grant execute on all functions in schema public to anon, authenticated, service_role`;
 
 const { rest, failure, service, sql } = useRest(
-  { TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "1000", DB_MAX_RESULT_BYTES: "50000" },
+  { TASK_ANONYMOUS: "on", TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "1000", DB_MAX_RESULT_BYTES: "50000" },
   DDL,
 );
-const withoutV1 = useRest({ API_V1_STATUS: "retired" }, DDL);
-const rollsBack = useRest({ DB_TX_END: "rollback" }, DDL);
+const withoutV1 = useRest({ TASK_ANONYMOUS: "on", API_V1_STATUS: "retired" }, DDL);
+const rollsBack = useRest({ DB_TX_END: "rollback", TASK_ANONYMOUS: "on" }, DDL);
+const signedIn = useRest({}, DDL);
 
 const ASYNC = "respond-async";
 const accepted = async (path: string, sent: RestSent) => {
@@ -110,8 +115,28 @@ describe("a function called with Prefer: respond-async", () => {
     expect((await outcome("rpc/strictly", { body: {} })).result).toBe("serializable");
   });
 
+  test("runs under TASK_TIMEOUT if the user is signed in, and under the limit of a request otherwise", async () => {
+    expect((await outcome("rpc/limits", { as: "ada", body: {} })).result).toBe("10min");
+    expect((await outcome("rpc/limits", { body: {} })).result).toBe("1s");
+    expect((await outcome("rpc/own_limit", { as: "ada", body: {} })).result).toBe("7s");
+  });
+
+  test("runs under the statement_timeout of its role, if there is one", async () => {
+    const limit = (clause: string) =>
+      sql(
+        `do $$ begin execute format('alter role authenticated in database %I ${clause}', current_database()); end $$`,
+      );
+    await limit("set statement_timeout = ''8s''");
+    await sql("notify pgrst, 'reload schema'");
+    await expect.poll(async () => (await rest("rpc/limits", { as: "ada", body: {} })).json).toBe("8s");
+    expect((await outcome("rpc/limits", { as: "ada", body: {} })).result).toBe("8s");
+    await limit("reset statement_timeout");
+    await sql("notify pgrst, 'reload schema'");
+    await expect.poll(async () => (await rest("rpc/limits", { as: "ada", body: {} })).json).toBe("1s");
+  });
+
   test("may run longer than a request, and have a larger result", async () => {
-    expect((await outcome("rpc/slow", { body: { seconds: 1.5 } })).status).toBe("succeeded");
+    expect((await outcome("rpc/slow", { as: "ada", body: { seconds: 1.5 } })).status).toBe("succeeded");
     expect((await outcome("rpc/long_text", { body: {} })).result).toHaveLength(100_000);
   });
 
@@ -147,7 +172,7 @@ describe("a function called with Prefer: respond-async", () => {
 
   test("is rejected if the caller has too many unfinished tasks", async () => {
     const addresses: string[] = [];
-    const sent = { body: { seconds: 30 } };
+    const sent = { as: "ada", body: { seconds: 30 } } as const;
     for (let i = 0; i < 3; i++) addresses.push((await accepted("rpc/slow", sent)).headers.get("location")!);
     const { status, headers, json } = await rest("rpc/slow", { ...sent, prefer: ASYNC });
     expect([status, headers.get("retry-after"), json]).toEqual([
@@ -160,7 +185,8 @@ describe("a function called with Prefer: respond-async", () => {
         hint: null,
       },
     ]);
-    for (const address of addresses) await fetch(`${service().url}${address}/cancel`, { method: "POST" });
+    const cancel = { method: "POST", headers: { authorization: `Bearer ${service().token("ada")}` } };
+    for (const address of addresses) await fetch(`${service().url}${address}/cancel`, cancel);
   });
 });
 
@@ -177,6 +203,19 @@ describe("Prefer: respond-async is ignored", () => {
       headers.get("preference-applied"),
       headers.get("location")?.startsWith("/tasks") ?? false,
     ]).toEqual([2, "handling=strict", false]);
+  });
+
+  test("for anonymous callers, unless TASK_ANONYMOUS is on", async () => {
+    const { status, headers, json } = await signedIn.rest("rpc/role_of", { body: {}, prefer: ASYNC });
+    expect([status, headers.get("preference-applied"), json]).toEqual([200, null, "anon"]);
+    const list = await fetch(`${signedIn.service().url}/articles`, { headers: { prefer: ASYNC } });
+    expect([list.status, list.headers.get("preference-applied")]).toEqual([200, null]);
+    expect((await signedIn.rest("rpc/role_of", { as: "ada", body: {}, prefer: ASYNC })).status).toBe(202);
+    expect((await signedIn.rest("rpc/role_of", { as: "service", body: {}, prefer: ASYNC })).status).toBe(202);
+    expect(await signedIn.sql("select role from tasks.tasks order by role")).toEqual([
+      { role: "authenticated" },
+      { role: "service_role" },
+    ]);
   });
 
   test("if transactions are rolled back", async () => {

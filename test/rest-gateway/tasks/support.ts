@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
 import pino from "pino";
 import { beforeAll, expect } from "vitest";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
 import { StatementTimeouts } from "../../../db/statement-timeouts.ts";
+import { addressReader } from "../../../http/request.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { RestError } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
@@ -14,11 +16,16 @@ import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
 export const SETTINGS: TaskSettings = {
   dbAnonRole: "anon",
+  taskAnonymous: true,
   taskConcurrency: 2,
+  taskConcurrencyPerOwner: 10,
   taskTimeout: 60_000,
   taskRetention: 3600,
+  taskAnonymousRetention: 3600,
   taskMaxPending: 100,
   taskMaxResultBytes: 1000,
+  taskMaxStoredBytesPerOwner: 10_000_000,
+  taskMaxStoredBytes: 100_000_000,
   dbPoolTimeout: 10_000,
   dbPreparedStatements: 100,
   drainTimeout: 10_000,
@@ -39,10 +46,18 @@ export const CALLERS = {
   bob: caller("authenticated", "2"),
   admin: caller("admin", "3"),
   anon: caller("anon"),
+  anonElsewhere: caller("anon"),
   service: caller("service_role"),
 } as const;
 
 export type CallerName = keyof typeof CALLERS;
+
+/** The request of a caller, from an IP address. */
+export const senderOf = (name: CallerName) =>
+  ({
+    socket: { remoteAddress: name === "anonElsewhere" ? "198.51.100.2" : "203.0.113.7" },
+    headers: {},
+  }) as unknown as IncomingMessage;
 
 /** A response; `json` is `{ code, message }` for an error. */
 export type TaskResponse = {
@@ -90,6 +105,8 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       database,
       logins,
       url: logins.tasks,
+      addressOf: addressReader([]),
+      addressKey: Buffer.alloc(32),
       isStillCaller: async () => true,
       log: pino({ level: "silent" }),
       onConnectionError,
@@ -137,7 +154,13 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, process
     ask,
     async accept(name, ...steps) {
       const rows = steps.reduce((sum, step) => sum + (step.rows ?? 0), 0);
-      const task = { kind: "import", caller: CALLERS[name], request: requestOf(steps), rows } as const;
+      const task = {
+        kind: "import",
+        caller: CALLERS[name],
+        request: requestOf(steps),
+        rows,
+        sender: senderOf(name),
+      } as const;
       return JSON.parse((await tasks.accept(task, "")).body!.toString()).taskId;
     },
     async until(name, id, status) {

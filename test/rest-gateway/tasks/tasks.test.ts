@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { TaskKind } from "../../../rest-gateway/tasks/task-handler.ts";
 import { requestOf } from "./sql-task-handler.ts";
-import { CALLERS, POLL, useTasks } from "./support.ts";
+import { CALLERS, POLL, senderOf, useTasks } from "./support.ts";
 
 const client = useTasks({ taskMaxPending: 20 });
 
@@ -15,7 +15,10 @@ describe("an accepted task", () => {
   test("has an id, a status, an estimate and links", async () => {
     const { tasks } = client();
     const request = requestOf([mark("accepted")]);
-    const answer = await tasks.accept({ kind: "import", caller: CALLERS.ada, request, rows: 1 }, "/api/v2");
+    const answer = await tasks.accept(
+      { kind: "import", caller: CALLERS.ada, request, rows: 1, sender: senderOf("ada") },
+      "/api/v2",
+    );
     const body = JSON.parse(answer.body!.toString());
     const self = `/api/v2/tasks/${body.taskId}`;
     expect(answer.status).toBe(202);
@@ -258,7 +261,13 @@ describe("a caller with too many unfinished tasks", () => {
     const { accept, ask, tasks } = client();
     const ids: string[] = [];
     for (let i = 0; i < 20; i++) ids.push(await accept("admin", sleep(30)));
-    const one = { kind: "import", caller: CALLERS.admin, request: requestOf([]), rows: 0 } as const;
+    const one = {
+      kind: "import",
+      caller: CALLERS.admin,
+      request: requestOf([]),
+      rows: 0,
+      sender: senderOf("admin"),
+    } as const;
     await expect(tasks.accept(one, "")).rejects.toMatchObject({
       problem: {
         status: 429,

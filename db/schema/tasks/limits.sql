@@ -1,0 +1,190 @@
+-- Limits of tasks that concern several of them: how many of an owner run, and how many bytes are stored.
+--
+-- A *client* is a user, another role, or an anonymous IP address. All anonymous clients are one *owner* and share its
+-- turns, and may use half of the storage.
+--
+-- The functions below change what tasks share, so they need `tasks.lock()`. To avoid deadlocks, a transaction locks the
+-- task that it changes first. The transaction of the work never takes the lock: it has what it needs since its beginning.
+
+create or replace function tasks.lock() returns void
+language sql volatile set search_path = '' as $$
+  select pg_advisory_xact_lock(hashtextextended('content-service:tasks', 0))
+$$;
+
+comment on function tasks.lock() is 'Locks the turns of all owners and the storage until the end of the transaction.';
+
+create or replace function tasks.current_round(owner text) returns integer
+language sql stable set search_path = ''
+return (
+  select coalesce(max(t.round), 0)
+  from tasks.tasks as t
+  where t.owner = current_round.owner
+    and t.has_turn
+);
+
+comment on function tasks.current_round(text) is 'The round of the owner''s latest turn; 0 if no task has a turn.';
+
+create or replace function tasks.give_turns(owner text, max_running integer) returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  given_turns integer;
+  held constant bigint := (select count(*) from tasks.tasks as t where t.owner = give_turns.owner and t.has_turn);
+begin
+  with next as (
+    select t.id
+    from tasks.tasks as t
+    where t.owner = give_turns.owner
+      and t.finished_at is null
+      and not t.has_turn
+    order by t.round, t.created_at
+    limit greatest(max_running - held, 0)
+    for no key update skip locked
+  ), given as (
+    update tasks.tasks as t
+    set has_turn = true
+    from next as n
+    where t.id = n.id
+    returning t.id
+  )
+  select count(graphile_worker.add_job('perform', json_build_object('task', g.id))) into given_turns
+  from given as g;
+  return given_turns;
+end $$;
+
+comment on function tasks.give_turns(text, integer) is $$
+Gives the next tasks of an owner a job, as long as less than `max_running` have one. So an owner with many tasks has few
+jobs in the queue, and those of other owners come next. Returns how many. Needs the lock.
+$$;
+
+create or replace function tasks.settle(task uuid, max_running integer default 0) returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  ended tasks.tasks;
+  stored bigint;
+begin
+  select * into ended
+  from tasks.tasks as t
+  where t.id = settle.task
+    and t.finished_at is not null
+  for no key update;
+  if not found then return; end if;
+  perform tasks.lock();
+  stored := tasks.size_of(ended);
+  perform tasks.count_bytes(ended.owner, ended.address, stored - ended.bytes);
+  update tasks.tasks as t
+  set bytes = stored, has_turn = false
+  where t.id = settle.task;
+  perform tasks.give_turns(ended.owner, max_running);
+end $$;
+
+comment on function tasks.settle(uuid, integer) is $$
+Releases what a task that has ended no longer needs: the reserved bytes, and its turn, which the next task of the owner
+gets.
+$$;
+
+create or replace function tasks.settle_lost(max_running integer) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform tasks.settle(t.id, max_running)
+  from (
+    select t.id
+    from tasks.tasks as t
+    where t.has_turn
+      and t.finished_at is not null
+      and not exists (select from graphile_worker._private_jobs as j where j.payload ->> 'task' = t.id::text)
+    for no key update skip locked
+  ) as t;
+  perform tasks.lock(), tasks.give_turns(o.owner, max_running)
+  from (
+    select distinct t.owner
+    from tasks.tasks as t
+    where t.finished_at is null
+      and not t.has_turn
+  ) as o;
+end $$;
+
+comment on function tasks.settle_lost(integer) is
+  'Settles the tasks whose worker died before it could, and gives the turns that are free.';
+
+create or replace function tasks.size_of(task tasks.tasks) returns bigint
+language sql stable set search_path = ''
+-- 4 KiB are for the row, its index entries, its job and an ordinary error.
+return 4096
+  + octet_length(task.claims::text)
+  + coalesce(octet_length(task.request::text), 0)
+  + greatest(octet_length(task.error::text) - 1024, 0)
+  + (select coalesce(sum(r.bytes), 0)::bigint from tasks.results as r where r.task_id = task.id);
+
+comment on function tasks.size_of(tasks.tasks) is 'The bytes that the task takes up, without those that it has reserved.';
+
+create or replace function tasks.count_bytes(owner text, address text, difference bigint) returns void
+language sql volatile set search_path = '' as $$
+  insert into tasks.storage as s (client, bytes)
+  select c.client, difference
+  from (values
+    ('(all)', true),
+    ('(anonymous)', address is not null),
+    (coalesce(address, owner), true)
+  ) as c (client, is_counted)
+  where c.is_counted
+  on conflict (client) do update set bytes = s.bytes + excluded.bytes
+$$;
+
+comment on function tasks.count_bytes(text, text, bigint) is
+  'Adds a difference to the stored bytes of a client and of those with whom it shares. Needs the lock.';
+
+create or replace function tasks.space_for(
+  owner text,
+  address text,
+  max_stored_per_client bigint,
+  max_stored bigint,
+  out own bigint,
+  out shared bigint
+)
+language sql stable set search_path = ''
+begin atomic
+  select
+    max_stored_per_client - coalesce(max(s.bytes) filter (where s.client = coalesce(address, owner)), 0),
+    least(
+      max_stored - coalesce(max(s.bytes) filter (where s.client = '(all)'), 0),
+      case when address is not null then
+        max_stored / 2 - coalesce(max(s.bytes) filter (where s.client = '(anonymous)'), 0)
+      end
+    )
+  from tasks.storage as s
+  where s.client in ('(all)', '(anonymous)', coalesce(address, owner));
+end;
+
+comment on function tasks.space_for(text, text, bigint, bigint) is $$
+The bytes that a client may still store: `own` of its own limit, `shared` of the limit that it shares with others. Needs
+the lock.
+$$;
+
+create or replace function tasks.reserve(
+  task tasks.tasks,
+  result_limit bigint,
+  max_stored_per_client bigint,
+  max_stored bigint
+) returns tasks.tasks
+language plpgsql volatile set search_path = '' as $$
+declare
+  -- An earlier attempt has reserved them.
+  reserved constant bigint := coalesce(task.result_limit, 0);
+  allowed bigint;
+begin
+  perform tasks.lock();
+  select greatest(least(reserve.result_limit, reserved + least(s.own, s.shared)), 0) into allowed
+  from tasks.space_for(task.owner, task.address, max_stored_per_client, max_stored) as s;
+  perform tasks.count_bytes(task.owner, task.address, allowed - reserved);
+  update tasks.tasks as t
+  set
+    result_limit = allowed,
+    lacks_space = allowed < reserve.result_limit,
+    bytes = t.bytes + allowed - reserved
+  where t.id = task.id
+  returning * into task;
+  return task;
+end $$;
+
+comment on function tasks.reserve(tasks.tasks, bigint, bigint, bigint) is
+  'Reserves bytes for the result of a task: `result_limit`, or fewer if the storage is nearly full.';
