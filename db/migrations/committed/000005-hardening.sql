@@ -1,5 +1,5 @@
 --! Previous: sha1:0473c6e14dce2b54ba652735716f0762022d3746
---! Hash: sha1:6f6552be7ac2a54b7b06e4f307956471a0f0b6bd
+--! Hash: sha1:79deec0f449f5668e04adc8e7499a8b1a78561ee
 --! Message: hardening
 
 -- The second factor: what an enabled one ends, and the codes that changes of the account need.
@@ -23,6 +23,44 @@ drop trigger if exists _500_changes_insert on public.comments;
 drop trigger if exists _500_changes_update on public.comments;
 drop trigger if exists _500_changes_delete on public.comments;
 drop function if exists internal.announce_change();
+-- Tasks: limits per client and in total.
+alter table tasks.tasks add column if not exists address text;
+alter table tasks.tasks add column if not exists round integer not null default 1;
+alter table tasks.tasks add column if not exists has_turn boolean not null default false;
+alter table tasks.tasks add column if not exists lacks_space boolean not null default false;
+alter table tasks.tasks add column if not exists bytes bigint not null default 0;
+drop index if exists tasks.tasks_owner_unfinished_idx;
+create index if not exists tasks_client_unfinished_idx on tasks.tasks ((coalesce(address, owner))) where finished_at is null;
+create index if not exists tasks_owner_turns_idx on tasks.tasks (owner) where has_turn;
+create index if not exists tasks_owner_waiting_idx on tasks.tasks (owner, round, created_at) where finished_at is null and not has_turn;
+create table if not exists tasks.storage (
+  client text primary key,
+  bytes  bigint not null
+);
+comment on table tasks.storage is 'The stored bytes of each client with tasks.';
+
+-- Earlier tasks have their jobs. Those of callers without an identity have an unknown address.
+update tasks.tasks set has_turn = finished_at is null;
+update tasks.tasks set address = 'unknown' where owner = role and role <> 'service_role' and address is null;
+update tasks.tasks as t
+set bytes = 4096
+  + octet_length(t.claims::text)
+  + coalesce(octet_length(t.request::text), 0)
+  + greatest(octet_length(t.error::text) - 1024, 0)
+  + (select coalesce(sum(r.bytes), 0)::bigint from tasks.results as r where r.task_id = t.id);
+delete from tasks.storage;
+insert into tasks.storage (client, bytes)
+select c.client, sum(t.bytes)::bigint
+from tasks.tasks as t
+cross join lateral (
+  values ('(all)'), (case when t.address is not null then '(anonymous)' end), (coalesce(t.address, t.owner))
+) as c (client)
+where c.client is not null
+group by c.client;
+
+drop function if exists tasks.accept(text, json, bigint, integer);
+drop function if exists tasks.begin(uuid, bigint);
+drop function if exists tasks.purge(interval);
 --! Included roles.sql
 -- The roles of requests. Roles belong to the whole server, so each is created only when it is missing.
 -- The login roles that may become these are created at start, with their passwords (db/cluster/provision.ts).
@@ -1151,3 +1189,651 @@ begin
   end loop;
 end $$;
 --! EndIncluded auth/owner.sql
+--! Included tasks/access.sql
+-- tasks_owner owns the tables, and no other role has a grant. Row-level security is on in case one is added by mistake.
+alter table tasks.tasks owner to tasks_owner;
+alter table tasks.results owner to tasks_owner;
+alter table tasks.storage owner to tasks_owner;
+alter table graphile_worker.migrations owner to tasks_owner;
+alter table tasks.tasks enable row level security;
+alter table tasks.results enable row level security;
+alter table tasks.storage enable row level security;
+
+-- The functions of tasks read the caller.
+grant usage on schema auth to tasks_owner;
+grant execute on function auth.claims(), auth.uid() to tasks_owner;
+--! EndIncluded tasks/access.sql
+--! Included tasks/limits.sql
+-- Limits of tasks that concern several of them: how many of an owner run, and how many bytes are stored.
+--
+-- A *client* is a user, another role, or an anonymous IP address. All anonymous clients are one *owner* and share its
+-- turns, and may use half of the storage.
+--
+-- The functions below change what tasks share, so they need `tasks.lock()`. To avoid deadlocks, a transaction locks the
+-- task that it changes first. The transaction of the work never takes the lock: it has what it needs since its beginning.
+
+create or replace function tasks.lock() returns void
+language sql volatile set search_path = '' as $$
+  select pg_advisory_xact_lock(hashtextextended('content-service:tasks', 0))
+$$;
+
+comment on function tasks.lock() is 'Locks the turns of all owners and the storage until the end of the transaction.';
+
+create or replace function tasks.current_round(owner text) returns integer
+language sql stable set search_path = ''
+return (
+  select coalesce(max(t.round), 0)
+  from tasks.tasks as t
+  where t.owner = current_round.owner
+    and t.has_turn
+);
+
+comment on function tasks.current_round(text) is 'The round of the owner''s latest turn; 0 if no task has a turn.';
+
+create or replace function tasks.give_turns(owner text, max_running integer) returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  given_turns integer;
+  held constant bigint := (select count(*) from tasks.tasks as t where t.owner = give_turns.owner and t.has_turn);
+begin
+  with next as (
+    select t.id
+    from tasks.tasks as t
+    where t.owner = give_turns.owner
+      and t.finished_at is null
+      and not t.has_turn
+    order by t.round, t.created_at
+    limit greatest(max_running - held, 0)
+    for no key update skip locked
+  ), given as (
+    update tasks.tasks as t
+    set has_turn = true
+    from next as n
+    where t.id = n.id
+    returning t.id
+  )
+  select count(graphile_worker.add_job('perform', json_build_object('task', g.id))) into given_turns
+  from given as g;
+  return given_turns;
+end $$;
+
+comment on function tasks.give_turns(text, integer) is $$
+Gives the next tasks of an owner a job, as long as less than `max_running` have one. So an owner with many tasks has few
+jobs in the queue, and those of other owners come next. Returns how many. Needs the lock.
+$$;
+
+create or replace function tasks.settle(task uuid, max_running integer default 0) returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  ended tasks.tasks;
+  stored bigint;
+begin
+  select * into ended
+  from tasks.tasks as t
+  where t.id = settle.task
+    and t.finished_at is not null
+  for no key update;
+  if not found then return; end if;
+  perform tasks.lock();
+  stored := tasks.size_of(ended);
+  perform tasks.count_bytes(ended.owner, ended.address, stored - ended.bytes);
+  update tasks.tasks as t
+  set bytes = stored, has_turn = false
+  where t.id = settle.task;
+  perform tasks.give_turns(ended.owner, max_running);
+end $$;
+
+comment on function tasks.settle(uuid, integer) is $$
+Releases what a task that has ended no longer needs: the reserved bytes, and its turn, which the next task of the owner
+gets.
+$$;
+
+create or replace function tasks.settle_lost(max_running integer) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform tasks.settle(t.id, max_running)
+  from (
+    select t.id
+    from tasks.tasks as t
+    where t.has_turn
+      and t.finished_at is not null
+      and not exists (select from graphile_worker._private_jobs as j where j.payload ->> 'task' = t.id::text)
+    for no key update skip locked
+  ) as t;
+  perform tasks.lock(), tasks.give_turns(o.owner, max_running)
+  from (
+    select distinct t.owner
+    from tasks.tasks as t
+    where t.finished_at is null
+      and not t.has_turn
+  ) as o;
+end $$;
+
+comment on function tasks.settle_lost(integer) is
+  'Settles the tasks whose worker died before it could, and gives the turns that are free.';
+
+create or replace function tasks.size_of(task tasks.tasks) returns bigint
+language sql stable set search_path = ''
+-- 4 KiB are for the row, its index entries, its job and an ordinary error.
+return 4096
+  + octet_length(task.claims::text)
+  + coalesce(octet_length(task.request::text), 0)
+  + greatest(octet_length(task.error::text) - 1024, 0)
+  + (select coalesce(sum(r.bytes), 0)::bigint from tasks.results as r where r.task_id = task.id);
+
+comment on function tasks.size_of(tasks.tasks) is 'The bytes that the task takes up, without those that it has reserved.';
+
+create or replace function tasks.count_bytes(owner text, address text, difference bigint) returns void
+language sql volatile set search_path = '' as $$
+  insert into tasks.storage as s (client, bytes)
+  select c.client, difference
+  from (values
+    ('(all)', true),
+    ('(anonymous)', address is not null),
+    (coalesce(address, owner), true)
+  ) as c (client, is_counted)
+  where c.is_counted
+  on conflict (client) do update set bytes = s.bytes + excluded.bytes
+$$;
+
+comment on function tasks.count_bytes(text, text, bigint) is
+  'Adds a difference to the stored bytes of a client and of those with whom it shares. Needs the lock.';
+
+create or replace function tasks.space_for(
+  owner text,
+  address text,
+  max_stored_per_client bigint,
+  max_stored bigint,
+  out own bigint,
+  out shared bigint
+)
+language sql stable set search_path = ''
+begin atomic
+  select
+    max_stored_per_client - coalesce(max(s.bytes) filter (where s.client = coalesce(address, owner)), 0),
+    least(
+      max_stored - coalesce(max(s.bytes) filter (where s.client = '(all)'), 0),
+      case when address is not null then
+        max_stored / 2 - coalesce(max(s.bytes) filter (where s.client = '(anonymous)'), 0)
+      end
+    )
+  from tasks.storage as s
+  where s.client in ('(all)', '(anonymous)', coalesce(address, owner));
+end;
+
+comment on function tasks.space_for(text, text, bigint, bigint) is $$
+The bytes that a client may still store: `own` of its own limit, `shared` of the limit that it shares with others. Needs
+the lock.
+$$;
+
+create or replace function tasks.reserve(
+  task tasks.tasks,
+  result_limit bigint,
+  max_stored_per_client bigint,
+  max_stored bigint
+) returns tasks.tasks
+language plpgsql volatile set search_path = '' as $$
+declare
+  -- An earlier attempt has reserved them.
+  reserved constant bigint := coalesce(task.result_limit, 0);
+  allowed bigint;
+begin
+  perform tasks.lock();
+  select greatest(least(reserve.result_limit, reserved + least(s.own, s.shared)), 0) into allowed
+  from tasks.space_for(task.owner, task.address, max_stored_per_client, max_stored) as s;
+  perform tasks.count_bytes(task.owner, task.address, allowed - reserved);
+  update tasks.tasks as t
+  set
+    result_limit = allowed,
+    lacks_space = allowed < reserve.result_limit,
+    bytes = t.bytes + allowed - reserved
+  where t.id = task.id
+  returning * into task;
+  return task;
+end $$;
+
+comment on function tasks.reserve(tasks.tasks, bigint, bigint, bigint) is
+  'Reserves bytes for the result of a task: `result_limit`, or fewer if the storage is nearly full.';
+--! EndIncluded tasks/limits.sql
+--! Included tasks/functions.sql
+-- For callers. These functions are security definer because no role of the API may access the tables: the functions
+-- decide what a caller may see and change. In them, current_user is the owner; the setting `role` is the caller's.
+
+create or replace function tasks.caller() returns text
+language sql stable set search_path = ''
+return coalesce(auth.uid()::text, current_setting('role'));
+
+comment on function tasks.caller() is
+  'The owner of the caller''s tasks: the id of the user, or the role of a caller who is not a user.';
+
+create or replace function tasks.is_visible(task tasks.tasks) returns boolean
+language sql stable set search_path = ''
+return task.owner = tasks.caller()
+  -- A task of an anonymous caller: its id can't be guessed, so anyone who knows it may see the task.
+  or (task.owner = task.role and task.role <> 'service_role')
+  or exists (
+    select from pg_roles
+    where rolname = current_setting('role')
+      and (pg_has_role(oid, 'admin', 'member') or pg_has_role(oid, 'service_role', 'member'))
+  );
+
+comment on function tasks.is_visible(tasks.tasks) is 'Whether the caller may see and cancel the task.';
+
+create or replace function tasks.describe(task tasks.tasks) returns json
+language sql stable set search_path = ''
+return json_build_object(
+  'taskId', task.id,
+  'status', task.status,
+  'progress', json_build_object('done', task.done, 'total', task.total),
+  'createdAt', task.created_at,
+  'startedAt', task.started_at,
+  'finishedAt', task.finished_at,
+  'estimate', json_build_object('seconds', task.estimate),
+  'error', task.error
+);
+
+comment on function tasks.describe(tasks.tasks) is 'The task as JSON, without its result.';
+
+create or replace function tasks.estimate(kind text, total bigint) returns integer
+language sql stable set search_path = '' as $$
+  with latest as (
+    select
+      t.total,
+      extract(epoch from t.finished_at - t.started_at) as seconds
+    from tasks.tasks as t
+    where t.kind = estimate.kind
+      and t.status = 'succeeded'
+    order by t.finished_at desc
+    limit 20
+  ), paces as (
+    -- A task with few rows spends most of its time on work that does not depend on the rows.
+    select
+      sum(l.seconds) filter (where l.total >= 100) / sum(l.total) filter (where l.total >= 100) as per_row,
+      avg(l.seconds) as per_task
+    from latest as l
+  )
+  select least(greatest(ceil(coalesce(estimate.total * p.per_row, p.per_task)), 1), 2147483647)::integer
+  from paces as p
+$$;
+
+comment on function tasks.estimate(text, bigint) is
+  'The seconds that a task will take, at least 1, derived from the latest tasks of its kind.';
+
+create or replace function tasks.accept(
+  kind text,
+  request json,
+  total bigint,
+  max_pending integer,
+  address text default null,
+  max_running integer default 1000000,
+  max_stored_per_client bigint default 9223372036854775807,
+  max_stored bigint default 9223372036854775807
+) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  task tasks.tasks;
+  unfinished bigint;
+  latest_round integer;
+  own bigint;
+  shared bigint;
+begin
+  task.owner := tasks.caller();
+  task.address := accept.address;
+  task.claims := auth.claims();
+  task.request := accept.request;
+  perform tasks.lock();
+  select count(*), max(t.round) into unfinished, latest_round
+  from tasks.tasks as t
+  where coalesce(t.address, t.owner) = coalesce(task.address, task.owner)
+    and t.finished_at is null;
+  if unfinished >= max_pending then return null; end if;
+
+  task.bytes := tasks.size_of(task);
+  select * into own, shared from tasks.space_for(task.owner, task.address, max_stored_per_client, max_stored);
+  if task.bytes > own then return json_build_object('full', 'own'); end if;
+  if task.bytes > shared then return json_build_object('full', 'shared'); end if;
+
+  insert into tasks.tasks (owner, role, claims, kind, request, total, estimate, address, round, bytes)
+  values (
+    task.owner,
+    current_setting('role'),
+    task.claims,
+    accept.kind,
+    accept.request,
+    accept.total,
+    tasks.estimate(accept.kind, accept.total),
+    task.address,
+    greatest(latest_round, tasks.current_round(task.owner)) + 1,
+    task.bytes
+  )
+  returning * into task;
+  perform tasks.count_bytes(task.owner, task.address, task.bytes);
+  perform tasks.give_turns(task.owner, max_running);
+  return tasks.describe(task);
+end $$;
+
+comment on function tasks.accept(text, json, bigint, integer, text, integer, bigint, bigint) is $$
+Creates a task of the caller, who is anonymous if `address` is given. Returns null if the client has `max_pending`
+unfinished tasks, and `{"full": "own"}` or `{"full": "shared"}` if the task does not fit into the storage of the client
+or of several.
+$$;
+
+create or replace function tasks.find(id uuid) returns table (task json, part json)
+language sql stable security definer set search_path = '' as $$
+  select tasks.describe(t), r.part
+  from tasks.tasks as t
+  left join tasks.results as r on r.task_id = t.id
+  where t.id = find.id
+    and tasks.is_visible(t)
+  order by r.id
+$$;
+
+comment on function tasks.find(uuid) is
+  'A task that the caller may see: one row for each part of its result, in order, or one row with a null part.';
+
+create or replace function tasks.list(status text, page_size integer, skipped bigint)
+returns table (tasks json, total bigint)
+language sql stable security definer set search_path = '' as $$
+  with page as (
+    select t as task, t.created_at, t.id
+    from tasks.tasks as t
+    where t.owner = tasks.caller()
+      and (list.status is null or t.status = list.status)
+    order by t.created_at desc, t.id desc
+    limit page_size
+    offset skipped
+  )
+  select
+    (
+      select coalesce(json_agg(tasks.describe(p.task) order by p.created_at desc, p.id desc), '[]')
+      from page as p
+    ),
+    (
+      select count(*)
+      from tasks.tasks as t
+      where t.owner = tasks.caller()
+        and (list.status is null or t.status = list.status)
+    )
+$$;
+
+comment on function tasks.list(text, integer, bigint) is
+  'A page of the caller''s own tasks, newest first, and the number of all of them. A null status matches every task.';
+
+create or replace function tasks.cancel(id uuid) returns table (task json, was_cancelled boolean)
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  found_task tasks.tasks;
+begin
+  -- If the work is being committed, its transaction has locked the row, and this waits for it.
+  select * into found_task
+  from tasks.tasks as t
+  where t.id = cancel.id
+    and tasks.is_visible(t)
+  for no key update;
+  if not found then return; end if;
+
+  was_cancelled := found_task.finished_at is null;
+  if was_cancelled then
+    update tasks.tasks as t
+    set status = 'cancelled', finished_at = clock_timestamp(), request = null
+    where t.id = cancel.id
+    returning * into found_task;
+    -- Otherwise the worker settles it, when its transaction has ended.
+    if not found_task.has_turn then perform tasks.settle(cancel.id); end if;
+  end if;
+  task := tasks.describe(found_task);
+  return next;
+end $$;
+
+comment on function tasks.cancel(uuid) is
+  'Cancels a task that the caller may see, unless it has ended. A worker that runs it stops within about a second.';
+
+-- For the transaction of the work, which has the caller's identity.
+
+create or replace function tasks.keep_result(task uuid, part json) returns void
+language plpgsql volatile strict security definer set search_path = '' as $$
+declare
+  size constant bigint := octet_length(part::text);
+  kept bigint;
+  allowed bigint;
+  lacks_space boolean;
+begin
+  select t.result_limit, t.lacks_space into allowed, lacks_space
+  from tasks.tasks as t
+  where t.id = task
+    and t.status = 'running'
+    and t.role = current_setting('role')
+    and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is no longer running';
+  end if;
+
+  select coalesce(sum(r.bytes), 0) into kept
+  from tasks.results as r
+  where r.task_id = task;
+  if kept + size > allowed and lacks_space then
+    raise sqlstate 'PT429' using message = format(
+      'the result of the task is larger than the %s bytes that are left for stored results: '
+      'try again when earlier tasks have been deleted',
+      allowed
+    );
+  elsif kept + size > allowed then
+    raise program_limit_exceeded using message =
+      format('the result of the task is larger than %s bytes: request less data at a time', allowed);
+  end if;
+  insert into tasks.results (task_id, part, bytes) values (task, part, size);
+end $$;
+
+comment on function tasks.keep_result(uuid, json) is $$
+Adds a part to the result of a running task of the caller. Several parts are arrays, and are joined to one.
+Raises 54000 if the result is too large, and PT429 if the storage for results is nearly full.
+$$;
+
+create or replace function tasks.finish(task uuid, run integer) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set status = 'succeeded', finished_at = clock_timestamp(), done = coalesce(t.total, t.done), request = null
+  where t.id = task
+    and t.run = finish.run
+    and t.status = 'running'
+    and t.role = current_setting('role')
+    and t.claims = auth.claims();
+  if not found then
+    raise object_not_in_prerequisite_state using message = 'the task is no longer running';
+  end if;
+end $$;
+
+comment on function tasks.finish(uuid, integer) is $$
+Ends a task of the caller, in the transaction of its work. Raises 55000 if the task was cancelled or a later attempt has
+begun, so that the work is rolled back.
+$$;
+
+-- For workers, which are tasks_owner. No other role may call these functions.
+
+create or replace function tasks.begin(
+  task uuid,
+  result_limit bigint,
+  max_stored_per_client bigint default 9223372036854775807,
+  max_stored bigint default 9223372036854775807
+) returns json
+language plpgsql volatile set search_path = '' as $$
+declare
+  begun tasks.tasks;
+begin
+  update tasks.tasks as t
+  set status = 'running', started_at = clock_timestamp(), done = 0, run = t.run + 1, attempts = t.attempts + 1
+  where t.id = task
+    and t.finished_at is null
+  returning * into begun;
+  if not found then return null; end if;
+  begun := tasks.reserve(begun, result_limit, max_stored_per_client, max_stored);
+  return json_build_object(
+    'id', begun.id,
+    'kind', begun.kind,
+    'role', begun.role,
+    'claims', begun.claims,
+    'request', begun.request,
+    'run', begun.run,
+    'attempts', begun.attempts,
+    'resultLimit', begun.result_limit
+  );
+end $$;
+
+comment on function tasks.begin(uuid, bigint, bigint, bigint) is $$
+Begins an attempt, after which no earlier attempt can end the task, and reserves the bytes of its result, at most
+`result_limit`. Returns null if the task has ended.
+$$;
+
+create or replace function tasks.advance(task uuid, run integer, done bigint, total bigint) returns boolean
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t
+  set done = advance.done, total = advance.total
+  where t.id = task
+    and t.run = advance.run
+    and t.status = 'running'
+    and (t.done, t.total) is distinct from (advance.done, advance.total);
+
+  select exists (
+    select from tasks.tasks as t
+    where t.id = task
+      and t.run = advance.run
+      and t.status = 'running'
+  )
+$$;
+
+comment on function tasks.advance(uuid, integer, bigint, bigint) is
+  'Saves the progress of an attempt. Returns false if it must stop: the task has ended or a later attempt has begun.';
+
+create or replace function tasks.fail(task uuid, run integer, error json) returns void
+language sql volatile set search_path = '' as $$
+  update tasks.tasks as t
+  set status = 'failed', finished_at = clock_timestamp(), error = fail.error, request = null
+  where t.id = task
+    and t.run = fail.run
+    and t.status = 'running'
+$$;
+
+comment on function tasks.fail(uuid, integer, json) is 'Ends a task with an error.';
+
+create or replace function tasks.put_back(task uuid, run integer, delay interval, is_attempt boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update tasks.tasks as t
+  set
+    status = 'pending',
+    started_at = null,
+    done = 0,
+    attempts = t.attempts - case when is_attempt then 0 else 1 end
+  where t.id = task
+    and t.run = put_back.run
+    and t.status = 'running';
+  if found then
+    perform graphile_worker.add_job('perform', json_build_object('task', task), run_at => now() + delay);
+  end if;
+end $$;
+
+comment on function tasks.put_back(uuid, integer, interval, boolean) is
+  'Ends an attempt; the next one begins after `delay`. Unless `is_attempt`, the attempt is not counted.';
+
+create or replace function tasks.purge(keep interval, keep_anonymous interval default null) returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  client record;
+  purged integer := 0;
+begin
+  -- A loop, because the lock must follow the deletion.
+  for client in
+    with deleted as (
+      delete from tasks.tasks as t
+      where t.finished_at < now() - keep
+        or t.address is not null and t.finished_at < now() - keep_anonymous
+      returning t.owner, t.address, t.bytes
+    )
+    select d.owner, d.address, sum(d.bytes)::bigint as bytes, count(*)::integer as tasks
+    from deleted as d
+    group by d.owner, d.address
+  loop
+    perform tasks.lock();
+    perform tasks.count_bytes(client.owner, client.address, -client.bytes);
+    purged := purged + client.tasks;
+  end loop;
+  delete from tasks.storage where bytes = 0;
+  return purged;
+end $$;
+
+comment on function tasks.purge(interval, interval) is $$
+Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how many.
+$$;
+
+create or replace function tasks.lock_of(worker text) returns bigint
+language sql immutable set search_path = ''
+return hashtextextended('content-service:worker:' || worker, 0);
+
+comment on function tasks.lock_of(text) is 'The key of the advisory lock that a worker holds while it is alive.';
+
+create or replace function tasks.free_jobs() returns text[]
+language plpgsql volatile set search_path = '' as $$
+declare
+  dead text[];
+begin
+  select array_agg(w.name) into dead
+  from (
+    select distinct j.locked_by as name
+    from graphile_worker.jobs as j
+    where j.locked_by is not null
+  ) as w
+  where pg_try_advisory_xact_lock(tasks.lock_of(w.name));
+  if dead is null then return '{}'; end if;
+  perform graphile_worker.force_unlock_workers(dead);
+  -- graphile-worker sends this notification for new jobs. Without it, workers find them at their next poll.
+  perform pg_notify('jobs:insert', json_build_object('r', random(), 'count', cardinality(dead))::text);
+  return dead;
+end $$;
+
+comment on function tasks.free_jobs() is
+  'Unlocks the jobs of dead workers, whose advisory lock is free. Returns the names of these workers.';
+
+create or replace function tasks.restore_jobs() returns integer
+language plpgsql volatile set search_path = '' as $$
+declare
+  restored integer;
+begin
+  perform graphile_worker.add_job('perform', json_build_object('task', t.id))
+  from tasks.tasks as t
+  where t.finished_at is null
+    and t.has_turn
+    and not exists (
+      select from graphile_worker._private_jobs as j
+      where j.payload ->> 'task' = t.id::text
+        and j.attempts < j.max_attempts
+        -- A worker begins the task as soon as it has locked the job, unless its connection was lost in between.
+        and (t.status = 'running' or coalesce(j.locked_at, 'infinity') >= now() - interval '30 seconds')
+    );
+  get diagnostics restored = row_count;
+  return restored;
+end $$;
+
+comment on function tasks.restore_jobs() is $$
+Adds a job for each unfinished task that has its turn and no job: an attempt that was overtaken deletes the job that it shares with the
+later attempt, and a worker that loses its connection while it locks a job never runs it. Returns how many it added.
+$$;
+
+do $$
+declare signature regprocedure;
+begin
+  for signature in select oid::regprocedure from pg_proc where pronamespace = 'tasks'::regnamespace loop
+    execute format('alter function %s owner to tasks_owner', signature);
+    execute format('revoke all on function %s from public', signature);
+  end loop;
+end $$;
+
+grant execute on function
+  tasks.accept(text, json, bigint, integer, text, integer, bigint, bigint),
+  tasks.find(uuid),
+  tasks.list(text, integer, bigint),
+  tasks.cancel(uuid),
+  tasks.keep_result(uuid, json),
+  tasks.finish(uuid, integer)
+  to anon, authenticated, service_role;
+--! EndIncluded tasks/functions.sql
