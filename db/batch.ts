@@ -97,6 +97,9 @@ export class Batch {
   #undo: (Undo | null)[] = [];
   /** The index of the statement that Postgres is executing. */
   #current = 0;
+  /** A batch that is written together with this one; the caller queues it next. */
+  #next: Batch | null = null;
+  #isWritten = false;
 
   constructor(
     statements: readonly NamedStatement[],
@@ -109,17 +112,27 @@ export class Batch {
     this.results = statements.map(() => ({ rows: [], rowCount: 0 }));
   }
 
+  /** Sends `next` with the same write, so that it runs whether this batch fails or not, without another round trip. */
+  followedBy(next: Batch): void {
+    this.#next = next;
+  }
+
   submit(wire: Wire): null {
-    this.#wire = wire;
-    wire.prepared ??= new PreparedStatements();
-    const { maxPrepared, unlimitedResult, onCompleted } = this.#options;
-    wire.received = unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
-    this.#write(wire.prepared, maxPrepared, onCompleted !== undefined);
+    wire.received = this.#options.unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
+    if (this.#isWritten) return null;
+    this.#write(wire);
+    if (this.#next) this.#next.#write(wire);
     wire.stream.write(messages.take());
     return null;
   }
 
-  #write(prepared: PreparedStatements, maxPrepared: number, reportsEach: boolean): void {
+  #write(wire: Wire): void {
+    wire.prepared ??= new PreparedStatements();
+    this.#wire = wire;
+    this.#isWritten = true;
+    const { prepared } = wire;
+    const { maxPrepared, onCompleted } = this.#options;
+    const reportsEach = onCompleted !== undefined;
     try {
       for (const statement of this.#statements) {
         this.#undo.push(prepared.prepare(statement, maxPrepared));

@@ -1,4 +1,5 @@
 import pg from "pg";
+import type { Catalog } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { ApiError, loginRequired } from "./errors.ts";
 import type { StatementTimeouts } from "./statement-timeouts.ts";
@@ -46,6 +47,12 @@ export class Database {
     this.catalog = new pg.Pool(pool(logins.data, 2));
     this.catalog.on("error", onConnectionError);
     this.catalog.on("connect", (client) => client.on("error", onConnectionError));
+  }
+
+  /** Applies what a new catalog knows about roles and code. */
+  follow({ roles, code }: Catalog): void {
+    this.statementTimeouts.follow(roles);
+    for (const transactions of [this.#data, this.#service]) transactions.follow(code);
   }
 
   /** Round trips to the database so far. */

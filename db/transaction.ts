@@ -1,6 +1,8 @@
 import pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import { Batch, type BatchOptions, type NamedStatement, type Result, type Statement } from "./batch.ts";
+import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
+import { Cleaning } from "./cleaning.ts";
 import { RawClient } from "./connection.ts";
 import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
@@ -60,11 +62,14 @@ export class Transactions {
   syncs = 0;
   readonly #pool: pg.Pool;
   readonly #options: TransactionOptions;
-  readonly #names = new Map<string, Map<string, string>>();
+  readonly #known = new Map<string, Map<string, KnownStatement>>();
+  readonly #cleaning: Cleaning;
   #nextName = 1;
+  #code = UNKNOWN_CODE;
 
   constructor(options: TransactionOptions) {
     this.#options = options;
+    this.#cleaning = new Cleaning(options.maxPrepared);
     this.#pool = new pg.Pool({
       ...options.pool,
       maxResultBytes: options.maxResultBytes,
@@ -73,6 +78,11 @@ export class Transactions {
     this.#pool.on("error", options.onConnectionError);
     // Without this listener, losing a connection that is checked out would end the process.
     this.#pool.on("connect", (client) => client.on("error", options.onConnectionError));
+  }
+
+  /** Uses what a new catalog knows about code. Until then, every connection is cleaned after every transaction. */
+  follow(code: Code): void {
+    this.#code = code;
   }
 
   /**
@@ -95,10 +105,17 @@ export class Transactions {
       cancelled = cancelRequest(this.#options.pool, client);
     };
     signal?.addEventListener("abort", cancel);
-    const first = frame.begin.length + 2;
+    const first = frame.begin.length + 1;
+    const work: Work = {
+      statements: batch,
+      options: this.#batchOptions(options, first, statements.length),
+      runsCode: this.#runsCode(identity.caller.role, statements),
+      isFramed: frame !== UNFRAMED,
+      cleaned: null,
+    };
     let broken: Error | undefined;
     try {
-      const results = await this.#submitOrRetry(client, batch, this.#batchOptions(options, first, statements.length));
+      const results = await this.#submitOrRetry(client, work);
       return results.slice(first, first + statements.length);
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
@@ -108,7 +125,9 @@ export class Transactions {
       // A cancel request affects whatever the connection executes: release it only after the request has finished.
       signal?.removeEventListener("abort", cancel);
       if (cancelled) await cancelled;
-      client.release(broken);
+      // The results are complete: nothing waits for the cleaning but the connection.
+      if (work.cleaned === null) client.release(broken);
+      else work.cleaned.then((error) => client.release(broken ?? error));
     }
   }
 
@@ -131,24 +150,33 @@ export class Transactions {
     const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role));
     for (const { values } of statements) for (const value of values) refuseUnstorable(value);
     for (const value of settings.values) refuseUnstorable(value);
-    return [...begin, RESET, settings, ...statements, ...end].map((statement) => ({
+    return [...begin, settings, ...statements, ...end].map((statement) => ({
       ...statement,
-      name: this.#nameOf(role, statement.text),
+      name: this.#knownOf(role, statement.text)?.name ?? "",
     }));
   }
 
-  // Row-level policies are part of a plan: a name shared by two roles would be replanned at each change of role.
-  #nameOf(role: string, text: string): string {
-    if (this.#options.maxPrepared === 0 || text.length > MAX_PREPARED_LENGTH) return "";
-    const names = this.#names.get(role) ?? new Map<string, string>();
-    this.#names.set(role, names);
-    const known = names.get(text);
-    if (known !== undefined) return known;
+  /** Whether the statements may leave state on the connection. */
+  #runsCode(role: string, statements: readonly Statement[]): boolean {
+    return statements.some(({ text }) => this.#knownOf(role, text)?.runsCode ?? true);
+  }
 
-    if (names.size >= MAX_NAMES_PER_ROLE) names.delete(names.keys().next().value as string);
-    const name = `s${this.#nextName++}`;
-    names.set(text, name);
-    return name;
+  /**
+   * Undefined for a statement that is too long to be kept. Row-level policies are part of a plan: a name shared by two roles
+   * would be replanned at each change of role.
+   */
+  #knownOf(role: string, text: string): KnownStatement | undefined {
+    if (text.length > MAX_PREPARED_LENGTH) return undefined;
+    const ofRole = this.#known.get(role) ?? new Map<string, KnownStatement>();
+    this.#known.set(role, ofRole);
+    const known = ofRole.get(text);
+    if (known?.code === this.#code) return known;
+
+    if (!known && ofRole.size >= MAX_NAMES_PER_ROLE) ofRole.delete(ofRole.keys().next().value as string);
+    const name = known?.name ?? (this.#options.maxPrepared === 0 ? "" : `s${this.#nextName++}`);
+    const created = { name, code: this.#code, runsCode: this.#code.isIn(text) };
+    ofRole.set(text, created);
+    return created;
   }
 
   /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
@@ -161,49 +189,61 @@ export class Transactions {
     return { maxPrepared: this.#options.maxPrepared, unlimitedResult, onCompleted: report };
   }
 
-  async #submitOrRetry(
-    client: pg.PoolClient,
-    statements: readonly NamedStatement[],
-    options: BatchOptions,
-  ): Promise<Result[]> {
+  async #submitOrRetry(client: pg.PoolClient, work: Work): Promise<Result[]> {
     try {
-      return await this.#submit(client, statements, options);
+      return await this.#submit(client, work);
     } catch (error) {
       if (!isStalePlan(error as DatabaseError)) throw error;
-      return this.#submit(client, statements, options);
+      return this.#submit(client, work);
     }
   }
 
-  #submit(client: pg.PoolClient, statements: readonly NamedStatement[], options: BatchOptions): Promise<Result[]> {
+  #submit(client: pg.PoolClient, work: Work): Promise<Result[]> {
+    const { statements, options, runsCode, isFramed } = work;
     this.syncs++;
     return new Promise((resolve, reject) => {
       const batch: Batch = new Batch(statements, options, (error) => {
         if (!error) resolve(batch.results);
-        else this.#recover(client, error as DatabaseError, statements[0]).then(() => reject(error));
+        else this.#recover(client, error as DatabaseError, work).then(() => reject(error));
       });
+      if (!runsCode) return void client.query(batch as never);
+
+      const { promise, resolve: done } = Promise.withResolvers<Error | undefined>();
+      const cleaning = this.#cleaning.batch({ isFramed, mayPrepare: this.#code.executesText }, done);
+      batch.followedBy(cleaning);
       client.query(batch as never);
+      client.query(cleaning as never);
+      work.cleaned = promise;
     });
   }
 
   /** Resolves when the connection can be used again after an error, unless it is lost. */
-  async #recover(client: pg.PoolClient, error: DatabaseError, first: Statement | undefined): Promise<void> {
+  async #recover(client: pg.PoolClient, error: DatabaseError, { runsCode, isFramed }: Work): Promise<void> {
     if (isLost(error)) return;
     await untilReady(client);
     // The error skipped the statement that ends the transaction: the connection would remain in it.
-    if (first?.text.startsWith(BEGIN)) await client.query("rollback").catch(() => {});
+    if (isFramed && !runsCode) await client.query("rollback").catch(() => {});
   }
 }
+
+/** A statement, by its text and role: the name that it is prepared as, and whether it runs `code`. */
+type KnownStatement = { readonly name: string; readonly code: Code; readonly runsCode: boolean };
+
+/** The statements of a transaction, with those before and after the caller's. */
+type Work = {
+  readonly statements: readonly NamedStatement[];
+  readonly options: BatchOptions;
+  readonly runsCode: boolean;
+  readonly isFramed: boolean;
+  /** Resolves when the connection is clean, or with the reason why it cannot be used again; null without code. */
+  cleaned: Promise<Error | undefined> | null;
+};
 
 /** The statements before and after those of the caller. Usually none: the Sync makes them one implicit transaction. */
 type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
 
 const BEGIN = "begin isolation level";
 const command = (text: string): Statement => ({ text, values: [] });
-/**
- * Clears session settings that a function of an earlier request has left. Not at the end of its transaction, which may
- * still need them.
- */
-const RESET = command("reset all");
 const COMMIT = [command("commit")];
 const ROLLBACK = [command("set constraints all immediate"), command("rollback")];
 const UNFRAMED: Frame = { begin: [], end: [] };

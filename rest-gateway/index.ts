@@ -85,7 +85,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const { settings, database, tokens, verifier, auth, log } = options;
   const { dbSchemas: schemas, dbExtraSearchPath: extraSearchPath, apiKeyRequired } = settings;
   const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log: catalogLog(log) });
-  catalog.onChange(({ roles }) => database.statementTimeouts.follow(roles));
+  catalog.onChange((changed) => database.follow(changed));
   await catalog.start();
   const tables = tableInterface(options, catalog);
   const lifecycle = new Lifecycle({

@@ -1,4 +1,5 @@
 import type { Catalog, DatabaseFunction, Schema, Table } from "./catalog.ts";
+import { codeOf } from "./code.ts";
 import { constraintsOf, messagesOf } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { ComputedFields, Functions } from "./functions.ts";
@@ -30,6 +31,7 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
     mediaHandlers: mediaHandlersOf(rows.mediaHandlers, relations, types),
     constraints,
     constraintMessages: messagesOf(constraints),
+    code: await codeOf(rows.code, rows.executors),
   });
 }
 

@@ -1,5 +1,6 @@
 import pg from "pg";
 import type { ConstraintMessages } from "../errors.ts";
+import type { Code } from "./code.ts";
 
 /**
  * The served part of the database as one immutable model: schemas with their tables, relationships and functions.
@@ -25,6 +26,7 @@ export type Catalog = {
   readonly constraints: ReadonlyMap<string, Constraint>;
   /** The comments of constraints: the messages for clients that violate one. */
   readonly constraintMessages: ConstraintMessages;
+  readonly code: Code;
 };
 
 /** A constraint or unique index. */

@@ -1,4 +1,5 @@
 import pg, { type Pool, type QueryResult } from "pg";
+import { CODE, type CodeRow, EXECUTORS } from "./code.ts";
 import { CONSTRAINTS, type ConstraintRow } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { FUNCTIONS, type FunctionRow } from "./functions.ts";
@@ -75,6 +76,8 @@ export type CatalogRows = {
   readonly roles: readonly RoleRow[];
   readonly acls: readonly AclRow[];
   readonly constraints: readonly ConstraintRow[];
+  readonly code: readonly CodeRow[];
+  readonly executors: readonly { readonly name: string }[];
   readonly extensions: readonly { readonly name: string; readonly schema: string }[];
 };
 
@@ -101,6 +104,8 @@ const PARTS: Readonly<Record<keyof CatalogRows, string>> = {
   roles: ROLES,
   acls: ACLS,
   constraints: CONSTRAINTS,
+  code: CODE,
+  executors: EXECUTORS,
   extensions: EXTENSIONS,
 };
 

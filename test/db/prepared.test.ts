@@ -1,5 +1,13 @@
 import { expect, test } from "vitest";
-import { ada, anon, bob, identityOf, type TestTransactions, useTransactionsDatabase } from "../support/transactions.ts";
+import {
+  ada,
+  anon,
+  bob,
+  identityOf,
+  NO_CODE,
+  type TestTransactions,
+  useTransactionsDatabase,
+} from "../support/transactions.ts";
 
 const database = useTransactionsDatabase(`
   create table secrets (owner_id bigint not null, text text not null);
@@ -124,6 +132,8 @@ test("a write before the repeated statement takes effect once", async () => {
 
 test.each([false, true])("deallocated statements are prepared again (snapshot: %j)", async (snapshot) => {
   const db = database().open();
+  // As behind a pooler: a connection on which code has done this is replaced.
+  db.transactions.follow(NO_CODE);
   const statements = ["select 1", "select 2"];
   await db.run(anon, statements, { snapshot });
   await db.run(anon, ["deallocate all"]);

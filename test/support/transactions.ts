@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import type pg from "pg";
 import { beforeAll, onTestFinished } from "vitest";
+import { Code } from "../../db/catalog/code.ts";
 import { type Logins, provisionLogins } from "../../db/cluster/provision.ts";
 import type { Identity } from "../../db/identity.ts";
 import { type RunOptions, type Statement, type TransactionOptions, Transactions } from "../../db/transaction.ts";
@@ -15,6 +16,9 @@ export function identityOf(role: string, id?: number): Identity {
   const caller = { role, claims: id === undefined ? {} : { sub: String(id) }, expiresAt: null, refused: null };
   return { caller, request: { method: "GET", path: "/", headers: "{}", cookies: "{}" } };
 }
+
+/** For `follow`: no statement counts as code. */
+export const NO_CODE = new Code([], false);
 
 export const anon = identityOf("anon");
 export const ada = identityOf("authenticated", 1);
