@@ -30,7 +30,8 @@ type Verified = {
 export class BasicSignIns {
   readonly #options: BasicSignInsOptions;
   readonly #key = randomBytes(32).toString("hex");
-  readonly #verified = new LRUCache<string, Verified>({ max: MAX_LOGINS });
+  // `max` would allocate all entries at the start.
+  readonly #verified = new LRUCache<string, Verified>({ maxSize: MAX_LOGINS, sizeCalculation: () => 1 });
   /** Equal requests at the same time are one attempt. */
   readonly #pending = new Map<string, Promise<Caller>>();
   #isListening = true;

@@ -18,7 +18,8 @@ type Entry<Value> = { readonly value: Value; readonly expiresAt: number };
  */
 export class LookupCache<Value> {
   readonly #options: LookupCacheOptions<Value>;
-  readonly #entries = new LRUCache<string, Entry<Value>>({ max: MAX_ENTRIES });
+  // `max` would allocate all entries at the start.
+  readonly #entries = new LRUCache<string, Entry<Value>>({ maxSize: MAX_ENTRIES, sizeCalculation: () => 1 });
   readonly #pending = new Map<string, Promise<Value>>();
   #isListening = true;
 

@@ -25,7 +25,8 @@ const MAX_TOKENS = 10_000;
 /** Caches callers until their tokens expire: checking a signature takes longer than most requests. */
 export class VerifiedTokens {
   readonly #check: (token: string) => Caller;
-  readonly #callers = new LRUCache<string, Caller>({ max: MAX_TOKENS });
+  // `max` would allocate all entries at the start.
+  readonly #callers = new LRUCache<string, Caller>({ maxSize: MAX_TOKENS, sizeCalculation: () => 1 });
 
   constructor(check: (token: string) => Caller) {
     this.#check = check;

@@ -19,7 +19,8 @@ export async function createTestDatabase(clusterUrl: string = inject("clusterUrl
   const name = `test_${randomBytes(5).toString("hex")}`;
   // One copy at a time: no other connection to the template may exist.
   await root.query("select pg_advisory_lock(1)");
-  await root.query(`create database ${name} template ${TEMPLATE}`);
+  // Copies files, which takes half the CPU time of the default strategy.
+  await root.query(`create database ${name} template ${TEMPLATE} strategy file_copy`);
   await root.query("select pg_advisory_unlock(1)");
 
   const url = new URL(clusterUrl);
