@@ -9,6 +9,8 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 60_000,
     maxWorkers: 3,
+    // The tests allocate much and keep little: with larger young generations it is not copied.
+    execArgv: ["--max-semi-space-size=32"],
     // Files of one worker share what is loaded, which takes longer than most of their tests: the service keeps no state in modules.
     isolate: false,
   },

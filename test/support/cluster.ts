@@ -21,8 +21,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const folder = await mkdtemp(join(await findTemporaryFolder(), "content-tests-"));
   // PostgreSQL may run as a separate user, which must be able to enter the folder.
   await chmod(folder, 0o711);
-  // Inherited by the workers and by all programs that the tests start.
+  // The workers inherit both variables.
   process.env.TMPDIR = folder;
+  // As in the script `start`.
+  process.env.NODE_COMPILE_CACHE = "node_modules/.cache/compiled";
   const cluster = await startScratchCluster();
   await makeTemplate(cluster.url("postgres"), cluster.url(TEMPLATE));
   project.provide("clusterUrl", cluster.url("postgres"));
