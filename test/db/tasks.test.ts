@@ -195,8 +195,8 @@ describe("a task", () => {
       const accepted = `select tasks.accept('function', '{}', 1, 10, address => 'here', max_running => 1) as task`;
       const [first, second] = [(await db.anon.row(accepted)).task.taskId, (await db.anon.row(accepted)).task.taskId];
       const jobs = async () =>
-        (await db.owner.rows("select payload ->> 'task' as id from graphile_worker._private_jobs order by id")).map(
-          ({ id }) => id,
+        (await db.owner.rows("select payload ->> 'task' as task from graphile_worker._private_jobs order by id")).map(
+          ({ task }) => task,
         );
       expect(await jobs()).toEqual([first]);
       await begin(db, first);

@@ -1,5 +1,5 @@
 --! Previous: sha1:0473c6e14dce2b54ba652735716f0762022d3746
---! Hash: sha1:79deec0f449f5668e04adc8e7499a8b1a78561ee
+--! Hash: sha1:24f2b8372cf095b7e978874e1a2c985b079ca752
 --! Message: hardening
 
 -- The second factor: what an enabled one ends, and the codes that changes of the account need.
@@ -24,6 +24,9 @@ drop trigger if exists _500_changes_update on public.comments;
 drop trigger if exists _500_changes_delete on public.comments;
 drop function if exists internal.announce_change();
 -- Tasks: limits per client and in total.
+-- They use the type of the rows, which PostgreSQL 15 would not let change. They are created again below.
+drop function if exists tasks.is_visible(tasks.tasks);
+drop function if exists tasks.describe(tasks.tasks);
 alter table tasks.tasks add column if not exists address text;
 alter table tasks.tasks add column if not exists round integer not null default 1;
 alter table tasks.tasks add column if not exists has_turn boolean not null default false;
