@@ -29,6 +29,7 @@ import { createTokens, type Tokens } from "./identity/tokens.ts";
 import { createAuth } from "./rest-gateway/auth/auth.ts";
 import { factorKeys } from "./rest-gateway/auth/second-factor.ts";
 import { deriveKey, resealFactors } from "./rest-gateway/auth/secret-box.ts";
+import { fillSkeletons } from "./rest-gateway/auth/skeletons.ts";
 import { ExpressInterface, REST } from "./rest-gateway/express-interface.ts";
 import { createRest } from "./rest-gateway/index.ts";
 import { errorReference, isErrorReference } from "./rest-gateway/openapi/reference/page.ts";
@@ -251,10 +252,10 @@ const createStatementTimeouts = (config: Config): StatementTimeouts =>
 /** Starts the embedded database, or opens DATABASE_URL. */
 async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
-  const afterMigrations =
-    config.mfaPreviousKey === ""
-      ? null
-      : (owner: pg.Client) => resealFactors(owner, factorKeys(config, secret).box, log);
+  const afterMigrations = async (owner: pg.Client) => {
+    await fillSkeletons(owner, log);
+    if (config.mfaPreviousKey !== "") await resealFactors(owner, factorKeys(config, secret).box, log);
+  };
   const logLine = (level: string, message: string) =>
     log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
   const { dbAnonRole: anonymousRole, dbSchemas: schemas } = config;

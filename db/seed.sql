@@ -18,11 +18,11 @@ begin
   insert into public.users (name, email) values ('Administrator', 'admin@example.com') returning id into admin;
   insert into public.users (name, email) values ('Carol Shaw', 'carol@example.com') returning id into carol;
 
-  insert into auth_private.accounts (user_id, username, password_hash, role, disabled_at) values
-    (ada, 'ada', password, 'authenticated', null),
-    (bob, 'bob', password, 'authenticated', null),
-    (admin, 'admin', password, 'admin', null),
-    (carol, 'carol', password, 'authenticated', now());
+  insert into auth_private.accounts (user_id, username, username_skeleton, password_hash, role, disabled_at) values
+    (ada, 'ada', 'ada', password, 'authenticated', null),
+    (bob, 'bob', 'bob', password, 'authenticated', null),
+    (admin, 'admin', 'adrnin', password, 'admin', null),
+    (carol, 'carol', 'carol', password, 'authenticated', now());
 
   insert into public.articles (author_id, title, content, status, tags, created_at) values
     (ada, 'Notes on the Analytical Engine',

@@ -25,8 +25,8 @@ export type OpenOptions = {
   readonly anonymousRole: string;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
-  /** Runs as the owner after the migrations; null for none. */
-  readonly afterMigrations: ((owner: pg.Client) => Promise<void>) | null;
+  /** Runs as the owner after the migrations. */
+  readonly afterMigrations: (owner: pg.Client) => Promise<void>;
   readonly log: MigrationLog;
 };
 
@@ -78,7 +78,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await migrate(directUrl, options.log);
   const { secret, usersWrite, anonymousRole, recentSignIn } = options;
   const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole, recentSignIn);
-  if (options.afterMigrations) await withClient(directUrl, options.afterMigrations);
+  await withClient(directUrl, options.afterMigrations);
   if (options.seed === "demo")
     await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
   await withClient(logins.data, (client) => refuseUnservable(client, options));

@@ -8,15 +8,12 @@ import { isBackupCode } from "./backup-codes.ts";
 import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 import { badFields, notAnObject } from "./problem.ts";
 import { isAppCode } from "./totp.ts";
+import { MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./usernames.ts";
 
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
 
 /** Characters of a username or an e-mail. */
 const MAX_LOGIN = 254;
-/** Characters of a username. */
-const MAX_USERNAME = 100;
-/** The ASCII characters that the constraint `accounts_username_format` accepts; it also excludes other blanks. */
-const USERNAME = "^[^@:\\u0000-\\u0020\\u007f]+$";
 /** Characters of a token; those that the service issues have a few hundred. */
 const MAX_TOKEN = 4096;
 /** Characters of a code, including the spaces and dashes that users type. */
@@ -25,9 +22,6 @@ const MAX_KEY_NAME = 100;
 /** Seconds for which a key may be valid. */
 const MIN_SECONDS = 60;
 const MAX_SECONDS = 365 * 24 * 3600;
-
-const USERNAME_FORMAT = new RegExp(USERNAME, "u");
-const isUsername = (text: string) => USERNAME_FORMAT.test(text) && [...text].length <= MAX_USERNAME;
 
 const isStorable = (text: string) => text.isWellFormed() && !text.includes("\0");
 /** Postgres and JavaScript disagree on which characters are blank. */
@@ -78,8 +72,7 @@ const NEW_PASSWORD = {
 };
 
 /**
- * The account fields of a new user, at `POST /auth/register` and `POST /users`. The format of a username is that of its
- * constraint, and is checked here too because the database reports one fault at a time and a form needs all of them.
+ * The account fields of a new user, at `POST /auth/register` and `POST /users`.
  */
 export const AccountBody = z.object({
   password: z
@@ -91,13 +84,15 @@ export const AccountBody = z.object({
   username: z
     .string({ error: "must be a text" })
     .refine(isStorable, { error: "must not contain NUL or an unpaired surrogate", abort: true })
-    .refine(isUsername, {
-      error: `must have 1 to ${MAX_USERNAME} characters, without spaces, colons and @; without a username the e-mail is used`,
+    .overwrite(normalizedUsername)
+    .check(({ value, issues }) => {
+      const message = usernameFault(value);
+      if (message !== null) issues.push({ code: "custom", input: value, message });
     })
     .meta({
       minLength: 1,
       maxLength: MAX_USERNAME,
-      pattern: USERNAME,
+      pattern: USERNAME_PATTERN,
       description: "The name to sign in with. Without it, the user signs in with the e-mail.",
       writeOnly: true,
     })

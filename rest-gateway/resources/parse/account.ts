@@ -1,4 +1,5 @@
 import { AccountBody, faultsOf } from "../../auth/bodies.ts";
+import { loginEmailFault } from "../../auth/usernames.ts";
 import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";
@@ -33,13 +34,20 @@ export const NO_ACCOUNT: AccountRead = { faults: [], isMissing: false, input: nu
 
 /** Without a password a user has no account, unless it is required. */
 export function readAccount(body: unknown, isRequired: boolean): AccountRead {
-  const { password, username = null } = (typeof body === "object" && body !== null ? body : {}) as JsonObject;
+  const { email, password, username = null } = (typeof body === "object" && body !== null ? body : {}) as JsonObject;
   if (password === undefined && !isRequired) {
     return username === null ? NO_ACCOUNT : { ...NO_ACCOUNT, faults: [PASSWORD_REQUIRED] };
   }
   const { data, error } = AccountBody.safeParse({ password, username });
-  if (data !== undefined) return { ...NO_ACCOUNT, input: { username: null, ...data } };
-  return { faults: error.issues.flatMap(faultsOf), isMissing: password === undefined, input: null };
+  const faults = [...(error?.issues.flatMap(faultsOf) ?? []), ...faultsOfEmail(email)];
+  const input = data === undefined || faults.length > 0 ? null : { username: null, ...data };
+  return { faults, isMissing: password === undefined, input };
+}
+
+/** The further rule for an e-mail that signs in. */
+function faultsOfEmail(email: unknown): readonly Fault[] {
+  const fault = typeof email === "string" ? loginEmailFault(email) : null;
+  return fault === null ? [] : [{ field: "email", message: `email ${fault}` }];
 }
 
 type JsonObject = Readonly<Record<string, unknown>>;

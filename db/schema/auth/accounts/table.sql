@@ -1,13 +1,15 @@
 -- How a user signs in. A user without an account can be read but cannot sign in.
 create table auth_private.accounts (
   user_id       bigint primary key references public.users on delete cascade,
-  username      text, -- null: signs in with the e-mail alone
+  username      text, -- null: signs in with the e-mail alone (auth/login_emails)
   password_hash text not null, -- argon2id, as a PHC string
   role          text not null default 'authenticated',
   permissions   text[] not null default '{}',
   disabled_at   timestamptz, -- null while the account may sign in
   created_at    timestamptz not null default now(),
   epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
+  -- The username as it looks (rest-gateway/auth/look-alikes.ts); null: not computed yet, or that of an earlier account.
+  username_skeleton text,
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
@@ -16,8 +18,12 @@ create table auth_private.accounts (
 );
 -- Looking up the account of a login.
 create unique index accounts_username_key on auth_private.accounts (lower(username));
+-- Two accounts never have usernames that look alike.
+create unique index accounts_username_skeleton_key
+  on auth_private.accounts (coalesce(username_skeleton, lower(username)));
 
 comment on index auth_private.accounts_username_key is 'username already taken';
+comment on index auth_private.accounts_username_skeleton_key is 'username already taken';
 comment on constraint accounts_username_format on auth_private.accounts is
   'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
 

@@ -1,0 +1,196 @@
+import { pino } from "pino";
+import { describe, expect, test } from "vitest";
+import { emailSkeleton, isOfOneScript, usernameSkeleton } from "../../../rest-gateway/auth/look-alikes.ts";
+import { fillSkeletons } from "../../../rest-gateway/auth/skeletons.ts";
+import { loginEmailFault, normalizedUsername, usernameFault } from "../../../rest-gateway/auth/usernames.ts";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+
+const PASSWORD = "Correct-Horse-8!";
+const client = useService({ REGISTRATIONS_PER_ADDRESS: "1000", GRAPHQL_MAX_TABLES: "0" });
+
+test.each([
+  ["ada", "\u0430da", "Cyrillic а"],
+  ["ada", "ad\u200ba", "a zero-width space"],
+  ["ada", "ADA", "capital letters"],
+  ["ada", "\uff41\uff44\uff41", "full-width letters"],
+  ["ada", "\u{1d41a}da", "a bold letter"],
+  ["paypal", "PAYPA1", "1 in place of l"],
+  ["paypal", "paypaI", "a capital I in place of l"],
+  ["bob", "b0b", "0 in place of o"],
+  ["modern", "rnodern", "r and n in place of m"],
+  ["coco", "\u0441\u043e\u0441\u043e", "Cyrillic letters only"],
+  ["beta", "\u0392eta", "a Greek capital"],
+  ["o\u0308mer", "\u00f6mer", "another Unicode form"],
+])("%s and %s have the same skeleton: %s", (one, other) => expect(usernameSkeleton(one)).toBe(usernameSkeleton(other)));
+
+test.each([
+  ["ada", "adam"],
+  ["bob", "bib"],
+  ["muller", "m\u00fcller"],
+  ["ada-1", "ada-2"],
+])("%s and %s have different skeletons", (one, other) =>
+  expect(usernameSkeleton(one)).not.toBe(usernameSkeleton(other)),
+);
+
+test.each([
+  ["ann1@example.org", null],
+  ["Ann@Example.org", null],
+  ["\u0430nn1@example.org", "ann1@example.org"],
+  ["\uff41nn1@example.org", "ann1@example.org"],
+  ["m\u00fcller@example.org", "mu\u0308ller@example.org"],
+])("the skeleton of the e-mail %s keeps ASCII characters: %j", (email, skeleton) =>
+  expect(emailSkeleton(email)).toBe(skeleton),
+);
+
+test.each([
+  ["ada_lovelace-1", true],
+  ["\u0430\u0434\u0430", true],
+  ["\u7530\u4e2dtanaka", true],
+  ["\uae40kim", true],
+  ["\u05d0\u05d3\u05d4", true],
+  ["\u0928\u093f\u0932", true],
+  ["\u0430da", false],
+  ["\u0394elta", false],
+  ["\u7530\u0430", false],
+  ["\u13a0da", false],
+])("%s is of one script, or of scripts that are written together: %s", (text, expected) =>
+  expect(isOfOneScript(text)).toBe(expected),
+);
+
+const FORMAT = expect.stringContaining("must have 1 to 100 characters");
+const VISIBLE = expect.stringContaining("must have visible letters");
+const SCRIPTS = expect.stringContaining("must have letters of one script only");
+
+test.each([
+  ["ada", null],
+  ["\u00fc".repeat(100), null],
+  ["a.b_c-d+e!f'g", null],
+  ["", FORMAT],
+  ["a b", FORMAT],
+  ["a@b", FORMAT],
+  ["x".repeat(101), FORMAT],
+  ["ad\u200ba", VISIBLE],
+  ["ad\u00ada", VISIBLE],
+  ["\u202eada", VISIBLE],
+  ["\u2066ada\u2069", VISIBLE],
+  ["ada\u3164", VISIBLE],
+  ["ada\u2800", VISIBLE],
+  ["ada\ufe0f", VISIBLE],
+  ["ada\u{e0061}", VISIBLE],
+  ["\u{1f600}", VISIBLE],
+  ["\u0301ada", VISIBLE],
+  ["x\u0323\u0323", VISIBLE],
+  ["\u0430da", SCRIPTS],
+  ["ad\u03b1", SCRIPTS],
+])("the rule that the username %j breaks is %o", (username, fault) =>
+  expect(usernameFault(normalizedUsername(username))).toEqual(fault),
+);
+
+test.each([
+  ["ada@example.com", true],
+  ["m\u00fcller@b\u00fccher.example", true],
+  ["\u0430\u0434\u0430@example.com", true],
+  ["\u0430da@example.com", false],
+  ["ada@ex\u0430mple.com", false],
+])("%s may sign in: %s", (email, may) => expect(loginEmailFault(email) === null).toBe(may));
+
+let count = 0;
+const dora = (given: object) => ({ name: "Dora", email: `d${++count}@test.example`, password: PASSWORD, ...given });
+const PATHS = ["/auth/register", "/users"];
+
+describe.each(PATHS)("POST %s", (path) => {
+  const register = (given: object) => sendJson(client, path, dora(given));
+  const prefix = path === "/users" ? "cat" : "dog";
+
+  test("rejects a username with invisible characters or of several scripts with 400, the field and the rule", async () => {
+    for (const username of ["ad\u200ba", "\u0430da"]) {
+      const { status, json } = await register({ username });
+      expect([status, json.error.code, json.error.details[0].field]).toEqual([400, "VALIDATION_ERROR", "username"]);
+      expect(json.error.details[0].message).toMatch(/visible letters|one script/);
+    }
+  });
+
+  test("rejects a username that looks like another one with the response for a taken one", async () => {
+    expect((await register({ username: `${prefix}1all` })).status).toBe(201);
+    const taken = await register({ username: `${prefix}1ALL` });
+    const { requestId: _, timestamp: _2, ...error } = taken.json.error;
+    expect([taken.status, error.code, error.message]).toEqual([409, "RESOURCE_CONFLICT", "username already taken"]);
+    for (const username of [`${prefix}lall`, `${prefix}Ia11`, `${prefix}\uff11\uff41ll`]) {
+      const { status, json } = await register({ username });
+      const { requestId: _, timestamp: _2, ...sent } = json.error;
+      expect([status, sent]).toEqual([409, error]);
+    }
+  });
+
+  test("rejects an e-mail that looks like that of another account with the response for a registered one", async () => {
+    const outcomeOf = async (email: string) => {
+      const { status, json } = await register({ email });
+      return [status, json.error?.details[0].field, json.error?.message];
+    };
+    expect(await outcomeOf(`${prefix}o@test.example`)).toEqual([201, undefined, undefined]);
+    expect(await outcomeOf(`${prefix}0@test.example`)).toEqual([201, undefined, undefined]);
+    expect(await outcomeOf(`${prefix}\u00f6@test.example`)).toEqual([201, undefined, undefined]);
+    expect(await outcomeOf(`${prefix}\uff4f@test.example`)).toEqual([409, "email", "email already registered"]);
+    expect(await outcomeOf(`${prefix}\u043e@test.example`)).toEqual([
+      400,
+      "email",
+      expect.stringContaining("one script"),
+    ]);
+  });
+
+  test("of usernames that look alike and arrive at once, one is registered", async () => {
+    const length = path === "/users" ? 2 : 3;
+    // c in Cyrillic, Latin, as a capital and in full width.
+    const usernames = ["\u0441", "c", "C", "\uff43"].map((letter) => letter.repeat(length));
+    const all = await Promise.all(usernames.map((username) => register({ username })));
+    expect(all.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
+  });
+});
+
+test("a username is stored normalized, and signs in however it is typed", async () => {
+  const username = "\uff27\uff52\uff41\uff43\uff45";
+  expect((await sendJson(client, "/auth/register", dora({ username }))).status).toBe(201);
+  expect(await client.sql("select username from auth_private.accounts where username ilike 'grace'")).toEqual([
+    { username: "Grace" },
+  ]);
+  for (const typed of [username, "grace", "GRACE"])
+    expect((await sendJson(client, "/auth/login", { username: typed, password: PASSWORD })).status).toBe(200);
+});
+
+test("a display name is not an identity: it may look like another one", async () => {
+  const { status } = await sendJson(client, "/users", {
+    name: "\u0410d\u0430 Lovelace",
+    email: "other-ada@test.example",
+  });
+  expect(status).toBe(201);
+});
+
+test("at start existing look-alikes keep their usernames and sign-ins, and the log names them", async () => {
+  const { owner } = client.service().database;
+  const names = ["zoe", "zo\u0435", "\uff3a\uff4f\uff45", "zara"];
+  for (const name of names)
+    await client.sql(
+      `with made as (insert into users (name, email) values ('Zoe', $1) returning id)
+       insert into auth_private.accounts (user_id, username, password_hash)
+       select id, $2, (select password_hash from auth_private.accounts where user_id = 1) from made`,
+      ...[`zoe${names.indexOf(name)}@test.example`, name],
+    );
+  const lines: any[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  await fillSkeletons(owner as never, log);
+  const rows = await client.sql(
+    "select user_id::text as id, username, username_skeleton from auth_private.accounts where username = any ($1) order by user_id",
+    names,
+  );
+  expect(rows.map(({ username, username_skeleton }) => [username, username_skeleton])).toEqual([
+    ["zoe", "zoe"],
+    ["zo\u0435", null],
+    ["\uff3a\uff4f\uff45", null],
+    ["zara", "zara"],
+  ]);
+  expect(lines.map(({ users, count }) => [users, count])).toEqual([[[rows[1]!.id, rows[2]!.id], 2]]);
+  for (const name of names)
+    expect((await sendJson(client, "/auth/login", { username: name, password: "Correct-Horse-7!" })).status).toBe(200);
+  expect((await sendJson(client, "/auth/register", dora({ username: "Z0E" }))).status).toBe(409);
+});
