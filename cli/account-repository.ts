@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { Account } from "../identity/account.ts";
+import { emailSkeleton, usernameSkeleton } from "../rest-gateway/auth/look-alikes.ts";
 
 /** An account as an operator sees it. */
 export type AccountRow = {
@@ -36,13 +37,23 @@ export class AccountRepository {
 
   /** Returns the id of the new user. Rejects with the errors of the database. */
   async create({ name, email, username, role, passwordHash }: NewAccount): Promise<string> {
+    const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
     const [created] = await this.#rows<{ id: string }>(
-      "select auth_api.register($1, $2, null, $3, $4)::text as id",
-      ...[name, email, username, passwordHash],
+      "select auth_api.register($1, $2, null, $3, $4, $5, $6)::text as id",
+      ...[name, email, ...looks, passwordHash],
     );
     await this.#rows("update auth_private.accounts set role = $2 where user_id = $1 and role <> $2", created!.id, role);
     await this.#record("registered", created!.id);
     return created!.id;
+  }
+
+  /** Changes the e-mail that the account signs in with, and the e-mail of the user. Rejects with the errors of the database. */
+  async setEmail(id: string, email: string): Promise<void> {
+    await this.#rows("update public.users set email = $2 where id = $1", id, email);
+    await this.#rows(
+      "select auth_private.set_login_email($1, $2, $3, 'operator')",
+      ...[id, email, emailSkeleton(email)],
+    );
   }
 
   async setPassword(id: string, hash: string): Promise<void> {
@@ -72,13 +83,13 @@ export class AccountRepository {
 
   list(): Promise<AccountRow[]> {
     return this.#rows(`
-      select u.id::text, coalesce(a.username, '') as username, u.email, a.role,
+      select a.user_id::text as id, coalesce(a.username, '') as username, e.email, a.role,
         case when a.disabled_at is null then 'enabled' else 'disabled' end as state,
         case when f.enabled_at is null then 'no' else 'yes' end as factor
       from auth_private.accounts as a
-      join public.users as u on u.id = a.user_id
+      join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
       left join auth_private.factors as f on f.user_id = a.user_id
-      order by u.id`);
+      order by a.user_id`);
   }
 
   async #record(event: string, id: string): Promise<void> {

@@ -3,6 +3,7 @@ import type pg from "pg";
 import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
 import { hashPassword, passwordFaults } from "../rest-gateway/auth/passwords.ts";
+import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gateway/auth/usernames.ts";
 import { AccountRepository } from "./account-repository.ts";
 import { CommandError, inColumns, inTransaction, readSettings, runCommand, withOwner } from "./command.ts";
 import { type Input, readNewPassword } from "./password-prompt.ts";
@@ -13,6 +14,7 @@ Manages user accounts. The service may be running: changes take effect within a 
   npm run -s user -- create <name> <email>     create a user with an account
       --username <username>                    login in addition to the e-mail
       --role authenticated|admin               default: authenticated
+  npm run -s user -- email <login> <email>     change the e-mail, which the user signs in with too
   npm run -s user -- password <login>          set a new password and end all sign-ins
   npm run -s user -- disable <login>           disable the account and end all sign-ins
   npm run -s user -- enable <login>            enable the account again
@@ -48,6 +50,14 @@ const onAccount =
 
 const ACTIONS: Readonly<Record<string, Action>> = {
   create: { arguments: ["name", "email"], run: create },
+  email: {
+    arguments: ["login", "email"],
+    run: onAccount(async (accounts, { id, username }, [email]) => {
+      refuseFault("email", loginEmailFault(email!));
+      await accounts.setEmail(id, email!);
+      return `user ${username} has the e-mail ${email}\n`;
+    }),
+  },
   password: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }, _more, { input }) => {
@@ -156,10 +166,17 @@ async function create(
   [name, email]: readonly string[],
   options: Options,
 ): Promise<string> {
-  const { username, role, input } = options;
+  const { role, input } = options;
+  const username = options.username === null ? null : normalizedUsername(options.username);
+  refuseFault("email", loginEmailFault(email!));
+  if (username !== null) refuseFault("username", usernameFault(username));
   const passwordHash = await newPasswordHash(input());
   const id = await accounts.create({ name: name!, email: email!, username, role, passwordHash });
   return `created user ${id} with the login ${username ?? email}\n`;
+}
+
+function refuseFault(field: string, fault: string | null): void {
+  if (fault !== null) throw new CommandError(1, `${field} ${fault}`);
 }
 
 async function newPasswordHash(input: Input): Promise<string> {

@@ -299,6 +299,11 @@ export const SETTINGS = {
     "Accounts that may be created per IP address within LOGIN_WINDOW.",
   ),
   AUDIT_RETENTION: setting(integer(0, 3_153_600_000), "7776000", "Seconds that security events are kept."),
+  EMAIL_RESERVATION: setting(
+    integer(0, 3_153_600_000),
+    "2592000",
+    "Seconds for which the previous e-mail of an account stays reserved for it after a change. Reservations that have expired are removed every hour.",
+  ),
   MFA_KEY: setting(
     secret,
     "",

@@ -18,6 +18,7 @@
 --!include content/articles/functions.sql
 --!include changes/publication.sql
 --!include auth/accounts/table.sql
+--!include auth/login_emails/table.sql
 --!include auth/factors/table.sql
 --!include auth/accounts/functions.sql
 --!include auth/tokens/table.sql
@@ -29,6 +30,7 @@
 --!include auth/security_events/table.sql
 --!include auth/security_events/access.sql
 --!include auth/security_events/functions.sql
+--!include auth/login_emails/functions.sql
 --!include auth/attempts/table.sql
 --!include auth/attempts/functions.sql
 --!include auth/factors/functions.sql

@@ -36,6 +36,8 @@ export type AuthSettings = FactorSettings & {
   /** Seconds. */
   readonly auditRetention: number;
   /** Seconds. */
+  readonly emailReservation: number;
+  /** Seconds. */
   readonly sessionMaxAge: number;
   /** Seconds. */
   readonly jwtRefreshGrace: number;
@@ -107,6 +109,7 @@ export function createAuth({
     dbAnonRole: anonymousRole,
     registrationsPerAddress,
     auditRetention,
+    emailReservation,
     bodyLimit: size,
     jsonMaxDepth: depth,
   } = settings;
@@ -120,7 +123,8 @@ export function createAuth({
   const secondFactor = new SecondFactor(factor);
   const signIn = new SignIn({ passwords, throttle, tokens, secondFactor });
   const registration = new Registration({ repository, hashing, throttle });
-  const housekeeping = new Housekeeping({ repository, attemptSeconds: window, eventSeconds: auditRetention, onError });
+  const retention = { attemptSeconds: window, eventSeconds: auditRetention, emailSeconds: emailReservation };
+  const housekeeping = new Housekeeping({ repository, retention, onError });
   const keyUses = new KeyUses({ write: (ids) => repository.useKeys(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);

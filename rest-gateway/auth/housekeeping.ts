@@ -1,17 +1,14 @@
-import type { AuthRepository } from "./repository.ts";
+import type { AuthRepository, Retention } from "./repository.ts";
 
 const HOUR = 3_600_000;
 
 export type HousekeepingOptions = {
   readonly repository: Pick<AuthRepository, "purge">;
-  /** Seconds for which an attempt counts. */
-  readonly attemptSeconds: number;
-  /** Seconds for which security events are kept. */
-  readonly eventSeconds: number;
+  readonly retention: Retention;
   onError(error: unknown): void;
 };
 
-/** Deletes expired attempts, tokens, sessions and security events at start and every hour. */
+/** Deletes expired attempts, tokens, sessions, reservations of e-mails and security events at start and every hour. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -36,7 +33,7 @@ export class Housekeeping {
   }
 
   async #purge(): Promise<void> {
-    const { repository, attemptSeconds, eventSeconds, onError } = this.#options;
-    await repository.purge(attemptSeconds, eventSeconds).catch(onError);
+    const { repository, retention, onError } = this.#options;
+    await repository.purge(retention).catch(onError);
   }
 }

@@ -2,6 +2,7 @@ import { anonymous } from "../../db/caller.ts";
 import { type Identity, NO_REQUEST } from "../../db/identity.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import type { Account, AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
+import { emailSkeleton, usernameSkeleton } from "./look-alikes.ts";
 import type { NewUser } from "./registration.ts";
 import type {
   Attempt,
@@ -76,6 +77,16 @@ export type SecurityEvent = {
   readonly detail?: Readonly<Record<string, unknown>>;
 };
 
+/** How long housekeeping keeps what has expired. */
+export type Retention = {
+  /** Seconds for which an attempt counts. */
+  readonly attemptSeconds: number;
+  /** Seconds for which security events are kept. */
+  readonly eventSeconds: number;
+  /** Seconds for which the e-mail that an account signed in with before stays reserved for it. */
+  readonly emailSeconds: number;
+};
+
 /** The service itself: "none" keeps the login role of the pool. */
 const GATEWAY: Identity = { caller: anonymous("none"), request: NO_REQUEST };
 
@@ -91,8 +102,9 @@ export class AuthRepository {
 
   /** Creates a user with an account, and returns the id of the user. Rejects with the errors of the database. */
   async register({ name, email, age, username }: NewUser, passwordHash: string): Promise<string> {
-    const values = [name, email, age === null ? null : String(age), username, passwordHash];
-    return String(await this.#call("register($1, $2, $3::integer, $4, $5)", values));
+    const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
+    const values = [name, email, age === null ? null : String(age), ...looks, passwordHash];
+    return String(await this.#call("register($1, $2, $3::integer, $4, $5, $6, $7)", values));
   }
 
   accountOf(userId: string): Promise<Account | null> {
@@ -277,9 +289,9 @@ export class AuthRepository {
     await this.#run(this.#noting(event));
   }
 
-  async purge(attemptSeconds: number, eventSeconds: number): Promise<void> {
-    const values = [this.#now(), seconds(attemptSeconds), seconds(eventSeconds)];
-    await this.#call("purge($1::timestamptz, $2::interval, $3::interval)", values);
+  async purge({ attemptSeconds, eventSeconds, emailSeconds }: Retention): Promise<void> {
+    const values = [this.#now(), seconds(attemptSeconds), seconds(eventSeconds), seconds(emailSeconds)];
+    await this.#call("purge($1::timestamptz, $2::interval, $3::interval, $4::interval)", values);
   }
 
   #now(): string {

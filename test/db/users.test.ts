@@ -166,7 +166,7 @@ test.each([
   "select from article_translations",
   "select from auth_private.accounts",
   "select auth_api.find_account('ada')",
-  "select auth_api.register('Dora', 'dora@test.example', 20, null, '$argon2id$')",
+  "select auth_api.register('Dora', 'dora@test.example', 20, null, null, null, '$argon2id$')",
   "select from internal.seeds",
   "select auth.uid()",
   "select me()",

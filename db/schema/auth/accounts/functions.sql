@@ -1,9 +1,9 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
-create or replace function auth_api.find_account(login text) returns json
+create or replace function auth_api.account_of(user_id bigint) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
     'id', a.user_id::text,
-    'username', coalesce(a.username, u.email),
+    'username', coalesce(a.username, e.email),
     'name', u.name,
     'role', a.role,
     'permissions', a.permissions,
@@ -13,54 +13,59 @@ language sql stable security definer set search_path = '' as $$
     'hasFactor', coalesce(f.enabled_at is not null, false))
   from auth_private.accounts as a
   join public.users as u on u.id = a.user_id
+  join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
   left join auth_private.factors as f on f.user_id = a.user_id
-  -- At most one: a username has no @, and an e-mail has one.
-  where a.user_id in (
-    select named.user_id
-    from auth_private.accounts as named
-    where lower(named.username) = lower(login)
-    union all
-    select known.id
-    from public.users as known
-    where lower(known.email) = lower(login)
-  )
+  where a.user_id = account_of.user_id
 $$;
 
-comment on function auth_api.find_account(text) is $$
-The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash,
-isDisabled, epoch, hasFactor}; null if there is none.
+comment on function auth_api.account_of(bigint) is $$
+The account of a user: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor}; null if the
+user has none. The username is the e-mail that the account signs in with if it has no username.
 $$;
 
-create or replace function auth_api.account_of(user_id bigint) returns json
+create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  select auth_api.find_account(u.email)
-  from public.users as u
-  where u.id = account_of.user_id
+  -- A username has no @, and an e-mail has one. The login as it was sent comes first: a username from before usernames were
+  -- normalized may differ from another one only in that.
+  select auth_api.account_of(coalesce(
+    (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(login)),
+    (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
+    (select e.user_id from auth_private.login_emails as e where lower(e.email) = lower(login) and e.released_at is null)))
 $$;
 
-comment on function auth_api.account_of(bigint) is
-  'The account of a user, as find_account returns it; null if the user has none.';
+comment on function auth_api.find_account(text) is
+  'The account that signs in with this username or e-mail, as account_of returns it; null if there is none.';
 
-create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
+create or replace function auth_api.register(
+  name text, email text, age integer, email_skeleton text,
+  username text, username_skeleton text, password_hash text)
 returns bigint
 language plpgsql volatile security definer set search_path = '' as $$
-declare user_id bigint;
+declare
+  new_id bigint;
+  has_username constant boolean := lower(register.username) <> lower(register.email);
 begin
   insert into public.users (name, email, age)
   values (register.name, register.email, register.age)
-  returning id into user_id;
+  returning id into new_id;
 
-  insert into auth_private.accounts (user_id, username, password_hash)
+  insert into auth_private.accounts (user_id, username, username_skeleton, password_hash)
   values (
-    user_id,
-    case when lower(register.username) <> lower(register.email) then register.username end,
+    new_id,
+    case when has_username then register.username end,
+    case when has_username then register.username_skeleton end,
     register.password_hash);
-  return user_id;
+
+  update auth_private.login_emails as e
+  set skeleton = register.email_skeleton
+  where e.user_id = new_id
+    and register.email_skeleton is not null;
+  return new_id;
 end $$;
 
-comment on function auth_api.register(text, text, integer, text, text) is $$
+comment on function auth_api.register(text, text, integer, text, text, text, text) is $$
 Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
-e-mail. The constraints of both tables say which values are refused.
+e-mail. The skeletons say what e-mail and username look like. The constraints of the tables say which values are refused.
 $$;
 
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.

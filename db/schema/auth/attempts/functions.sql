@@ -215,7 +215,8 @@ Spends the code that a change of an account needs, as try_code; the outcome is "
 was sent. Without a factor no code is needed. The caller has locked the account.
 $$;
 
-create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval)
+create or replace function auth_api.purge(
+  now timestamptz, attempt_span interval, event_retention interval, email_reservation interval)
 returns void
 language sql volatile security definer set search_path = '' as $$
   delete from auth_private.attempts as a
@@ -237,9 +238,12 @@ language sql volatile security definer set search_path = '' as $$
   delete from auth_private.api_keys as k
   where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
 
+  delete from auth_private.login_emails as e
+  where e.released_at < purge.now - email_reservation;
+
   delete from public.security_events as e
   where e.at < purge.now - event_retention;
 $$;
 
-comment on function auth_api.purge(timestamptz, interval, interval) is
-  'Deletes expired attempts, tokens, sessions, keys and security events.';
+comment on function auth_api.purge(timestamptz, interval, interval, interval) is
+  'Deletes expired attempts, tokens, sessions, keys, reservations of e-mails and security events.';

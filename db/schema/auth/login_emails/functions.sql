@@ -1,0 +1,145 @@
+create or replace function auth_private.begin_login_email() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  insert into auth_private.login_emails (email, user_id)
+  select u.email, u.id
+  from public.users as u
+  where u.id = new.user_id;
+  return null;
+end $$;
+
+comment on function auth_private.begin_login_email() is 'A new account signs in with the e-mail of its user.';
+
+create or replace trigger _300_login_email after insert on auth_private.accounts
+  for each row execute function auth_private.begin_login_email();
+
+-- security definer, here and below: callers who may change users may not read accounts.
+create or replace function auth_private.refuse_login_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- After the row is written: an insert that has waited for a concurrent change sees what the change has reserved.
+  perform from auth_private.login_emails as e
+  where lower(e.email) = lower(new.email)
+    and e.user_id <> new.id;
+  if not found then return null; end if;
+  raise unique_violation using
+    message = 'email already registered',
+    schema = 'public',
+    table = 'users',
+    constraint = 'users_email_key';
+end $$;
+
+comment on function auth_private.refuse_login_email() is
+  'Raises 23505 for the e-mail of a user if another account signs in with it, or it is reserved for another account.';
+
+create or replace trigger _300_login_email_insert after insert on public.users
+  for each row execute function auth_private.refuse_login_email();
+create or replace trigger _300_login_email_update after update of email on public.users
+  for each row when (old.email is distinct from new.email) execute function auth_private.refuse_login_email();
+
+create or replace function auth_private.set_login_email(user_id bigint, email text, skeleton text, by text)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare previous text;
+begin
+  -- Changes of one account wait for each other.
+  perform from auth_private.accounts as a
+  where a.user_id = set_login_email.user_id
+  for no key update;
+
+  select e.email
+  into previous
+  from auth_private.login_emails as e
+  where e.user_id = set_login_email.user_id
+    and e.released_at is null;
+  if previous is null or previous = set_login_email.email then return; end if;
+
+  update auth_private.login_emails as e
+  set released_at = now()
+  where e.email = previous;
+
+  insert into auth_private.login_emails as e (email, user_id, skeleton)
+  values (set_login_email.email, set_login_email.user_id, set_login_email.skeleton)
+  on conflict ((lower(e.email))) do update
+  set email = excluded.email,
+    released_at = null
+  where e.user_id = excluded.user_id;
+  if not found then
+    raise unique_violation using
+      message = 'email already registered',
+      schema = 'auth_private',
+      table = 'login_emails',
+      constraint = 'login_emails_email_key';
+  end if;
+
+  perform from auth_private.login_emails as e
+  where e.user_id = set_login_email.user_id
+    and e.released_at is not null
+  offset 20;
+  if found then
+    raise program_limit_exceeded using
+      message = 'the e-mail was changed 20 times: earlier addresses are still reserved; go back to one of them, or try again later';
+  end if;
+
+  insert into public.security_events (event, user_id, address, detail)
+  values (
+    'login_email_changed',
+    set_login_email.user_id,
+    nullif(current_setting('request.address', true), '')::inet,
+    jsonb_build_object('from', previous, 'to', set_login_email.email, 'by', set_login_email.by));
+  perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
+end $$;
+
+comment on function auth_private.set_login_email(bigint, text, text, text) is $$
+Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without an
+account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
+$$;
+
+create or replace function auth_private.follow_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  insert into public.security_events (event, user_id, address, detail)
+  values (
+    'email_changed',
+    new.id,
+    nullif(current_setting('request.address', true), '')::inet,
+    jsonb_strip_nulls(jsonb_build_object(
+      'from', old.email,
+      'to', new.email,
+      'role', coalesce(auth.claims() ->> 'role', session_user),
+      'user', auth.uid())));
+
+  -- An e-mail with other characters needs the skeleton that the service computes for POST /auth/email.
+  if new.id = auth.uid() and auth.has_recent_sign_in() and new.email ~ '^[[:ascii:]]+$' then
+    perform auth_private.set_login_email(new.id, new.email, null, 'owner');
+  end if;
+  return null;
+end $$;
+
+comment on function auth_private.follow_email() is $$
+Records each change of a user's e-mail as a security event. If the user has made it with a recent sign-in, the user also
+signs in with the new e-mail; after a change by an API key, an admin or anyone else the user signs in as before.
+$$;
+
+create or replace trigger _600_email after update of email on public.users
+  for each row when (old.email is distinct from new.email) execute function auth_private.follow_email();
+
+create or replace function auth_private.store_skeleton(login text, skeleton text) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  update auth_private.accounts as a
+  set username_skeleton = store_skeleton.skeleton
+  where lower(a.username) = lower(login);
+
+  update auth_private.login_emails as e
+  set skeleton = store_skeleton.skeleton
+  where lower(e.email) = lower(login);
+  return true;
+exception when unique_violation then
+  return false;
+end $$;
+
+comment on function auth_private.store_skeleton(text, text) is $$
+Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what they
+sign in with.
+$$;
