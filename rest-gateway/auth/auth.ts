@@ -8,6 +8,7 @@ import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/csrf.ts";
 import { KeyUses } from "../../identity/key-uses.ts";
 import type { Tokens } from "../../identity/tokens.ts";
+import { emailRouter } from "./email.ts";
 import { Enrolment } from "./enrolment.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
@@ -164,6 +165,7 @@ export function authRouter(auth: Auth): Router {
   const router = Router();
   router.use(tokensRouter(auth));
   router.use(passwordRouter(auth));
+  router.use(emailRouter(auth));
   router.use(keysRouter(auth));
   router.use(mfaRouter(auth));
   router.use(sessionRouter(auth));

@@ -8,7 +8,7 @@ import { isBackupCode } from "./backup-codes.ts";
 import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 import { badFields, notAnObject } from "./problem.ts";
 import { isAppCode } from "./totp.ts";
-import { MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./usernames.ts";
+import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./usernames.ts";
 
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
 
@@ -122,6 +122,16 @@ export const PasswordBody = z.object({
   oldPassword: text(MAX_PASSWORD, PASSWORD),
   code: CODE_IF_ENABLED,
   newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
+});
+
+/** The format of an e-mail is a constraint of the database. */
+export const EmailBody = z.object({
+  email: text(MAX_LOGIN, { description: "The new e-mail.", format: "email" }).check(({ value, issues }) => {
+    const message = loginEmailFault(value);
+    if (message !== null) issues.push({ code: "custom", input: value, message });
+  }),
+  password: PASSWORD_IF_OLD,
+  code: CODE_IF_ENABLED,
 });
 
 /** Unknown fields are rejected: a key with a misspelt `expires_in` would never expire. */

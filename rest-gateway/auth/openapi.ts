@@ -113,6 +113,17 @@ const ROUTES: readonly Route[] = [
     isOpen: true,
   },
   {
+    path: "/auth/email",
+    method: "post",
+    operationId: "changeEmail",
+    summary: "Change the e-mail",
+    description:
+      "Changes the e-mail that the user signs in with, and the e-mail of the user. The previous one stays reserved for the account for `EMAIL_RESERVATION` seconds. Not allowed with an API key.",
+    body: ["EmailChange"],
+    success: ok("The e-mail is changed.", "ChangedEmail"),
+    failures: [401, 403, 409, ...OF_BODIES],
+  },
+  {
     path: "/auth/password",
     method: "post",
     operationId: "changePassword",

@@ -23,6 +23,21 @@ export const passwordRequired = (seconds: number) =>
     faults: [{ field: "password", message: "is required" }],
   });
 
+const EMAIL_REFUSALS = {
+  taken: [409, "RESOURCE_CONFLICT", "email already registered"],
+  malformed: [400, "VALIDATION_ERROR", "email must be a valid address"],
+  "too often": [
+    409,
+    "RESOURCE_CONFLICT",
+    "the e-mail was changed 20 times, and the earlier ones are still reserved: go back to one of them, or try again later",
+  ],
+} as const;
+
+export function emailRefused(outcome: keyof typeof EMAIL_REFUSALS): RestError {
+  const [status, code, message] = EMAIL_REFUSALS[outcome];
+  return error(status, code, message, { faults: [{ field: "email", message }] });
+}
+
 /** Adds the challenge, which completes the login together with a code. */
 export const challenged = (problem: RestProblem, challenge: string) =>
   new RestError({ ...problem, members: { challenge } });

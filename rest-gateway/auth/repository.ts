@@ -27,6 +27,9 @@ export type Rotation =
   | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
   | { readonly outcome: "unknown" };
 
+/** What came of a change of an e-mail; nothing has changed unless it is "changed". */
+export type EmailOutcome = "changed" | "taken" | "malformed" | "too often";
+
 /** A key as its owner reads it, without the key itself. */
 export type KeyDescription = {
   readonly id: string;
@@ -134,6 +137,12 @@ export class AuthRepository {
   ): Promise<CodeOutcome<{ readonly account: Account }> | null> {
     const values = [id, passwordHash, newHash, this.#sent(code, limits), address || null];
     return this.#call("change_password($1::bigint, $2, $3, $4::jsonb, $5::inet)", values);
+  }
+
+  /** Changes the e-mail of a user, and the e-mail that the user signs in with. */
+  changeEmail(userId: string, email: string, address: string): Promise<EmailOutcome> {
+    const values = [userId, email, emailSkeleton(email), address || null];
+    return this.#call("change_email($1::bigint, $2, $3, $4::inet)", values);
   }
 
   /** Returns the id of the new token family; null if the account has changed since it was found. */

@@ -6,6 +6,7 @@ import {
   ChallengeBody,
   CodeBody,
   ConfirmationBody,
+  EmailBody,
   EnrolmentBody,
   KeyBody,
   LoginBody,
@@ -65,6 +66,7 @@ export const AUTH_SCHEMAS = {
   LoginWithChallenge: schemaOf(ChallengeBody),
   Refresh: schemaOf(RefreshBody),
   Registration: REGISTRATION,
+  EmailChange: schemaOf(EmailBody),
   PasswordChange: schemaOf(PasswordBody),
   Confirmation: schemaOf(ConfirmationBody),
   Enrolment: schemaOf(EnrolmentBody),
@@ -80,6 +82,7 @@ export const AUTH_SCHEMAS = {
     ...tokens,
   }),
   Message: objectOf(message),
+  ChangedEmail: objectOf({ email: textOf("The new e-mail."), ...message }),
   SessionLogin: objectOf({
     username: textOf("The username, or the e-mail if the user has none."),
     role: textOf("The role of the user."),

@@ -123,6 +123,20 @@ describe("npm run user", { timeout: 60_000 }, () => {
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining("npm run -s user -- disable <login>")]);
   });
 
+  test("email changes the e-mail that the user signs in with, and the e-mail of the user", async () => {
+    const { exitCode, stdout } = await user(["email", "bob", "bob@new.example"]);
+    expect([exitCode, stdout]).toEqual([0, "user bob has the e-mail bob@new.example\n"]);
+    expect((await login("bob@new.example")).status).toBe(200);
+    expect((await login("bob@example.com")).status).toBe(401);
+    const text =
+      "select event, detail ->> 'by' as by from security_events where user_id = 2 and event like '%email%' order by id";
+    expect((await service.database.owner.query(text)).rows).toEqual([
+      { event: "email_changed", by: null },
+      { event: "login_email_changed", by: "operator" },
+    ]);
+    expect((await user(["email", "bob", "bob@example.com"])).exitCode).toBe(0);
+  });
+
   test.each<[string[], RegExp]>([
     [[], /^an action is required; see .*--help\n$/],
     [["delete", "ada"], /^unknown action delete; /],
@@ -144,6 +158,22 @@ describe("npm run user", { timeout: 60_000 }, () => {
     [["create", "Eve", "eve"], `${NEW}\n`, /^email must be a valid address\n$/],
     [["create", "Eve", "eve@test.example", "--username", "a b"], `${NEW}\n`, /^username must have /],
     [["create", "Eve", "eve@test.example", "--username", "ada"], `${NEW}\n`, /^username already taken\n$/],
+    [["create", "Eve", "eve@test.example", "--username", "\uff21da"], `${NEW}\n`, /^username already taken\n$/],
+    [["create", "Eve", "eve@test.example", "--username", "b0b"], `${NEW}\n`, /^username already taken\n$/],
+    [
+      ["create", "Eve", "eve@test.example", "--username", "\u0430da"],
+      `${NEW}\n`,
+      /^username must have letters of one script/,
+    ],
+    [
+      ["create", "Eve", "eve@test.example", "--username", "ad\u200ba"],
+      `${NEW}\n`,
+      /^username must have visible letters/,
+    ],
+    [["create", "Eve", "\uff41da@example.com"], `${NEW}\n`, /^email already registered\n$/],
+    [["email", "ada", "BOB@example.com"], "", /^email already registered\n$/],
+    [["email", "ada", "ada"], "", /^email must be a valid address\n$/],
+    [["email", "ada", "\u0430da@example.com"], "", /^email must have letters of one script/],
   ])("the arguments %j print one line on stderr, exit with 1 and change nothing", async (args, input, line) => {
     const all = async () => (await service.database.owner.query("select * from auth_private.accounts order by 1")).rows;
     const before = await all();

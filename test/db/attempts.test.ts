@@ -78,7 +78,7 @@ test("purge deletes only expired rows", () =>
       insert into auth_private.api_keys (kind, name, prefix, key_hash, expires_at)
       values ('anon', 'old', 'a', sha256('a'), now() - interval '31 days'), ('anon', 'new', 'b', sha256('b'), now() - interval '29 days'),
         ('anon', 'ever', 'c', sha256('c'), null)`);
-    await db.owner.call("auth_api.purge", new Date().toISOString(), "15 minutes", "90 days");
+    await db.owner.call("auth_api.purge", new Date().toISOString(), "15 minutes", "90 days", "30 days");
     expect(await count(db)).toBe(1);
     const names = async (text: string) => (await db.owner.rows(text)).map(({ name }) => name);
     expect(await names("select event as name from security_events")).toEqual(["new"]);

@@ -10,6 +10,7 @@ const BODIES: Readonly<Record<string, object>> = {
   "/auth/login": { username: "ada", password: "wrong" },
   "/auth/refresh": { refreshToken: "x" },
   "/auth/register": { name: "Dora", email: "dora@test.example", password: "Correct-Horse-8!" },
+  "/auth/email": { email: "ada" },
   "/auth/password": { oldPassword: "wrong", newPassword: "Correct-Horse-8!" },
   "/auth/keys": { name: "a program", expiresIn: 3600 },
   "/api/auth/login": { username: "ada", password: "wrong" },

@@ -4,7 +4,7 @@ import { useService } from "../../support/http-client.ts";
 const client = useService({ GRAPHQL_MAX_TABLES: "0" });
 
 const OPEN = ["/auth/login", "/auth/refresh", "/api/auth/login", "/auth/register"];
-const SIGNED_IN = ["/auth/password", "/auth/keys", "/api/mfa/backup-codes", "/api/mfa/disable"];
+const SIGNED_IN = ["/auth/email", "/auth/password", "/auth/keys", "/api/mfa/backup-codes", "/api/mfa/disable"];
 
 const JSON_TYPE = { "content-type": "application/json" };
 const post = async (path: string, headers: Record<string, string>, body?: string | Uint8Array<ArrayBuffer>) => {

@@ -30,6 +30,7 @@ const UNSAFE: readonly Request[] = [
   ["POST /graphql", { query: "mutation { updateUser(id: 1, input: { age: 37 }) { id } }" }],
   ["POST /graphql", { query: "{ me { id } }" }],
   ["POST /auth/keys", { name: "a key" }],
+  ["POST /auth/email", { email: "dora@test.example" }],
   ["POST /auth/password", { oldPassword: PASSWORD, newPassword: `${PASSWORD}!` }],
   ["POST /auth/logout", undefined],
   ["POST /api/mfa/enable", undefined],

@@ -24,6 +24,7 @@ const ROUTES: Readonly<Record<string, readonly string[]>> = {
   "/auth/refresh": ["post"],
   "/auth/logout": ["post"],
   "/auth/register": ["post"],
+  "/auth/email": ["post"],
   "/auth/password": ["post"],
   "/auth/keys": ["get", "post"],
   "/auth/keys/{keyId}": ["get", "delete"],
@@ -134,6 +135,8 @@ async function signIn(ask: Ask): Promise<void> {
   const { json: registered } = await ask("POST /auth/register", { body: { ...dora, age: 36, username: "dora" } });
   await ask("POST /auth/register", { body: dora });
   const headers = bearer(registered.accessToken);
+  await ask("POST /auth/email", { headers, body: { email: "ada@example.com" } });
+  await ask("POST /auth/email", { headers, body: { email: "dora2@test.example" } });
   const body = { oldPassword: PASSWORD, newPassword: "Another-Horse-8!" };
   await ask("POST /auth/password", { headers, body: { ...body, oldPassword: "wrong" } });
   const { json: changed } = await ask("POST /auth/password", { headers, body });
@@ -147,6 +150,7 @@ async function useSession(ask: Ask): Promise<void> {
   await ask("GET /api/auth/me", { headers });
   await ask("GET /csrf-token", { headers });
   await ask("POST /auth/logout", { headers });
+  await ask("POST /auth/email", { headers, body: {} });
   await ask("POST /auth/password", { headers, body: {} });
   await ask("POST /api/mfa/enable", { headers });
   const origin = "https://elsewhere.example";
@@ -176,7 +180,15 @@ async function useKeys(ask: Ask): Promise<void> {
 }
 
 const POSTS_WITH_BODY = [
-  ...["/auth/login", "/auth/refresh", "/auth/register", "/auth/password", "/auth/keys", "/api/auth/login"],
+  ...[
+    "/auth/login",
+    "/auth/refresh",
+    "/auth/register",
+    "/auth/email",
+    "/auth/password",
+    "/auth/keys",
+    "/api/auth/login",
+  ],
   ...["/api/mfa/enable", "/api/mfa/verify", "/api/mfa/backup-codes", "/api/mfa/disable"],
 ];
 

@@ -175,6 +175,10 @@ async function signUpAndIn(): Promise<void> {
   keep("access token of the next family", tokens.accessToken);
   keep("refresh token of the next family", tokens.refreshToken);
 
+  await refused("POST /auth/email", {
+    headers: bearer(tokens.accessToken),
+    body: { email: "x", password: password("beside an e-mail"), code: plantCode("beside an e-mail") },
+  });
   await refused("POST /auth/password", {
     headers: bearer(tokens.accessToken),
     body: { oldPassword: password("wrong old"), newPassword: password("new beside a wrong old") },

@@ -78,7 +78,8 @@ begin
   offset 20;
   if found then
     raise program_limit_exceeded using
-      message = 'the e-mail was changed 20 times: earlier addresses are still reserved; go back to one of them, or try again later';
+      message = 'the e-mail was changed 20 times, and the earlier ones are still reserved: '
+        'go back to one of them, or try again later';
   end if;
 
   insert into public.security_events (event, user_id, address, detail)
@@ -127,13 +128,15 @@ create or replace trigger _600_email after update of email on public.users
 create or replace function auth_private.store_skeleton(login text, skeleton text) returns boolean
 language plpgsql volatile set search_path = '' as $$
 begin
-  update auth_private.accounts as a
-  set username_skeleton = store_skeleton.skeleton
-  where lower(a.username) = lower(login);
-
-  update auth_private.login_emails as e
-  set skeleton = store_skeleton.skeleton
-  where lower(e.email) = lower(login);
+  if position('@' in login) > 0 then
+    update auth_private.login_emails as e
+    set skeleton = store_skeleton.skeleton
+    where lower(e.email) = lower(login);
+  else
+    update auth_private.accounts as a
+    set username_skeleton = store_skeleton.skeleton
+    where lower(a.username) = lower(login);
+  end if;
   return true;
 exception when unique_violation then
   return false;
@@ -142,4 +145,30 @@ end $$;
 comment on function auth_private.store_skeleton(text, text) is $$
 Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what they
 sign in with.
+$$;
+
+create or replace function auth_api.change_email(user_id bigint, email text, skeleton text, address inet) returns text
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- Read by the triggers of users: the change is the user's.
+  perform set_config('request.address', coalesce(host(change_email.address), ''), true),
+    set_config('request.jwt.claims', json_build_object('sub', a.user_id::text, 'role', a.role)::text, true)
+  from auth_private.accounts as a
+  where a.user_id = change_email.user_id;
+
+  update public.users as u
+  set email = change_email.email
+  where u.id = change_email.user_id
+    and u.email <> change_email.email;
+  perform auth_private.set_login_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
+  return 'changed';
+exception
+  when unique_violation then return 'taken';
+  when check_violation then return 'malformed';
+  when program_limit_exceeded then return 'too often';
+end $$;
+
+comment on function auth_api.change_email(bigint, text, text, inet) is $$
+Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes: "taken" or
+reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
 $$;

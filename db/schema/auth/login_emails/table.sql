@@ -2,12 +2,11 @@
 -- users.email may differ: whoever may change a user may change that one.
 create table auth_private.login_emails (
   user_id     bigint not null references auth_private.accounts on delete cascade,
-  email       text not null,
+  email       text not null, -- users.email or one that it has been, which is well formed
   skeleton    text, -- the e-mail as it looks (rest-gateway/auth/look-alikes.ts); null: as lower(email)
   released_at timestamptz, -- null while the account signs in with it
 
-  primary key (user_id, email),
-  constraint login_emails_email_format check (internal.is_email(email))
+  primary key (user_id, email)
 );
 -- Looking up the account of a login.
 create unique index login_emails_email_key on auth_private.login_emails (lower(email));
@@ -21,7 +20,6 @@ create index login_emails_released_at_idx on auth_private.login_emails (released
 comment on table auth_private.login_emails is 'The e-mails that accounts sign in with, and those that are reserved for them.';
 comment on index auth_private.login_emails_email_key is 'email already registered';
 comment on index auth_private.login_emails_skeleton_key is 'email already registered';
-comment on constraint login_emails_email_format on auth_private.login_emails is 'email must be a valid address';
 
 alter table auth_private.login_emails owner to auth_owner;
 alter table auth_private.login_emails enable row level security;

@@ -4,6 +4,7 @@ grant select on public.users to anon, authenticated, users_editor, auth_owner;
 grant insert (name, email, age) on public.users to anon, authenticated, auth_owner;
 grant update (name, email, age, avatar_url), delete on public.users to authenticated;
 grant update (name, email, age), delete on public.users to users_editor;
+grant update (email) on public.users to auth_owner;
 grant all on public.users to service_role;
 -- Accounts refer to users.
 grant references on public.users to auth_owner;
@@ -18,6 +19,11 @@ create policy "everyone may sign up" on public.users for insert to anon, authent
 
 drop policy if exists "signing up with a password adds a user" on public.users;
 create policy "signing up with a password adds a user" on public.users for insert to auth_owner
+  with check (true);
+
+drop policy if exists "POST /auth/email changes the e-mail of a user" on public.users;
+create policy "POST /auth/email changes the e-mail of a user" on public.users for update to auth_owner
+  using (true)
   with check (true);
 
 drop policy if exists "users change themselves, admins everyone" on public.users;
