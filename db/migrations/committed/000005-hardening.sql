@@ -1,5 +1,5 @@
 --! Previous: sha1:0473c6e14dce2b54ba652735716f0762022d3746
---! Hash: sha1:24f2b8372cf095b7e978874e1a2c985b079ca752
+--! Hash: sha1:0ca12c8d8b21192f7ec8baf276772dfcf1f0758d
 --! Message: hardening
 
 -- The second factor: what an enabled one ends, and the codes that changes of the account need.
@@ -64,6 +64,40 @@ group by c.client;
 drop function if exists tasks.accept(text, json, bigint, integer);
 drop function if exists tasks.begin(uuid, bigint);
 drop function if exists tasks.purge(interval);
+alter table auth_private.accounts add column if not exists username_skeleton text;
+create unique index if not exists accounts_username_skeleton_key
+  on auth_private.accounts (coalesce(username_skeleton, lower(username)));
+comment on index auth_private.accounts_username_skeleton_key is 'username already taken';
+
+create table if not exists auth_private.login_emails (
+  user_id     bigint not null references auth_private.accounts on delete cascade,
+  email       text not null,
+  skeleton    text,
+  released_at timestamptz,
+
+  primary key (user_id, email)
+);
+create unique index if not exists login_emails_email_key on auth_private.login_emails (lower(email));
+create unique index if not exists login_emails_skeleton_key on auth_private.login_emails (coalesce(skeleton, lower(email)));
+create unique index if not exists login_emails_user_id_key on auth_private.login_emails (user_id) where released_at is null;
+create index if not exists login_emails_released_at_idx on auth_private.login_emails (released_at) where released_at is not null;
+
+comment on table auth_private.login_emails is 'The e-mails that accounts sign in with, and those that are reserved for them.';
+comment on index auth_private.login_emails_email_key is 'email already registered';
+comment on index auth_private.login_emails_skeleton_key is 'email already registered';
+
+alter table auth_private.login_emails owner to auth_owner;
+alter table auth_private.login_emails enable row level security;
+
+-- Existing accounts sign in with the e-mails that they have now.
+insert into auth_private.login_emails (email, user_id)
+select u.email, a.user_id
+from auth_private.accounts as a
+join public.users as u on u.id = a.user_id
+on conflict do nothing;
+
+drop function if exists auth_api.register(text, text, integer, text, text);
+drop function if exists auth_api.purge(timestamptz, interval, interval);
 --! Included roles.sql
 -- The roles of requests. Roles belong to the whole server, so each is created only when it is missing.
 -- The login roles that may become these are created at start, with their passwords (db/cluster/provision.ts).
@@ -262,6 +296,59 @@ comment on function changes.use_outbox(boolean) is
 alter function changes.record_change() owner to changes_owner;
 revoke execute on function changes.record_change(), changes.use_outbox(boolean) from public;
 --! EndIncluded changes/outbox.sql
+--! Included content/users/access.sql
+alter table public.users enable row level security;
+
+grant select on public.users to anon, authenticated, users_editor, auth_owner;
+grant insert (name, email, age) on public.users to anon, authenticated, auth_owner;
+grant update (name, email, age, avatar_url), delete on public.users to authenticated;
+grant update (name, email, age), delete on public.users to users_editor;
+grant update (email) on public.users to auth_owner;
+grant all on public.users to service_role;
+-- Accounts refer to users.
+grant references on public.users to auth_owner;
+
+drop policy if exists "everyone reads users" on public.users;
+create policy "everyone reads users" on public.users for select
+  using (true);
+
+drop policy if exists "everyone may sign up" on public.users;
+create policy "everyone may sign up" on public.users for insert to anon, authenticated
+  with check (true);
+
+drop policy if exists "signing up with a password adds a user" on public.users;
+create policy "signing up with a password adds a user" on public.users for insert to auth_owner
+  with check (true);
+
+drop policy if exists "POST /auth/email changes the e-mail of a user" on public.users;
+create policy "POST /auth/email changes the e-mail of a user" on public.users for update to auth_owner
+  using (true)
+  with check (true);
+
+drop policy if exists "users change themselves, admins everyone" on public.users;
+create policy "users change themselves, admins everyone" on public.users for update to authenticated
+  using (id = (select auth.uid()) or (select auth.is_admin()))
+  with check (id = (select auth.uid()) or (select auth.is_admin()));
+
+drop policy if exists "users delete themselves, admins everyone" on public.users;
+create policy "users delete themselves, admins everyone" on public.users for delete to authenticated
+  using (id = (select auth.uid()) or (select auth.is_admin()));
+
+-- With USERS_WRITE=open, callers without credentials have this role. Otherwise it is unused.
+drop policy if exists "editors of users change everyone" on public.users;
+create policy "editors of users change everyone" on public.users for update to users_editor
+  using (true)
+  with check (true);
+
+drop policy if exists "editors of users delete everyone" on public.users;
+create policy "editors of users delete everyone" on public.users for delete to users_editor
+  using (true);
+
+grant execute on function internal.user_matches(public.users, text) to anon, authenticated, service_role;
+grant execute on function
+  public.me(), public.create_user(public.users), public.users_avatar(public.users, integer)
+  to anon, authenticated, service_role;
+--! EndIncluded content/users/access.sql
 --! Included changes/publication.sql
 -- The tables whose changes the service sends to subscribers. The old row is logged with each change, so that an update that
 -- changes nothing is recognized.
@@ -282,11 +369,11 @@ end $$;
 --! EndIncluded changes/publication.sql
 --! Included auth/accounts/functions.sql
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
-create or replace function auth_api.find_account(login text) returns json
+create or replace function auth_api.account_of(user_id bigint) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
     'id', a.user_id::text,
-    'username', coalesce(a.username, u.email),
+    'username', coalesce(a.username, e.email),
     'name', u.name,
     'role', a.role,
     'permissions', a.permissions,
@@ -296,54 +383,59 @@ language sql stable security definer set search_path = '' as $$
     'hasFactor', coalesce(f.enabled_at is not null, false))
   from auth_private.accounts as a
   join public.users as u on u.id = a.user_id
+  join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
   left join auth_private.factors as f on f.user_id = a.user_id
-  -- At most one: a username has no @, and an e-mail has one.
-  where a.user_id in (
-    select named.user_id
-    from auth_private.accounts as named
-    where lower(named.username) = lower(login)
-    union all
-    select known.id
-    from public.users as known
-    where lower(known.email) = lower(login)
-  )
+  where a.user_id = account_of.user_id
 $$;
 
-comment on function auth_api.find_account(text) is $$
-The account that signs in with this username or e-mail: {id, username, name, role, permissions, passwordHash,
-isDisabled, epoch, hasFactor}; null if there is none.
+comment on function auth_api.account_of(bigint) is $$
+The account of a user: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor}; null if the
+user has none. The username is the e-mail that the account signs in with if it has no username.
 $$;
 
-create or replace function auth_api.account_of(user_id bigint) returns json
+create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  select auth_api.find_account(u.email)
-  from public.users as u
-  where u.id = account_of.user_id
+  -- A username has no @, and an e-mail has one. The login as it was sent comes first: a username from before usernames were
+  -- normalized may differ from another one only in that.
+  select auth_api.account_of(coalesce(
+    (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(login)),
+    (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
+    (select e.user_id from auth_private.login_emails as e where lower(e.email) = lower(login) and e.released_at is null)))
 $$;
 
-comment on function auth_api.account_of(bigint) is
-  'The account of a user, as find_account returns it; null if the user has none.';
+comment on function auth_api.find_account(text) is
+  'The account that signs in with this username or e-mail, as account_of returns it; null if there is none.';
 
-create or replace function auth_api.register(name text, email text, age integer, username text, password_hash text)
+create or replace function auth_api.register(
+  name text, email text, age integer, email_skeleton text,
+  username text, username_skeleton text, password_hash text)
 returns bigint
 language plpgsql volatile security definer set search_path = '' as $$
-declare user_id bigint;
+declare
+  new_id bigint;
+  has_username constant boolean := lower(register.username) <> lower(register.email);
 begin
   insert into public.users (name, email, age)
   values (register.name, register.email, register.age)
-  returning id into user_id;
+  returning id into new_id;
 
-  insert into auth_private.accounts (user_id, username, password_hash)
+  insert into auth_private.accounts (user_id, username, username_skeleton, password_hash)
   values (
-    user_id,
-    case when lower(register.username) <> lower(register.email) then register.username end,
+    new_id,
+    case when has_username then register.username end,
+    case when has_username then register.username_skeleton end,
     register.password_hash);
-  return user_id;
+
+  update auth_private.login_emails as e
+  set skeleton = register.email_skeleton
+  where e.user_id = new_id
+    and register.email_skeleton is not null;
+  return new_id;
 end $$;
 
-comment on function auth_api.register(text, text, integer, text, text) is $$
+comment on function auth_api.register(text, text, integer, text, text, text, text) is $$
 Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
-e-mail. The constraints of both tables say which values are refused.
+e-mail. The skeletons say what e-mail and username look like. The constraints of the tables say which values are refused.
 $$;
 
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
@@ -743,6 +835,182 @@ end $$;
 comment on function auth_private.end_other_sign_ins(bigint, uuid, bytea, timestamptz) is
   'Ends all sign-ins of a user except this token family or session.';
 --! EndIncluded auth/sessions/functions.sql
+--! Included auth/login_emails/functions.sql
+create or replace function auth_private.begin_login_email() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  insert into auth_private.login_emails (email, user_id)
+  select u.email, u.id
+  from public.users as u
+  where u.id = new.user_id;
+  return null;
+end $$;
+
+comment on function auth_private.begin_login_email() is 'A new account signs in with the e-mail of its user.';
+
+create or replace trigger _300_login_email after insert on auth_private.accounts
+  for each row execute function auth_private.begin_login_email();
+
+-- security definer, here and below: callers who may change users may not read accounts.
+create or replace function auth_private.refuse_login_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- After the row is written: an insert that has waited for a concurrent change sees what the change has reserved.
+  perform from auth_private.login_emails as e
+  where lower(e.email) = lower(new.email)
+    and e.user_id <> new.id;
+  if not found then return null; end if;
+  raise unique_violation using
+    message = 'email already registered',
+    schema = 'public',
+    table = 'users',
+    constraint = 'users_email_key';
+end $$;
+
+comment on function auth_private.refuse_login_email() is
+  'Raises 23505 for the e-mail of a user if another account signs in with it, or it is reserved for another account.';
+
+create or replace trigger _300_login_email_insert after insert on public.users
+  for each row execute function auth_private.refuse_login_email();
+create or replace trigger _300_login_email_update after update of email on public.users
+  for each row when (old.email is distinct from new.email) execute function auth_private.refuse_login_email();
+
+create or replace function auth_private.set_login_email(user_id bigint, email text, skeleton text, by text)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare previous text;
+begin
+  -- Changes of one account wait for each other.
+  perform from auth_private.accounts as a
+  where a.user_id = set_login_email.user_id
+  for no key update;
+
+  select e.email
+  into previous
+  from auth_private.login_emails as e
+  where e.user_id = set_login_email.user_id
+    and e.released_at is null;
+  if previous is null or previous = set_login_email.email then return; end if;
+
+  update auth_private.login_emails as e
+  set released_at = now()
+  where e.email = previous;
+
+  insert into auth_private.login_emails as e (email, user_id, skeleton)
+  values (set_login_email.email, set_login_email.user_id, set_login_email.skeleton)
+  on conflict ((lower(e.email))) do update
+  set email = excluded.email,
+    released_at = null
+  where e.user_id = excluded.user_id;
+  if not found then
+    raise unique_violation using
+      message = 'email already registered',
+      schema = 'auth_private',
+      table = 'login_emails',
+      constraint = 'login_emails_email_key';
+  end if;
+
+  perform from auth_private.login_emails as e
+  where e.user_id = set_login_email.user_id
+    and e.released_at is not null
+  offset 20;
+  if found then
+    raise program_limit_exceeded using
+      message = 'the e-mail was changed 20 times, and the earlier ones are still reserved: '
+        'go back to one of them, or try again later';
+  end if;
+
+  insert into public.security_events (event, user_id, address, detail)
+  values (
+    'login_email_changed',
+    set_login_email.user_id,
+    nullif(current_setting('request.address', true), '')::inet,
+    jsonb_build_object('from', previous, 'to', set_login_email.email, 'by', set_login_email.by));
+  perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
+end $$;
+
+comment on function auth_private.set_login_email(bigint, text, text, text) is $$
+Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without an
+account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
+$$;
+
+create or replace function auth_private.follow_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  insert into public.security_events (event, user_id, address, detail)
+  values (
+    'email_changed',
+    new.id,
+    nullif(current_setting('request.address', true), '')::inet,
+    jsonb_strip_nulls(jsonb_build_object(
+      'from', old.email,
+      'to', new.email,
+      'role', coalesce(auth.claims() ->> 'role', session_user),
+      'user', auth.uid())));
+
+  -- An e-mail with other characters needs the skeleton that the service computes for POST /auth/email.
+  if new.id = auth.uid() and auth.has_recent_sign_in() and new.email ~ '^[[:ascii:]]+$' then
+    perform auth_private.set_login_email(new.id, new.email, null, 'owner');
+  end if;
+  return null;
+end $$;
+
+comment on function auth_private.follow_email() is $$
+Records each change of a user's e-mail as a security event. If the user has made it with a recent sign-in, the user also
+signs in with the new e-mail; after a change by an API key, an admin or anyone else the user signs in as before.
+$$;
+
+create or replace trigger _600_email after update of email on public.users
+  for each row when (old.email is distinct from new.email) execute function auth_private.follow_email();
+
+create or replace function auth_private.store_skeleton(login text, skeleton text) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  if position('@' in login) > 0 then
+    update auth_private.login_emails as e
+    set skeleton = store_skeleton.skeleton
+    where lower(e.email) = lower(login);
+  else
+    update auth_private.accounts as a
+    set username_skeleton = store_skeleton.skeleton
+    where lower(a.username) = lower(login);
+  end if;
+  return true;
+exception when unique_violation then
+  return false;
+end $$;
+
+comment on function auth_private.store_skeleton(text, text) is $$
+Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what they
+sign in with.
+$$;
+
+create or replace function auth_api.change_email(user_id bigint, email text, skeleton text, address inet) returns text
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- Read by the triggers of users: the change is the user's.
+  perform set_config('request.address', coalesce(host(change_email.address), ''), true),
+    set_config('request.jwt.claims', json_build_object('sub', a.user_id::text, 'role', a.role)::text, true)
+  from auth_private.accounts as a
+  where a.user_id = change_email.user_id;
+
+  update public.users as u
+  set email = change_email.email
+  where u.id = change_email.user_id
+    and u.email <> change_email.email;
+  perform auth_private.set_login_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
+  return 'changed';
+exception
+  when unique_violation then return 'taken';
+  when check_violation then return 'malformed';
+  when program_limit_exceeded then return 'too often';
+end $$;
+
+comment on function auth_api.change_email(bigint, text, text, inet) is $$
+Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes: "taken" or
+reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
+$$;
+--! EndIncluded auth/login_emails/functions.sql
 --! Included auth/attempts/functions.sql
 -- The key that an attempt counts for, as SHA-256: names and IP addresses are not stored.
 create or replace function auth_private.attempt_key(variadic parts text[]) returns bytea
@@ -961,7 +1229,8 @@ Spends the code that a change of an account needs, as try_code; the outcome is "
 was sent. Without a factor no code is needed. The caller has locked the account.
 $$;
 
-create or replace function auth_api.purge(now timestamptz, attempt_span interval, event_retention interval)
+create or replace function auth_api.purge(
+  now timestamptz, attempt_span interval, event_retention interval, email_reservation interval)
 returns void
 language sql volatile security definer set search_path = '' as $$
   delete from auth_private.attempts as a
@@ -983,12 +1252,15 @@ language sql volatile security definer set search_path = '' as $$
   delete from auth_private.api_keys as k
   where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';
 
+  delete from auth_private.login_emails as e
+  where e.released_at < purge.now - email_reservation;
+
   delete from public.security_events as e
   where e.at < purge.now - event_retention;
 $$;
 
-comment on function auth_api.purge(timestamptz, interval, interval) is
-  'Deletes expired attempts, tokens, sessions, keys and security events.';
+comment on function auth_api.purge(timestamptz, interval, interval, interval) is
+  'Deletes expired attempts, tokens, sessions, keys, reservations of e-mails and security events.';
 --! EndIncluded auth/attempts/functions.sql
 --! Included auth/factors/functions.sql
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
