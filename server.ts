@@ -43,6 +43,8 @@ export type Started = Running & { readonly tokens: Tokens };
 export type Service = Started & {
   /** Round trips to the database so far. */
   databaseWaits(): number;
+  /** Bytes of results that clients have not taken yet. */
+  unsentBytes(): number;
   /** Open WebSockets, their IP addresses, and subscriptions. */
   open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
 };
@@ -123,6 +125,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     url,
     tokens,
     databaseWaits: () => database.waits,
+    unsentBytes: () => database.unsent.total,
     open: () => ({ ...sockets.open, subscriptions: changes.subscriptions }),
     stop: () => {
       stopped ??= stop();
@@ -196,6 +199,8 @@ function createContext(
     poolSize: config.dbPool,
     poolTimeout: config.dbPoolTimeout,
     statementTimeouts: createStatementTimeouts(config),
+    poolShare: config.dbPoolShare,
+    unsent: { total: config.maxUnsentBytes, perAddress: config.maxUnsentBytesPerAddress },
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
     onConnectionError,

@@ -108,6 +108,11 @@ export const SETTINGS = {
   ),
   DB_POOL: setting(integer(1, 1000), "10", "Database connections for requests, per process."),
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
+  DB_POOL_SHARE: setting(
+    integer(1, 100),
+    "50",
+    "Maximum percentage of DB_POOL that one user or key, or one IP address of anonymous callers, may use at the same time. At least one connection.",
+  ),
   DB_STATEMENT_TIMEOUT: setting(
     integer(0, 3_600_000),
     "10000",
@@ -365,6 +370,16 @@ export const SETTINGS = {
     integer(1024, 1_073_741_824),
     "67108864",
     "Maximum size in bytes of the committed changes that are kept for subscribers that read slowly.",
+  ),
+  MAX_UNSENT_BYTES: setting(
+    integer(0, 1_099_511_627_776),
+    "134217728",
+    "Bytes of results that clients have not read yet. At this total, further requests wait before they reach the database. Counted per process. 0 means no limit.",
+  ),
+  MAX_UNSENT_BYTES_PER_ADDRESS: setting(
+    integer(0, 1_099_511_627_776),
+    "33554432",
+    "The same for the clients of one IP address. 0 means no limit.",
   ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),

@@ -2,6 +2,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { RawRow } from "./connection.ts";
 import { ApiError, internalError } from "./errors.ts";
 import { MessageWriter } from "./messages.ts";
+import type { Recipient } from "./recipient.ts";
 
 /** One SQL statement. Its values are already text or null, so that converting them cannot fail between two messages. */
 export type Statement = {
@@ -22,6 +23,7 @@ type Wire = {
   stream: { write(bytes: Buffer): void; destroy(): void };
   prepared?: PreparedStatements;
   received?: number;
+  recipient?: Recipient | null;
 };
 
 export type BatchOptions = {
@@ -29,6 +31,8 @@ export type BatchOptions = {
   readonly maxPrepared: number;
   /** Whether the limit on the size of a result is lifted. */
   readonly unlimitedResult: boolean;
+  /** Counts the bytes of the result as they arrive. */
+  readonly recipient: Recipient | null;
   /** Called as each statement completes, before the others have; `index` is its position. */
   readonly onCompleted: ((index: number) => void) | undefined;
 };
@@ -118,6 +122,7 @@ export class Batch {
   }
 
   submit(wire: Wire): null {
+    wire.recipient = this.#options.recipient;
     wire.received = this.#options.unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
     if (this.#isWritten) return null;
     this.#write(wire);
@@ -192,6 +197,7 @@ export class Batch {
   #finish(error: DatabaseError | Error | null): void {
     const done = this.#done;
     this.#done = null;
+    if (this.#wire) this.#wire.recipient = null;
     done?.(error);
   }
 }

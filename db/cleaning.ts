@@ -45,7 +45,12 @@ export class Cleaning {
       ...this.#usual,
       ...(options.mayPrepare ? [unnamed(this.#maxPrepared === 0 ? "deallocate all" : PREPARED_BY_SQL)] : []),
     ];
-    const batchOptions = { maxPrepared: this.#maxPrepared, unlimitedResult: false, onCompleted: undefined };
+    const batchOptions = {
+      maxPrepared: this.#maxPrepared,
+      unlimitedResult: false,
+      recipient: null,
+      onCompleted: undefined,
+    };
     const batch: Batch = new Batch(statements, batchOptions, (error: DatabaseError | Error | null) => {
       const isReplaced = options.mayPrepare && batch.results.at(-1)!.rows.length > 0;
       done(error ?? (isReplaced ? new Error("a function has prepared statements") : undefined));

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
 import { ApiError, resultTooLarge } from "./errors.ts";
+import type { Recipient } from "./recipient.ts";
 
 const DATA_ROW = 0x44; // "D"
 const COMMAND_COMPLETE = 0x43; // "C"
@@ -21,6 +22,8 @@ class RawConnection extends pg.Connection {
   /** Maximum bytes of the result of one batch; each batch resets `received`. */
   maxResultBytes = Number.POSITIVE_INFINITY;
   received = 0;
+  /** Counts the bytes of the current batch. */
+  recipient: Recipient | null = null;
   #stream: Duplex | null = null;
   readonly #others = new EventEmitter();
   /** An incomplete message, or the header that contains its length; `#have` bytes have been received. */
@@ -39,6 +42,7 @@ class RawConnection extends pg.Connection {
   receive(chunk: Buffer): void {
     if (!this.#stream) return;
     this.received += chunk.length;
+    this.recipient?.add(chunk.length);
     if (this.received > this.maxResultBytes) this.#refuse();
     let at = this.#partial ? this.#complete(chunk) : 0;
     while (this.#stream && chunk.length - at >= HEADER) {

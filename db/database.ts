@@ -1,7 +1,9 @@
 import pg from "pg";
+import { Admission } from "./admission.ts";
 import type { Catalog } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { ApiError, loginRequired } from "./errors.ts";
+import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
 import type { StatementTimeouts } from "./statement-timeouts.ts";
 import { Transactions } from "./transaction.ts";
 
@@ -11,6 +13,9 @@ export type DatabaseOptions = {
   readonly poolSize: number;
   /** Milliseconds that a request waits for a free connection before it fails. */
   readonly poolTimeout: number;
+  /** Maximum percentage of the pool for callers that one client may use at once. */
+  readonly poolShare: number;
+  readonly unsent: UnsentLimits;
   readonly statementTimeouts: StatementTimeouts;
   readonly maxPrepared: number;
   readonly maxResultBytes: number;
@@ -22,12 +27,14 @@ export class Database {
   /** Ordinary connections, for the catalog and the health check. */
   readonly catalog: pg.Pool;
   readonly auth: Transactions;
+  /** The results that clients have not taken yet. */
+  readonly unsent: UnsentBytes;
   readonly statementTimeouts: StatementTimeouts;
   readonly #data: Transactions;
   readonly #service: Transactions;
 
   constructor(options: DatabaseOptions) {
-    const { logins, poolSize, poolTimeout, statementTimeouts, onConnectionError } = options;
+    const { logins, poolSize, poolTimeout, poolShare, statementTimeouts, onConnectionError } = options;
     const pool = (connectionString: string, max: number): pg.PoolConfig => ({
       connectionString,
       max,
@@ -36,13 +43,18 @@ export class Database {
       application_name: "content-service",
     });
     const statementTimeoutOf = (role: string) => statementTimeouts.of(role);
-    const transactions = (login: string, max: number) =>
-      new Transactions({ ...options, statementTimeoutOf, pool: pool(login, max) });
     const few = Math.min(4, poolSize);
+    const unsent = new UnsentBytes(options.unsent);
+    const transactions = (login: string, slots: number, admission?: Admission) =>
+      new Transactions({ ...options, statementTimeoutOf, pool: pool(login, slots), ...(admission && { admission }) });
+    const admitted = (login: string, slots: number, share: number) =>
+      transactions(login, slots, new Admission({ slots, share, timeout: poolTimeout, unsent }));
 
     this.statementTimeouts = statementTimeouts;
-    this.#data = transactions(logins.data, poolSize);
-    this.#service = transactions(logins.service, few);
+    this.unsent = unsent;
+    this.#data = admitted(logins.data, poolSize, poolShare);
+    // Callers with the service key are trusted, and may act for many users.
+    this.#service = admitted(logins.service, few, 100);
     this.auth = transactions(logins.auth, few);
     this.catalog = new pg.Pool(pool(logins.data, 2));
     this.catalog.on("error", onConnectionError);

@@ -53,6 +53,21 @@ export const connectionsBusy = (): Problem => ({
   message: "timed out waiting for a free database connection; try again",
 });
 
+/** The clients at the address of a request have not read enough of their earlier results. */
+export const addressReadsTooSlowly = (): Problem => ({
+  status: 503,
+  code: "RATE_LIMITED",
+  message: "your IP address has too many unread responses: read them or close their connections, then try again",
+  sqlstate: "53000",
+});
+
+export const clientsReadTooSlowly = (): Problem => ({
+  status: 503,
+  code: "RATE_LIMITED",
+  message: "the service holds too many unread responses: try again",
+  sqlstate: "53000",
+});
+
 export const outcomeUnknown = (): Problem => ({
   status: 503,
   code: "INTERNAL_ERROR",

@@ -1,6 +1,7 @@
 import type { Statement } from "./batch.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
+import type { Recipient } from "./recipient.ts";
 
 /** The request as functions and policies can read it: `current_setting('request.method', true)`. */
 export type RequestContext = {
@@ -10,6 +11,8 @@ export type RequestContext = {
   readonly headers: string;
   /** JSON object of the cookies, without credentials. */
   readonly cookies: string;
+  /** Where the results go; absent when no client waits for them. */
+  readonly recipient?: Recipient | undefined;
 };
 
 /** For transactions that no request has started. */

@@ -1,11 +1,13 @@
 import pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import type { Admission } from "./admission.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result, type Statement } from "./batch.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
 import { RawClient } from "./connection.ts";
 import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
+import type { Recipient } from "./recipient.ts";
 
 export type { Result, Statement } from "./batch.ts";
 
@@ -18,6 +20,8 @@ export type TransactionOptions = {
   readonly maxPrepared: number;
   /** Maximum bytes of the result of a transaction; 0 means no limit. */
   readonly maxResultBytes?: number;
+  /** Decides which transaction gets a connection next; without it, they get one in order. */
+  readonly admission?: Admission;
   readonly onConnectionError: (error: Error) => void;
 };
 
@@ -93,11 +97,12 @@ export class Transactions {
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const frame = frameOf(statements, options);
     const batch = this.#statementsOf(identity, statements, frame);
-    const client = await this.#connect();
-    options.onConnected?.();
+    const { recipient = null } = identity.request;
     const { signal } = options;
+    const client = await this.#connect(recipient);
+    options.onConnected?.();
     if (signal?.aborted) {
-      client.release();
+      this.#release(client, recipient);
       throw signal.reason;
     }
     let cancelled: Promise<void> | undefined;
@@ -108,7 +113,7 @@ export class Transactions {
     const first = frame.begin.length + 1;
     const work: Work = {
       statements: batch,
-      options: this.#batchOptions(options, first, statements.length),
+      options: this.#batchOptions(options, recipient, first, statements.length),
       runsCode: this.#runsCode(identity.caller.role, statements),
       isFramed: frame !== UNFRAMED,
       cleaned: null,
@@ -126,8 +131,8 @@ export class Transactions {
       signal?.removeEventListener("abort", cancel);
       if (cancelled) await cancelled;
       // The results are complete: nothing waits for the cleaning but the connection.
-      if (work.cleaned === null) client.release(broken);
-      else work.cleaned.then((error) => client.release(broken ?? error));
+      if (work.cleaned === null) this.#release(client, recipient, broken);
+      else work.cleaned.then((error) => this.#release(client, recipient, broken ?? error));
     }
   }
 
@@ -135,14 +140,24 @@ export class Transactions {
     await this.#pool.end();
   }
 
-  async #connect(): Promise<pg.PoolClient> {
+  async #connect(recipient: Recipient | null): Promise<pg.PoolClient> {
+    const { admission } = this.#options;
+    const turn = admission?.enter(recipient);
+    if (turn) await turn;
     try {
       return await this.#pool.connect();
     } catch (error) {
+      admission?.leave(recipient);
       const { totalCount, idleCount, options } = this.#pool;
       const isBusy = totalCount >= options.max && idleCount === 0 && (error as Error).message === QUEUE_TIMEOUT;
       throw new ApiError(isBusy ? connectionsBusy() : databaseUnavailable(), { cause: error });
     }
+  }
+
+  #release(client: pg.PoolClient, recipient: Recipient | null, broken?: Error): void {
+    // In this order: whoever is admitted next finds the connection.
+    client.release(broken);
+    this.#options.admission?.leave(recipient);
   }
 
   #statementsOf(identity: Identity, statements: readonly Statement[], { begin, end }: Frame): NamedStatement[] {
@@ -180,13 +195,18 @@ export class Transactions {
   }
 
   /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
-  #batchOptions({ unlimitedResult = false, onCompleted }: RunOptions, first: number, count: number): BatchOptions {
+  #batchOptions(
+    { unlimitedResult = false, onCompleted }: RunOptions,
+    recipient: Recipient | null,
+    first: number,
+    count: number,
+  ): BatchOptions {
     const report =
       onCompleted &&
       ((index: number) => {
         if (index >= first && index < first + count) onCompleted(index - first);
       });
-    return { maxPrepared: this.#options.maxPrepared, unlimitedResult, onCompleted: report };
+    return { maxPrepared: this.#options.maxPrepared, unlimitedResult, recipient, onCompleted: report };
   }
 
   async #submitOrRetry(client: pg.PoolClient, work: Work): Promise<Result[]> {

@@ -21,13 +21,18 @@ export const GRAPHQL: HttpEnvelope = {
 /** Sends an answer of GraphQL; the head has been set. */
 export function sendAnswer(response: ServerResponse, mediaType: MediaType, { status, body }: Answer): void {
   response.appendHeader("Vary", "Accept");
+  // Of a large text, Node would keep a copy until the client has read it.
+  const sent = body.length > LARGE ? Buffer.from(body) : body;
   response.writeHead(status, {
     "Content-Type": `${mediaType}; charset=utf-8`,
-    "Content-Length": Buffer.byteLength(body),
+    "Content-Length": Buffer.byteLength(sent),
     "Cache-Control": "no-store",
   });
-  response.end(body);
+  response.end(sent);
 }
+
+/** In UTF-16 code units. */
+const LARGE = 65_536;
 
 /** The answer to a request that is not executed. */
 export function refusal(

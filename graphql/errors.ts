@@ -1,7 +1,7 @@
 import { isSafeError } from "postgraphile/grafast";
 import { GraphQLError, type GraphQLFormattedError } from "postgraphile/graphql";
 import { FeedInterrupted } from "../db/changes/feed.ts";
-import { type ErrorContext, internalError, problemOf } from "../db/errors.ts";
+import { ApiError, type ErrorContext, internalError, problemOf } from "../db/errors.ts";
 
 export type ErrorFormat = ErrorContext & {
   readonly requestId: string;
@@ -26,6 +26,17 @@ export function formatError(error: GraphQLError, format: ErrorFormat): GraphQLFo
   // Errors of Grafast and of plugins/ whose message is meant for clients: "Invalid cursor", "first must be from 0 to 1000".
   if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
   return internal(error, internalError().message, cause, format);
+}
+
+/**
+ * Throws the ApiError with which a query was not admitted to the database. Nothing has changed, so the client can repeat the
+ * whole request after Retry-After.
+ */
+export function throwRefusal(errors: readonly GraphQLError[] = []): void {
+  for (const error of errors) {
+    const cause = causeOf(error);
+    if (cause instanceof ApiError && cause.problem.status === 503 && cause.problem.code === "RATE_LIMITED") throw cause;
+  }
 }
 
 /** Returns the error that was thrown. graphql-js wraps it in `originalError`; Grafast wraps some in `cause` while planning. */

@@ -5,12 +5,13 @@ import { ApiError, type ConstraintMessages, internalError } from "../db/errors.t
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { type Exchange, setHead } from "../http/exchange.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
+import { recipientOfResponse } from "../http/recipient.ts";
 import { contextOf } from "../http/request.ts";
 import { ClientGone, RETRY_SECONDS } from "../http/response.ts";
 import { graphqlCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
 import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
-import { type ErrorFormat, formatError } from "./errors.ts";
+import { type ErrorFormat, formatError, throwRefusal } from "./errors.ts";
 import type { GraphQLRequest } from "./operation.ts";
 
 export type GraphQLHttpOptions = {
@@ -79,13 +80,17 @@ async function run(
     throw refuse(405, "a mutation must be sent with POST");
   }
 
-  const identity = { caller, request: contextOf(request, "/graphql") };
+  const recipient = recipientOfResponse(response, requestIdentity, caller);
+  const identity = { caller, request: contextOf(request, "/graphql", recipient) };
   const gone = new ClientGone(response);
   const result = await engine.execute(operation, identity, gone);
   // The client has disconnected: the errors of its cancelled queries must not be logged.
   if (gone.aborted) return { status: 200, body: "" };
+  if (operation.kind === "query") throwRefusal(result.errors);
   if (result.data === undefined) return requestErrors(result.errors ?? []);
-  return answer(result, format, options.internalStatus);
+  const answered = answer(result, format, options.internalStatus);
+  recipient.atLeast(answered.body.length);
+  return answered;
 }
 
 /** The answer to a request that is not executed. */

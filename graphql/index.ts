@@ -92,6 +92,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     onIdentityChange: (listener) => notifications.onIdentityChange(listener),
     maxSubscriptions: settings.wsMaxSubscriptions,
     maxBufferedBytes: settings.wsMaxBufferedBytes,
+    unsent: database.unsent,
     maxDepth: jsonMaxDepth,
   });
   return { http, socket, reload };

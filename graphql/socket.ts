@@ -3,7 +3,10 @@ import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
+import type { UnsentBytes } from "../db/recipient.ts";
 import { parseJson } from "../http/body.ts";
+import { networkOf } from "../http/rate-limit.ts";
+import { recipientOf } from "../http/recipient.ts";
 import { contextOf } from "../http/request.ts";
 import type { SocketExchange, SocketRoute } from "../http/upgrade-gate.ts";
 import { socketCaller } from "./caller.ts";
@@ -19,6 +22,7 @@ export type GraphQLSocketOptions = {
   readonly maxSubscriptions: number;
   /** Maximum bytes buffered for a slow client. */
   readonly maxBufferedBytes: number;
+  readonly unsent: UnsentBytes;
   /** Maximum nesting of brackets in a message. */
   readonly maxDepth: number;
   constraintMessages(): ConstraintMessages;
@@ -81,11 +85,12 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     accept(socket, exchange) {
       const closed = new AbortController();
       socket.once("close", () => closed.abort(new Error("the client has gone away")));
+      const network = networkOf(exchange.identity.address);
       const session: Session = { ...exchange, socket, closed: closed.signal, caller: null };
       const onClose = protocol.opened(
         {
           protocol: socket.protocol,
-          send: (text) => send(socket, text, options.maxBufferedBytes),
+          send: (text) => send(socket, text, network, options),
           close: (code, reason) => socket.close(code, reason),
           onMessage: (listener) => socket.on("message", (data) => receive(session, data, listener, options)),
         },
@@ -137,8 +142,15 @@ async function start(engine: Engine, args: unknown) {
   const { operation, extra } = args as { operation: Operation; extra: Session };
   // The check has closed the socket, so this error is not sent.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
-  const request = contextOf(extra.request, "/graphql");
-  return engine.start(operation, { caller: extra.caller!.current, request }, extra.closed);
+  const caller = extra.caller!.current;
+  const recipient = recipientOf(extra.identity, caller);
+  const request = contextOf(extra.request, "/graphql", recipient);
+  try {
+    return await engine.start(operation, { caller, request }, extra.closed);
+  } finally {
+    // From here on `send` counts the message.
+    recipient.close();
+  }
 }
 
 async function receive(
@@ -166,10 +178,15 @@ async function receive(
   }
 }
 
-async function send(socket: WebSocket, text: string, maxBufferedBytes: number): Promise<void> {
+async function send(
+  socket: WebSocket,
+  text: string,
+  network: string,
+  { maxBufferedBytes, unsent }: GraphQLSocketOptions,
+): Promise<void> {
   if (socket.readyState !== socket.OPEN) return;
   if (socket.bufferedAmount > maxBufferedBytes) return socket.close(TOO_SLOW, "the client reads too slowly");
-  socket.send(text);
+  socket.send(text, unsent.message(network, Buffer.byteLength(text)));
 }
 
 function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat {

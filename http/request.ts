@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import express from "express";
 import type { RequestContext } from "../db/identity.ts";
+import type { Recipient } from "../db/recipient.ts";
 
 const WELL_FORMED_ID = /^[\w.:-]{1,128}$/;
 
@@ -62,15 +63,20 @@ export const trustOf = (trustedProxies: readonly string[]): Trust =>
 /** ` 203.0.113.7:4711` → `203.0.113.7`, `[2001:db8::7]` → `2001:db8::7` */
 const withoutPort = (text: string) => text.trim().replace(/^(?:\[([^\]]+)\]|(\d+(?:\.\d+){3}))(?::\d+)?$/, "$1$2");
 
-/** The request as functions and policies see it; `path` is without the query string and credentials. */
+/**
+ * The request as functions and policies see it; `path` is without the query string and credentials. `recipient` is where
+ * the results go.
+ */
 export const contextOf = (
   { method = "GET", headers }: Pick<IncomingMessage, "method" | "headers">,
   path: string,
+  recipient?: Recipient,
 ): RequestContext => ({
   method,
   path,
   headers: requestHeaders(headers),
   cookies: requestCookies(headers.cookie),
+  recipient,
 });
 
 /** Headers that carry credentials do not reach the database, where any function could store them. */

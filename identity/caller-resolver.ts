@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
 import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
 import { csrfTokenIn } from "./csrf.ts";
-import { type IdentityContext, isAnonymous, type Proof, proofsOf } from "./proofs.ts";
+import { type IdentityContext, isAnonymous, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
 import { RefusedError } from "./refused.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
@@ -64,6 +64,16 @@ export class RequestIdentity {
       if (name !== null) return name;
     }
     return null;
+  }
+
+  /** The name of the caller for the limits: `"user 7"` or `"key 5d3f…"`. Null for an anonymous caller. */
+  nameOf(caller: Caller): string | null {
+    return nameOfCaller(caller, this.#context.anonymousRole);
+  }
+
+  /** The IP address of the client. */
+  get address(): string {
+    return this.#context.addressOf(this.#request);
   }
 
   /** Throws, or rejects with, RefusedError. A cached caller is returned without a promise. */

@@ -198,10 +198,17 @@ class Password implements Proof {
 function nameOfToken(token: string, { tokens, store, anonymousRole }: IdentityContext): string | null {
   const caller = tokens.known(token);
   if (caller === null || isAnonymous(caller, anonymousRole)) return null;
-  const { sub, jti } = caller.claims;
-  if (typeof sub !== "string") return `key ${jti ?? caller.role}`;
-  const state = store?.accounts.peek(sub);
-  return store === null || (state && matchesAccount(caller, state)) ? userName(sub) : null;
+  const { sub } = caller.claims;
+  const state = typeof sub === "string" ? store?.accounts.peek(sub) : undefined;
+  const isValid = typeof sub !== "string" || store === null || (state && matchesAccount(caller, state));
+  return isValid ? nameOfCaller(caller, anonymousRole) : null;
+}
+
+/** `"user 7"`, or `"key 5d3f…"` for a caller who is no user; null for an anonymous caller. */
+export function nameOfCaller(caller: Caller, anonymousRole: string): string | null {
+  const { role, claims, credential } = caller;
+  if (typeof claims.sub === "string") return userName(claims.sub);
+  return isAnonymous(caller, anonymousRole) ? null : `key ${claims.jti ?? credential?.id ?? role}`;
 }
 
 const userName = (id: unknown) => `user ${id}`;

@@ -1,7 +1,9 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { RequestContext } from "../../db/identity.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
+import { recipientOfResponse } from "../../http/recipient.ts";
 import { contextOf } from "../../http/request.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "../auth/auth.ts";
@@ -34,6 +36,10 @@ export type ResourceOptions = PrepareOptions &
 /** Whether a body is read: one that is sent with DELETE or to an action is ignored. */
 const hasBody = (method: string, { kind }: Route): boolean =>
   kind !== "action" && (method === "POST" || method === "PUT" || method === "PATCH");
+
+/** Call this when the caller is known. */
+const contextOfExchange = ({ request, response, identity, caller }: Exchange, path: string): RequestContext =>
+  contextOf(request, path, recipientOfResponse(response, identity, caller!));
 
 /** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
 export class ResourceInterface implements HttpInterface {
@@ -98,7 +104,7 @@ export class ResourceInterface implements HttpInterface {
     const caller = await exchange.identity.caller();
     exchange.caller = caller;
     if (route) return this.#serve(exchange, target, route);
-    const request = contextOf(exchange.request, address.path);
+    const request = contextOfExchange(exchange, address.path);
     return endpoint!.answer({ method, segments, parameters, caller, request, ...style });
   }
 
@@ -125,7 +131,7 @@ export class ResourceInterface implements HttpInterface {
     exchange.parsed = request;
     if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
-    const identity = this.#runner.identity(request, exchange.caller!, contextOf(sent, address.path));
+    const identity = this.#runner.identity(request, exchange.caller!, contextOfExchange(exchange, address.path));
     const signal = new ClientGone(exchange.response);
     let toRun = request;
     if (account !== null) {

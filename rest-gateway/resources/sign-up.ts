@@ -3,6 +3,8 @@ import type { Router } from "express";
 import { anonymous } from "../../db/caller.ts";
 import type { Identity } from "../../db/identity.ts";
 import { readBytes } from "../../http/body.ts";
+import { identityOf } from "../../http/exchange.ts";
+import { recipientOfResponse } from "../../http/recipient.ts";
 import { contextOf } from "../../http/request.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "../auth/auth.ts";
@@ -33,7 +35,9 @@ export function registerRouter(options: SignUpOptions): Router {
   const runner = new Runner(options);
   const register = route(async (sent, response) => {
     const { request, account } = parseSignUp(sent, await readBytes(sent, limits.size), options);
-    const identity = runner.identity(request, anonymous(anonymousRole), contextOf(sent, PATH));
+    const caller = anonymous(anonymousRole);
+    const context = contextOf(sent, PATH, recipientOfResponse(response, identityOf(sent), caller));
+    const identity = runner.identity(request, caller, context);
     const fail = (error: unknown): never => {
       const problem = restProblem(error, { request, isAnonymous: true, catalog: catalog.current });
       throw problem === null ? error : new RestError(problem, { cause: error });

@@ -7,6 +7,7 @@ import type { CancelSignal, Transactions } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
+import { recipientOfResponse } from "../../http/recipient.ts";
 import { contextOf } from "../../http/request.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
@@ -108,7 +109,8 @@ export class TableInterface implements HttpInterface {
     if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(request, url, caller, body), prepared);
     }
-    const transaction = this.#preparer.write(parsed, prepared, caller, contextOf(request, url.path));
+    const context = contextOf(request, url.path, recipientOfResponse(response, exchange.identity, caller));
+    const transaction = this.#preparer.write(parsed, prepared, caller, context);
     const result = await run(database.forRole(caller.role), prepared, transaction, {
       signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),

@@ -40,6 +40,8 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       poolSize: 4,
       poolTimeout: 5000,
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
+      poolShare: 100,
+      unsent: { total: 0, perAddress: 0 },
       maxPrepared: 100,
       maxResultBytes: 0,
       onConnectionError: () => {},

@@ -58,13 +58,13 @@ export async function openGraphQL(
 
 export class RawSocket {
   readonly socket: Socket;
-  #received = Buffer.alloc(0);
+  #chunks: Buffer[] = [];
   #ended = false;
 
   constructor(socket: Socket) {
     this.socket = socket;
     socket.on("data", (chunk) => {
-      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#chunks.push(chunk);
     });
     for (const event of ["end", "close"] as const) {
       socket.on(event, () => {
@@ -75,6 +75,12 @@ export class RawSocket {
 
   write(bytes: string | Buffer): void {
     this.socket.write(bytes);
+  }
+
+  // Joined only when it is read: a response may have thousands of chunks.
+  get #received(): Buffer {
+    if (this.#chunks.length !== 1) this.#chunks = [Buffer.concat(this.#chunks)];
+    return this.#chunks[0]!;
   }
 
   /** Sends a text frame with this message. */

@@ -96,6 +96,8 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       poolSize: 4,
       poolTimeout: 10_000,
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
+      poolShare: 100,
+      unsent: { total: 0, perAddress: 0 },
       maxPrepared: 100,
       maxResultBytes: 1000,
       onConnectionError,

@@ -1,0 +1,176 @@
+import type { Case, HttpRequest } from "../case.ts";
+import { ANON_KEY, bearer } from "../credentials.ts";
+import { ARTICLES, type BenchDatabase, createDatabase } from "../database.ts";
+import { atMost, type Goal, goalsTable, spread } from "../figures.ts";
+import { applyLoad, type LoadResult } from "../load.ts";
+import { forgetPeak, peakOf } from "../process-usage.ts";
+import { heading, list, table } from "../report.ts";
+import { type Bench, type BenchOptions, selectCases } from "../rounds.ts";
+import { ourCommand, type Program, type RunningServer, startServer } from "../servers.ts";
+import { startAttack } from "./attack.ts";
+
+const PROGRAM: Program = {
+  name: "ours",
+  about: "server.ts as `npm start` runs it",
+  base: "",
+  command: (database, port) => ourCommand(database, port),
+};
+
+const DOCUMENTS = 12;
+/** Documents of 1 MB: a list of all is about 12 MB. */
+const SCHEMA = `
+  create table public.documents (id integer primary key, content text not null);
+  alter table public.documents enable row level security;
+  create policy "everyone reads them" on public.documents for select using (true);
+  grant select on public.documents to anon, authenticated;
+  insert into public.documents select n, repeat(md5(n::text), 31250) from generate_series(1, ${DOCUMENTS}) as n;`;
+
+const SOCKETS = 200;
+
+/** The attack through one interface. */
+const definitionOf = (name: string, about: string, request: Pick<HttpRequest, "method" | "path" | "body">): Case => ({
+  name,
+  about,
+  writes: false,
+  ownFields: [],
+  refused: [],
+  requests: () => [{ ...request, headers: { apikey: ANON_KEY, "Content-Type": "application/json" } }],
+});
+
+const CASES: readonly Case[] = [
+  definitionOf("tables", "`GET /rest/v1/documents?select=content`", {
+    method: "GET",
+    path: "/rest/v1/documents?select=content",
+    body: null,
+  }),
+  definitionOf("graphql", "`{ documents(first: 12) { edges { node { content } } } }`", {
+    method: "POST",
+    path: "/graphql",
+    body: JSON.stringify({ query: `{ documents(first: ${DOCUMENTS}) { edges { node { content } } } }` }),
+  }),
+];
+
+/** The other requests, by a signed-in user at another address. */
+const othersOf = (): HttpRequest[] =>
+  Array.from({ length: 100 }, (_, i) => ({
+    method: "GET",
+    path: `/rest/v1/articles?id=eq.${1 + ((i * 997) % ARTICLES)}`,
+    headers: { apikey: ANON_KEY, Authorization: bearer() },
+    body: null,
+  }));
+
+/** Memory in MB. */
+type Sample = {
+  readonly calm: LoadResult;
+  readonly attacked: LoadResult;
+  readonly calmMemory: number;
+  readonly memory: number;
+};
+type Measured = { readonly case: Case; readonly connections: number; readonly samples: Sample[] };
+type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured[] };
+
+export const SLOW_READERS: Bench = {
+  name: "slow-readers",
+  about: `Measures memory, and the p99 of other requests, while ${SOCKETS} sockets request 12 MB each and never read.`,
+  cases: CASES.map(({ name }) => name),
+  run: async (options, command) => reportSlowReaders(await measureAll(options), options, command),
+};
+
+async function measureAll(options: BenchOptions): Promise<Measurements> {
+  const { connections, rounds, progress } = options;
+  progress("creating the database");
+  await using database = await createDatabase(SCHEMA);
+  const measured = selectCases(CASES, options).flatMap((each) =>
+    connections.map((count): Measured => ({ case: each, connections: count, samples: [] })),
+  );
+  for (let round = 1; round <= rounds; round++) {
+    for (const each of measured) {
+      each.samples.push(await measure(each, database, options));
+      progress(`round ${round}/${rounds}, ${each.case.name} at ${each.connections}: ${textOf(each.samples.at(-1)!)}`);
+    }
+  }
+  return { databaseVersion: database.version, measured };
+}
+
+/** On a new process, because memory that was freed stays resident for a while. */
+async function measure(
+  { case: benchCase, connections }: Measured,
+  database: BenchDatabase,
+  options: BenchOptions,
+): Promise<Sample> {
+  options.signal.throwIfAborted();
+  await using server = await startServer(PROGRAM, database);
+  await load(server, 16, WARM_UP_SECONDS, options);
+  await database.settle();
+  forgetPeak(server.pid);
+  const calm = await load(server, connections, options.seconds, options);
+  const calmMemory = peakOf(server.pid);
+  const [request] = benchCase.requests();
+  using _attack = startAttack(request!, server.address, SOCKETS);
+  const attacked = await load(server, connections, options.seconds, options);
+  return { calm, attacked, calmMemory, memory: peakOf(server.pid) };
+}
+
+const WARM_UP_SECONDS = 4;
+
+const load = ({ address }: RunningServer, connections: number, seconds: number, { signal }: BenchOptions) =>
+  applyLoad({ address, requests: othersOf(), refused: [], connections, seconds }, signal);
+
+const textOf = ({ calm, attacked, memory }: Sample) =>
+  `p99 ${calm.p99!.toFixed(1)} → ${attacked.p99!.toFixed(1)} ms, ${memory.toFixed(0)} MB`;
+
+const MAX_MEMORY = 500;
+const MAX_P99_RATIO = 2;
+
+/** Formats the measurements as Markdown. */
+function reportSlowReaders(
+  { databaseVersion, measured }: Measurements,
+  options: BenchOptions,
+  command: string,
+): string {
+  return [
+    heading("Slow readers", command, databaseVersion),
+    list([PROGRAM]),
+    list(CASES),
+    `${SOCKETS} sockets at one address send the request and never read. The other requests read one row, as a signed-in user ` +
+      `at another address. Rounds: ${options.rounds}, ${options.seconds} s without and then with the attack, whose beginning ` +
+      "is included. Each measurement has a new process. Memory: the peak of resident MB.",
+    "### Goals",
+    "A goal is reached if the median of the rounds reaches it.",
+    goalsTable(measured.flatMap(goalsOf)),
+    "### All numbers",
+    "Medians (minimum–maximum), without the attack → with it.",
+    table(["attack", "connections", "p50 ms", "p99 ms", "requests/s", "memory MB"], measured.map(rowOf)),
+  ].join("\n\n");
+}
+
+function goalsOf({ case: { name }, connections, samples }: Measured): Goal[] {
+  const at = `${name} at ${connections}`;
+  const ratios = samples.map(({ calm, attacked }) => attacked.p99! / calm.p99!);
+  return [
+    { name: `memory MB, ${at}`, aim: atMost(MAX_MEMORY), values: samples.map(({ memory }) => memory) },
+    { name: `p99 with the attack to without, ${at}`, aim: atMost(MAX_P99_RATIO, 2), values: ratios },
+  ];
+}
+
+function rowOf({ case: { name }, connections, samples }: Measured): string[] {
+  const both = (pick: (sample: Sample) => readonly [number, number], digits: number) => {
+    const pairs = samples.map(pick);
+    return [0, 1]
+      .map((i) =>
+        spread(
+          pairs.map((pair) => pair[i]!),
+          digits,
+        ),
+      )
+      .join(" → ");
+  };
+  return [
+    name,
+    String(connections),
+    both(({ calm, attacked }) => [calm.p50!, attacked.p50!], 2),
+    both(({ calm, attacked }) => [calm.p99!, attacked.p99!], 1),
+    both(({ calm, attacked }) => [calm.requestsPerSecond, attacked.requestsPerSecond], 0),
+    both(({ calmMemory, memory }) => [calmMemory, memory], 0),
+  ];
+}

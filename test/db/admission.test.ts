@@ -1,0 +1,182 @@
+import { describe, expect, test } from "vitest";
+import { Admission } from "../../db/admission.ts";
+import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/recipient.ts";
+
+type Options = Partial<UnsentLimits> & { slots?: number; share?: number; timeout?: number };
+
+/** Transactions by name, in the order in which they were admitted. A name is a client and a number: `ada 1`. */
+class Pool {
+  readonly admitted: string[] = [];
+  readonly unsent: UnsentBytes;
+  readonly #admission: Admission;
+  readonly #recipients = new Map<string, Recipient | null>();
+
+  constructor({ slots = 2, share = 50, timeout = 60_000, total = 0, perAddress = 0 }: Options = {}) {
+    this.unsent = new UnsentBytes({ total, perAddress });
+    this.#admission = new Admission({ slots, share, timeout, unsent: this.unsent });
+  }
+
+  /** Starts a transaction for each name; the recipient is at the address of its client, unless one is given. */
+  enter(...names: string[]): Promise<unknown>[] {
+    return names.map((name) => {
+      const [client] = name.split(" ") as [string];
+      return this.enterFor(name, client === "internal" ? null : new Recipient(client, `address of ${client}`));
+    });
+  }
+
+  async enterFor(name: string, recipient: Recipient | null): Promise<void> {
+    this.#recipients.set(name, recipient);
+    const turn = this.#admission.enter(recipient);
+    if (turn !== null) await turn;
+    this.admitted.push(name);
+  }
+
+  leave(name: string): void {
+    this.#admission.leave(this.#recipients.get(name)!);
+  }
+
+  recipient(name: string): Recipient {
+    return this.#recipients.get(name)!;
+  }
+
+  get waiting(): number {
+    return this.#admission.waiting;
+  }
+}
+
+const turnOfLoop = () => new Promise((resolve) => setImmediate(resolve));
+const refused = (code: string, status: number) =>
+  expect.objectContaining({ problem: expect.objectContaining({ code, status }) });
+
+describe("connections", () => {
+  test("a client holds at most its share of the connections, and another client overtakes it", async () => {
+    const pool = new Pool({ slots: 4 });
+    pool.enter("ada 1", "ada 2", "ada 3", "bob 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "ada 2", "bob 1"]);
+    pool.leave("bob 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "ada 2", "bob 1"]);
+    pool.leave("ada 2");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "ada 2", "bob 1", "ada 3"]);
+  });
+
+  test.each([
+    [1, 50, 1],
+    [3, 50, 1],
+    [10, 50, 5],
+    [10, 1, 1],
+    [10, 100, 10],
+  ])("of %i connections, %i percent are %i", async (slots, share, count) => {
+    const pool = new Pool({ slots, share });
+    pool.enter(...Array.from({ length: 12 }, (_, i) => `ada ${i}`));
+    await turnOfLoop();
+    expect(pool.admitted).toHaveLength(count);
+  });
+
+  test("the transactions of one client run in order, and clients take turns", async () => {
+    const pool = new Pool({ slots: 1, share: 100 });
+    pool.enter("ada 1", "ada 2", "ada 3", "bob 1", "eve 1", "bob 2");
+    await turnOfLoop();
+    for (let i = 0; i < 5; i++) {
+      pool.leave(pool.admitted.at(-1)!);
+      await turnOfLoop();
+    }
+    expect(pool.admitted).toEqual(["ada 1", "ada 2", "bob 1", "eve 1", "ada 3", "bob 2"]);
+  });
+
+  test("a transaction that no client waits for has no share", async () => {
+    const pool = new Pool({ slots: 3, share: 10 });
+    pool.enter("internal 1", "internal 2", "internal 3");
+    await turnOfLoop();
+    expect(pool.admitted).toHaveLength(3);
+  });
+
+  test("a transaction that gets no connection in time is refused, and those behind it run", async () => {
+    const pool = new Pool({ slots: 1, timeout: 1 });
+    const [, late] = pool.enter("ada 1", "bob 1");
+    await expect(late).rejects.toEqual(refused("INTERNAL_ERROR", 504));
+    expect(pool.waiting).toBe(0);
+    pool.leave("ada 1");
+    await pool.enter("eve 1")[0];
+    expect(pool.admitted).toEqual(["ada 1", "eve 1"]);
+  });
+});
+
+describe("unsent bytes", () => {
+  const LIMITS = { slots: 4, share: 100, perAddress: 100, total: 250 };
+
+  test("an address at its limit waits until bytes have been taken, and others do not", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("ada 1", "ada 2");
+    pool.recipient("ada 1").add(99);
+    pool.enter("ada 3");
+    pool.recipient("ada 2").add(1);
+    pool.enter("ada 4", "bob 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "ada 2", "ada 3", "bob 1"]);
+    pool.leave("bob 1");
+    await turnOfLoop();
+    expect(pool.waiting).toBe(1);
+    pool.recipient("ada 2").close();
+    await turnOfLoop();
+    expect(pool.admitted.at(-1)).toBe("ada 4");
+  });
+
+  test("at the limit of all addresses, every client waits", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("ada 1", "bob 1", "eve 1");
+    for (const name of ["ada 1", "bob 1", "eve 1"]) pool.recipient(name).add(90);
+    pool.enter("dan 1");
+    await turnOfLoop();
+    expect(pool.waiting).toBe(1);
+    pool.recipient("eve 1").close();
+    await turnOfLoop();
+    expect(pool.admitted.at(-1)).toBe("dan 1");
+  });
+
+  test("the next transaction of a request does not wait for its own results", async () => {
+    const pool = new Pool({ ...LIMITS, total: 0 });
+    pool.enter("ada 1");
+    const recipient = pool.recipient("ada 1");
+    recipient.add(99);
+    pool.leave("ada 1");
+    await pool.enterFor("ada 1 again", recipient);
+    recipient.add(1);
+    await expect(pool.enterFor("ada 1 once more", recipient)).rejects.toEqual(refused("VALIDATION_ERROR", 400));
+  });
+
+  test.each([
+    ["perAddress", "your IP address has too many unread responses"],
+    ["total", "the service holds too many unread responses"],
+  ])("a transaction that waits too long for the limit %s is refused with the reason", async (limit, message) => {
+    const pool = new Pool({ slots: 4, timeout: 1, [limit]: 10 });
+    pool.enter("ada 1");
+    pool.recipient("ada 1").add(10);
+    const [late] = pool.enter("ada 2");
+    await expect(late).rejects.toEqual(refused("RATE_LIMITED", 503));
+    await expect(late).rejects.toThrow(message);
+  });
+
+  test("results of a client that has disconnected are not counted", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("ada 1");
+    const recipient = pool.recipient("ada 1");
+    recipient.add(50);
+    recipient.close();
+    recipient.add(1000);
+    recipient.close();
+    await pool.enterFor("ada 2", recipient);
+    recipient.add(1000);
+    expect([pool.unsent.total, pool.unsent.addresses]).toEqual([0, 0]);
+  });
+
+  test("a message of a stream counts until it has been taken", () => {
+    const unsent = new UnsentBytes({ total: 0, perAddress: 0 });
+    const taken = [unsent.message("a", 10), unsent.message("a", 20), unsent.message("b", 30)];
+    expect([unsent.total, unsent.addresses]).toEqual([60, 2]);
+    for (const each of taken) each();
+    expect([unsent.total, unsent.addresses]).toEqual([0, 0]);
+  });
+});

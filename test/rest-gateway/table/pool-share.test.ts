@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { type RestSent, useRest } from "../../support/rest-client.ts";
+
+const POLL = { timeout: 10_000, interval: 10 };
+
+/** Two connections for each client. */
+const { rest, sql, service } = useRest(
+  { DB_POOL: "4", DB_POOL_SHARE: "50" },
+  `create function public.blocked(n int) returns int language sql volatile as
+     $$ select pg_catalog.pg_advisory_xact_lock(7); select n $$;
+   grant execute on function public.blocked(int) to anon, authenticated, service_role`,
+);
+
+// Calls of blocked() run until the end of the test.
+beforeEach(() => sql("select pg_advisory_lock(7)"));
+afterEach(() => sql("select pg_advisory_unlock_all()"));
+
+const block = (count: number, as?: RestSent["as"]) =>
+  Array.from({ length: count }, (_, n) => rest("rpc/blocked", { body: { n }, ...(as && { as }) }));
+const running = async () => (await sql("select from pg_locks where locktype = 'advisory' and not granted")).length;
+const read = async (as?: RestSent["as"]) => (await rest("users?select=id&limit=1", as && { as })).status;
+
+test("a client whose slow calls have its share does not keep others waiting, and its own calls wait in order", async () => {
+  const completed: number[] = [];
+  const calls = block(5, "ada").map(async (call) => completed.push((await call).json));
+  await vi.waitUntil(async () => (await running()) === 2, POLL);
+  expect([await read("bob"), await read("admin"), await read(), await read("service")]).toEqual([200, 200, 200, 200]);
+  expect([await running(), completed]).toEqual([2, []]);
+  await sql("select pg_advisory_unlock_all()");
+  await Promise.all(calls);
+  expect(completed).toHaveLength(5);
+});
+
+test("anonymous callers at one address share, with and without slow calls of users at the same address", async () => {
+  const calls = [...block(3), ...block(1, "ada")];
+  await vi.waitUntil(async () => (await running()) === 3, POLL);
+  expect(await read("bob")).toBe(200);
+  await sql("select pg_advisory_unlock_all()");
+  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+});
+
+test("callers with the service key may use all connections of their pool", async () => {
+  const calls = block(4, "service");
+  await vi.waitUntil(async () => (await running()) === 4, POLL);
+  await sql("select pg_advisory_unlock_all()");
+  expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+});
+
+test("GraphQL and the resources have the same share as the tables", async () => {
+  const calls = block(2, "ada");
+  await vi.waitUntil(async () => (await running()) === 2, POLL);
+  const completed: string[] = [];
+  const { url, token } = service();
+  const user = fetch(`${url}/users/1`, { headers: { authorization: `Bearer ${token("ada")}` } });
+  const waiting = user.then(({ status }) => completed.push(`own ${status}`));
+  const others = await fetch(`${url}/users/1`, { headers: { authorization: `Bearer ${token("bob")}` } });
+  completed.push(`other ${others.status}`);
+  await sql("select pg_advisory_unlock_all()");
+  await Promise.all([...calls, waiting]);
+  expect(completed).toEqual(["other 200", "own 200"]);
+});
