@@ -31,7 +31,7 @@ export class Views {
 
   constructor(relations: Relations, definitions: readonly ViewDefinition[]) {
     this.#relations = relations;
-    this.#definitions = new Map(definitions.map((definition) => [definition.view, definition]));
+    this.#definitions = withoutCycles(definitions);
     for (const { oid } of relations.served) {
       if (!this.isView(oid)) continue;
       const shown = this.#readShown(oid);
@@ -112,6 +112,25 @@ export class Views {
     return shown;
   }
 }
+
+/** The definitions by view. Views that read themselves, over others or not, have no origins: no query of them succeeds. */
+function withoutCycles(definitions: readonly ViewDefinition[]): Map<Oid, ViewDefinition> {
+  const byView = new Map(definitions.map((definition) => [definition.view, definition]));
+  const readBy = new Map(definitions.map((definition) => [definition.view, viewsReadBy(definition, byView)]));
+  // A view that reads no other view is in no cycle. Without it the same is true of the next ones.
+  for (let removed = -1; removed !== 0; ) {
+    const before = readBy.size;
+    for (const [view, read] of readBy) if (read.every((other) => !readBy.has(other))) readBy.delete(view);
+    removed = before - readBy.size;
+  }
+  for (const view of readBy.keys()) byView.set(view, { ...byView.get(view)!, ...UNKNOWN });
+  return byView;
+}
+
+const UNKNOWN = { origins: new Map(), relations: [], keepsNotNull: false, hasSets: false };
+
+const viewsReadBy = ({ origins, relations }: ViewDefinition, views: ReadonlyMap<Oid, unknown>): Oid[] =>
+  [...relations, ...[...origins.values()].map(({ relation }) => relation)].filter((read) => views.has(read));
 
 /** `[[1, 2], [3]]` → `[[1, 3], [2, 3]]` */
 const combinations = (choices: readonly (readonly number[])[]): number[][] =>

@@ -124,7 +124,7 @@ export class TableInterface implements HttpInterface {
     const isAnonymous = caller === null || caller.role === this.#options.anonymousRole;
     const { constraintMessages } = this.#options.catalog.current;
     const problem = problemOf(error, { isAnonymous, plan, constraintMessages });
-    if (!problem) this.#options.onInternalError(error, head.requestId);
+    if ((problem?.status ?? 500) === 500) this.#options.onInternalError(error, head.requestId);
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId));
   }
 }

@@ -83,7 +83,7 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   const chosen = chosenStatus(raised.code);
   if (chosen !== null) return fromDatabase(raised, chosen, context);
   const status = statusOf(raised, context.isAnonymous);
-  if (status === INTERNAL) return null;
+  if (status === INTERNAL) return isForTheDba(raised) ? { status, code: raised.code, message: raised.message } : null;
   if (status === UNAVAILABLE) return { status, code: raised.code, message: databaseUnavailable().message };
   return fromDatabase(raised, status, context);
 }
@@ -139,6 +139,9 @@ function statusOf({ code = "", message }: DatabaseError, isAnonymous: boolean): 
   }
   return BAD_REQUEST;
 }
+
+/** Class 42 names objects of the schema, such as a policy that recurses, and 53400 a limit of the server; neither holds data. */
+const isForTheDba = ({ code = "" }: DatabaseError) => code.startsWith("42") || code === "53400";
 
 /** "Failing row contains (…)" would reveal columns that the caller may not read. */
 const isSafe = ({ code, detail }: DatabaseError) =>

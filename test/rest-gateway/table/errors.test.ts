@@ -223,8 +223,6 @@ describe("an error of PostgreSQL", () => {
     "39000",
     "3B001",
     "40003",
-    "42P17",
-    "53400",
     "55000",
     "57000",
     "58000",
@@ -256,6 +254,20 @@ describe("an error of PostgreSQL", () => {
       stack: expect.stringContaining("at "),
     });
   });
+
+  test.each(["42P17", "53400"])(
+    "with SQLSTATE %s, whose cure is the DBA's, has its message, and is in the log",
+    async (sqlstate) => {
+      const headers = { "x-request-id": `cure-${sqlstate}` };
+      const body = { code: sqlstate, message: "infinite recursion", detail: "row (1, secret)", hint: "ask Bob" };
+      const { status, json } = await rest("rpc/fail", { body, headers });
+      expect([status, json]).toEqual([
+        500,
+        { code: sqlstate, message: "infinite recursion", details: null, hint: null },
+      ]);
+      expect(logged.filter(({ requestId, err }) => err && requestId === headers["x-request-id"])).toHaveLength(1);
+    },
+  );
 
   test("with the status 503 does not reveal the cause", async () => {
     const { json, headers } = await rest(...fail({ code: "53100", message: "could not extend file base/1/2" }));
