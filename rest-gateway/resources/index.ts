@@ -12,16 +12,25 @@ import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/proble
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { answer } from "./answer/answer.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
-import { errorDialect, headersOf, sendAnswer, sendProblem, withDeprecation } from "./answer/send.ts";
-import { decodeSegments, firstSegment, isVersioned, methodsOf, type Route } from "./parse/address.ts";
+import { type Exchange, sendAnswer, sendProblem } from "./answer/send.ts";
+import {
+  decodeSegments,
+  firstSegment,
+  isVersioned,
+  methodsOf,
+  parseRoute,
+  parseTarget,
+  type Route,
+} from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
+import { type ParseOptions, parseRequest } from "./parse/request.ts";
 import { accountsOff } from "./problem.ts";
-import { type Exchange, type PrepareOptions, RequestReader, type Target } from "./reader.ts";
+import type { Target } from "./request.ts";
 import { Runner, type RunnerOptions } from "./runner.ts";
 import { createAccount } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
 
-export type ResourceOptions = PrepareOptions &
+export type ResourceOptions = ParseOptions &
   RunnerOptions & {
     readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
     /** By their first segment. */
@@ -45,13 +54,11 @@ const contextOfExchange = ({ request, response, identity, caller }: Exchange, pa
 export class ResourceInterface implements HttpInterface {
   readonly reject = rejectRest;
   readonly #options: ResourceOptions;
-  readonly #reader: RequestReader;
   readonly #runner: Runner;
   readonly #names: ReadonlySet<string>;
 
   constructor(options: ResourceOptions) {
     this.#options = options;
-    this.#reader = new RequestReader(options);
     this.#runner = new Runner(options);
     this.#names = new Set([...options.resources.names, ...options.endpoints.keys()]);
   }
@@ -63,32 +70,29 @@ export class ResourceInterface implements HttpInterface {
 
   /** Answers every request that it serves, also with an error. */
   async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
+    const { preferences, lifecycle } = this.#options;
     const exchange: Exchange = {
       request,
       response,
       head,
       identity,
-      preferences: this.#reader.preferences(request.headers),
+      preferences: preferences.parse(request.headers.prefer),
       target: null,
       caller: null,
       parsed: null,
       isWritten: false,
     };
-    const { lifecycle } = this.#options;
     try {
-      const answered = await this.#answer(exchange);
-      const { contentType, version } = exchange.target!.chosen;
-      const sent = lifecycle.isDeprecated(version) ? withDeprecation(answered, lifecycle.block) : answered;
-      sendAnswer(exchange, sent, headersOf(exchange, lifecycle, false), contentType);
+      sendAnswer(exchange, await this.#answer(exchange), lifecycle);
     } catch (error) {
       this.#fail(error, exchange);
     }
   }
 
   async #answer(exchange: Exchange): Promise<RestAnswer> {
-    const { endpoints } = this.#options;
+    const { endpoints, resources, lifecycle } = this.#options;
     const { headers, method = "GET", url = "/" } = exchange.request;
-    const target = this.#reader.target({ url, headers }, exchange.preferences);
+    const target = parseTarget(url, headers, exchange.preferences, lifecycle.supported);
     // From here on an error is sent with its version.
     exchange.target = target;
     const { address, parameters, style } = target;
@@ -96,7 +100,7 @@ export class ResourceInterface implements HttpInterface {
     parameters.refuseMalformed();
     const segments = decodeSegments(address);
     const endpoint = endpoints.get(segments[0]!);
-    const route = endpoint ? null : this.#reader.route(segments);
+    const route = endpoint ? null : parseRoute(segments, resources);
     const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
     if (methods === null) throw nothingHere();
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
@@ -109,7 +113,7 @@ export class ResourceInterface implements HttpInterface {
   }
 
   async #serve(exchange: Exchange, target: Target, route: Route): Promise<RestAnswer> {
-    const { limits, catalog } = this.#options;
+    const { limits, catalog, resources } = this.#options;
     const { request, response } = exchange;
     const body = hasBody(request.method!, route) ? await readBytes(request, limits.size) : null;
     try {
@@ -117,17 +121,18 @@ export class ResourceInterface implements HttpInterface {
     } catch (error) {
       // The tables may have changed a moment ago.
       if (!isOutdated(error) || exchange.isWritten || response.destroyed || !(await catalog.caughtUp())) throw error;
-      return this.#attempt(exchange, target, this.#reader.route(decodeSegments(target.address)), body);
+      return this.#attempt(exchange, target, parseRoute(decodeSegments(target.address), resources), body);
     }
   }
 
   async #attempt(exchange: Exchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
-    const { auth, tasks } = this.#options;
+    const { auth, tasks, limits } = this.#options;
     const { request: sent } = exchange;
     const { address, parameters, preferences, style } = target;
+    const { method = "GET", headers } = sent;
     const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(exchange.caller!);
-    const text = { method: sent.method!, headers: sent.headers };
-    const { request, account } = this.#reader.request(text, target, route, body, isAsync);
+    const incoming = { ...target, method, headers, route, body, isTask: isAsync };
+    const { request, account } = parseRequest(incoming, limits);
     exchange.parsed = request;
     if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
@@ -150,7 +155,6 @@ export class ResourceInterface implements HttpInterface {
     const isAnonymous = caller === null || caller.role === anonymousRole;
     const problem = restProblem(error, { request, isAnonymous, catalog: catalog.current });
     if (!problem) onInternalError(error, head.requestId);
-    const headers = headersOf(exchange, lifecycle, true);
-    sendProblem(exchange, problem ?? internalProblem(), headers, errorDialect(exchange.preferences));
+    sendProblem(exchange, problem ?? internalProblem(), lifecycle);
   }
 }

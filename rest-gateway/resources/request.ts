@@ -1,6 +1,7 @@
 import type { Dialect } from "../../config/setting-types.ts";
 import type { Paging } from "../conventions/paging.ts";
-import type { Version } from "../conventions/version.ts";
+import type { Parameters } from "../conventions/parameters.ts";
+import type { Chosen, Version } from "../conventions/version.ts";
 import type { Filter, Relation, Resource, ResourceField } from "./resource.ts";
 
 /** `/api/v2/users/7?fields=name` → `{ prefix: "/api/v2", version: "2", segments: ["users", "7"], search: "fields=name" }` */
@@ -36,6 +37,15 @@ export type Style = {
   readonly isCamel: boolean;
   /** The prefix of links: `/api/v2`, or "". */
   readonly prefix: string;
+};
+
+/** The parsed URL and headers of a request, before its resource is looked up. */
+export type Target = {
+  readonly address: Address;
+  readonly parameters: Parameters;
+  readonly preferences: Preferences;
+  readonly chosen: Chosen;
+  readonly style: Style;
 };
 
 /** The name of a field or a relation as the client spells it. */

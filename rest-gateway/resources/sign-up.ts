@@ -67,7 +67,7 @@ function parseSignUp({ headers }: IncomingMessage, body: Buffer, options: SignUp
     body,
     style: { version: 1, isCamel: false, prefix: lifecycle.prefix },
     preferences: preferences.parse(headers.prefer),
-    isExport: false,
+    isTask: false,
     needsPassword: true,
   } as const;
   const { request, account } = parseRequest(incoming, limits);

@@ -15,11 +15,10 @@ import type {
   TaskTransaction,
 } from "../tasks/task-handler.ts";
 import { restProblem } from "./answer/problem.ts";
-import { errorDialect } from "./answer/send.ts";
-import { decodeSegments } from "./parse/address.ts";
+import { type Exchange, errorDialect } from "./answer/send.ts";
+import { type ParseOptions, parseText } from "./parse/request.ts";
 import { planInsert, planList } from "./plan/request.ts";
 import { planRows } from "./plan/rows.ts";
-import { type Exchange, type PrepareOptions, RequestReader } from "./reader.ts";
 import { explained } from "./refusal.ts";
 import { type OperationOf, type ResourceRequest, recordsBody } from "./request.ts";
 import { SETTINGS } from "./runner.ts";
@@ -33,7 +32,7 @@ import {
   writePages,
 } from "./write/task.ts";
 
-export type TaskHandlerOptions = PrepareOptions & {
+export type TaskHandlerOptions = ParseOptions & {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly anonymousRole: string;
 };
@@ -41,17 +40,14 @@ export type TaskHandlerOptions = PrepareOptions & {
 /** Repeats a request for a resource as a task: an import of records or an export of a collection. */
 export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
   readonly #options: TaskHandlerOptions;
-  readonly #reader: RequestReader;
 
   constructor(options: TaskHandlerOptions) {
     this.#options = options;
-    this.#reader = new RequestReader(options);
   }
 
   prepare(stored: StoredRequest): ResourceRequest {
-    const target = this.#reader.target(stored);
     const body = stored.body === null ? null : Buffer.from(stored.body);
-    return this.#reader.request(stored, target, this.#reader.route(decodeSegments(target.address)), body, true).request;
+    return parseText({ ...stored, body, isTask: true }, this.#options).request;
   }
 
   async write(request: ResourceRequest, task: Task, transactions: CallerTransactions): Promise<TaskTransaction> {
@@ -75,7 +71,7 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
     const attempt = request && { request, identity: identityOf(task), transactions };
     const cause = attempt ? await explained(error, attempt, catalog.constraints) : error;
     const problem = restProblem(cause, { request, isAnonymous: task.caller.role === anonymousRole, catalog });
-    const dialect = errorDialect(this.#reader.preferences(task.request.headers));
+    const dialect = errorDialect(this.#options.preferences.parse(task.request.headers.prefer));
     return problem && { status: problem.status, body: JSON.parse(problemBody(problem, task.id, dialect)) };
   }
 }

@@ -1,25 +1,33 @@
 import type { IncomingMessage } from "node:http";
-import type { Destination } from "../../../http/exchange.ts";
+import type { Caller } from "../../../db/caller.ts";
+import type { Exchange as HttpExchange } from "../../../http/exchange.ts";
 import { endWith, varyOf } from "../../../http/response.ts";
 import { isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import type { Header, RestAnswer } from "../../conventions/endpoint.ts";
 import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
-import type { Exchange } from "../reader.ts";
-import type { NamedDialect, Preferences } from "../request.ts";
+import type { NamedDialect, Preferences, ResourceRequest, Target } from "../request.ts";
 
 const VARY = "Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
 
-/** Sends an answer, or 304 if the client has it already. `headers` are those of every response to this request. */
-export function sendAnswer(
-  { request, response, head }: Destination,
-  answer: RestAnswer,
-  headers: readonly Header[],
-  contentType: string,
-): void {
+/** A request and what is known about it so far. The response to an error uses what is known when the error is thrown. */
+export type Exchange = HttpExchange & {
+  readonly preferences: Preferences;
+  target: Target | null;
+  caller: Caller | null;
+  parsed: ResourceRequest | null;
+  /** Whether something has been written: then the request must not be repeated. */
+  isWritten: boolean;
+};
+
+/** Sends an answer, or 304 if the client has it already. */
+export function sendAnswer(exchange: Exchange, given: RestAnswer, lifecycle: Lifecycle): void {
+  const { request, response, head } = exchange;
+  const { version, contentType } = exchange.target!.chosen;
+  const answer = lifecycle.isDeprecated(version) ? withDeprecation(given, lifecycle.block) : given;
   const { etag, lastModified, body } = answer;
   const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response, VARY)];
-  for (const [name, value] of headers) all.push(name, value);
+  for (const [name, value] of headersOf(exchange, lifecycle, false)) all.push(name, value);
   for (const [name, value] of answer.headers) all.push(name, value);
   if (etag !== null) all.push("ETag", etag);
   if (lastModified !== null) all.push("Last-Modified", lastModifiedText(lastModified));
@@ -37,13 +45,10 @@ export function sendAnswer(
 }
 
 /** Sends a problem in the dialect that the client prefers. */
-export function sendProblem(
-  { request, response, head }: Destination,
-  problem: RestProblem,
-  headers: readonly Header[],
-  dialect: ErrorDialect,
-): void {
-  const body = Buffer.from(problemBody(problem, head.requestId, dialect));
+export function sendProblem(exchange: Exchange, problem: RestProblem, lifecycle: Lifecycle): void {
+  const { request, response, head } = exchange;
+  const body = Buffer.from(problemBody(problem, head.requestId, errorDialect(exchange.preferences)));
+  const headers = headersOf(exchange, lifecycle, true);
   const all = [...head.headers, "Vary", varyOf(response, VARY), ...headers.flat(), ...problemHeaders(problem)];
   response.writeHead(problem.status, [...all, "Content-Length", String(body.length)]);
   response.end(request.method === "HEAD" ? undefined : body);
@@ -56,7 +61,7 @@ function finishReading(request: IncomingMessage): void {
 }
 
 /** Headers of every response to the request, whether it fails or not. */
-export function headersOf(exchange: Exchange, lifecycle: Lifecycle, isProblem: boolean): Header[] {
+function headersOf(exchange: Exchange, lifecycle: Lifecycle, isProblem: boolean): Header[] {
   const { target } = exchange;
   const headers: Header[] = [];
   if (target) headers.push(["X-API-Version", String(target.chosen.version)]);
@@ -97,7 +102,7 @@ export function errorDialect({ dialects }: Preferences): ErrorDialect {
 const OBJECT_END = 0x7d;
 
 /** Adds the member `deprecation`, where the body is an object that could have one. */
-export function withDeprecation(answer: RestAnswer, block: object): RestAnswer {
+function withDeprecation(answer: RestAnswer, block: object): RestAnswer {
   const { body } = answer;
   if (body === null || body.at(-1) !== OBJECT_END) return answer;
   const isEmpty = body.toString().trim() === "{}";

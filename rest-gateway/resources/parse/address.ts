@@ -1,15 +1,34 @@
-import { isUuid } from "../../conventions/parameters.ts";
+import type { IncomingHttpHeaders } from "node:http";
+import { isUuid, Parameters } from "../../conventions/parameters.ts";
 import { badRequest, nothingHere } from "../../conventions/problem.ts";
+import { chooseVersion, type Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
-import type { Address } from "../request.ts";
+import type { Address, Preferences, Target } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { fits } from "./values.ts";
+
+/** Throws RestError for a version that is not served. */
+export function parseTarget(
+  url: string,
+  headers: IncomingHttpHeaders,
+  preferences: Preferences,
+  supported: readonly Version[],
+): Target {
+  const address = parseAddress(url);
+  const parameters = new Parameters(address.search);
+  const chosen = chooseVersion(address.version, headers, parameters.get("version"), supported);
+  const { version } = chosen;
+  const isCamel = version === 2 || preferences.dialects.has("case");
+  // Links lead to the same version, however it was chosen.
+  const prefix = address.prefix === "" && version === 2 ? "/api/v2" : address.prefix;
+  return { address, parameters, preferences, chosen, style: { version, isCamel, prefix } };
+}
 
 /** `v2.1` matches too: it is answered as an unsupported version. */
 const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
 
-export function parseAddress(url: string): Address {
+function parseAddress(url: string): Address {
   const at = url.indexOf("?");
   const path = at < 0 ? url : url.slice(0, at);
   const search = at < 0 ? "" : url.slice(at + 1);

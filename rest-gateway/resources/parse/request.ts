@@ -3,8 +3,9 @@ import type { BodyLimits } from "../../../http/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
+import type { Lifecycle } from "../../conventions/version.ts";
+import type { CurrentResources } from "../current.ts";
 import { notAnObject, tooManyRecords } from "../problem.ts";
-import type { Target } from "../reader.ts";
 import {
   type Columns,
   isOfOneRow,
@@ -15,12 +16,13 @@ import {
   type RecordsBody,
   type ResourceRequest,
   recordsBody,
+  type Target,
   Values,
 } from "../request.ts";
 import type { ResourceField } from "../resource.ts";
 import { type AccountInput, NO_ACCOUNT, readAccount, refuseAccount } from "./account.ts";
-import type { Route, RouteParent } from "./address.ts";
-import { parsePreconditions } from "./headers.ts";
+import { decodeSegments, parseRoute, parseTarget, type Route, type RouteParent } from "./address.ts";
+import { type PreferenceParser, parsePreconditions } from "./headers.ts";
 import { parseList } from "./list.ts";
 import { parseRecord, parseRecords, type RecordInput, type RecordOptions } from "./record.ts";
 import { parseSelection, wholeRecord } from "./selection.ts";
@@ -32,8 +34,8 @@ export type Incoming = Pick<Target, "parameters" | "style" | "preferences"> & {
   readonly headers: IncomingHttpHeaders;
   /** Null for methods without one. */
   readonly body: Buffer | null;
-  /** Whether a GET is for the whole list instead of a page, for a task. */
-  readonly isExport: boolean;
+  /** Whether a task handles the request: then a GET is for the whole list instead of a page. */
+  readonly isTask: boolean;
   /** Whether a new user must have a password: without one the user could never sign in. */
   readonly needsPassword?: boolean;
 };
@@ -45,6 +47,24 @@ export type Parsed = {
   /** Null unless the request creates a user with a password. */
   readonly account: AccountInput | null;
 };
+
+export type ParseOptions = {
+  readonly resources: CurrentResources;
+  readonly preferences: PreferenceParser;
+  readonly lifecycle: Lifecycle;
+  readonly limits: ParseLimits;
+};
+
+/** Parses the text of a request. Throws RestError. */
+export function parseText(
+  text: Pick<Incoming, "method" | "headers" | "body" | "isTask"> & { readonly url: string },
+  { resources, preferences, lifecycle, limits }: ParseOptions,
+): Parsed {
+  const { url, headers } = text;
+  const target = parseTarget(url, headers, preferences.parse(headers.prefer), lifecycle.supported);
+  const route = parseRoute(decodeSegments(target.address), resources);
+  return parseRequest({ ...target, ...text, route }, limits);
+}
 
 /** An operation with what it writes. */
 type Read = {
@@ -73,14 +93,14 @@ export function parseRequest(incoming: Incoming, limits: ParseLimits): Parsed {
 }
 
 function parseCollection(incoming: Incoming, route: CollectionRoute, values: Values, limits: ParseLimits): Read {
-  const { method, parameters, style, preferences, isExport } = incoming;
+  const { method, parameters, style, preferences, isTask } = incoming;
   const parent = parentOf(route.parent, values);
   if (method === "POST") {
     parameters.allowOnly(["fields"]);
     return parseCreate(incoming, route, parent, limits);
   }
   const list = parseList(parameters, route.resource, style, preferences.dialects.has("envelope"), values);
-  return { operation: { ...list, parent, ...(isExport && { paging: EXPORT }) } };
+  return { operation: { ...list, parent, ...(isTask && method === "GET" && { paging: EXPORT }) } };
 }
 
 type CollectionRoute = Extract<Route, { kind: "collection" }>;

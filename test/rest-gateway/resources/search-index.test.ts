@@ -1,9 +1,8 @@
 import { beforeAll, expect, test } from "vitest";
 import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
-import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
-import { RequestReader } from "../../../rest-gateway/resources/reader.ts";
+import { parseText } from "../../../rest-gateway/resources/parse/request.ts";
 import { Statements } from "../../../rest-gateway/resources/statements.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
@@ -25,16 +24,14 @@ beforeAll(async () => {
 
 /** The statement of a request, and the texts of its values. */
 function statementAt(path: string) {
-  const reader = new RequestReader({
+  const options = {
     resources: describe(...DESCRIPTIONS),
     preferences: new PreferenceParser([]),
     lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
     limits: { size: 0, depth: 0, records: 0 },
-  });
-  const target = reader.target({ url: `/api/v2${path}`, headers: {} });
-  const route = reader.route(decodeSegments(target.address));
-  const { request } = reader.request({ method: "GET", headers: {} }, target, route, null, false);
-  return new Statements().of(request)[0]!;
+  };
+  const text = { method: "GET", url: `/api/v2${path}`, headers: {}, body: null, isTask: false };
+  return new Statements().of(parseText(text, options).request)[0]!;
 }
 
 /** The generic plan of its statement, which serves any values. */

@@ -2,9 +2,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import { expect, test } from "vitest";
 import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
-import { decodeSegments } from "../../../rest-gateway/resources/parse/address.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
-import { RequestReader } from "../../../rest-gateway/resources/reader.ts";
+import { parseText } from "../../../rest-gateway/resources/parse/request.ts";
 import { Statements } from "../../../rest-gateway/resources/statements.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
@@ -44,19 +43,17 @@ const REQUESTS: Readonly<Record<string, readonly (readonly [request: string, sen
 };
 
 test("the SQL of typical requests is in sql.md, to be read in review", async () => {
-  const reader = new RequestReader({
+  const options = {
     resources: lookUp(...DESCRIPTIONS),
     preferences: new PreferenceParser([]),
     lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
     limits: { size: 1000, depth: 10, records: 10 },
-  });
+  };
   const described = (request: string, { headers = {}, body }: Sent = {}) => {
     const [method = "", url = ""] = request.split(" ");
     const sent = { "content-type": "application/json", ...headers };
-    const target = reader.target({ url, headers: sent });
-    const route = reader.route(decodeSegments(target.address));
-    const parsed = reader.request({ method, headers: sent }, target, route, Buffer.from(body ?? ""), false);
-    const statements = new Statements().of(parsed.request).map(({ text, values }) => {
+    const given = { method, url, headers: sent, body: Buffer.from(body ?? ""), isTask: false };
+    const statements = new Statements().of(parseText(given, options).request).map(({ text, values }) => {
       const list = values.map((value, i) => `$${i + 1} = ${value}`);
       return `${text};${list.length > 0 ? `\n-- ${list.join(", ")}` : ""}`;
     });
