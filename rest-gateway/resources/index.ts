@@ -95,10 +95,10 @@ export class ResourceInterface implements HttpInterface {
     const target = parseTarget(url, headers, exchange.preferences, lifecycle.supported);
     // From here on an error is sent with its version.
     exchange.target = target;
-    const { address, parameters, style } = target;
+    const { path, parameters, style } = target;
     refuseUnknown(exchange.preferences);
     parameters.refuseMalformed();
-    const segments = decodeSegments(address);
+    const segments = decodeSegments(target);
     const endpoint = endpoints.get(segments[0]!);
     const route = endpoint ? null : parseRoute(segments, resources);
     const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
@@ -108,7 +108,7 @@ export class ResourceInterface implements HttpInterface {
     const caller = await exchange.identity.caller();
     exchange.caller = caller;
     if (route) return this.#serve(exchange, target, route);
-    const request = contextOfExchange(exchange, address.path);
+    const request = contextOfExchange(exchange, path);
     return endpoint!.answer({ method, segments, parameters, caller, request, ...style });
   }
 
@@ -121,14 +121,14 @@ export class ResourceInterface implements HttpInterface {
     } catch (error) {
       // The tables may have changed a moment ago.
       if (!isOutdated(error) || exchange.isWritten || response.destroyed || !(await catalog.caughtUp())) throw error;
-      return this.#attempt(exchange, target, parseRoute(decodeSegments(target.address), resources), body);
+      return this.#attempt(exchange, target, parseRoute(decodeSegments(target), resources), body);
     }
   }
 
   async #attempt(exchange: Exchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
     const { auth, tasks, limits } = this.#options;
     const { request: sent } = exchange;
-    const { address, parameters, preferences, style } = target;
+    const { path, preferences, style } = target;
     const { method = "GET", headers } = sent;
     const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(exchange.caller!);
     const incoming = { ...target, method, headers, route, body, isTask: isAsync };
@@ -136,7 +136,7 @@ export class ResourceInterface implements HttpInterface {
     exchange.parsed = request;
     if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
-    const identity = this.#runner.identity(request, exchange.caller!, contextOfExchange(exchange, address.path));
+    const identity = this.#runner.identity(request, exchange.caller!, contextOfExchange(exchange, path));
     const signal = new ClientGone(exchange.response);
     let toRun = request;
     if (account !== null) {
@@ -145,7 +145,7 @@ export class ResourceInterface implements HttpInterface {
       toRun = await createAccount(newAccount, auth.registration, this.#runner);
       exchange.isWritten = true;
     }
-    return answer(request, await this.#runner.run(toRun, identity, signal), address, parameters);
+    return answer(request, await this.#runner.run(toRun, identity, signal), target);
   }
 
   #fail(error: unknown, exchange: Exchange): void {

@@ -4,18 +4,6 @@ import type { Parameters } from "../conventions/parameters.ts";
 import type { Chosen, Version } from "../conventions/version.ts";
 import type { Filter, Relation, Resource, ResourceField } from "./resource.ts";
 
-/** `/api/v2/users/7?fields=name` → `{ prefix: "/api/v2", version: "2", segments: ["users", "7"], search: "fields=name" }` */
-export type Address = {
-  /** As it was sent. */
-  readonly path: string;
-  /** "" where the path names no version. */
-  readonly prefix: string;
-  readonly version: string | null;
-  /** As they were sent, still percent-encoded. */
-  readonly segments: readonly string[];
-  readonly search: string;
-};
-
 /** Switches the settings' dialects off: the forms of the contract. */
 export const NO_DIALECT = "none";
 export type NamedDialect = Dialect | typeof NO_DIALECT;
@@ -39,9 +27,14 @@ export type Style = {
   readonly prefix: string;
 };
 
-/** The parsed URL and headers of a request, before its resource is looked up. */
+/** The URL and headers of a request, before its resource is looked up: `/api/v2/users/7?fields=name`. */
 export type Target = {
-  readonly address: Address;
+  /** As it was sent. */
+  readonly path: string;
+  /** `/api/v2`; "" where the path names no version. */
+  readonly prefix: string;
+  /** `["users", "7"]`, still percent-encoded. */
+  readonly segments: readonly string[];
   readonly parameters: Parameters;
   readonly preferences: Preferences;
   readonly chosen: Chosen;

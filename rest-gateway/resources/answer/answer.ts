@@ -2,14 +2,13 @@ import type { Result } from "../../../db/transaction.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";
 import { answerList } from "../../conventions/list.ts";
-import type { Parameters } from "../../conventions/parameters.ts";
 import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
-import { type Address, isOfOneRow, type ResourceRequest } from "../request.ts";
+import { isOfOneRow, type ResourceRequest, type Target } from "../request.ts";
 import type { Resource } from "../resource.ts";
 import { RESULT, reasonOf, textAt } from "../runner.ts";
 
 /** The row of the statement as a response. Throws RestError when nothing was read or written. */
-export function answer(request: ResourceRequest, result: Result, address: Address, parameters: Parameters): RestAnswer {
+export function answer(request: ResourceRequest, result: Result, target: Target): RestAnswer {
   const { operation, resource } = request;
   const reason = reasonOf(result, request);
   if (reason === "missing") throw noSuchRow(missingOf(request));
@@ -23,7 +22,7 @@ export function answer(request: ResourceRequest, result: Result, address: Addres
   if (operation.kind === "list") {
     const { paging } = operation;
     if (paging.form === "export") return answerOf(200, body);
-    return answerList(paging, body!, Number(text(RESULT.total)), pathOf(request, address), parameters);
+    return answerList(paging, body!, Number(text(RESULT.total)), pathOf(target), target.parameters);
   }
   if (operation.kind === "create" && operation.isMany) return answerOf(201, body);
   const created = operation.kind === "create";
@@ -41,8 +40,7 @@ const missingOf = ({ operation, resource }: ResourceRequest): Resource =>
   ("parent" in operation && operation.parent?.resource) || resource;
 
 /** The path of page links: that of the same version, however it was chosen. */
-const pathOf = ({ style }: ResourceRequest, { path, prefix }: Address): string =>
-  style.prefix + path.slice(prefix.length);
+const pathOf = ({ style, path, prefix }: Target): string => style.prefix + path.slice(prefix.length);
 
 export const locationOf = ({ resource, style }: ResourceRequest, id: string): string =>
   `${style.prefix}/${resource.description.name}/${id}`;

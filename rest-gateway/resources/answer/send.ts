@@ -68,7 +68,7 @@ function headersOf(exchange: Exchange, lifecycle: Lifecycle, isProblem: boolean)
   const applied = appliedPreferences(exchange, isProblem);
   if (applied !== "") headers.push(["Preference-Applied", applied]);
   if (target && lifecycle.isDeprecated(target.chosen.version)) {
-    const { path, prefix } = target.address;
+    const { path, prefix } = target;
     headers.push(...lifecycle.headers(path.slice(prefix.length)));
   }
   return headers;

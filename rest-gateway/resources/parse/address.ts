@@ -4,9 +4,12 @@ import { badRequest, nothingHere } from "../../conventions/problem.ts";
 import { chooseVersion, type Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
-import type { Address, Preferences, Target } from "../request.ts";
+import type { Preferences, Target } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { fits } from "./values.ts";
+
+/** `v2.1` matches too: it is answered as an unsupported version. */
+const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
 
 /** Throws RestError for a version that is not served. */
 export function parseTarget(
@@ -15,30 +18,24 @@ export function parseTarget(
   preferences: Preferences,
   supported: readonly Version[],
 ): Target {
-  const address = parseAddress(url);
-  const parameters = new Parameters(address.search);
-  const chosen = chooseVersion(address.version, headers, parameters.get("version"), supported);
-  const { version } = chosen;
-  const isCamel = version === 2 || preferences.dialects.has("case");
-  // Links lead to the same version, however it was chosen.
-  const prefix = address.prefix === "" && version === 2 ? "/api/v2" : address.prefix;
-  return { address, parameters, preferences, chosen, style: { version, isCamel, prefix } };
-}
-
-/** `v2.1` matches too: it is answered as an unsupported version. */
-const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
-
-function parseAddress(url: string): Address {
   const at = url.indexOf("?");
   const path = at < 0 ? url : url.slice(0, at);
-  const search = at < 0 ? "" : url.slice(at + 1);
-  const [prefix, version = null] = VERSIONED.exec(path) ?? [""];
+  const parameters = new Parameters(at < 0 ? "" : url.slice(at + 1));
+  const [prefix, inPath = null] = VERSIONED.exec(path) ?? [""];
+  const chosen = chooseVersion(inPath, headers, parameters.get("version"), supported);
+  const { version } = chosen;
+  const style = {
+    version,
+    isCamel: version === 2 || preferences.dialects.has("case"),
+    // Links lead to the same version, however it was chosen.
+    prefix: prefix === "" && version === 2 ? "/api/v2" : prefix,
+  };
   const segments = path.slice(prefix.length + 1).split("/");
-  return { path, prefix, version, segments, search };
+  return { path, prefix, segments, parameters, preferences, chosen, style };
 }
 
 /** Throws RestError for what is not percent-encoded UTF-8. */
-export const decodeSegments = ({ segments }: Address): readonly string[] => segments.map(decodeSegment);
+export const decodeSegments = ({ segments }: Target): readonly string[] => segments.map(decodeSegment);
 
 function decodeSegment(segment: string): string {
   if (!segment.includes("%")) return segment;

@@ -62,7 +62,7 @@ export function parseText(
 ): Parsed {
   const { url, headers } = text;
   const target = parseTarget(url, headers, preferences.parse(headers.prefer), lifecycle.supported);
-  const route = parseRoute(decodeSegments(target.address), resources);
+  const route = parseRoute(decodeSegments(target), resources);
   return parseRequest({ ...target, ...text, route }, limits);
 }
 
