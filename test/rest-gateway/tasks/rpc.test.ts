@@ -29,6 +29,13 @@ const { rest, failure, service, sql } = useRest(
 const withoutV1 = useRest({ TASK_ANONYMOUS: "on", API_V1_STATUS: "retired" }, DDL);
 const rollsBack = useRest({ DB_TX_END: "rollback", TASK_ANONYMOUS: "on" }, DDL);
 const signedIn = useRest({}, DDL);
+const proxied = useRest(
+  {
+    ...{ TASK_ANONYMOUS: "on", TASK_MAX_PENDING: "1", TRUST_PROXY: "loopback" },
+    ...{ DB_STATEMENT_TIMEOUT: "0", DB_ANON_STATEMENT_TIMEOUT: "0" },
+  },
+  DDL,
+);
 
 const ASYNC = "respond-async";
 const accepted = async (path: string, sent: RestSent) => {
@@ -188,6 +195,23 @@ describe("a function called with Prefer: respond-async", () => {
     const cancel = { method: "POST", headers: { authorization: `Bearer ${service().token("ada")}` } };
     for (const address of addresses) await fetch(`${service().url}${address}/cancel`, cancel);
   });
+});
+
+test("anonymous callers have a quota per address, as the rate limit counts them: behind a proxy, and per IPv6 network", async () => {
+  const tasks: string[] = [];
+  const from = async (address: string) => {
+    const sent = { body: { seconds: 600 }, prefer: ASYNC, headers: { "x-forwarded-for": address } };
+    const { status, json } = await proxied.rest("rpc/slow", sent);
+    if (status === 202) tasks.push(json.taskId);
+    return status;
+  };
+  expect(await from("2001:db8:0:1::7")).toBe(202);
+  expect(await from("2001:db8:0:1:ffff::8")).toBe(429);
+  expect(await from("2001:db8:0:2::7")).toBe(202);
+  expect(await from("203.0.113.7")).toBe(202);
+  expect(await from("203.0.113.7")).toBe(429);
+  expect(await from("203.0.113.8")).toBe(202);
+  for (const id of tasks) await fetch(`${proxied.service().url}/tasks/${id}/cancel`, { method: "POST" });
 });
 
 describe("Prefer: respond-async is ignored", () => {
