@@ -8,6 +8,8 @@ export default defineConfig({
     env: { GRAPHILE_ENV: "production" },
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    // The default of one second is too short on a busy machine.
+    expect: { poll: { timeout: 15_000 } },
     maxWorkers: 3,
     // The tests allocate much and keep little: with larger young generations it is not copied.
     execArgv: ["--max-semi-space-size=32"],

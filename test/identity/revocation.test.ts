@@ -67,7 +67,7 @@ async function eachEverywhere(credentials: Readonly<Record<string, Readonly<Reco
 const ALL_DONE = [...INTERFACES, ...INTERFACES].map((at) => DONE[at]);
 const ALL_REFUSED = [...INTERFACES, ...INTERFACES].map((at) => REFUSED[at]);
 /** Milliseconds for requests to all three interfaces of two processes. */
-const SOON = { timeout: 5000, interval: 50 };
+const SOON = { timeout: 15_000, interval: 50 };
 
 const ENDS: readonly (readonly [what: string, end: () => Promise<unknown>, kinds: readonly Kind[]])[] = [
   ["the account is disabled", () => accounts("disabled_at = now()"), KINDS],

@@ -68,8 +68,10 @@ describe("an accepted task", () => {
   });
 
   test("reports its progress while it runs", async () => {
-    const { accept, until, ask } = client();
-    const id = await accept("ada", mark("first", 3), sleep(2.5), mark("second", 2));
+    const { accept, until, ask, sql } = client();
+    await sql("select pg_advisory_lock(1)");
+    const wait = { sql: "select pg_advisory_xact_lock(1)", rows: 0 };
+    const id = await accept("ada", mark("first", 3), wait, mark("second", 2));
     await until("ada", id, "running");
     await expect
       .poll(async () => (await ask("ada", "GET", `tasks/${id}`)).json.progress, POLL)
@@ -77,6 +79,7 @@ describe("an accepted task", () => {
     expect(await marks("first")).toBe(0);
     const { status, headers } = await ask("ada", "GET", `tasks/${id}`);
     expect([status, headers["Retry-After"]]).toEqual([200, "1"]);
+    await sql("select pg_advisory_unlock(1)");
     expect(await until("ada", id)).toMatchObject({ status: "succeeded", progress: { done: 5, total: 5 } });
     expect((await ask("ada", "GET", `tasks/${id}`)).headers).toEqual({});
     expect(await marks("first")).toBe(1);
