@@ -26,7 +26,7 @@ beforeAll(async () => {
   await database.owner.query(`
     create function public.large() returns text language sql stable return repeat('x', ${LARGE});
     grant execute on function public.large() to anon`);
-  service = await startTestService({ SEND_TIMEOUT: "400", API_KEY_REQUIRED: "off" }, database, log);
+  service = await startTestService({ SEND_TIMEOUT: "1500", API_KEY_REQUIRED: "off" }, database, log);
   return () => service.stop();
 });
 
