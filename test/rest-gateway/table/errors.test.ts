@@ -45,7 +45,7 @@ const strict = useRest(
     OPENAPI: "off",
     DB_POOL: "1",
     DB_POOL_TIMEOUT: "300",
-    DB_STATEMENT_TIMEOUT: "1000",
+    DB_STATEMENT_TIMEOUT: "3000",
   },
   DDL,
 );

@@ -183,9 +183,13 @@ describe("Postgres reuses plans,", () => {
       }
     };
     for (let i = 0; i < 7; i++) await ask();
-    const before = await rows("rpc/plannings");
-    expect(before).toBeGreaterThan(0);
-    for (let i = 0; i < 5; i++) await ask();
-    expect(await rows("rpc/plannings")).toBe(before);
+    expect(await rows("rpc/plannings")).toBeGreaterThan(0);
+    const planningsOf = async () => {
+      const before = await rows("rpc/plannings");
+      for (let i = 0; i < 5; i++) await ask();
+      return (await rows("rpc/plannings")) - before;
+    };
+    // The server discards plans now and then, for example when its queue of catalog changes overflows.
+    await expect.poll(planningsOf).toBe(0);
   });
 });
