@@ -1,6 +1,6 @@
 import pg from "pg";
 import { Admission } from "./admission.ts";
-import type { Catalog } from "./catalog/catalog.ts";
+import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { ApiError, loginRequired } from "./errors.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
@@ -22,6 +22,9 @@ export type DatabaseOptions = {
   readonly onConnectionError: (error: Error) => void;
 };
 
+/** The logins that take on the role of a caller. */
+export type CallerLogin = "data" | "admin" | "service";
+
 /** The connection pools, one per login role, and the health of the database. */
 export class Database {
   /** Ordinary connections, for the catalog and the health check. */
@@ -31,7 +34,11 @@ export class Database {
   readonly unsent: UnsentBytes;
   readonly statementTimeouts: StatementTimeouts;
   readonly #data: Transactions;
+  readonly #admin: Transactions;
   readonly #service: Transactions;
+  readonly #logins: Logins;
+  /** Roles that only the login of admins may become; by name until there is a catalog. */
+  #adminRoles: ReadonlySet<string> = new Set(["admin"]);
 
   constructor(options: DatabaseOptions) {
     const { logins, poolSize, poolTimeout, poolShare, statementTimeouts, onConnectionError } = options;
@@ -52,8 +59,10 @@ export class Database {
 
     this.statementTimeouts = statementTimeouts;
     this.unsent = unsent;
+    this.#logins = logins;
     this.#data = admitted(logins.data, poolSize, poolShare);
-    // Callers with the service key are trusted, and may act for many users.
+    // Admins and callers with the service key are trusted, and may act for many users.
+    this.#admin = admitted(logins.admin, few, 100);
     this.#service = admitted(logins.service, few, 100);
     this.auth = transactions(logins.auth, few);
     this.catalog = new pg.Pool(pool(logins.data, 2));
@@ -64,18 +73,26 @@ export class Database {
   /** Applies what a new catalog knows about roles and code. */
   follow({ roles, code }: Catalog): void {
     this.statementTimeouts.follow(roles);
-    for (const transactions of [this.#data, this.#service]) transactions.follow(code);
+    this.#adminRoles = rolesOfAdmin(roles, this.#logins);
+    for (const transactions of [this.#data, this.#admin, this.#service]) transactions.follow(code);
   }
 
   /** Round trips to the database so far. */
   get waits(): number {
-    return this.#data.syncs + this.#service.syncs + this.auth.syncs;
+    return this.#data.syncs + this.#admin.syncs + this.#service.syncs + this.auth.syncs;
   }
 
   /** The pool whose login may become `role`. Throws for "": anonymous callers are not allowed. */
   forRole(role: string): Transactions {
     if (role === "") throw new ApiError(loginRequired(false));
-    return role === "service_role" ? this.#service : this.#data;
+    const login = this.loginOf(role);
+    return login === "data" ? this.#data : login === "admin" ? this.#admin : this.#service;
+  }
+
+  /** The login that may become `role`. */
+  loginOf(role: string): CallerLogin {
+    if (role === "service_role") return "service";
+    return this.#adminRoles.has(role) ? "admin" : "data";
   }
 
   /** Rejects when the database does not respond. */
@@ -84,6 +101,14 @@ export class Database {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#data.close(), this.#service.close(), this.auth.close(), this.catalog.end()]);
+    const all = [this.#data, this.#admin, this.#service, this.auth];
+    await Promise.all([...all.map((transactions) => transactions.close()), this.catalog.end()]);
   }
+}
+
+/** The roles that the login of admins may become, without those of the login for all callers. */
+function rolesOfAdmin(roles: ReadonlyMap<string, Role>, logins: Logins): ReadonlySet<string> {
+  const [data, admin] = [logins.data, logins.admin].map((url) => roles.get(decodeURIComponent(new URL(url).username)));
+  if (!admin || data?.isSuperuser) return new Set();
+  return data ? admin.mayBecome.difference(data.mayBecome) : admin.mayBecome;
 }

@@ -54,6 +54,8 @@ export type Role = {
   readonly name: string;
   /** The role, all roles whose privileges it inherits, and "public". */
   readonly inherits: ReadonlySet<string>;
+  /** The role, and all roles that it may become with `set role`. */
+  readonly mayBecome: ReadonlySet<string>;
   readonly isSuperuser: boolean;
   /** `alter role anon set statement_timeout = '3s'` → `[["statement_timeout", "3s"]]` */
   readonly settings: readonly Setting[];

@@ -7,6 +7,8 @@ export type RoleRow = {
   readonly isSuperuser: boolean;
   /** Roles whose privileges it inherits by direct membership. */
   readonly inherits: readonly Oid[];
+  /** Roles that it may become by direct membership. */
+  readonly becomes: readonly Oid[];
   /** `["statement_timeout=3s"]`; without settings that the current login may not set. */
   readonly settings: readonly string[] | null;
   /** Its settings in this database, which take precedence. */
@@ -35,6 +37,11 @@ export const ROLES = `
       union
       select 'pg_database_owner'::regrole from pg_database where datname = current_database() and datdba = r.oid
     ) as inherits,
+    array(
+      select m.roleid from pg_auth_members as m
+      where m.member = r.oid and coalesce((to_jsonb(m) ->> 'set_option')::boolean, true)
+      order by m.roleid
+    ) as becomes,
     ${settable("everywhere.setconfig")} as settings, ${settable("here.setconfig")} as "databaseSettings"
   from pg_roles as r
   left join pg_db_role_setting as everywhere on everywhere.setrole = r.oid and everywhere.setdatabase = 0
@@ -109,22 +116,26 @@ export function buildRoles(rows: readonly RoleRow[]): ReadonlyMap<string, Role> 
   return new Map(
     rows.map((row) => {
       const settings = new Map([...parseSettings(row.settings), ...parseSettings(row.databaseSettings)]);
-      const inherits = new Set([...inherited(row, byOid), PUBLIC]);
-      return [
-        row.name,
-        Object.freeze({ name: row.name, inherits, isSuperuser: row.isSuperuser, settings: [...settings] }),
-      ];
+      const { name, isSuperuser } = row;
+      const inherits = new Set([...closure(row, "inherits", byOid), PUBLIC]);
+      const mayBecome = closure(row, "becomes", byOid);
+      return [name, Object.freeze({ name, inherits, mayBecome, isSuperuser, settings: [...settings] })];
     }),
   );
 }
 
-/** The names of the role and of all roles whose privileges it inherits. */
-function inherited(row: RoleRow, byOid: ReadonlyMap<Oid, RoleRow>, names = new Set<string>()): Set<string> {
+/** The names of the role and of all roles that it leads to through others. */
+function closure(
+  row: RoleRow,
+  memberships: "inherits" | "becomes",
+  byOid: ReadonlyMap<Oid, RoleRow>,
+  names = new Set<string>(),
+): Set<string> {
   if (names.has(row.name)) return names;
   names.add(row.name);
-  for (const oid of row.inherits) {
+  for (const oid of row[memberships]) {
     const parent = byOid.get(oid);
-    if (parent) inherited(parent, byOid, names);
+    if (parent) closure(parent, memberships, byOid, names);
   }
   return names;
 }

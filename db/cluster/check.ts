@@ -1,5 +1,6 @@
 // npm run db:check: checks that db/schema/ and db/migrations/ create the same database.
 import pg from "pg";
+import { adviceOnRoles } from "./advice.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import { startScratchCluster } from "./embedded.ts";
 import { compileSchema, migrate } from "./migrate.ts";
@@ -34,6 +35,7 @@ async function describeNew(name: string, build: (url: string) => Promise<unknown
   await query(cluster.url("postgres"), `create database ${name}`);
   await build(cluster.url(name));
   const description = await connected(cluster.url(name), describeDatabase);
+  for (const line of await connected(cluster.url(name), adviceOnRoles)) console.warn(`warning: ${line}`);
   await query(cluster.url("postgres"), `drop database ${name}`);
   await query(cluster.url("postgres"), DROP_ROLES);
   return description;

@@ -4,8 +4,9 @@ import type { UsersWrite } from "../../config/config.ts";
 
 /** Connection strings of the login roles: one per pool, so that no pool can assume the roles of another. */
 export type Logins = {
-  /** Becomes anon, authenticated or admin, by the caller's token; users_editor with USERS_WRITE=open. */
+  /** Becomes anon or authenticated, by the caller's token; users_editor with USERS_WRITE=open. */
   readonly data: string;
+  /** Becomes admin, so that no function that others may call can become it. */ readonly admin: string;
   /** Becomes service_role only. */ readonly service: string;
   /** Executes auth_api only. */ readonly auth: string;
   /** Becomes tasks_owner only. */ readonly tasks: string;
@@ -15,7 +16,8 @@ export type Logins = {
 type Kind = keyof Logins;
 
 const MEMBER_OF: Record<Kind, readonly string[]> = {
-  data: ["anon", "authenticated", "admin"],
+  data: ["anon", "authenticated"],
+  admin: ["admin"],
   service: ["service_role"],
   auth: [],
   tasks: ["tasks_owner"],
@@ -42,6 +44,7 @@ export async function provisionLogins(
     const options = { database: rows[0]!.name, serviceUrl, secret, usersWrite, anonymousRole, recentSignIn };
     return {
       data: await createLogin(client, "data", options),
+      admin: await createLogin(client, "admin", options),
       service: await createLogin(client, "service", options),
       auth: await createLogin(client, "auth", options),
       tasks: await createLogin(client, "tasks", options),
@@ -95,7 +98,8 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   await client.query(`grant connect on database ${client.escapeIdentifier(database)} to ${name}`);
   for (const parent of MEMBER_OF[kind]) await client.query(`grant ${client.escapeIdentifier(parent)} to ${name}`);
   if (kind === "data" && usersWrite === "open") await client.query(`grant users_editor to ${name}`);
-  else await revokeUsersEditor(client, role);
+  else await revoke(client, "users_editor", role);
+  if (kind === "data") await revoke(client, "admin", role);
   if (kind === "data") await grantTasks(client, anonymousRole, role);
   if (kind === "auth") {
     await client.query(`grant usage on schema auth_api to ${name}`);
@@ -122,19 +126,17 @@ async function grantTasks(client: pg.Client, role: string, login: string): Promi
 }
 
 /** Since PostgreSQL 16 a revoke affects the grants of one grantor, and the service may have run with another owner. */
-async function revokeUsersEditor(client: pg.Client, role: string): Promise<void> {
+async function revoke(client: pg.Client, role: string, login: string): Promise<void> {
   const { rows } = await client.query<{ grantor: string }>(
     `select pg_get_userbyid(grantor) as grantor from pg_auth_members
-     where roleid = 'users_editor'::regrole and member = (select oid from pg_roles where rolname = $1)`,
-    [role],
+     where roleid = $1::regrole and member = (select oid from pg_roles where rolname = $2)`,
+    [role, login],
   );
   for (const { grantor } of rows) {
-    const names = [role, grantor].map((name) => client.escapeIdentifier(name));
-    const revoke = `revoke users_editor from ${names[0]} granted by ${names[1]}`;
-    await client.query(revoke).catch((error: Error) => {
-      throw new Error(`USERS_WRITE=owner needs a superuser, or the role ${grantor}, to run: ${revoke}`, {
-        cause: error,
-      });
+    const names = [login, grantor].map((name) => client.escapeIdentifier(name));
+    const text = `revoke ${role} from ${names[0]} granted by ${names[1]}`;
+    await client.query(text).catch((error: Error) => {
+      throw new Error(`before the start a superuser, or the role ${grantor}, must run: ${text}`, { cause: error });
     });
   }
 }

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { Caller } from "../../db/caller.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
-import type { Database } from "../../db/database.ts";
+import type { CallerLogin, Database } from "../../db/database.ts";
 import { Transactions } from "../../db/transaction.ts";
 import type { AddressReader } from "../../http/request.ts";
 import type { Endpoint } from "../conventions/endpoint.ts";
@@ -31,8 +31,8 @@ export type TaskSettings = TaskLimits &
 
 export type TaskOptions = {
   readonly settings: TaskSettings;
-  readonly database: Pick<Database, "forRole" | "statementTimeouts">;
-  readonly logins: Pick<Logins, "data" | "service">;
+  readonly database: Pick<Database, "forRole" | "loginOf" | "statementTimeouts">;
+  readonly logins: Pick<Logins, CallerLogin>;
   /** A direct connection string of a login that may become tasks_owner. */
   readonly url: string;
   readonly addressOf: AddressReader;
@@ -81,15 +81,18 @@ export function createTasks(options: TaskOptions): Tasks {
 
 /** The worker of this process, with its connections. */
 function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"]): Pick<Tasks, "start" | "close"> {
-  const { settings, logins, url, isStillCaller, log, onConnectionError } = options;
+  const { settings, database, logins, url, isStillCaller, log, onConnectionError } = options;
   const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
   const anonymousRetention = settings.taskAnonymousRetention;
   const pool = queuePool(url, concurrency + MORE_CONNECTIONS, onConnectionError);
   const repository = new TaskRepository(pool, settings);
   const heartbeat = new WorkerHeartbeat({ connectionString: url, onError: onConnectionError });
-  const data = workTransactions(logins.data, options);
-  const service = workTransactions(logins.service, options);
-  const transactionsFor = (role: string) => (role === "service_role" ? service : data);
+  const byLogin: Readonly<Record<CallerLogin, Transactions>> = {
+    data: workTransactions(logins.data, options),
+    admin: workTransactions(logins.admin, options),
+    service: workTransactions(logins.service, options),
+  };
+  const transactionsFor = (role: string) => byLogin[database.loginOf(role)];
   const runner = new TaskRunner({ repository, handlers, transactionsFor, isStillCaller, log });
   const times = { retention, anonymousRetention, drainTimeout };
   const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, log });
@@ -101,7 +104,7 @@ function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"])
     close: async () => {
       await worker.close();
       await heartbeat.release();
-      await Promise.all([pool.end(), data.close(), service.close()]);
+      await Promise.all([pool.end(), ...Object.values(byLogin).map((work) => work.close())]);
     },
   };
 }

@@ -248,7 +248,7 @@ describe("the login roles", () => {
 
   beforeAll(async () => {
     logins = await provisionLogins(database.url, database.url, "a secret for the tests of roles");
-    for (const kind of ["data", "service", "auth"] as const) {
+    for (const kind of ["data", "admin", "service", "auth"] as const) {
       open[kind] = new pg.Client(logins[kind]);
       await open[kind].connect();
     }
@@ -281,6 +281,7 @@ describe("the login roles", () => {
       [`${database.name}\\_%`],
     );
     expect(rows).toEqual([
+      { rolname: `${database.name}_admin`, special: false },
       { rolname: `${database.name}_auth`, special: false },
       { rolname: `${database.name}_changes`, special: false },
       { rolname: `${database.name}_data`, special: false },
@@ -292,12 +293,17 @@ describe("the login roles", () => {
   test.each([
     ["data", "anon", "done"],
     ["data", "authenticated", "done"],
-    ["data", "admin", "done"],
+    ["data", "admin", "42501"],
     ["data", "users_editor", "42501"],
     ["data", "service_role", "42501"],
     ["data", "auth_owner", "42501"],
     ["data", "postgres", "42501"],
     ["data", "pg_read_all_data", "42501"],
+    ["admin", "admin", "done"],
+    ["admin", "service_role", "42501"],
+    ["admin", "users_editor", "42501"],
+    ["admin", "auth_owner", "42501"],
+    ["admin", "postgres", "42501"],
     ["service", "service_role", "done"],
     ["service", "anon", "42501"],
     ["service", "authenticated", "42501"],
@@ -317,22 +323,31 @@ describe("the login roles", () => {
     expect(await attempt(kind, `select set_config('role', '${role}', true)`)).toBe(expected);
   });
 
-  test.each(["data", "service", "auth"] as const)("%s may not become another login", async (kind) => {
-    for (const other of ["data", "service", "auth"].filter((each) => each !== kind)) {
+  test.each(["data", "admin", "service", "auth"] as const)("%s may not become another login", async (kind) => {
+    for (const other of ["data", "admin", "service", "auth"].filter((each) => each !== kind)) {
       expect(await attempt(kind, `set local role ${database.name}_${other}`)).toBe("42501");
       expect(await attempt(kind, `set session authorization ${database.name}_${other}`)).toBe("42501");
     }
   });
 
-  test.each(["anon", "authenticated", "admin"])(
-    "data may not become the service after it has become %s",
-    async (role) => {
-      const become = "select set_config('role', 'service_role', true)";
-      expect(await attempt("data", `set local role ${role}`, become)).toBe("42501");
-      expect(await attempt("data", `select set_config('role', '${role}', true)`, become)).toBe("42501");
-      expect(await attempt("data", `set local role ${role}`, "set local role service_role")).toBe("42501");
-    },
-  );
+  test.each([
+    ["anon", "service_role"],
+    ["authenticated", "service_role"],
+    ["anon", "admin"],
+    ["authenticated", "admin"],
+  ])("data that has become %s may not become %s", async (role, other) => {
+    const become = `select set_config('role', '${other}', true)`;
+    expect(await attempt("data", `set local role ${role}`, become)).toBe("42501");
+    expect(await attempt("data", `select set_config('role', '${role}', true)`, become)).toBe("42501");
+    expect(await attempt("data", `set local role ${role}`, `set local role ${other}`)).toBe("42501");
+  });
+
+  test("data of an earlier version loses its membership in admin", async () => {
+    await database.owner.query(`grant admin to ${database.name}_data`);
+    expect(await attempt("data", "set local role admin")).toBe("done");
+    await provisionLogins(database.url, database.url, "a secret for the tests of roles");
+    expect(await attempt("data", "set local role admin")).toBe("42501");
+  });
 
   test.each([
     ["data", "select from users"],

@@ -8,6 +8,7 @@ const role = (name: string, timeout: string): [string, Role] => [
   {
     name,
     inherits: new Set(),
+    mayBecome: new Set(),
     isSuperuser: false,
     settings: [
       ["work_mem", "9MB"],

@@ -23,7 +23,6 @@ export const NO_CODE = new Code([], false);
 export const anon = identityOf("anon");
 export const ada = identityOf("authenticated", 1);
 export const bob = identityOf("authenticated", 2);
-export const admin = identityOf("admin", 3);
 
 /** A database for the test file, with login roles, and `Transactions` on the login `data` for each test. */
 export class TransactionsDatabase {
@@ -61,7 +60,7 @@ export class TransactionsDatabase {
 
   async drop(): Promise<void> {
     const { owner, name } = this.#database;
-    for (const kind of ["data", "service", "auth"]) {
+    for (const kind of Object.keys(this.logins)) {
       await owner.query(`drop owned by ${name}_${kind}`);
       await owner.query(`drop role ${name}_${kind}`);
     }

@@ -187,7 +187,7 @@ describe("the connection keeps no changes of a request, such as", () => {
   });
 
   test("a role that a function sets", async () => {
-    expect(await rows("rpc/become", { body: { name: "admin" }, as: "ada" })).toBe("admin");
+    expect(await rows("rpc/become", { body: { name: "anon" }, as: "ada" })).toBe("anon");
     expect(await rows("rpc/become", { body: { name: "authenticated" } })).toBe("authenticated");
   });
 
@@ -198,6 +198,7 @@ describe("the connection keeps no changes of a request, such as", () => {
   test("a role that the login may not set, which is refused", async () => {
     for (const name of ["service_role", "auth_owner", "postgres"])
       expect(await failure("rpc/become", { body: { name }, as: "admin" })).toEqual([403, "42501"]);
+    expect(await failure("rpc/become", { body: { name: "admin" }, as: "ada" })).toEqual([403, "42501"]);
   });
 
   test.each([

@@ -33,7 +33,7 @@ const DDL = `
     if header = 'pay' then raise sqlstate 'PT402' using message = 'Payment needed'; end if;
     if header = 'reply' then perform set_config('response.headers', '[{"X-Checked": "yes"}]', true); end if;
     if header = 'set' then perform set_config('app.checked', current_user || ' ' || current_setting('request.path'), true); end if;
-    if header = 'become' then perform set_config('role', 'admin', true); end if;
+    if header = 'become' then perform set_config('role', current_setting('request.headers', true)::json ->> 'x-role', true); end if;
     if header = 'write' then insert into tx.notes values (99, 'before'); end if;
   end $$;
 
@@ -68,7 +68,7 @@ describe("a transaction has", () => {
   test.each<[RestSent["as"], string, string]>([
     [undefined, "anon", "_data"],
     ["ada", "authenticated", "_data"],
-    ["admin", "admin", "_data"],
+    ["admin", "admin", "_admin"],
     ["service", "service_role", "_service"],
   ])("the role of the caller: %s has the role %s", async (as, role, login) => {
     expect(await rows("rpc/who", as ? { as } : {})).toEqual({ role, login: `${service().database.name}${login}` });
@@ -262,8 +262,11 @@ describe("DB_PRE_REQUEST", () => {
     expect((await checked.rest("notes")).headers.get("x-checked")).toBeNull();
   });
 
-  test("may change the role", async () => {
-    expect(await checked.rows("rpc/who", { as: "ada", ...does("become") })).toMatchObject({ role: "admin" });
+  test("may change the role to another one of its login", async () => {
+    const become = (role: string) => ({ headers: { "x-do": "become", "x-role": role } });
+    expect(await checked.rows("rpc/who", { as: "ada", ...become("anon") })).toMatchObject({ role: "anon" });
+    expect((await checked.rest("rpc/who", { as: "ada", ...become("admin") })).status).toBe(403);
+    expect((await checked.rest("rpc/who", become("service_role"))).status).toBe(401);
     expect(await checked.rows("rpc/who", { as: "ada" })).toMatchObject({ role: "authenticated" });
   });
 
