@@ -1,5 +1,6 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import { type Identity, NO_REQUEST } from "../../db/identity.ts";
+import { recipientOfResponse } from "../../http/recipient.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
 import { problemBody } from "../conventions/problem.ts";
 import { finish, type Sql } from "../sql.ts";
@@ -91,7 +92,7 @@ export function mayBeTask({ operation }: ResourceRequest): boolean {
 /** Headers that change the response. */
 const STORED_HEADERS = ["accept", "content-type", "prefer", "x-api-version", "accept-version"];
 
-export function newTask({ request, caller, parsed }: Exchange, body: Buffer | null): NewTask {
+export function newTask({ request, response, identity, caller, parsed }: Exchange, body: Buffer | null): NewTask {
   const { method = "GET", url = "/", headers } = request;
   const stored = STORED_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]));
   const isImport = parsed!.operation.kind === "create";
@@ -106,6 +107,7 @@ export function newTask({ request, caller, parsed }: Exchange, body: Buffer | nu
     },
     rows: isImport ? parsed!.body!.records.length : 0,
     sender: request,
+    recipient: recipientOfResponse(response, identity, caller!),
   };
 }
 

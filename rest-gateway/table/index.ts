@@ -107,7 +107,7 @@ export class TableInterface implements HttpInterface {
     exchange.plan = prepared.plan;
     watch?.mark("plan");
     if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
-      return acceptTask(tasks, taskOf(request, url, caller, body), prepared);
+      return acceptTask(tasks, taskOf(exchange, url, caller, body), prepared);
     }
     const context = contextOf(request, url.path, recipientOfResponse(response, exchange.identity, caller));
     const transaction = this.#preparer.write(parsed, prepared, caller, context);

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
-import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
+import type { Exchange } from "../../http/exchange.ts";
+import { recipientOfResponse } from "../../http/recipient.ts";
 import { requestHeaders } from "../../http/request.ts";
 import { RestError } from "../conventions/problem.ts";
 import type { NewTask, TaskQueue } from "../tasks/task-handler.ts";
@@ -22,11 +23,17 @@ export function isTask({ method, preferences }: TableRequest, { plan, isRolledBa
   return JSON_FORMATS.has(plan.format.kind) && plan.format.explain === null && !isRolledBack && isUtf8(body);
 }
 
-export function taskOf(sender: IncomingMessage, { path, search }: RequestUrl, caller: Caller, body: Buffer): NewTask {
+export function taskOf(
+  { request: sender, response, identity }: Exchange,
+  { path, search }: RequestUrl,
+  caller: Caller,
+  body: Buffer,
+): NewTask {
   const { method = "", headers } = sender;
   const url = search === "" ? path : `${path}?${search}`;
   const request = { method, url, headers: JSON.parse(requestHeaders(headers)), body: body.toString() };
-  return { kind: "function", caller, request, rows: 0, sender };
+  const recipient = recipientOfResponse(response, identity, caller);
+  return { kind: "function", caller, request, rows: 0, sender, recipient };
 }
 
 /** Queues the task. The answer is 202. Throws TableError if the caller has too many tasks. */

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { Identity } from "../../db/identity.ts";
+import type { Recipient } from "../../db/recipient.ts";
 import type { RunOptions, Statement, Transactions } from "../../db/transaction.ts";
 import type { RestAnswer } from "../conventions/endpoint.ts";
 
@@ -30,6 +31,8 @@ export type NewTask = {
   readonly rows: number;
   /** The request that the client has sent. Its IP address limits the tasks of an anonymous caller. */
   readonly sender: IncomingMessage;
+  /** The client, whose share of the connections stores the task. */
+  readonly recipient?: Recipient;
 };
 
 /** The queue to which an interface adds its tasks. */

@@ -8,7 +8,8 @@ const { rest, sql, service } = useRest(
   { DB_POOL: "4", DB_POOL_SHARE: "50" },
   `create function public.blocked(n int) returns int language sql volatile as
      $$ select pg_catalog.pg_advisory_xact_lock(7); select n $$;
-   grant execute on function public.blocked(int) to anon, authenticated, service_role`,
+   create function public.sum(a int) returns int language sql volatile as $$ select a $$;
+   grant execute on function public.sum(int), public.blocked(int) to anon, authenticated, service_role`,
 );
 
 // Calls of blocked() run until the end of the test.
@@ -58,4 +59,19 @@ test("GraphQL and the resources have the same share as the tables", async () => 
   await sql("select pg_advisory_unlock_all()");
   await Promise.all([...calls, waiting]);
   expect(completed).toEqual(["other 200", "own 200"]);
+});
+
+test("a task is stored on a connection of its client's share", async () => {
+  const calls = block(2, "ada");
+  await vi.waitUntil(async () => (await running()) === 2, POLL);
+  const completed: string[] = [];
+  const task = (as: "ada" | "bob") =>
+    rest("rpc/sum", { as, body: { a: 1 }, prefer: "respond-async" }).then(({ status }) =>
+      completed.push(`${as} ${status}`),
+    );
+  const waiting = task("ada");
+  await task("bob");
+  await sql("select pg_advisory_unlock_all()");
+  await Promise.all([...calls, waiting]);
+  expect(completed).toEqual(["bob 202", "ada 202"]);
 });
