@@ -12,6 +12,8 @@ const database = new Database({
   logins,
   ...settings,
   poolSize: 2,
+  poolShare: 100,
+  unsent: { total: 0, perAddress: 0 },
   statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
   maxResultBytes: 0,
   onConnectionError,
