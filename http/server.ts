@@ -35,6 +35,9 @@ export class HttpServer {
   readonly node: Server;
   /** Open connections, each with its number of running requests. */
   readonly #connections = new Map<Socket, number>();
+  /** Connections without a request since the last check. */
+  #idle = new Set<Socket>();
+  #idleCheck: NodeJS.Timeout | undefined;
   #isDraining = false;
 
   /** `admits` returns false for a connection that it has closed. */
@@ -62,6 +65,7 @@ export class HttpServer {
       this.node.once("error", reject);
       this.node.listen({ host, port, reusePort }, () => {
         this.node.off("error", reject);
+        this.#idleCheck = setInterval(() => this.closeIdle(), this.node.keepAliveTimeout).unref();
         resolve();
       });
     });
@@ -73,6 +77,7 @@ export class HttpServer {
    */
   async drain(timeout: number): Promise<void> {
     this.#isDraining = true;
+    clearInterval(this.#idleCheck);
     const closed = new Promise<void>((resolve) => this.node.close(() => resolve()));
     for (const [socket, requests] of this.#connections) if (requests === 0) socket.destroy();
     const timer = setTimeout(() => this.node.closeAllConnections(), timeout);
@@ -82,8 +87,18 @@ export class HttpServer {
 
   /** Closes the server and all connections. */
   close(): void {
+    clearInterval(this.#idleCheck);
     this.node.closeAllConnections();
     this.node.close();
+  }
+
+  /**
+   * Closes the connections without a request since the previous call. Node restarts keepAliveTimeout with every byte, so a client
+   * that sends empty lines would keep its connection forever.
+   */
+  closeIdle(): void {
+    for (const socket of this.#idle) if (this.#connections.get(socket) === 0) socket.destroy();
+    this.#idle = new Set([...this.#connections].filter(([, requests]) => requests === 0).map(([socket]) => socket));
   }
 
   /** Node's own listener reads requests, and must not see a connection that is not admitted. */
@@ -104,6 +119,7 @@ export class HttpServer {
 
   #count({ socket }: IncomingMessage, response: ServerResponse): void {
     this.#add(socket, 1);
+    this.#idle.delete(socket);
     response.once("close", () => {
       this.#add(socket, -1);
       if (this.#isDraining && this.#connections.get(socket) === 0) socket.end();

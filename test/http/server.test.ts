@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { HttpServer, urlOf } from "../../http/server.ts";
-import { upgrade } from "../support/raw-socket.ts";
+import { openRaw, type RawSocket, upgrade } from "../support/raw-socket.ts";
 
 test("a WebSocket upgrade before the service is ready is answered as a plain request", async () => {
   const server = new HttpServer((_request, response) => void response.writeHead(503).end());
@@ -8,4 +8,24 @@ test("a WebSocket upgrade before the service is ready is answered as a plain req
   await server.listen({ host: "127.0.0.1", port: 0 });
   const socket = await upgrade(urlOf({ host: "127.0.0.1", port: server.port }));
   expect((await socket.head()).status).toBe(503);
+});
+
+test("a connection without a request since the last check is closed, even if its client sends empty lines", async () => {
+  const server = new HttpServer((_request, response) => void response.end());
+  onTestFinished(() => server.close());
+  await server.listen({ host: "127.0.0.1", port: 0 });
+  const url = urlOf({ host: "127.0.0.1", port: server.port });
+  const [idle, busy] = [await openRaw(url), await openRaw(url)];
+  const request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  const answers = (raw: RawSocket) => raw.text.split("HTTP/1.1 200").length - 1;
+  for (const raw of [idle, busy]) raw.write(request);
+  await expect.poll(() => [answers(idle), answers(busy)]).toEqual([1, 1]);
+  server.closeIdle();
+  idle.write("\r\n");
+  busy.write(request);
+  await expect.poll(() => answers(busy)).toBe(2);
+  server.closeIdle();
+  await expect.poll(() => idle.ended).toBe(true);
+  busy.write(request);
+  await expect.poll(() => answers(busy)).toBe(3);
 });
