@@ -167,6 +167,31 @@ export const SETTINGS = {
     "20",
     "Maximum nesting of and(…) and or(…) in a filter of the table interface.",
   ),
+  REST_MAX_EMBEDS: setting(
+    integer(1, 10_000),
+    "500",
+    "Maximum embedded relationships in a request to the table interface.",
+  ),
+  REST_MAX_EMBED_FILTERS: setting(
+    integer(1, 1000),
+    "20",
+    "Maximum !inner and null filters on embedded relationships in a request to the table interface.",
+  ),
+  REST_MAX_CONDITIONS: setting(
+    integer(1, 100_000),
+    "1000",
+    "Maximum filters in a request to the table interface, those within and(…) and or(…) included.",
+  ),
+  REST_MAX_PATTERNS: setting(
+    integer(1, 10_000),
+    "20",
+    "Maximum patterns in a request to the table interface: like, ilike, match, imatch, fts, plfts, phfts and wfts.",
+  ),
+  REST_MAX_PATTERN_LENGTH: setting(
+    integer(1, 10_000),
+    "200",
+    "Maximum characters of a pattern. What a repetition such as {2,5} repeats counts as often as it may occur.",
+  ),
   REST_BODY_LIMIT: setting(
     integer(1, 1_073_741_824),
     "16777216",
@@ -252,6 +277,11 @@ export const SETTINGS = {
     integer(1, 1_000_000),
     "1000",
     "Maximum number of fields in an operation, with fragments expanded.",
+  ),
+  GRAPHQL_MAX_SEARCHES: setting(
+    integer(1, 10_000),
+    "20",
+    "Maximum number of fields in an operation that search by a keyword, with fragments expanded.",
   ),
   GRAPHQL_MAX_TOKENS: setting(integer(10, 1_000_000), "20000", "Maximum number of lexical tokens in a document."),
   GRAPHQL_MAX_PAGE_SIZE: setting(integer(1, 100_000), "1000", "Maximum value of first and limit."),

@@ -1,5 +1,6 @@
 import {
   type DocumentNode,
+  type FieldNode,
   GraphQLError,
   Kind,
   type OperationDefinitionNode,
@@ -9,15 +10,17 @@ import {
 export type SizeLimits = {
   /** Maximum levels of fields. */ readonly depth: number;
   /** Maximum number of fields, with fragments expanded. */ readonly complexity: number;
+  /** Maximum number of fields that search by a keyword, with fragments expanded. */ readonly searches: number;
 };
 
 type Size = {
   /** Levels of fields. */ readonly depth: number;
   /** Number of fields, with fragments expanded. */ readonly fields: number;
+  /** Number of fields that search by a keyword. */ readonly searches: number;
   /** Levels of selection sets, including those of fragments. */ readonly sets: number;
 };
 
-const EMPTY: Size = { depth: 0, fields: 0, sets: 0 };
+const EMPTY: Size = { depth: 0, fields: 0, searches: 0, sets: 0 };
 
 /** Introspection queries of explorers exceed the depth limit, but not this number of fields. */
 const MAX_INTROSPECTION_FIELDS = 1000;
@@ -60,7 +63,7 @@ export function refuseLargeOperations({ definitions }: DocumentNode, limits: Siz
 
 function refuseLargeOperation(
   { selectionSet }: OperationDefinitionNode,
-  { depth, fields }: Size,
+  { depth, fields, searches }: Size,
   limits: SizeLimits,
 ): void {
   const isIntrospection = isPureIntrospection(selectionSet);
@@ -69,11 +72,20 @@ function refuseLargeOperation(
   }
   const max = isIntrospection ? MAX_INTROSPECTION_FIELDS : limits.complexity;
   if (fields > max) throw invalid(`the operation has complexity ${fields}; the maximum is ${max}`);
+  if (searches > limits.searches)
+    throw invalid(`the operation searches by keyword ${searches} times; the maximum is ${limits.searches}`);
 }
 
 /** Whether the operation is like `{ __schema { … } }`. graphql-js limits the depth of introspection itself. */
 const isPureIntrospection = ({ selections }: SelectionSetNode): boolean =>
   selections.every((selection) => selection.kind === Kind.FIELD && /^__(schema|type)$/.test(selection.name.value));
+
+/** `search(keyword: "sql")`, `articles(filter: { keyword: "sql" })`, or a filter in a variable. */
+const isSearch = ({ arguments: given = [] }: FieldNode): boolean =>
+  given.some(({ name, value }) => {
+    if (name.value !== "filter") return name.value === "keyword";
+    return value.kind !== Kind.OBJECT || value.fields.some((field) => field.name.value === "keyword");
+  });
 
 /** Measures selection sets. Each fragment is measured once, so that nested fragments do not multiply the work. */
 class SizeMeasure {
@@ -91,6 +103,7 @@ class SizeMeasure {
     refuseDeepSets(level);
     let depth = 0;
     let fields = 0;
+    let searches = 0;
     let sets = 0;
     for (const selection of set.selections) {
       const own = selection.kind === Kind.FIELD ? 1 : 0;
@@ -100,9 +113,10 @@ class SizeMeasure {
           : this.of(selection.selectionSet, level + 1);
       depth = Math.max(depth, inner.depth + own);
       fields += inner.fields + own;
+      searches += inner.searches + (selection.kind === Kind.FIELD && isSearch(selection) ? 1 : 0);
       sets = Math.max(sets, inner.sets);
     }
-    return { depth, fields, sets: sets + 1 };
+    return { depth, fields, searches, sets: sets + 1 };
   }
 
   #measureFragment(name: string, level: number): Size {

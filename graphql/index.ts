@@ -19,6 +19,7 @@ export type GraphQLSettings = Pick<
   | "graphqlDeleteAnonymous"
   | "graphqlInternalStatus"
   | "graphqlMaxComplexity"
+  | "graphqlMaxSearches"
   | "graphqlMaxDepth"
   | "graphqlMaxPageSize"
   | "graphqlMaxRows"
@@ -64,6 +65,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     limits: {
       depth: settings.graphqlMaxDepth,
       complexity: settings.graphqlMaxComplexity,
+      searches: settings.graphqlMaxSearches,
       tokens: settings.graphqlMaxTokens,
       brackets: jsonMaxDepth,
       suggestions: settings.embedded,

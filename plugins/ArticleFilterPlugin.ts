@@ -19,7 +19,8 @@ const CONDITIONS: Conditions = {
   status: (article, status) => sql`${article}.status::text = ${text(status)}`,
   authorId: (article, id) => (/^\d{1,18}$/.test(id) ? sql`${article}.author_id = ${text(id)}::bigint` : sql`false`),
   tag: (article, tag) => sql`${article}.tags @> array[${text(tag)}]`,
-  keyword: (article, keyword) => sql`internal.article_matches(${article}, ${text(keyword)})`,
+  keyword: (article, keyword) =>
+    sql`(select internal.check_keyword(${text(keyword)})) and internal.article_matches(${article}, ${text(keyword)})`,
   createdAfter: (article, time) => sql`${article}.created_at > ${text(time)}::timestamptz`,
   createdBefore: (article, time) => sql`${article}.created_at < ${text(time)}::timestamptz`,
 };

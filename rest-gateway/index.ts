@@ -41,6 +41,11 @@ export type RestSettings = {
   readonly dbMaxResultBytes: number;
   readonly restMaxEmbedDepth: number;
   readonly restMaxConditionDepth: number;
+  readonly restMaxEmbeds: number;
+  readonly restMaxEmbedFilters: number;
+  readonly restMaxConditions: number;
+  readonly restMaxPatterns: number;
+  readonly restMaxPatternLength: number;
   readonly restBodyLimit: number;
   readonly jsonMaxDepth: number;
   readonly openapi: DocumentOptions["openApi"];
@@ -115,6 +120,8 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     anonymousRole,
     prepare: {
       maxRows: settings.dbMaxRows || null,
+      maxEmbeds: settings.restMaxEmbeds,
+      maxEmbedFilters: settings.restMaxEmbedFilters,
       allowsAggregates: settings.dbAggregates,
       allowsPlans: settings.dbPlan,
       safeUpdate: settings.safeUpdate,
@@ -127,6 +134,9 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
       bodyDepth: settings.jsonMaxDepth,
       embedDepth: settings.restMaxEmbedDepth,
       conditionDepth: settings.restMaxConditionDepth,
+      conditions: settings.restMaxConditions,
+      patterns: settings.restMaxPatterns,
+      patternLength: settings.restMaxPatternLength,
     },
     preRequest,
   };

@@ -60,6 +60,18 @@ export const nameTooLong = (name: string, max: number) =>
   error(400, "PGRST100", `the name "${name.slice(0, 20)}…" is longer than ${max} bytes`);
 export const tooDeep = (what: string, max: number) =>
   error(400, "PGRST100", `${what} is nested in more than ${max} levels`, { hint: "Split it into several requests." });
+export const tooMany = (what: string, max: number) =>
+  error(400, "PGRST100", `a request may have at most ${max} ${what}`, { hint: "Split it into several requests." });
+export const tooManyEmbeds = (max: number) => tooMany("embedded relationships", max);
+export const tooManyEmbedFilters = (max: number) => tooMany("!inner and null filters on embedded relationships", max);
+export const patternTooLong = (max: number) =>
+  error(400, "PGRST100", `a pattern may have at most ${max} characters`, {
+    details: "What a repetition such as {2,5} repeats counts as often as it may occur.",
+  });
+export const expensivePattern = () =>
+  error(400, "PGRST100", "a regular expression must not have backreferences, lookahead, lookbehind or another syntax", {
+    details: "Postgres may need very long to match them.",
+  });
 export const invalidBody = (message: string, details?: string) =>
   error(400, "PGRST102", message, details === undefined ? {} : { details });
 export const unsupportedMediaType = (type: string) =>

@@ -195,4 +195,10 @@ export type ParseLimits = {
   readonly embedDepth: number;
   /** Levels of `and` and `or`. */
   readonly conditionDepth: number;
+  /** Filters, those within `and` and `or` included. */
+  readonly conditions: number;
+  /** Filters with like, ilike, match, imatch and full-text search; each element of `like(any).{…}` is one. */
+  readonly patterns: number;
+  /** Characters of a pattern. */
+  readonly patternLength: number;
 };

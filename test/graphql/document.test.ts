@@ -2,7 +2,7 @@ import { buildSchema } from "postgraphile/graphql";
 import { expect, test } from "vitest";
 import { DocumentCache } from "../../graphql/document.ts";
 
-const LIMITS = { depth: 15, complexity: 10_000, tokens: 100_000, brackets: 64, suggestions: false };
+const LIMITS = { depth: 15, complexity: 10_000, searches: 20, tokens: 100_000, brackets: 64, suggestions: false };
 const newCache = () => new DocumentCache(buildSchema("type Query { a: Int }"), LIMITS);
 
 /** Returns a document with this many fields. Other names give other documents. */

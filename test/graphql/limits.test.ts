@@ -6,6 +6,7 @@ const { article, content, data, errors, gql } = useService();
 const small = useService({
   GRAPHQL_MAX_DEPTH: "3",
   GRAPHQL_MAX_COMPLEXITY: "5",
+  GRAPHQL_MAX_SEARCHES: "2",
   GRAPHQL_MAX_TOKENS: "500",
   GRAPHQL_MAX_PAGE_SIZE: "20",
   JSON_MAX_DEPTH: "12",
@@ -220,5 +221,38 @@ describe("the setting", () => {
       search: [],
     });
     expect(await data(`{ search(keyword: """${brackets} \\""" " "" ${brackets}""") { id } }`)).toEqual({ search: [] });
+  });
+});
+
+describe("searches by keyword", () => {
+  const tooMany = (count: number, max: number) => [
+    `VALIDATION_ERROR: the operation searches by keyword ${count} times; the maximum is ${max}`,
+  ];
+  const search = 'search(keyword: "e") { id }';
+  const filtered = 'articles(filter: { keyword: "e" }) { totalCount }';
+
+  test("at most GRAPHQL_MAX_SEARCHES in an operation, with fragments expanded", async () => {
+    expect(await errors(`{ ${aliases(search, 20)} }`)).toEqual([]);
+    expect(await errors(`{ ${aliases(search, 21)} }`)).toEqual(tooMany(21, 20));
+    expect(await errors(`{ ${aliases(filtered, 21)} }`)).toEqual(tooMany(21, 20));
+    const spread = `{ ...F ...G } fragment F on Query { ${aliases(search, 11)} } fragment G on Query { ...F }`;
+    expect(await errors(spread)).toEqual(tooMany(22, 20));
+    const byVariable = (count: number) =>
+      `query ($f: ArticleFilterInput) { ${aliases("articles(filter: $f) { totalCount }", count)} }`;
+    expect(await errors(byVariable(21))).toEqual(tooMany(21, 20));
+    expect(await errors(`{ ${aliases("articles(filter: { status: DRAFT }) { totalCount }", 30)} }`)).toEqual([]);
+  });
+
+  test("a keyword has at most 10000 characters, as a literal and in a variable", async () => {
+    const operations = [
+      "query ($k: String!) { search(keyword: $k) { id } }",
+      "query ($k: String!) { articles(filter: { keyword: $k }) { totalCount } }",
+    ];
+    for (const query of operations) {
+      expect(await errors(query, { variables: { k: "é".repeat(10_000) } })).toEqual([]);
+      const tooLong = ["VALIDATION_ERROR: a keyword may have at most 10000 characters"];
+      expect(await errors(query, { variables: { k: "é".repeat(10_001) } })).toEqual(tooLong);
+      expect(await errors(`{ search(keyword: "${"x".repeat(10_001)}") { id } }`)).toEqual(tooLong);
+    }
   });
 });

@@ -71,7 +71,7 @@ function parametersOf(api: ApiVersion, resource: Resource): Parameter[] {
       type: "string",
       enum: ["asc", "desc"],
     }),
-    queryParameter("keyword", "Records that contain this text, in any case."),
+    queryParameter("keyword", "Records that contain this text, in any case. At most 10,000 characters."),
     ...pagingOf(api, resource),
     ...[...new Set(resource.filterNamed.values())].map((filter) => filterParameter(api, filter)),
   ];

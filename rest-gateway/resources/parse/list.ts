@@ -6,6 +6,9 @@ import { type Condition, nameIn, type OperationOf, type OrderTerm, type Style, t
 import { camelCase, type Filter, type Resource } from "../resource.ts";
 import { faultOfText } from "./values.ts";
 
+/** Characters, as in internal.check_keyword. */
+const MAX_KEYWORD = 10_000;
+
 /**
  * The query string of a collection. `wrapsSkip` is what the client prefers for pages of version 1. Throws RestError.
  */
@@ -28,6 +31,8 @@ export function parseList(
     wrapsSkip: hasVariants && wrapsSkip,
   });
   const keyword = parameters.get("keyword");
+  if (keyword !== null && [...keyword].length > MAX_KEYWORD)
+    throw badParameter("keyword", `keyword may have at most ${MAX_KEYWORD} characters`);
   return {
     kind: "list",
     conditions: parseConditions(parameters, resource, values),

@@ -140,11 +140,11 @@ function operators(kinds: Readonly<Record<OperatorKind, readonly Operator[]>>) {
   return new Map(entries.flatMap(([kind, names]) => names.map((name) => [name as string, { name, kind }])));
 }
 
-type LogicOptions = {
+export type LogicOptions = {
   /** Levels of `and` and `or`. */
   readonly maxDepth: number;
-  /** Adds a text to the request's values and returns its index. */
-  readonly addValue: (text: string) => number;
+  /** Adds the text of an operation to the request's values and returns its index. */
+  readonly addValue: (operation: Operation) => number;
 };
 
 /**
@@ -200,7 +200,7 @@ class LogicReader {
     scanner.expect(".");
     const operation = readOperation(scanner, readText);
     scanner.skipSpace();
-    const value = this.#options.addValue(operation.text);
+    const value = this.#options.addValue(operation);
     return filterOf(field, { ...operation, isNegated: operation.isNegated !== isNegated }, value);
   }
 

@@ -4,6 +4,7 @@ import type { Condition, Field, Logic, OrderTerm, ParseLimits, Query, QueryPart 
 import { filterOf, type Operation, parseLogic, parseOperation, tryOperation } from "./conditions.ts";
 import { parseNames, readName, readPath } from "./field.ts";
 import { parseOrder } from "./order.ts";
+import { ConditionCounter } from "./patterns.ts";
 import { Scanner } from "./scanner.ts";
 import { EVERYTHING, parseSelect } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
@@ -53,12 +54,14 @@ class QueryReader {
   readonly #parts = new Map<string, OpenPart>();
   readonly #arguments = new Map<string, number[]>();
   readonly #values: string[] = [];
+  readonly #counter: ConditionCounter;
   #select: Query["select"] | null = null;
   #columns: Query["columns"] = null;
   #onConflict: Query["onConflict"] = null;
 
   constructor(options: QueryOptions) {
     this.#options = options;
+    this.#counter = new ConditionCounter(options.limits);
     this.#partAt("");
   }
 
@@ -107,7 +110,7 @@ class QueryReader {
   }
 
   #logic({ path, operator, isNegated }: Extract<Parameter, { kind: "logic" }>, text: string): void {
-    const options = { maxDepth: this.#options.limits.conditionDepth, addValue: this.#addValue };
+    const options = { maxDepth: this.#options.limits.conditionDepth, addValue: this.#addOperand };
     this.#partAt(path).conditions.push(parseLogic(operator, isNegated, text, options));
   }
 
@@ -118,17 +121,20 @@ class QueryReader {
   }
 
   #filter({ path, field }: FilterParameter, operation: Operation): void {
-    this.#partAt(path).conditions.push(filterOf(field, operation, this.#addValue(operation.text)));
+    this.#partAt(path).conditions.push(filterOf(field, operation, this.#addOperand(operation)));
   }
 
   #argument(name: string, value: string): void {
-    const index = this.#addValue(value);
+    const index = this.#values.push(value) - 1;
     const indexes = this.#arguments.get(name);
     if (indexes) indexes.push(index);
     else this.#arguments.set(name, [index]);
   }
 
-  readonly #addValue = (text: string): number => this.#values.push(text) - 1;
+  readonly #addOperand = (operation: Operation): number => {
+    this.#counter.count(operation);
+    return this.#values.push(operation.text) - 1;
+  };
 
   #partAt(path: string): OpenPart {
     const known = this.#parts.get(path);

@@ -21,13 +21,15 @@ import {
 } from "../problem.ts";
 import type { Body, Filter, TableRequest } from "../request.ts";
 import { planConditions } from "./fields.ts";
-import { RowPlanner, sourceOf } from "./rows.ts";
+import { countExists, RowPlanner, refuseManyFilters, sourceOf } from "./rows.ts";
 
 export type ChangeOptions = {
   readonly catalog: Catalog;
   readonly table: Table;
   readonly format: Format;
   readonly allowsAggregates: boolean;
+  readonly maxEmbeds: number;
+  readonly maxEmbedFilters: number;
   /** Whether a change without a filter is refused. */
   readonly isSafe: boolean;
   /** Bytes of the response body; null without a limit. */
@@ -116,24 +118,27 @@ const maxAffectedOf = ({ preferences }: TableRequest) =>
  * the columns in `select` are ignored. Its relations are not, because filters may refer to them.
  */
 function rowsOf({ query, preferences }: TableRequest, options: ChangeOptions): RowsPlan {
-  const { table, catalog, allowsAggregates } = options;
+  const { table, catalog } = options;
   const isShown = preferences.return === "representation";
   const order = isShown ? (query.parts.get("")?.order ?? []) : [];
   const parts = new Map(query.parts).set("", { conditions: [], order, limit: null, offset: 0 });
   const select = isShown ? query.select : query.select.filter(({ kind }) => kind === "embed");
-  const planner = new RowPlanner(catalog, { ...query, parts, select }, { maxRows: null, allowsAggregates });
+  const limits = { ...options, maxRows: null };
+  const planner = new RowPlanner(catalog, { ...query, parts, select }, limits);
   return planner.plan(sourceOf(table), table.name);
 }
 
 function conditionsOf(
   request: TableRequest,
-  { table, catalog, isSafe }: ChangeOptions,
+  { table, catalog, isSafe, maxEmbedFilters }: ChangeOptions,
   { embeds }: RowsPlan,
   command: "UPDATE" | "DELETE",
 ): ConditionPlan[] {
   const conditions = request.query.parts.get("")?.conditions ?? [];
   if (conditions.length === 0 && isSafe) throw unfiltered(command);
-  return planConditions(conditions, { catalog, source: sourceOf(table), name: table.name, embeds });
+  const planned = planConditions(conditions, { catalog, source: sourceOf(table), name: table.name, embeds });
+  refuseManyFilters(countExists(planned), { maxEmbedFilters });
+  return planned;
 }
 
 function planBody({ body, query, preferences }: TableRequest, table: Table): BodyColumns {

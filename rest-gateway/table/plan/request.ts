@@ -12,6 +12,10 @@ export type PlanOptions = {
   /** The maximum number of rows in a list; null without a limit. */
   readonly maxRows: number | null;
   readonly allowsAggregates: boolean;
+  /** The maximum number of relations. */
+  readonly maxEmbeds: number;
+  /** The maximum number of conditions that a relation has rows. */
+  readonly maxEmbedFilters: number;
   readonly allowsPlans: boolean;
   /** Whether PATCH and DELETE without a filter are refused. */
   readonly safeUpdate: boolean;
@@ -23,7 +27,7 @@ export type PlanOptions = {
 export function planRequest(given: TableRequest, catalog: Catalog, options: PlanOptions): Plan {
   const request = withRange(given);
   const schema = schemaOf(request, catalog);
-  const { allowsPlans, allowsAggregates, maxBytes } = options;
+  const { allowsPlans } = options;
   const isWhole = request.query.select.every(({ kind }) => kind === "all");
   if (request.target.kind === "function") {
     const call = findCall(request, catalog, schema.name);
@@ -34,7 +38,7 @@ export function planRequest(given: TableRequest, catalog: Catalog, options: Plan
   }
   const table = findTable(schema, request.target.name);
   const format = planFormat(request.accept, { catalog, allowsPlans, isWhole, result: null, table });
-  const change = { catalog, table, format, allowsAggregates, isSafe: options.safeUpdate, maxBytes };
+  const change = { ...options, catalog, table, format, isSafe: options.safeUpdate };
   switch (request.method) {
     case "POST":
       return planInsert(request, change);

@@ -1,6 +1,13 @@
 import { type Catalog, type Table, tableOf } from "../../../db/catalog/catalog.ts";
-import type { EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
-import { aggregatesOff, noRelationship, notEmbedded, spreadNeedsToOne } from "../problem.ts";
+import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
+import {
+  aggregatesOff,
+  noRelationship,
+  notEmbedded,
+  spreadNeedsToOne,
+  tooManyEmbedFilters,
+  tooManyEmbeds,
+} from "../problem.ts";
 import type { Query, QueryPart, SelectItem } from "../request.ts";
 import { castOf, hasField, planConditions, planField, planOrder } from "./fields.ts";
 import { findRelationship } from "./relationships.ts";
@@ -9,6 +16,10 @@ export type RowOptions = {
   /** The maximum length of each list; null without a limit. */
   readonly maxRows: number | null;
   readonly allowsAggregates: boolean;
+  /** The maximum number of relations. */
+  readonly maxEmbeds: number;
+  /** The maximum number of conditions that a relation has rows. Postgres needs very long to plan many of them. */
+  readonly maxEmbedFilters: number;
 };
 
 type Field = Extract<SelectItem, { kind: "field" }>;
@@ -32,6 +43,8 @@ export class RowPlanner {
   readonly #select: readonly SelectItem[];
   readonly #parts: Parts;
   readonly #options: RowOptions;
+  #embeds = 0;
+  #embedFilters = 0;
 
   constructor(catalog: Catalog, { select, parts }: Query, options: RowOptions) {
     this.#catalog = catalog;
@@ -62,6 +75,7 @@ export class RowPlanner {
       }
     }
     const conditions = planConditions(part.conditions, { catalog: this.#catalog, source, name, embeds });
+    this.#countFilters(countExists(conditions));
     return {
       source,
       // An empty select means all columns; one that only filters by relations selects none.
@@ -95,6 +109,10 @@ export class RowPlanner {
 
   #embed(item: Embed, { source, name, paths, knownByName }: Level): EmbedPlan {
     if (!source.table) throw noRelationship(name, item.name, `'${name}' is not a table or view`, null);
+    // A relation that is not returned needs no join.
+    if (item.select.length > 0 && ++this.#embeds > this.#options.maxEmbeds)
+      throw tooManyEmbeds(this.#options.maxEmbeds);
+    if (item.join === "inner") this.#countFilters(1);
     const relationship = findRelationship(this.#catalog, source.table, item);
     const target = this.#targetOf(source.table, item.name, relationship.target);
     const key = item.alias ?? item.name;
@@ -115,12 +133,28 @@ export class RowPlanner {
     };
   }
 
+  #countFilters(count: number): void {
+    this.#embedFilters += count;
+    refuseManyFilters(this.#embedFilters, this.#options);
+  }
+
   #targetOf(source: Table, name: string, target: { readonly schema: string; readonly name: string }): Table {
     const table = tableOf(this.#catalog, target);
     if (!table) throw noRelationship(source.name, name, `'${target.name}' is not in an exposed schema`, null);
     return table;
   }
 }
+
+export function refuseManyFilters(count: number, { maxEmbedFilters }: Pick<RowOptions, "maxEmbedFilters">): void {
+  if (count > maxEmbedFilters) throw tooManyEmbedFilters(maxEmbedFilters);
+}
+
+/** How many of the conditions test whether a relation has rows. */
+export const countExists = (conditions: readonly ConditionPlan[]): number =>
+  conditions.reduce((sum, each) => {
+    if (each.kind === "logic") return sum + countExists(each.conditions);
+    return each.kind === "exists" ? sum + 1 : sum;
+  }, 0);
 
 export const sourceOf = (table: Table): RowSource => ({ table, columns: table.columns });
 

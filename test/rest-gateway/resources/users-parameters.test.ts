@@ -32,6 +32,7 @@ describe("an invalid parameter of a list is 400 BAD_REQUEST with its name", () =
     ["size=5&skip=5", undefined, "use either page and size, or limit"],
     ["limit=%FF", undefined, "parameters must be valid UTF-8 without NUL"],
     ["keyword=%00", undefined, "parameters must be valid UTF-8 without NUL"],
+    [`keyword=${"x".repeat(10_001)}`, "keyword", "keyword may have at most 10000 characters"],
     ["keyword=%C0%AF", undefined, "parameters must be valid UTF-8 without NUL"],
   ])("?%s", async (query, field, message) => {
     const { status, json } = await api(`/users?${query}`);

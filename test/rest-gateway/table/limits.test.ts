@@ -23,6 +23,11 @@ const narrow = useRest(
     GRAPHQL_MAX_TABLES: "0",
     REST_MAX_EMBED_DEPTH: "2",
     REST_MAX_CONDITION_DEPTH: "2",
+    REST_MAX_EMBEDS: "3",
+    REST_MAX_EMBED_FILTERS: "2",
+    REST_MAX_CONDITIONS: "4",
+    REST_MAX_PATTERNS: "2",
+    REST_MAX_PATTERN_LENGTH: "8",
     REST_BODY_LIMIT: "2000",
     JSON_MAX_DEPTH: "4",
     DB_MAX_ROWS: "2",
@@ -50,6 +55,11 @@ test("every limit is a setting with a default", () => {
   expect(defaults).toMatchObject({
     REST_MAX_EMBED_DEPTH: 10,
     REST_MAX_CONDITION_DEPTH: 20,
+    REST_MAX_EMBEDS: 500,
+    REST_MAX_EMBED_FILTERS: 20,
+    REST_MAX_CONDITIONS: 1000,
+    REST_MAX_PATTERNS: 20,
+    REST_MAX_PATTERN_LENGTH: 200,
     REST_BODY_LIMIT: 16 * 1024 * 1024,
     JSON_MAX_DEPTH: 64,
     DB_MAX_ROWS: 1000,
@@ -92,6 +102,66 @@ describe("a request at the limit is served, and a request above it is refused,",
     await within(client, `notes?or=${conditions(max)}&select=id`);
     await beyond(client, `notes?or=${conditions(max + 1)}`, undefined, refused);
     await beyond(client, `notes?not.and=(not.or${conditions(2000)})`, undefined, refused);
+  });
+
+  test.each([
+    ["REST_MAX_EMBEDS", 3, narrow],
+    ["the default REST_MAX_EMBEDS", 500, usual],
+  ])("for %s and %i embedded relationships", async (_name, max, client) => {
+    const refused = {
+      status: 400,
+      code: "PGRST100",
+      message: `a request may have at most ${max} embedded relationships`,
+    };
+    const relations = (count: number) => Array.from({ length: count }, (_, i) => `r${i}:users(id)`).join();
+    await within(client, `articles?id=eq.0&select=${relations(max)}`);
+    await beyond(client, `articles?select=${relations(max + 1)}`, undefined, refused);
+    await beyond(client, `articles?select=${relations(max - 1)},r:users(articles(id))`, undefined, refused);
+    await beyond(client, `rpc/search?keyword=x&select=${relations(max + 1)}`, undefined, refused);
+  });
+
+  test.each([
+    ["REST_MAX_EMBED_FILTERS", 2, narrow],
+    ["the default REST_MAX_EMBED_FILTERS", 20, usual],
+  ])("for %s and %i filters on embedded relationships", async (_name, max, client) => {
+    const message = `a request may have at most ${max} !inner and null filters on embedded relationships`;
+    const refused = { status: 400, code: "PGRST100", message };
+    const inner = (count: number) => Array.from({ length: count }, (_, i) => `r${i}:users!inner(id)`).join();
+    const filters = (count: number) => `users(id)&${many(count, "users=not.is.null", "&")}`;
+    const change = { method: "PATCH", body: { title: "Never seen" }, as: "ada" } as const;
+    await within(client, `articles?select=${inner(max)}`);
+    await beyond(client, `articles?select=${inner(max + 1)}`, undefined, refused);
+    await beyond(client, `articles?select=${inner(max)}&r0=is.null`, undefined, refused);
+    await within(client, `articles?select=${filters(max)}`);
+    await beyond(client, `articles?select=${filters(max + 1)}`, undefined, refused);
+    await beyond(client, `articles?select=users(id)&or=(${many(max + 1, "users.is.null")})`, undefined, refused);
+    await within(client, `articles?id=eq.0&select=users(id)&users=is.null`, change);
+    await beyond(client, `articles?id=eq.0&select=users(id)&${many(max + 1, "users=is.null", "&")}`, change, refused);
+  });
+
+  test.each([
+    ["GET", "notes?", {}],
+    ["PATCH", "notes?", { method: "PATCH", body: { text: "x" } }],
+    ["DELETE", "notes?", { method: "DELETE" }],
+    ["a call", "rpc/many?", {}],
+    ["a call by POST", "rpc/many?", { body: {} }],
+    ["a call as a task", "rpc/many?", { body: {}, prefer: "respond-async" }],
+  ])("for the filters and patterns of %s", async (_what, path, sent) => {
+    const refused = (message: string) => ({ status: 400, code: "PGRST100", message });
+    const none = "id=eq.0&";
+    await within(narrow, `${path}${none}${many(3, "text=neq.x", "&")}`, sent);
+    await beyond(
+      narrow,
+      `${path}${none}${many(4, "text=neq.x", "&")}`,
+      sent,
+      refused("a request may have at most 4 conditions"),
+    );
+    await within(narrow, `${path}${none}text=match.x{8}&text=like.*1234567`, sent);
+    const tooMany = "a request may have at most 2 patterns (like, match, full-text search)";
+    await beyond(narrow, `${path}${none}or=(text.match.x,text.wfts.y,text.ilike.z)`, sent, refused(tooMany));
+    const tooLong = "a pattern may have at most 8 characters";
+    await beyond(narrow, `${path}${none}text=match.x{9}`, sent, refused(tooLong));
+    await beyond(narrow, `${path}${none}text=phfts.123456789`, sent, refused(tooLong));
   });
 
   test("for REST_BODY_LIMIT and the bytes of a body, with or without Content-Length", async () => {

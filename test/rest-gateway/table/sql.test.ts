@@ -12,6 +12,8 @@ const library = useCatalog(LIBRARY, { schemas: ["library"], extraSearchPath: ["p
 const OPTIONS: PrepareOptions = {
   maxRows: 1000,
   allowsAggregates: true,
+  maxEmbeds: 500,
+  maxEmbedFilters: 20,
   allowsPlans: false,
   safeUpdate: true,
   maxBytes: null,

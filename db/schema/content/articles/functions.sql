@@ -160,7 +160,7 @@ language sql stable rows 100
 begin atomic
   select a.*
   from public.articles as a
-  where internal.article_matches(a, keyword)
+  where (select internal.check_keyword(keyword)) and internal.article_matches(a, keyword)
   order by
     lower(a.title) = lower(keyword) desc,
     a.title ilike internal.substring_pattern(keyword) desc,

@@ -8,7 +8,14 @@ type Rest = {
   readonly body?: string | Buffer;
 };
 
-export const LIMITS = { bodyDepth: 5, embedDepth: 3, conditionDepth: 3 };
+export const LIMITS = {
+  bodyDepth: 5,
+  embedDepth: 3,
+  conditionDepth: 3,
+  conditions: 50,
+  patterns: 5,
+  patternLength: 50,
+};
 
 /** `parse("users?id=eq.1", { method: "PATCH", body: "{}" })` */
 export function parse(url: string, { method = "GET", headers = {}, body }: Rest = {}): TableRequest {
