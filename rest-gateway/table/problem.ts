@@ -64,12 +64,13 @@ export const tooMany = (what: string, max: number) =>
   error(400, "PGRST100", `a request may have at most ${max} ${what}`, { hint: "Split it into several requests." });
 export const tooManyEmbeds = (max: number) => tooMany("embedded relationships", max);
 export const tooManyEmbedFilters = (max: number) => tooMany("!inner and null filters on embedded relationships", max);
-export const patternTooLong = (max: number) =>
-  error(400, "PGRST100", `a pattern may have at most ${max} characters`, {
-    details: "What a repetition such as {2,5} repeats counts as often as it may occur.",
+export const patternTooLong = (max: number) => error(400, "PGRST100", `a pattern may have at most ${max} characters`);
+export const tooManyRepetitions = (max: number) =>
+  error(400, "2201B", `a regular expression may have at most ${max} characters after its repetitions are written out`, {
+    details: "What {2,5} repeats counts five times.",
   });
 export const expensivePattern = () =>
-  error(400, "PGRST100", "a regular expression must not have backreferences, lookahead, lookbehind or another syntax", {
+  error(400, "2201B", "a regular expression must not have backreferences, lookahead, lookbehind or another syntax", {
     details: "Postgres may need very long to match them.",
   });
 export const invalidBody = (message: string, details?: string) =>

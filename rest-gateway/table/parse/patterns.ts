@@ -1,4 +1,4 @@
-import { expensivePattern, patternTooLong, tooMany } from "../problem.ts";
+import { expensivePattern, patternTooLong, tooMany, tooManyRepetitions } from "../problem.ts";
 import type { Operator, ParseLimits } from "../request.ts";
 import type { Operation } from "./conditions.ts";
 
@@ -18,7 +18,7 @@ export class ConditionCounter {
     this.#limits = limits;
   }
 
-  /** Throws PGRST100 if a condition exceeds a limit. */
+  /** Throws if a condition exceeds a limit. */
   count(operation: Operation): void {
     const { conditions } = this.#limits;
     if (++this.#conditions > conditions) throw tooMany("conditions", conditions);
@@ -31,9 +31,8 @@ export class ConditionCounter {
     this.#patterns += own.length;
     if (this.#patterns > patterns) throw tooMany("patterns (like, match, full-text search)", patterns);
     for (const pattern of own) {
-      const isTooLong =
-        pattern.length > patternLength || (REGULAR.has(operator) && expandedLength(pattern) > patternLength);
-      if (isTooLong) throw patternTooLong(patternLength);
+      if (pattern.length > patternLength) throw patternTooLong(patternLength);
+      if (REGULAR.has(operator) && expandedLength(pattern) > patternLength) throw tooManyRepetitions(patternLength);
     }
   }
 }
@@ -58,7 +57,7 @@ type Group = { length: number; last: number; isGroup: boolean };
 
 /**
  * The length of a regular expression after its repetitions are written out, as Postgres does: 6 for `a(bc?){2}.`, 2500 for
- * `(a{50}){50}`. The time to match it grows with this length. Throws PGRST100 for expensive and unusual syntax.
+ * `(a{50}){50}`. The time to match it grows with this length. Throws 2201B for expensive and unusual syntax.
  * Source: PostgreSQL, src/backend/regex/regcomp.c, repeat().
  */
 export function expandedLength(pattern: string): number {
