@@ -1,4 +1,6 @@
 import type { Router } from "express";
+import { problemOf } from "../../db/errors.ts";
+import { RestError, restProblemOf } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { EmailBody, parse, readBody } from "./bodies.ts";
 import { requireRecentSignIn } from "./confirmation.ts";
@@ -12,10 +14,16 @@ export function emailRouter(auth: Auth): Router {
     const owner = await ownerOf(request);
     const { email, ...confirmation } = parse(EmailBody, await readBody(request, limits));
     await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
-    const outcome = await repository.changeEmail(owner.id, email, addressOf(request));
+    const outcome = await repository.changeEmail(owner.id, email, addressOf(request)).catch(refuseRaised);
     if (outcome !== "changed") throw emailRefused(outcome);
     forget(owner.id);
     response.json({ email, message: "you sign in with the new e-mail from now on" });
   });
   return routes({ "/auth/email": { POST: change } });
+}
+
+/** Rejects with RestError for an error that a trigger of the DBA has raised, as a change at `/users` does. */
+function refuseRaised(error: unknown): never {
+  const problem = problemOf(error, { constraintMessages: new Map(), anonymous: false, expired: false });
+  throw problem === null ? error : new RestError(restProblemOf(problem), { cause: error });
 }

@@ -1,5 +1,8 @@
+import pg from "pg";
 import { describe, expect, test } from "vitest";
+import { createTestDatabase } from "../../support/database.ts";
 import { useService } from "../../support/http-client.ts";
+import { startTestService } from "../../support/service.ts";
 
 const PASSWORD = "Correct-Horse-8!";
 const SETTINGS = { USERS_WRITE: "open", REGISTRATIONS_PER_ADDRESS: "1000", LOGIN_ATTEMPTS: "1000" };
@@ -195,10 +198,65 @@ describe("POST /auth/email", () => {
     expect(await changed(user)).toEqual([]);
   });
 
+  test("is refused with the message of a trigger that the DBA has added", async () => {
+    const user = await register();
+    await client.sql(`
+      create function refuse_email() returns trigger language plpgsql as
+        $$ begin raise exception 'only e-mails of the company' ; end $$;
+      create trigger refuse_email before update on users for each row when (new.email like '%@other.example')
+        execute function refuse_email()`);
+    const { status, json } = await change({ email: "dora@other.example" }, user.headers);
+    expect([status, json.error.code, json.error.message]).toEqual([
+      ...[400, "VALIDATION_ERROR", "only e-mails of the company"],
+    ]);
+    await client.sql("drop function refuse_email cascade");
+  });
+
+  test("needs the code too with an old sign-in if a second factor is enabled", async () => {
+    const user = await register(HALF_AN_HOUR);
+    await client.sql(
+      "insert into auth_private.factors (user_id, secret, enabled_at) values ($1, sha256('x'), now())",
+      user.id,
+    );
+    const { status, json } = await change({ email: newEmail(), password: PASSWORD }, user.headers);
+    expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
+    expect(await changed(user)).toEqual([]);
+  });
+
   test("is refused to callers without credentials and to API keys", async () => {
     const user = await register();
     const { json } = await ask("POST", "/auth/keys", { name: "a program" }, user.headers);
     expect((await change({ email: newEmail() })).status).toBe(401);
     expect((await change({ email: newEmail() }, { "x-api-key": json.key })).status).toBe(403);
   });
+});
+
+test("housekeeping ends reservations after EMAIL_RESERVATION", { timeout: 60_000 }, async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(`
+    insert into auth_private.login_emails (user_id, email, released_at)
+    values (1, 'old@test.example', now() - interval '2 hours'), (1, 'new@test.example', now() - interval '30 minutes')`);
+  const service = await startTestService({ EMAIL_RESERVATION: "3600", GRAPHQL_MAX_TABLES: "0" }, database);
+  const reserved = async () =>
+    (await database.owner.query("select email from auth_private.login_emails where released_at is not null")).rows;
+  await expect.poll(reserved, { timeout: 10_000 }).toEqual([{ email: "new@test.example" }]);
+  await service.stop();
+});
+
+test("a registration that waits for a change of the e-mail finds the previous one reserved", async () => {
+  const user = await register();
+  const { owner, url } = client.service().database;
+  const other = new pg.Client({ connectionString: url });
+  await other.connect();
+  try {
+    await other.query("begin");
+    await other.query("select auth_api.change_email($1, $2, null, null)", [user.id, newEmail()]);
+    const waiting = registers(user.email);
+    const blocked = "select count(*)::int as blocked from pg_locks where not granted and locktype = 'transactionid'";
+    await expect.poll(async () => (await owner.query(blocked)).rows[0].blocked, { timeout: 10_000 }).toBe(1);
+    await other.query("commit");
+    expect(await waiting).toBe(409);
+  } finally {
+    await other.end();
+  }
 });
