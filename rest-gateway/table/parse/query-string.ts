@@ -214,10 +214,8 @@ const argumentOf = ({ path, field }: FilterParameter, name: string) =>
 /** Row numbers have at most this many digits, so that JavaScript adds them exactly. */
 export const MAX_DIGITS = 15;
 
-const NAMES = { limit: "Limit", offset: "Offset" } as const;
-
-/** Parses the value of `limit=` or `offset=`. */
-function parseRowCount(parameter: keyof typeof NAMES, text: string): number {
+/** Parses the value of `limit=` or `offset=`. A negative offset is 0. */
+function parseRowCount(parameter: "limit" | "offset", text: string): number {
   const scanner = new Scanner(parameter, text);
   const isNegative = scanner.takes("-");
   const digits = scanner.takeWhile(isDigit);
@@ -227,8 +225,9 @@ function parseRowCount(parameter: keyof typeof NAMES, text: string): number {
     throw scanner.error(`a number of at most ${MAX_DIGITS} digits`);
   }
   const count = Number(digits);
-  if (isNegative && count > 0) throw invalidRange(`${NAMES[parameter]} should be greater than or equal to zero.`);
-  return count;
+  if (!isNegative || count === 0) return count;
+  if (parameter === "limit") throw invalidRange("Limit should be greater than or equal to zero.");
+  return 0;
 }
 
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;

@@ -17,14 +17,16 @@ export function planField({ table, columns }: RowSource, name: string, { name: f
 export const hasField = ({ table, columns }: RowSource, name: string): boolean =>
   (columns?.has(name) || table?.computedFields.has(name)) ?? false;
 
-/** `int[]` → `integer[]`, as SQL text. */
+/** `int[]` → `integer[]`, `_int4` → `integer[]`, as SQL text. */
 export function castOf({ types }: Catalog, name: string): string {
   const trimmed = name.trim();
   let end = trimmed.length;
   while (trimmed.endsWith("[]", end)) end -= "[]".length;
   const element = trimmed.slice(0, end);
-  const type = types.get(element) ?? types.get(element.toLowerCase());
-  if (type === undefined) throw noSuchType(name);
+  const find = (wanted: string) => types.get(wanted) ?? types.get(wanted.toLowerCase());
+  // Postgres names the array of a type with an underscore.
+  const type = find(element) ?? (element.startsWith("_") ? `${find(element.slice(1)) ?? ""}[]` : "[]");
+  if (type === "[]") throw noSuchType(name);
   return type + trimmed.slice(end);
 }
 
@@ -45,7 +47,10 @@ export const planConditions = (conditions: readonly Condition[], scope: Scope): 
   });
 
 function planFilter(filter: Filter, scope: Scope): ConditionPlan {
-  const embed = filter.field.path.length === 0 && scope.embeds.find(({ name }) => name === filter.field.name);
+  const { name, path } = filter.field;
+  // A column takes precedence over an embedded relation with its name.
+  const mayBeEmbed = path.length === 0 && !scope.source.columns?.has(name);
+  const embed = mayBeEmbed && scope.embeds.find((each) => each.name === name);
   if (embed) return planExistence(filter, embed);
   const field = planField(scope.source, scope.name, filter.field);
   const { isNegated, operator, quantifier, language, value } = filter;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-const { rows, rest, failure } = useLibrary();
+const { rows, rest, failure, sql } = useLibrary();
 
 const idsOf = (found: { id: number }[]) => found.map(({ id }) => id);
 
@@ -179,6 +179,18 @@ describe("a null filter on a relation", () => {
     expect(await failure("books?select=id,covers()&covers=eq.1")).toEqual([400, "PGRST120"]);
     expect(await failure("books?select=id,covers()&covers=is.true")).toEqual([400, "PGRST120"]);
     expect(await failure("books?select=id,covers()&or=(covers.eq.1,id.eq.1)")).toEqual([400, "PGRST120"]);
+  });
+
+  test("is a filter on the column if there is one with the name of the relation", async () => {
+    await sql(`create table library.states (id int primary key, name text);
+      create table library.orders (id int primary key, state int, constraint state foreign key (state) references library.states);
+      insert into library.states values (1, 'new'), (2, 'sent');
+      insert into library.orders values (1, 1), (2, 2), (3, null);
+      grant select on library.states, library.orders to anon; notify pgrst`);
+    await expect.poll(async () => (await rest("orders?select=id,state(name)&order=id")).status).toBe(200);
+    expect(await rows("orders?select=id,state(name)&state=eq.2")).toEqual([{ id: 2, state: { name: "sent" } }]);
+    expect(await rows("orders?select=id,state(name)&state=is.null")).toEqual([{ id: 3, state: null }]);
+    expect(await rows("orders?select=id,state(name)&or=(state.eq.1,id.eq.3)&order=id")).toHaveLength(2);
   });
 
   test("requires the relation to be embedded", async () => {

@@ -32,6 +32,8 @@ test.each([
   ["select=price::int", '[{"price":13}]'],
   ["select=price::numeric", '[{"price":12.50}]'],
   ["select=rounded:price::double precision", '[{"rounded":12.5}]'],
+  ["select=tags::_varchar", '[{"tags":["math","machine"]}]'],
+  ["select=tags::varchar[]", '[{"tags":["math","machine"]}]'],
   ["select=tags::text", '[{"tags":"{math,machine}"}]'],
   ["select=shelf::text", '[{"shelf":"science"}]'],
 ])("books?id=eq.1&%s returns the selected columns", async (query, text) => {
@@ -142,6 +144,9 @@ describe("a domain with casts", () => {
 
 test.each([
   ["select=id::nonsense", "42704"],
+  ["select=id::_nonsense", "42704"],
+  ["select=id::_", "42704"],
+  ["select=id::[]", "42704"],
   ["select=id::text)", "PGRST100"],
   ["select=id::", "PGRST100"],
   ["select=nope", "42703"],
