@@ -126,7 +126,7 @@ export const EXECUTORS = `
       or p.prosrc ~* '\\m(execute|prepare|deallocate|discard)\\M'
     )
     and n.nspname <> 'graphile_worker'
-    and (n.nspname, p.proname) <> ('internal', 'field_errors')
+    and (n.nspname, p.proname) not in (('internal', 'field_errors'), ('changes', 'use_outbox'))
     and not exists (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
     )

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import { buildCatalog } from "../../db/catalog/build.ts";
-import type { Code } from "../../db/catalog/code.ts";
+import { type Code, EXECUTORS } from "../../db/catalog/code.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import type { Identity } from "../../db/identity.ts";
 import { anon, NO_CODE, type TestTransactions, useTransactionsDatabase } from "../support/transactions.ts";
@@ -185,4 +185,9 @@ test("a statement that uses no code is not followed by a cleaning", () => {
   ];
   expect(without.filter((text) => code.isIn(text))).toEqual([]);
   expect(Object.values(PLACES).filter((text) => !code.isIn(text))).toEqual([]);
+});
+
+test("the functions of the service do not execute text of others, so a database without functions needs no check", async () => {
+  const executors = await database().owner.query(EXECUTORS);
+  expect(executors.rows.map(({ name }) => name)).toEqual(["act()"]);
 });
