@@ -8,7 +8,10 @@ const PATTERNS: ReadonlySet<Operator> = new Set<Operator>([
   ...(["like", "ilike", "fts", "plfts", "phfts", "wfts"] as const),
 ]);
 
-/** Counts the conditions of a request and its patterns, which cost Postgres the most. */
+/**
+ * Counts the conditions of a request and its patterns, which cost Postgres the most: it keeps 32 compiled regular expressions,
+ * and with more in one query it compiles them again for every row.
+ */
 export class ConditionCounter {
   readonly #limits: ParseLimits;
   #conditions = 0;
