@@ -1,7 +1,41 @@
 --! Previous: sha1:0473c6e14dce2b54ba652735716f0762022d3746
---! Hash: sha1:5108358a3036dd944c60bc7b7241cdb156010dbb
+--! Hash: sha1:be20655cbd92ef1ffc0d80365c2e8d494af98061
 --! Message: hardening
 
+alter table auth_private.accounts add column if not exists username_skeleton text;
+create unique index if not exists accounts_username_skeleton_key
+  on auth_private.accounts (coalesce(username_skeleton, lower(username)));
+comment on index auth_private.accounts_username_skeleton_key is 'username already taken';
+
+create table if not exists auth_private.login_emails (
+  user_id     bigint not null references auth_private.accounts on delete cascade,
+  email       text not null,
+  skeleton    text,
+  released_at timestamptz,
+
+  primary key (user_id, email)
+);
+create unique index if not exists login_emails_email_key on auth_private.login_emails (lower(email));
+create unique index if not exists login_emails_skeleton_key on auth_private.login_emails (coalesce(skeleton, lower(email)));
+create unique index if not exists login_emails_user_id_key on auth_private.login_emails (user_id) where released_at is null;
+create index if not exists login_emails_released_at_idx on auth_private.login_emails (released_at) where released_at is not null;
+
+comment on table auth_private.login_emails is 'The e-mails that accounts sign in with, and those that are reserved for them.';
+comment on index auth_private.login_emails_email_key is 'email already registered';
+comment on index auth_private.login_emails_skeleton_key is 'email already registered';
+
+alter table auth_private.login_emails owner to auth_owner;
+alter table auth_private.login_emails enable row level security;
+
+-- Existing accounts sign in with the e-mails that they have now.
+insert into auth_private.login_emails (email, user_id)
+select u.email, a.user_id
+from auth_private.accounts as a
+join public.users as u on u.id = a.user_id
+on conflict do nothing;
+
+drop function if exists auth_api.register(text, text, integer, text, text);
+drop function if exists auth_api.purge(timestamptz, interval, interval);
 -- The second factor: what an enabled one ends, and the codes that changes of the account need.
 alter table auth_private.token_families add column if not exists kept_at timestamptz;
 create index if not exists token_families_kept_at_idx on auth_private.token_families (user_id, kept_at)
@@ -64,40 +98,6 @@ group by c.client;
 drop function if exists tasks.accept(text, json, bigint, integer);
 drop function if exists tasks.begin(uuid, bigint);
 drop function if exists tasks.purge(interval);
-alter table auth_private.accounts add column if not exists username_skeleton text;
-create unique index if not exists accounts_username_skeleton_key
-  on auth_private.accounts (coalesce(username_skeleton, lower(username)));
-comment on index auth_private.accounts_username_skeleton_key is 'username already taken';
-
-create table if not exists auth_private.login_emails (
-  user_id     bigint not null references auth_private.accounts on delete cascade,
-  email       text not null,
-  skeleton    text,
-  released_at timestamptz,
-
-  primary key (user_id, email)
-);
-create unique index if not exists login_emails_email_key on auth_private.login_emails (lower(email));
-create unique index if not exists login_emails_skeleton_key on auth_private.login_emails (coalesce(skeleton, lower(email)));
-create unique index if not exists login_emails_user_id_key on auth_private.login_emails (user_id) where released_at is null;
-create index if not exists login_emails_released_at_idx on auth_private.login_emails (released_at) where released_at is not null;
-
-comment on table auth_private.login_emails is 'The e-mails that accounts sign in with, and those that are reserved for them.';
-comment on index auth_private.login_emails_email_key is 'email already registered';
-comment on index auth_private.login_emails_skeleton_key is 'email already registered';
-
-alter table auth_private.login_emails owner to auth_owner;
-alter table auth_private.login_emails enable row level security;
-
--- Existing accounts sign in with the e-mails that they have now.
-insert into auth_private.login_emails (email, user_id)
-select u.email, a.user_id
-from auth_private.accounts as a
-join public.users as u on u.id = a.user_id
-on conflict do nothing;
-
-drop function if exists auth_api.register(text, text, integer, text, text);
-drop function if exists auth_api.purge(timestamptz, interval, interval);
 --! Included roles.sql
 -- The roles of requests. Roles belong to the whole server, so each is created only when it is missing.
 -- The login roles that may become these are created at start, with their passwords (db/cluster/provision.ts).
