@@ -126,7 +126,9 @@ const ENDINGS = {
 
 const keys = <T extends object>(object: T) => Object.keys(object) as (keyof T)[];
 
-test("nothing that code does survives its transaction, wherever it is called and however the transaction ends", async () => {
+test("nothing that code does survives its transaction, wherever it is called and however the transaction ends", {
+  timeout: 120_000,
+}, async () => {
   const db = database().open();
   db.transactions.follow(code);
   const sample = fc.record({
@@ -139,7 +141,7 @@ test("nothing that code does survives its transaction, wherever it is called and
       await ENDINGS[ending](db, acting(actions), PLACES[place]).catch(() => {});
       expect(await db.row(anon, STATE)).toEqual(CLEAN);
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   );
 });
 
