@@ -11,7 +11,8 @@ const DOCUMENTED_URL = "http://127.0.0.1:3000";
 let service: TestService;
 let folder: string;
 beforeAll(async () => {
-  service = await startTestService({ USERS_WRITE: "open" });
+  // As with the embedded database, for which the documents are written.
+  service = await startTestService({ USERS_WRITE: "open", TASK_ANONYMOUS: "on" });
   // In the project directory, so that imports resolve as they do for the reader.
   folder = await mkdtemp(join(process.cwd(), ".readme-"));
 });
