@@ -110,7 +110,7 @@ export const SETTINGS = {
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
   DB_POOL_SHARE: setting(
     integer(1, 100),
-    "50",
+    "80",
     "Maximum percentage of DB_POOL that one user or key, or one IP address of anonymous callers, may use at the same time. At least one connection.",
   ),
   DB_STATEMENT_TIMEOUT: setting(

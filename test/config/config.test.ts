@@ -52,7 +52,7 @@ test("without settings the service uses an embedded database with demo data and 
     dbAnonRole: "anon",
     dbPool: 10,
     dbPoolTimeout: 10_000,
-    dbPoolShare: 50,
+    dbPoolShare: 80,
     dbStatementTimeout: 10_000,
     dbAnonStatementTimeout: 5000,
     dbPreparedStatements: 250,
