@@ -19,7 +19,7 @@ Manages user accounts. The service may be running: changes take effect within a 
   npm run -s user -- disable <login>           disable the account and end all sign-ins
   npm run -s user -- enable <login>            enable the account again
   npm run -s user -- role <login> <role>       change the role: authenticated or admin
-  npm run -s user -- reset-factor <login>      remove a lost second factor
+  npm run -s user -- reset-factor <login>      remove a lost second factor and end all sign-ins
   npm run -s user -- list                      list all accounts
   npm run -s user -- --help                    show this help
 

@@ -358,7 +358,7 @@ export const SETTINGS = {
   RECENT_SIGN_IN: setting(
     integer(0, 86_400),
     "600",
-    "Seconds after a sign-in in which a user may enable a second factor, create API keys and change the e-mail that signs in without sending the password again. 0: the password is always required.",
+    "Seconds after a sign-in in which a user may enable a second factor, create API keys, change the e-mail that signs in and delete their own user without sending the password again. 0: the password is always required.",
   ),
   API_KEYS_MAX: setting(integer(1, 10_000), "50", "Maximum active API keys per user."),
   SESSION_MAX_AGE: setting(

@@ -96,12 +96,16 @@ describe("npm run user", { timeout: 60_000 }, () => {
     expect((await user(["role", "bob", "authenticated"])).exitCode).toBe(0);
   });
 
-  test("reset-factor removes a lost second factor", async () => {
+  test("reset-factor removes a lost second factor, and ends all sign-ins within a second", async () => {
+    const headers = { authorization: `Bearer ${(await login("admin")).json.accessToken}` };
+    expect(await read(headers)).toBe(200);
     await service.database.owner.query(
       "insert into auth_private.factors (user_id, secret, enabled_at) values (3, 'x', now())",
     );
     expect((await login("admin")).json.error.code).toBe("MFA_REQUIRED");
     expect(await user(["reset-factor", "admin"])).toMatchObject({ stdout: "second factor of user admin removed\n" });
+    await expect.poll(() => read(headers), { timeout: 1000 }).toBe(401);
+    expect(await events("3")).toContain("mfa_disabled");
     expect((await login("admin")).status).toBe(200);
     expect(await user(["reset-factor", "admin"])).toMatchObject({
       exitCode: 0,

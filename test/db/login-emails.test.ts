@@ -42,7 +42,7 @@ test("a user who changes the e-mail with a recent sign-in also signs in with the
 
 test.each<[string, (db: TestTransaction) => Promise<TestCaller> | TestCaller, object]>([
   ["the user with an old sign-in", (db) => signedIn(db, ADA, 601), { role: "authenticated", user: 1 }],
-  ["the user with a key", (db) => db.as(ADA), { role: "authenticated", user: 1 }],
+  ["the user with a key", (db) => db.as(ADA, "authenticated", null), { role: "authenticated", user: 1 }],
   ["an admin", (db) => db.as({ id: 3 }, "admin"), { role: "admin", user: 3 }],
   ["a caller without credentials in the open mode", (db) => db.editor, { role: "users_editor" }],
   ["the service key", (db) => db.service, { role: "service_role" }],

@@ -76,10 +76,11 @@ export class TestCaller {
   async #run(text: string, values: unknown[], end: string): Promise<pg.QueryResult> {
     await this.#client.query("savepoint call");
     try {
-      await this.#client.query("select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)", [
-        this.#role,
-        JSON.stringify(this.#claims),
-      ]);
+      await this.#client.query(
+        `select set_config('role', $1, true), set_config('request.jwt.claims', $2, true),
+           set_config('content_service.recent_sign_in', '600', true)`,
+        [this.#role, JSON.stringify(this.#claims)],
+      );
       const result = await this.#client.query(text, values);
       await this.#client.query(`reset role; ${end}`);
       return result;
@@ -107,9 +108,10 @@ export class TestTransaction {
     this.service = new TestCaller(client, "service_role", { role: "service_role" });
   }
 
-  /** The signed-in user; without a user, a token without a subject. */
-  as(user: Row | null, role = "authenticated"): TestCaller {
-    return new TestCaller(this.client, role, user ? { role, sub: String(user.id) } : { role });
+  /** The signed-in user, with a recent sign-in, or by a key if `signedInAt` is null; without a user, a token without a subject. */
+  as(user: Row | null, role = "authenticated", signedInAt: number | null = Date.now()): TestCaller {
+    const signIn = signedInAt === null ? {} : { auth_time: Math.floor(signedInAt / 1000) };
+    return new TestCaller(this.client, role, user ? { role, sub: String(user.id), ...signIn } : { role });
   }
 
   /** One caller of each kind, for `outcomes`: `self` owns the rows in question. */

@@ -4,6 +4,7 @@ import { wrongCode } from "../../support/totp.ts";
 
 const { service, api, failure, enrol, login, codeOf, now, pass, signIn, epochOf, events, sql } = useFactors({
   RECENT_SIGN_IN: "600",
+  GRAPHQL_MAX_TABLES: "300",
 });
 
 const SECOND = 1000;
@@ -134,4 +135,53 @@ test("a new password is a new sign-in", async () => {
   const { json } = await api("POST /auth/password", { headers, body: { oldPassword, newPassword } });
   const sent = { headers: bearer(json.accessToken), body: { name: "import" } };
   expect((await failure("POST /auth/keys", sent))[0]).toBe(201);
+});
+
+describe("deleting one's own user", () => {
+  let count = 0;
+  /** A new user, and headers of a sign-in of this age. */
+  const newUser = async (seconds: number) => {
+    const email = `dora${++count}@test.example`;
+    const sent = { name: "Dora", email, password: PASSWORD };
+    const { id } = (await api("POST /auth/register", { body: sent })).json.user;
+    const { tokens } = service().service;
+    const user = { id: String(id), name: "Dora", role: "authenticated", permissions: [] };
+    const signedInAt = Date.now() - seconds * SECOND;
+    return { id, headers: bearer(tokens.issuePair(user, { signedInAt, refreshToken: "" }).accessToken) };
+  };
+  const apikey = () => service().service.tokens.issueKey("anon");
+  const remove = async (at: string, { id, headers }: Awaited<ReturnType<typeof newUser>>) => {
+    if (at === "/graphql") {
+      const body = { query: `mutation { deleteUser(id: ${id}) }` };
+      const { json } = await api("POST /graphql", { headers, body });
+      return [json.errors ? 401 : 204, json.errors?.[0].extensions.code];
+    }
+    const path = at === "/users" ? `/users/${id}?cascade=true` : `/rest/v1/users?id=eq.${id}`;
+    const { status, json } = await api(`DELETE ${path}`, { headers: { ...headers, apikey: apikey() } });
+    return [status, json?.error?.code ?? json?.code];
+  };
+
+  test.each([
+    ["/users", "PASSWORD_REQUIRED"],
+    ["/rest/v1", "CS401"],
+    ["/graphql", "PASSWORD_REQUIRED"],
+  ])("over %s needs a recent sign-in: a stolen token does not delete its owner", async (at, code) => {
+    const user = await newUser(601);
+    expect(await remove(at, user)).toEqual([401, code]);
+    expect((await api(`/users/${user.id}`)).status).toBe(200);
+    expect(await remove(at, await newUser(590))).toEqual([204, undefined]);
+  });
+
+  test("is not possible with a key, but is for admins and the service key", async () => {
+    const user = await newUser(0);
+    const body = { name: "import", password: PASSWORD };
+    const { key } = (await api("POST /auth/keys", { headers: user.headers, body })).json;
+    const byKey = { id: user.id, headers: { authorization: `Bearer ${key}` } };
+    expect(await remove("/users", byKey)).toEqual([401, "PASSWORD_REQUIRED"]);
+    const admin = bearer(service().token("admin", { signedInAt: 0 }));
+    expect(await remove("/users", { id: user.id, headers: admin })).toEqual([204, undefined]);
+    const other = await newUser(0);
+    const serviceKey = { apikey: service().service.tokens.issueKey("service_role") };
+    expect((await api(`DELETE /rest/v1/users?id=eq.${other.id}`, { headers: serviceKey })).status).toBe(204);
+  });
 });

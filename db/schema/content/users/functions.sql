@@ -48,3 +48,26 @@ return internal.user_text(person.name, person.email) ilike internal.substring_pa
     person.name ilike internal.substring_pattern(keyword)
     or person.email ilike internal.substring_pattern(keyword)
   );
+
+create or replace function internal.protect_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  if old.id = auth.uid() and not exists (
+    -- With USERS_WRITE=open every caller may delete every user.
+    select from pg_auth_members as m
+    join pg_roles as login on login.oid = m.member
+    where m.roleid = 'users_editor'::regrole
+      and login.rolname = session_user
+  ) then
+    perform auth.require_recent_sign_in();
+  end if;
+  return old;
+end $$;
+
+comment on function internal.protect_account() is
+  'A user who deletes themselves needs a recent sign-in: a stolen token must not delete its owner.';
+
+-- Callers without credentials, as users_editor, are no owners.
+create or replace trigger _200_protect_account before delete on public.users
+  for each row when (current_user <> 'users_editor')
+  execute function internal.protect_account();
