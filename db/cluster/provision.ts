@@ -41,7 +41,8 @@ export async function provisionLogins(
   await client.connect();
   try {
     const { rows } = await client.query<{ name: string }>("select current_database() as name");
-    const options = { database: rows[0]!.name, serviceUrl, secret, usersWrite, anonymousRole, recentSignIn };
+    await storeSetting(client, "recent_sign_in", recentSignIn);
+    const options = { database: rows[0]!.name, serviceUrl, secret, usersWrite, anonymousRole };
     return {
       data: await createLogin(client, "data", options),
       admin: await createLogin(client, "admin", options),
@@ -55,13 +56,20 @@ export async function provisionLogins(
   }
 }
 
+/** Stores a setting that functions of the database read. */
+const storeSetting = (client: pg.Client, name: string, value: number) =>
+  client.query(
+    `insert into internal.settings as s values ($1, $2)
+     on conflict (name) do update set value = excluded.value where s.value <> excluded.value`,
+    [name, value],
+  );
+
 type LoginOptions = {
   readonly database: string;
   readonly serviceUrl: string;
   readonly secret: string;
   readonly usersWrite: UsersWrite;
   readonly anonymousRole: string;
-  readonly recentSignIn: number;
 };
 
 /** Creates or updates one login role and returns its connection string. */
@@ -76,14 +84,14 @@ async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions)
   return url.href;
 }
 
-type Login = Pick<LoginOptions, "database" | "usersWrite" | "anonymousRole" | "recentSignIn"> & {
+type Login = Pick<LoginOptions, "database" | "usersWrite" | "anonymousRole"> & {
   readonly role: string;
   readonly password: string;
   readonly kind: Kind;
 };
 
 async function provision(client: pg.Client, login: Login): Promise<void> {
-  const { database, role, password, kind, usersWrite, anonymousRole, recentSignIn } = login;
+  const { database, role, password, kind, usersWrite, anonymousRole } = login;
   const name = client.escapeIdentifier(role);
   await client.query("begin");
   // Serializes services that start concurrently on one database.
@@ -91,10 +99,9 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
   if (rowCount === 0) await client.query(`create role ${name} noinherit`);
   await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
-  const inDatabase = `alter role ${name} in database ${client.escapeIdentifier(database)}`;
-  await client.query(`${inDatabase} set search_path = public, extensions`);
-  // Read by auth.has_recent_sign_in().
-  await client.query(`${inDatabase} set content_service.recent_sign_in = '${recentSignIn}'`);
+  await client.query(
+    `alter role ${name} in database ${client.escapeIdentifier(database)} set search_path = public, extensions`,
+  );
   await client.query(`grant connect on database ${client.escapeIdentifier(database)} to ${name}`);
   for (const parent of MEMBER_OF[kind]) await client.query(`grant ${client.escapeIdentifier(parent)} to ${name}`);
   if (kind === "data" && usersWrite === "open") await client.query(`grant users_editor to ${name}`);

@@ -52,3 +52,14 @@ create table if not exists internal.seeds (
 );
 comment on table internal.seeds is 'Data that the service has inserted, so that it does so only once.';
 alter table internal.seeds enable row level security;
+
+-- Settings of the service that functions read.
+create table if not exists internal.settings (
+  name  text primary key,
+  value text not null
+);
+comment on table internal.settings is 'Settings of the service that functions read. The service writes them at each start.';
+alter table internal.settings enable row level security;
+drop policy if exists "every caller reads them" on internal.settings;
+create policy "every caller reads them" on internal.settings for select using (true);
+grant select on internal.settings to anon, authenticated, service_role, auth_owner;

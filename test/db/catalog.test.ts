@@ -110,6 +110,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     "no role of the API has privileges in auth_private or on seeds",
     `select c.oid::regclass as name from pg_class as c, aclexplode(c.relacl) as granted
      where c.relnamespace in ('auth_private'::regnamespace, 'internal'::regnamespace)
+       and not (c.oid = 'internal.settings'::regclass and granted.privilege_type = 'SELECT')
        and granted.grantee::regrole::text not in ('auth_owner', 'postgres')`,
     "grant select on auth_private.accounts to service_role",
     ["auth_private.accounts"],

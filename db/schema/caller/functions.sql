@@ -22,7 +22,7 @@ language sql stable parallel safe
 return coalesce(
   case when jsonb_typeof(auth.claims() -> 'auth_time') = 'number' then
     (auth.claims() ->> 'auth_time')::numeric > extract(epoch from now())
-      - nullif(pg_catalog.current_setting('content_service.recent_sign_in', true), '')::integer
+      - (select value::integer from internal.settings where name = 'recent_sign_in')
   end,
   false);
 
