@@ -62,4 +62,5 @@ comment on table internal.settings is 'Settings of the service that functions re
 alter table internal.settings enable row level security;
 drop policy if exists "every caller reads them" on internal.settings;
 create policy "every caller reads them" on internal.settings for select using (true);
+insert into internal.settings values ('recent_sign_in', '600') on conflict (name) do nothing;
 grant select on internal.settings to anon, authenticated, service_role, auth_owner;

@@ -23,7 +23,6 @@ async function signedIn(
   { id }: { id: number } | Record<string, any>,
   age = 0,
 ): Promise<TestCaller> {
-  await db.owner.rows("insert into internal.settings values ('recent_sign_in', '600') on conflict do nothing");
   const auth_time = Math.floor(Date.now() / 1000) - age;
   return new TestCaller(db.client, "authenticated", { role: "authenticated", sub: String(id), auth_time });
 }

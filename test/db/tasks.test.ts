@@ -94,7 +94,9 @@ describe("a task", () => {
       await accept(db.as(ada!));
       await accept(db.anon);
       await accept(db.service);
-      expect(await db.owner.rows("select owner, role, claims from tasks.tasks order by owner")).toEqual([
+      expect(
+        await db.owner.rows("select owner, role, claims - 'auth_time' as claims from tasks.tasks order by owner"),
+      ).toEqual([
         { owner: String(ada!.id), role: "authenticated", claims: { sub: String(ada!.id), role: "authenticated" } },
         { owner: "anon", role: "anon", claims: { role: "anon" } },
         { owner: "service_role", role: "service_role", claims: { role: "service_role" } },

@@ -71,7 +71,12 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     });
     const server = createServer((request, response) => {
       const { "x-user": id } = request.headers;
-      const identity = { caller: () => (id === undefined ? ANONYMOUS : signedIn(String(id))) } as RequestIdentity;
+      const caller = () => (id === undefined ? ANONYMOUS : signedIn(String(id)));
+      const identity = {
+        caller,
+        nameOf: () => null,
+        address: "127.0.0.1",
+      } as Partial<RequestIdentity> as RequestIdentity;
       void resources.handle({ request, response, head: HEAD, identity });
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -76,11 +76,10 @@ export class TestCaller {
   async #run(text: string, values: unknown[], end: string): Promise<pg.QueryResult> {
     await this.#client.query("savepoint call");
     try {
-      await this.#client.query(
-        `select set_config('role', $1, true), set_config('request.jwt.claims', $2, true),
-           set_config('content_service.recent_sign_in', '600', true)`,
-        [this.#role, JSON.stringify(this.#claims)],
-      );
+      await this.#client.query("select set_config('role', $1, true), set_config('request.jwt.claims', $2, true)", [
+        this.#role,
+        JSON.stringify(this.#claims),
+      ]);
       const result = await this.#client.query(text, values);
       await this.#client.query(`reset role; ${end}`);
       return result;

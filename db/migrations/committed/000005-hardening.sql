@@ -1,5 +1,5 @@
 --! Previous: sha1:0473c6e14dce2b54ba652735716f0762022d3746
---! Hash: sha1:a88a051a9abbe0e28ad011b39c6b89935f1374ea
+--! Hash: sha1:e4d262d441d149dcbcb5ded64e919032a9547b85
 --! Message: hardening
 
 alter table auth_private.accounts add column if not exists username_skeleton text;
@@ -199,6 +199,7 @@ comment on table internal.settings is 'Settings of the service that functions re
 alter table internal.settings enable row level security;
 drop policy if exists "every caller reads them" on internal.settings;
 create policy "every caller reads them" on internal.settings for select using (true);
+insert into internal.settings values ('recent_sign_in', '600') on conflict (name) do nothing;
 grant select on internal.settings to anon, authenticated, service_role, auth_owner;
 --! EndIncluded schemas.sql
 --! Included caller/functions.sql
