@@ -2,6 +2,7 @@ import jwt from "jsonwebtoken";
 import { type ClaimPath, claimAt } from "../config/claim-path.ts";
 import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
+import { requireClaims } from "./claims.ts";
 import { foreignKeys, type Key } from "./keys.ts";
 import type { Tokens } from "./tokens.ts";
 import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
@@ -53,34 +54,20 @@ export class ForeignTokens implements Verifier {
 
   #check(token: string): Caller {
     const claims = this.#verifySignature(token);
+    requireClaims(claims, { audience: this.#options.audience, tolerance: CLOCK_TOLERANCE });
     if (claims.type === "refresh") throw new TokenError("invalid");
     const expiresAt = claims.exp === undefined ? null : (claims.exp + CLOCK_TOLERANCE) * 1000;
     return { role: this.#roleOf(claims), claims, expiresAt, refused: null };
   }
 
   #verifySignature(token: string): jwt.JwtPayload {
-    const header = headerOf(token);
-    for (const key of this.#options.keys) {
-      const claims = mayVerify(key, header) ? this.#verifyWith(key, token) : null;
+    const { keys } = this.#options;
+    if (keys.length === 0) throw new TokenError("invalid", { part: "secret", message: "Server lacks JWT secret" });
+    for (const key of suitableKeys(keys, token)) {
+      const claims = claimsWith(key, token);
       if (claims !== null) return claims;
     }
-    throw new TokenError("invalid");
-  }
-
-  /** Null when the token is not valid with this key. */
-  #verifyWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
-    const { audience } = this.#options;
-    try {
-      const claims = jwt.verify(token, verify, {
-        algorithms: [algorithm],
-        clockTolerance: CLOCK_TOLERANCE,
-        ...(audience === "" ? null : { audience }),
-      });
-      return typeof claims === "object" && !Array.isArray(claims) ? claims : null;
-    } catch (error) {
-      if (error instanceof jwt.TokenExpiredError) throw new TokenError("expired");
-      return null;
-    }
+    throw broken("JWT cryptographic operation failed");
   }
 
   #roleOf(claims: jwt.JwtPayload): string {
@@ -89,6 +76,30 @@ export class ForeignTokens implements Verifier {
     if (role === undefined) return anonymousRole;
     if (typeof role !== "string" || !isRoleName(role)) throw new TokenError("invalid");
     return role;
+  }
+}
+
+const broken = (message: string) => new TokenError("invalid", { part: "token", message });
+
+/** The keys that may have signed the token. Throws TokenError when there is none. The messages are PostgREST's. */
+function suitableKeys(keys: readonly Key[], token: string): readonly Key[] {
+  const count = token.split(".").length;
+  if (count !== 3) throw broken(`Expected 3 parts in JWT; got ${count}`);
+  const header = headerOf(token);
+  if (!keys.some(({ algorithm }) => algorithm === header?.alg)) throw broken("Wrong or unsupported encoding algorithm");
+  const suitable = keys.filter((key) => mayVerify(key, header));
+  if (suitable.length === 0) throw broken("No suitable key or wrong key type");
+  return suitable;
+}
+
+/** Null when the key has not signed the token. The claims are not checked yet. */
+function claimsWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
+  try {
+    const options = { algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
+    const claims = jwt.verify(token, verify, options);
+    return typeof claims === "object" && claims !== null && !Array.isArray(claims) ? claims : null;
+  } catch {
+    return null;
   }
 }
 

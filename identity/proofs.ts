@@ -235,7 +235,8 @@ function verified(
     return verify();
   } catch (error) {
     if (!(error instanceof TokenError)) throw error;
-    throw new RefusedError(error.reason === "expired" ? expired : bad);
+    if (error.reason === "expired") throw new RefusedError(expired);
+    throw new RefusedError(bad, error.fault && bad === "bad token" ? { fault: error.fault } : {});
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Code } from "../db/errors.ts";
+import type { TokenFault } from "./verifier.ts";
 
 /** Codes that only the REST endpoints send. */
 type RefusalCode = Code | "INVALID_TOKEN" | "TOKEN_EXPIRED" | "VERIFICATION_FAILED" | "MFA_REQUIRED";
@@ -65,6 +66,8 @@ export class RefusedError extends Error {
 export type RefusalDetail = {
   /** Seconds after which the same request may succeed. */
   readonly retryAfter?: number;
+  /** What is wrong, for "bad token". */
+  readonly fault?: TokenFault;
   /** The scheme of the Authorization header, for "wrong password" and "unreadable". */
   readonly scheme?: "Basic";
   /** The account whose second factor is needed. */

@@ -2,12 +2,18 @@ import jwt from "jsonwebtoken";
 import { LRUCache } from "lru-cache";
 import type { Caller } from "../db/caller.ts";
 
+/** What is wrong with an invalid token: a claim, the token itself, or that no secret is configured to verify it. */
+export type TokenFault = { readonly part: "claims" | "token" | "secret"; readonly message: string };
+
 /** Why a token is refused. */
 export class TokenError extends Error {
   readonly reason: "expired" | "invalid";
-  constructor(reason: "expired" | "invalid") {
+  /** Null when the reason says everything. */
+  readonly fault: TokenFault | null;
+  constructor(reason: "expired" | "invalid", fault: TokenFault | null = null) {
     super(`token ${reason}`);
     this.reason = reason;
+    this.fault = fault;
   }
 }
 

@@ -207,13 +207,22 @@ export const badApiKey = () =>
   error(401, "PGRST301", "Invalid API key", { hint: "Send a valid key in the header apikey." });
 export const anonymousOff = () =>
   error(401, "PGRST302", "Anonymous access is disabled", { hint: "Send a token: Authorization: Bearer." });
-export const badToken = () => error(401, "PGRST301", "the access token is not valid: sign in again");
-export const expiredToken = () => error(401, "PGRST303", "JWT expired");
+export const badToken = () => brokenToken("the access token is not valid: sign in again");
+export const brokenToken = (message: string) => error(401, "PGRST301", message, challengeOf(message));
+export const failedClaim = (message: string) => error(401, "PGRST303", message, challengeOf(message));
+export const expiredToken = () => failedClaim("JWT expired");
+export const noSecret = (message: string) =>
+  error(401, "PGRST300", message, { hint: "The operator must set JWT_SECRET before tokens can be verified." });
 export const disagreeingCredentials = () =>
   error(401, "PGRST301", "apikey and Authorization identify different callers");
 export const serviceKeyInBrowser = () =>
   error(403, "42501", "the service key must not be used in a browser", {
     hint: "It bypasses row-level security, and every visitor can read it there. Use the anon key, and revoke this key.",
   });
+
+/** Source: RFC 6750, 3. */
+const challengeOf = (description: string) => ({
+  headers: { "WWW-Authenticate": `Bearer error="invalid_token", error_description="${description}"` },
+});
 
 const hintOf = (hint: string | null) => (hint === null ? {} : { hint });

@@ -159,6 +159,13 @@ describe("of the tokens of another issuer,", () => {
     }
   }
 
+  /** jsonwebtoken refuses to sign some claims. */
+  function signByHand(claims: object): string {
+    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+    const head = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
+    return `${head}.${createHmac("sha256", SECRET).update(head).digest("base64url")}`;
+  }
+
   const sign = (claims: object, header: Partial<jwt.JwtHeader> = {}) =>
     jwt.sign(claims, SECRET, { noTimestamp: true, header: { alg: "HS256", ...header } });
 
@@ -172,6 +179,9 @@ describe("of the tokens of another issuer,", () => {
     ["another issuer and type", { role: "editor", iss: "https://id.example", type: "id" }, "editor"],
     ["an expiry within the clock tolerance", { role: "editor", exp: now - 20 }, "editor"],
     ["a start within the clock tolerance", { role: "editor", nbf: now + 20 }, "editor"],
+    ["a time of issue within the clock tolerance", { role: "editor", iat: now + 20 }, "editor"],
+    ["any audience", { role: "editor", aud: ["shop", "blog"] }, "editor"],
+    ["an audience that is null", { role: "editor", aud: null }, "editor"],
 
     ["an expiry in the past", { role: "editor", exp: now - 40 }, "token expired"],
     ["a start in the future", { role: "editor", nbf: now + 60 }, "token invalid"],
@@ -183,11 +193,7 @@ describe("of the tokens of another issuer,", () => {
     ["none, for which Postgres uses the login itself", { role: "None" }, "token invalid"],
     ["a NUL in the role", { role: "editor\0" }, "token invalid"],
   ])("those with %s are verified or refused", (_what, claims, expected) => {
-    // Signed by hand, because jsonwebtoken refuses to sign some of them.
-    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-    const head = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
-    const signature = createHmac("sha256", SECRET).update(head).digest("base64url");
-    expect(verified(ofSecret, `${head}.${signature}`)).toBe(expected);
+    expect(verified(ofSecret, signByHand(claims))).toBe(expected);
   });
 
   test.each<[string, string, string]>([
@@ -271,6 +277,58 @@ describe("of the tokens of another issuer,", () => {
     ])("the credentials of %s resolve to a caller or are refused", (_what, credentials, expected) =>
       expect(outcome(credentials, resolver)).toBe(expected),
     );
+
+    test.each<[string, object, string]>([
+      ["an expiry in the past", { exp: now - 40 }, "JWT expired"],
+      ["an expiry that is not a number", { exp: "tomorrow" }, "The JWT 'exp' claim must be a number"],
+      ["a start in the future", { nbf: now + 60 }, "JWT not yet valid"],
+      ["a start that is not a number", { nbf: null }, "The JWT 'nbf' claim must be a number"],
+      ["a time of issue in the future", { iat: now + 60 }, "JWT issued at future"],
+      ["a time of issue that is not a number", { iat: "now" }, "The JWT 'iat' claim must be a number"],
+      ["an audience that is a number", { aud: 7 }, "The JWT 'aud' claim must be a string or an array of strings"],
+      ["a number in the audience", { aud: ["a", 7] }, "The JWT 'aud' claim must be a string or an array of strings"],
+      ["several failing claims", { aud: 7, nbf: now + 60, exp: now - 40 }, "JWT expired"],
+    ])("a token with %s is PGRST303 with a message that says which claim fails", (_what, claims, message) => {
+      const authorization = bearer(signByHand({ role: "editor", ...claims }));
+      expect(outcome({ authorization }, resolver)).toBe(`401 PGRST303 ${message}`);
+    });
+
+    test("a token for another audience is PGRST303", () => {
+      const shop = callersOf(foreign(SECRET, { audience: "shop" }), false, "web_anon");
+      for (const aud of ["blog", ["blog"], [], null, undefined])
+        expect(outcome({ authorization: bearer(signByHand({ role: "editor", aud })) }, shop)).toBe(
+          "401 PGRST303 JWT not in audience",
+        );
+    });
+
+    test.each<[string, string, string]>([
+      ["one part", "garbage", "Expected 3 parts in JWT; got 1"],
+      ["a header that is not JSON", "a.b.c", "Wrong or unsupported encoding algorithm"],
+      [
+        "no signature",
+        jwt.sign({ role: "editor" }, "", { algorithm: "none" }),
+        "Wrong or unsupported encoding algorithm",
+      ],
+      ["another secret", jwt.sign({ role: "editor" }, `${SECRET}!`), "JWT cryptographic operation failed"],
+      [
+        "another secret and an expiry in the past",
+        jwt.sign({ role: "editor", exp: now - 40 }, `${SECRET}!`),
+        "JWT cryptographic operation failed",
+      ],
+    ])("a token with %s is PGRST301 with a message that says why", (_what, token, message) => {
+      expect(outcome({ authorization: bearer(token) }, resolver)).toBe(`401 PGRST301 ${message}`);
+    });
+
+    test("a token with an unknown key id is PGRST301", () => {
+      const ofKeys = callersOf(ofSet, false, "web_anon");
+      const authorization = bearer(sign({ role: "editor" }, { kid: "unknown" }));
+      expect(outcome({ authorization }, ofKeys)).toBe("401 PGRST301 No suitable key or wrong key type");
+    });
+
+    test("every token is PGRST300 without keys", () => {
+      const keyless = callersOf(foreign(""), false, "web_anon");
+      expect(outcome({ authorization: bearer(editor) }, keyless)).toBe("401 PGRST300 Server lacks JWT secret");
+    });
 
     test("without an anonymous role every request needs a token with a role", () => {
       const verifier = foreign(SECRET, { anonymousRole: "" });

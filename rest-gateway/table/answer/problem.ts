@@ -1,6 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import { ApiError, type ConstraintMessages, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
 import { type RefusalReason, RefusedError } from "../../../identity/refused.ts";
+import type { TokenFault } from "../../../identity/verifier.ts";
 import { restRefusal } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {
@@ -8,9 +9,12 @@ import {
   badApiKey,
   badRaise,
   badToken,
+  brokenToken,
   disagreeingCredentials,
   expiredToken,
+  failedClaim,
   noApiKey,
+  noSecret,
   notSingular,
   putMismatch,
   serviceKeyInBrowser,
@@ -102,8 +106,16 @@ const TABLE_ERRORS: Readonly<Partial<Record<RefusalReason, () => TableError>>> =
   "anonymous off": anonymousOff,
 };
 
+const TOKEN_ERRORS: Readonly<Record<TokenFault["part"], (message: string) => TableError>> = {
+  claims: failedClaim,
+  token: brokenToken,
+  secret: noSecret,
+};
+
 /** The error for refused credentials. */
 export function tableRefusal(error: RefusedError): TableError {
+  const { fault } = error.more;
+  if (fault) return TOKEN_ERRORS[fault.part](fault.message);
   const own = TABLE_ERRORS[error.reason];
   return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
 }

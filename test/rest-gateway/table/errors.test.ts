@@ -102,6 +102,8 @@ const PRODUCED: [code: string, status: number, path: string, sent?: RestSent][] 
   ["PGRSTX00", 500, ...fail({ code: "XX000" })],
 ];
 
+const invalidToken = (message: string) => `Bearer error="invalid_token", error_description="${message}"`;
+
 describe("an error has the code", () => {
   test.each(PRODUCED)("%s, %i: %s", async (code, status, path, sent = {}) => {
     const answer = await rest(path, sent);
@@ -116,7 +118,8 @@ describe("an error has the code", () => {
     ]);
     expect(Object.keys(answer.json)).toEqual(["code", "message", "details", "hint"]);
     expect(answer.headers.get("proxy-status")).toBe(`content-service; error=${code}`);
-    expect(answer.headers.get("www-authenticate")).toBe(status === 401 ? "Bearer" : null);
+    const challenge = code === "PGRST301" || code === "PGRST303" ? invalidToken(answer.json.message) : "Bearer";
+    expect(answer.headers.get("www-authenticate")).toBe(status === 401 ? challenge : null);
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 
@@ -150,12 +153,16 @@ describe("an error has the code", () => {
   /** The code of the rate limit, which has tests in test/http/rate-limit.test.ts. */
   const OF_RATE_LIMIT = "PT429";
 
+  /** The code of tokens without a key to verify them, which has a test in test/identity/table-credentials.test.ts. */
+  const OF_MISSING_SECRET = "PGRST300";
+
   test("that docs/errors.md lists, and the tests produce every code of the list", () => {
     const section = readFileSync("docs/errors.md", "utf8")
       .split("### Codes of the table interface")[1]!
       .split("###")[0]!;
     const listed = [...section.matchAll(/^\| `(\w+)`/gm)].map(([, code]) => code);
-    const produced = [...PRODUCED.map(([code]) => code), "PGRST000", "PGRST003", "PGRST123", "PGRST126", OF_RATE_LIMIT];
+    const others = ["PGRST000", "PGRST003", "PGRST123", "PGRST126", OF_MISSING_SECRET, OF_RATE_LIMIT];
+    const produced = [...PRODUCED.map(([code]) => code), ...others];
     expect(listed.sort()).toEqual([...new Set(produced)].sort());
   });
 });
@@ -304,7 +311,8 @@ describe("an error of PostgreSQL", () => {
     const claims = { role: "nobody_of_that_name", sub: "1", type: "access" };
     const token = jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60 });
     const { status, json, headers } = await rest("books", bearer(token));
-    expect([status, json.code, headers.get("www-authenticate")]).toEqual([401, "PGRST301", "Bearer"]);
+    expect([status, json.code]).toEqual([401, "PGRST301"]);
+    expect(headers.get("www-authenticate")).toBe(invalidToken("the access token is not valid: sign in again"));
   });
 
   test("is 401 if the token has the owner's role", async () => {

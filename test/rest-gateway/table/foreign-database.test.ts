@@ -161,6 +161,13 @@ describe("with a database that it does not migrate, the service", () => {
     expect([answer.status, answer.json.code]).toEqual([status, code]);
   });
 
+  test("names the claim that fails, in the body and in WWW-Authenticate", async () => {
+    const later = Math.floor(Date.now() / 1000) + 600;
+    const { status, json, headers } = await running.get("/rest/v1/posts", sign({ role: foreign.editor, nbf: later }));
+    expect([status, json.code, json.message]).toEqual([401, "PGRST303", "JWT not yet valid"]);
+    expect(headers.get("www-authenticate")).toBe('Bearer error="invalid_token", error_description="JWT not yet valid"');
+  });
+
   test("tolerates a clock difference of half a minute", async () => {
     const token = sign({ role: foreign.editor, exp: Math.floor(Date.now() / 1000) - 10 });
     expect((await running.get("/rest/v1/drafts", token)).status).toBe(200);
