@@ -41,7 +41,10 @@ export type ReadPlan = Common & {
   readonly isBodiless: boolean;
 };
 
-export type Count = { readonly kind: "exact" | "planned" } | { readonly kind: "estimated"; readonly exactUpTo: number };
+/** An estimate is exact up to a number of rows; without that number, it is the larger of the estimate and the exact count. */
+export type Count =
+  | { readonly kind: "exact" | "planned" }
+  | { readonly kind: "estimated"; readonly exactUpTo: number | null };
 
 type Change = Common & {
   readonly table: Table;

@@ -76,7 +76,8 @@ function totalOf(
 ): number | null {
   if (count === null) return null;
   const exact = counted === null ? null : Number(counted);
-  if (count.kind === "exact" || (count.kind === "estimated" && exact! <= count.exactUpTo)) return exact;
+  if (count.kind === "exact") return exact;
+  if (count.kind === "estimated" && count.exactUpTo !== null && exact! <= count.exactUpTo) return exact;
   const planned = plannedRows(estimate!.rows[0]![0]!);
   return exact === null ? planned : Math.max(planned, exact);
 }

@@ -91,7 +91,7 @@ function findTable(schema: Schema, name: string): Table {
 function countOf({ preferences }: TableRequest, { maxRows }: PlanOptions): Count | null {
   const { count } = preferences;
   if (count !== "estimated") return count === null ? null : { kind: count };
-  return maxRows === null ? { kind: "exact" } : { kind: "estimated", exactUpTo: maxRows };
+  return { kind: "estimated", exactUpTo: maxRows };
 }
 
 /** Limits the rows to those that are both in the header Range and within limit and offset. */

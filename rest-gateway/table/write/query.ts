@@ -62,10 +62,11 @@ function writeTotal(
   if (count === null || count.kind === "planned") return null;
   const { from, aliases } = start();
   const all = writeAllRows(rows, from, aliases);
+  const exactUpTo = count.kind === "estimated" ? count.exactUpTo : null;
   // One row beyond the exact limit shows that the planner's estimate is needed.
-  const limited = count.kind === "estimated" ? sql`${all}${writeLimit(count.exactUpTo + 1, 0)}` : all;
+  const limited = exactUpTo === null ? all : sql`${all}${writeLimit(exactUpTo + 1, 0)}`;
   const counted = sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(limited)} as c`);
-  return count.kind === "exact" ? unlessOnPage(rows, counted) : counted;
+  return exactUpTo === null ? unlessOnPage(rows, counted) : counted;
 }
 
 /** A page that is not full is the last one: its rows give the total without another query. */

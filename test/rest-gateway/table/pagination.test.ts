@@ -2,13 +2,16 @@ import { describe, expect, test } from "vitest";
 import type { RestSent } from "../../support/rest-client.ts";
 import { useLibrary } from "./library.ts";
 
-/** The planner's statistics say 100 words, and half of them were deleted. */
+/** The planner's statistics say 100 words, and half of them were deleted. One of three plots has no word. */
 const WORDS = `
   create table library.words (id int primary key) with (autovacuum_enabled = false);
   insert into library.words select generate_series(1, 100);
   analyze library.words;
   delete from library.words where id > 50;
-  grant select on library.words to anon;`;
+  create table library.plots (id int primary key, word_id int references library.words) with (autovacuum_enabled = false);
+  insert into library.plots values (1, 1), (2, 2), (3, null);
+  analyze library.plots;
+  grant select on library.words, library.plots to anon;`;
 
 const { rest, failure } = useLibrary({}, WORDS);
 
@@ -137,6 +140,24 @@ describe("the preference for a count", () => {
   test("is ignored if it is unknown, or refused with handling=strict", async () => {
     expect(await counted("words?limit=1", "count=guessed")).toEqual([200, "0-0/*"]);
     expect(await failure("words", { prefer: "count=guessed, handling=strict" })).toEqual([400, "PGRST122"]);
+  });
+});
+
+describe("without DB_MAX_ROWS", () => {
+  const { rest } = useLibrary({ DB_MAX_ROWS: "0" }, WORDS);
+
+  test.each([
+    ["words?select=id&limit=1", 206, "0-0/100"],
+    ["words?select=id", 206, "0-49/100"],
+    ["words?select=id&id=lte.0", 206, "*/1"],
+    ["plots?select=id,words()&words=not.is.null", 206, "0-1/3"],
+    ["plots?select=id,words!inner(id)", 206, "0-1/3"],
+    ["plots?select=id,words()&words=is.null", 200, "0-0/1"],
+    ["plots?select=id,words!inner(id)&words.id=lt.0", 206, "*/1"],
+  ])("count=estimated is the larger of the estimate and the exact count: GET /%s is %i with %s", async (...given) => {
+    const [path, ...found] = given;
+    const { status, headers } = await rest(path, { prefer: "count=estimated" });
+    expect([status, headers.get("content-range")]).toEqual(found);
   });
 });
 
