@@ -4,7 +4,7 @@ import { similarTo } from "./similar.ts";
 
 /** How `select` names a relation: `authors!author_id(…)`. */
 export type Wanted = {
-  /** A related table or view, a foreign key's name or column, or a function that returns related rows. */
+  /** A related table or view, a foreign key's name or a column of one, or a function that returns related rows. */
   readonly name: string;
   /** Distinguishes several relationships: a foreign key, its column, a junction. */
   readonly hint: string | null;
@@ -20,15 +20,33 @@ export function findRelationship(catalog: Catalog, source: Table, { name, hint }
   );
   if (computed) return computed;
 
-  const found = source.relationships.filter((each) =>
+  const found =
     hint === null
-      ? isTarget(each, source, name) || (isKey(each, source, name) && !leadsToView(catalog, each))
-      : isTarget(each, source, name, hint),
-  );
+      ? findByName(catalog, source, name)
+      : source.relationships.filter((each) => isTarget(each, source, name, hint));
   const best = preferOwnSchema(found, source);
   if (best.length === 1) return best[0]!;
   if (best.length === 0) throw notRelated(source, name, hint);
   throw ambiguous(source, name, best);
+}
+
+/**
+ * The name of a target, of a key of the source, or of a column that other keys refer to; the first that matches. Views
+ * inherit the keys of their tables: the name of a key selects the relationship between the tables, if both are served.
+ */
+function findByName(catalog: Catalog, source: Table, name: string): readonly Relationship[] {
+  const leadsToTable = ({ target }: Relationship) => !tableOf(catalog, target)?.kind.endsWith("view");
+  const ways: readonly ((each: Relationship) => boolean)[] = [
+    (each) => isTarget(each, source, name) || (isKey(each, source, name) && leadsToTable(each)),
+    (each) => isKey(each, source, name),
+    (each) => isReferencedBy(each, source, name) && leadsToTable(each),
+    (each) => isReferencedBy(each, source, name),
+  ];
+  for (const matches of ways) {
+    const found = source.relationships.filter(matches);
+    if (found.length > 0) return found;
+  }
+  return [];
 }
 
 /**
@@ -47,6 +65,9 @@ function isKey(each: Relationship, source: Table, name: string): boolean {
   return each.constraint === name && !isSelf(each, source);
 }
 
+const isReferencedBy = (each: Relationship, source: Table, column: string): boolean =>
+  "constraint" in each && !each.isOwner && !isSelf(each, source) && hasColumn(each, column, 0);
+
 const isSelf = ({ target }: Relationship, source: Table) =>
   target.name === source.name && target.schema === source.schema;
 
@@ -58,10 +79,6 @@ function isHint(each: Exclude<Relationship, { kind: "computed" }>, hint: string)
 /** Whether the key is this single column, of the source (0) or of the target (1). */
 const hasColumn = ({ columns }: Extract<Relationship, { columns: unknown }>, name: string, side: 0 | 1) =>
   columns.length === 1 && columns[0]![side] === name;
-
-/** Views inherit the keys of their tables. The name of a key selects the relationship between the tables. */
-const leadsToView = (catalog: Catalog, { target }: Relationship) =>
-  tableOf(catalog, target)?.kind.endsWith("view") ?? false;
 
 function preferOwnSchema(found: readonly Relationship[], source: Table): readonly Relationship[] {
   const own = found.filter(({ target }) => target.schema === source.schema);

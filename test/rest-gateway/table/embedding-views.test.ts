@@ -9,7 +9,23 @@ const FUNCTIONS = `
   create materialized view library.fat_books as select id, title, author_id from library.books where pages > 260;
   grant select on library.fat_books to anon;`;
 
-const { rows, failure } = useLibrary({}, FUNCTIONS);
+/** A view that shows the column of a key twice. */
+const TWINS = `
+  create view library.twins as select id, author_id, author_id as writer from library.books;
+  grant select on library.twins to anon;`;
+
+/** A schema of views, over tables that are not served. */
+const DESK = `
+  create schema desk;
+  create view desk.authors as select * from library.authors;
+  create view desk.books as select id, title, author_id, pages from library.books;
+  create view desk.volumes as select id, title from library.books;
+  create view desk.staff as select * from library.staff;
+  create view desk.loans as select * from library.loans;
+  grant usage on schema desk to anon;
+  grant select on all tables in schema desk to anon;`;
+
+const { rows, failure } = useLibrary({}, `${FUNCTIONS}${TWINS}`);
 
 describe("a view inherits the foreign keys of its tables", () => {
   test("for a to-one relation", async () => {
@@ -78,6 +94,45 @@ describe("a view inherits the foreign keys of its tables", () => {
     expect(await rows("writers?select=name,books!translator_id(id)&id=eq.1&books.order=id")).toEqual([
       { name: "Ada Byron", books: [{ id: 2 }, { id: 3 }] },
     ]);
+  });
+});
+
+describe("the name of a key or its column selects", () => {
+  test("for each column of a view that shows the key, the table", async () => {
+    expect(await rows("twins?select=writer(name),author_id(born)&id=eq.4")).toEqual([
+      { writer: { name: "Mary Shelley" }, author_id: { born: "1797-08-30" } },
+    ]);
+  });
+
+  describe("if only views are served,", () => {
+    const { rows, failure } = useLibrary({ DB_SCHEMAS: "desk" }, DESK);
+
+    test("the view of the table", async () => {
+      for (const key of ["author_id", "books_author_id_fkey"])
+        expect(await rows(`books?select=id,${key}(name)&id=eq.4`)).toEqual([
+          { id: 4, [key]: { name: "Mary Shelley" } },
+        ]);
+      expect(await rows("authors?select=books_author_id_fkey(id)&id=eq.1")).toEqual([
+        { books_author_id_fkey: [{ id: 1 }] },
+      ]);
+    });
+
+    test("the row of the same view", async () => {
+      expect(await rows("staff?select=name,boss_id(name)&id=eq.2")).toEqual([
+        { name: "Clerk", boss_id: { name: "Head" } },
+      ]);
+    });
+
+    test("the rows that refer to a column", async () => {
+      expect(await rows("staff?select=name,id(day)&id=eq.3")).toEqual([
+        { name: "Porter", id: [{ day: "2024-05-03" }] },
+      ]);
+    });
+
+    test("nothing, if there are two views of the table", async () => {
+      expect(await failure("loans?select=book_id(title)")).toEqual([300, "PGRST201"]);
+      expect(await failure("books?select=id,pages(id)")).toEqual([400, "PGRST200"]);
+    });
   });
 });
 
