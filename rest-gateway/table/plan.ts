@@ -189,7 +189,7 @@ export type EmbedPlan = {
   /** Whether rows without a match are left out. */
   readonly isInner: boolean;
   readonly isSpread: boolean;
-  /** False for `rel()`, which only filters. */
+  /** False for `rel()` and `rel(other())`, which only filter. */
   readonly isShown: boolean;
 };
 
@@ -225,7 +225,9 @@ export type OrderKey =
   /** A field of a to-one relation. */
   | { readonly kind: "related"; readonly embed: EmbedPlan; readonly field: FieldPlan }
   /** An entry of the select list: an alias or an aggregate. */
-  | { readonly kind: "output"; readonly name: string };
+  | { readonly kind: "output"; readonly name: string }
+  /** An entry of the select list of grouped rows, counted from 1. */
+  | { readonly kind: "position"; readonly position: number };
 
 /** The format of the response body. */
 export type Format = {

@@ -1,7 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import type { ConditionPlan, EmbedPlan, FieldPlan, OrderKey, OrderPlan, Output, RowSource } from "../plan.ts";
-import { embedFilterNeedsNull, noSuchColumn, noSuchType, notEmbedded, orderNeedsToOne } from "../problem.ts";
-import type { Condition, Field, Filter, OrderTerm } from "../request.ts";
+import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../plan.ts";
+import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
+import type { Condition, Field, Filter } from "../request.ts";
 import { similarTo } from "./similar.ts";
 
 /** A column or a computed field. `name` names the rows in error messages. */
@@ -63,42 +63,3 @@ function planExistence({ operator, keyword, isNegated }: Filter, embed: EmbedPla
   if (operator !== "is" || (keyword !== "null" && keyword !== "not_null")) throw embedFilterNeedsNull(embed.name);
   return { kind: "exists", embed, isNegated: (keyword === "null") !== isNegated };
 }
-
-/** The rows to order. */
-type Ordered = {
-  readonly source: RowSource;
-  /** Their name in error messages. */
-  readonly name: string;
-  readonly outputs: readonly Output[];
-  readonly embeds: readonly EmbedPlan[];
-};
-
-export const planOrder = (term: OrderTerm, rows: Ordered): OrderPlan => ({
-  key: term.relation === null ? planOwn(term, rows) : planRelated(term.relation, term, rows),
-  direction: term.direction,
-  nulls: term.nulls,
-});
-
-/** A column or computed field; if there is none, an entry of the select list: `select=status,n:count()&order=n.desc`. */
-function planOwn({ field }: OrderTerm, { source, name, outputs }: Ordered): OrderKey {
-  const isOutput = field.path.length === 0 && !hasField(source, field.name) && outputs.some(hasName(field.name));
-  if (isOutput) return { kind: "output", name: field.name };
-  return { kind: "field", field: planField(source, name, field) };
-}
-
-function planRelated(relation: string, { field }: OrderTerm, { name, embeds }: Ordered): OrderKey {
-  const embed = embeds.find((each) => each.name === relation);
-  if (!embed) throw notEmbedded(relation);
-  if (!embed.relationship.isToOne) throw orderNeedsToOne(name, relation);
-  return { kind: "related", embed, field: planField(embed.rows.source, embed.target.name, field) };
-}
-
-/** Rows can be ordered by the columns of a spread relation, but not by an embedded object or array. */
-const hasName =
-  (name: string) =>
-  (output: Output): boolean => {
-    if (output.kind === "all") return false;
-    if (output.kind !== "embed") return output.alias === name;
-    const { isSpread, relationship, rows } = output.embed;
-    return isSpread && relationship.isToOne && rows.outputs.some(hasName(name));
-  };

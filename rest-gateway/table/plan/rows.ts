@@ -9,7 +9,8 @@ import {
   tooManyEmbeds,
 } from "../problem.ts";
 import type { Query, QueryPart, SelectItem } from "../request.ts";
-import { castOf, hasField, planConditions, planField, planOrder } from "./fields.ts";
+import { castOf, hasField, planConditions, planField } from "./fields.ts";
+import { planOrder } from "./order.ts";
 import { findRelationship } from "./relationships.ts";
 
 export type RowOptions = {
@@ -76,16 +77,17 @@ export class RowPlanner {
     }
     const conditions = planConditions(part.conditions, { catalog: this.#catalog, source, name, embeds });
     this.#countFilters(countExists(conditions));
+    const isGrouped = outputs.some(isAggregated);
     return {
       source,
       // An empty select means all columns; one that only filters by relations selects none.
       outputs: select.length === 0 ? [{ kind: "all" }] : outputs,
       embeds,
       conditions,
-      order: part.order.map((term) => planOrder(term, { source, name, outputs, embeds })),
+      order: part.order.map((term) => planOrder(term, { source, name, outputs, embeds, isGrouped })),
       limit: atMost(part.limit, this.#options.maxRows),
       offset: part.offset,
-      isGrouped: outputs.some(isAggregated),
+      isGrouped,
     };
   }
 
@@ -109,9 +111,9 @@ export class RowPlanner {
 
   #embed(item: Embed, { source, name, paths, knownByName }: Level): EmbedPlan {
     if (!source.table) throw noRelationship(name, item.name, `'${name}' is not a table or view`, null);
+    const isShown = showsAnything(item);
     // A relation that is not returned needs no join.
-    if (item.select.length > 0 && ++this.#embeds > this.#options.maxEmbeds)
-      throw tooManyEmbeds(this.#options.maxEmbeds);
+    if (isShown && ++this.#embeds > this.#options.maxEmbeds) throw tooManyEmbeds(this.#options.maxEmbeds);
     if (item.join === "inner") this.#countFilters(1);
     const relationship = findRelationship(this.#catalog, source.table, item);
     const target = this.#targetOf(source.table, item.name, relationship.target);
@@ -129,7 +131,7 @@ export class RowPlanner {
       rows,
       isInner: item.join === "inner",
       isSpread: item.isSpread,
-      isShown: item.select.length > 0,
+      isShown,
     };
   }
 
@@ -172,6 +174,10 @@ function findKnownByName(select: readonly SelectItem[]): ReadonlySet<Embed> {
   const first = new Map(embeds.toReversed().map((embed) => [embed.name, embed]));
   return new Set([...first.values()].filter(({ name }) => !keys.has(name)));
 }
+
+/** `a()` and `a(b(),c())` only filter. */
+const showsAnything = ({ select }: Embed): boolean =>
+  select.some((item) => item.kind !== "embed" || showsAnything(item));
 
 /** The key in the response: `b` for `select=data->a->>b`, `sum` for `select=views.sum()`. */
 function keyOf({ field, aggregate }: ValuePlan): string {

@@ -199,6 +199,7 @@ export function writeOrder(order: readonly OrderPlan[], scope: Scope, aliases: A
 
 function writeOrderKey(key: OrderPlan["key"], scope: Scope, aliases: Aliases): Sql {
   if (key.kind === "output") return sql.identifier(key.name);
+  if (key.kind === "position") return sql.integer(key.position);
   if (key.kind === "field") return writeField(key.field, scope);
   const from = fromRelation(key.embed, scope, aliases);
   const where = writeWhere(key.embed.rows, from, aliases);

@@ -192,6 +192,85 @@ describe("aggregates in a spread relation range over the outer rows", () => {
     expect(found).toEqual(expect.arrayContaining(groups));
   });
 
+  test.each<[string, object[]]>([
+    [
+      // Books have an id too.
+      "...covers(id:book_id,n:count())&order=id.desc&shelf=eq.fiction",
+      [
+        { id: null, n: 0 },
+        { id: 4, n: 1 },
+        { id: 2, n: 1 },
+      ],
+    ],
+    [
+      "...authors!author_id(id,count())&order=id.desc&limit=2",
+      [
+        { id: 3, count: 2 },
+        { id: 2, count: 2 },
+      ],
+    ],
+    [
+      "pages.sum(),...authors!author_id(name)&order=authors(name)",
+      [
+        { sum: 66, name: "Ada Byron" },
+        { sum: 650, name: "Jules Verne" },
+        { sum: 280, name: "Mary Shelley" },
+      ],
+    ],
+    [
+      "pages.sum(),...authors!author_id(writer:name)&order=authors(name).desc&limit=1",
+      [{ sum: 280, writer: "Mary Shelley" }],
+    ],
+    [
+      "pages.sum(),...authors!author_id(writer:name)&order=authors(writer).desc&limit=1",
+      [{ sum: 280, writer: "Mary Shelley" }],
+    ],
+    [
+      "...authors!author_id(country_code,n:count())&order=authors(n).desc",
+      [
+        { country_code: "GB", n: 3 },
+        { country_code: "FR", n: 2 },
+      ],
+    ],
+    [
+      "pages.sum(),...authors!author_id(first:born.min(),...countries(country:name))&order=authors(country)",
+      [
+        { sum: 650, first: "1828-02-08", country: "France" },
+        { sum: 346, first: "1797-08-30", country: "United Kingdom" },
+      ],
+    ],
+    [
+      "...covers(colour),...authors!author_id(name),count()&order=authors(name),covers(colour).nullsfirst&id=gt.2",
+      [
+        { colour: null, name: "Jules Verne", count: 1 },
+        { colour: null, name: "Mary Shelley", count: 1 },
+        { colour: "black", name: "Mary Shelley", count: 1 },
+      ],
+    ],
+    [
+      "count(),...authors!author_id(*)&order=born&limit=1",
+      [{ count: 2, id: 3, name: "Mary Shelley", country_code: "GB", born: "1797-08-30", home: null }],
+    ],
+  ])("and the spread columns order the groups for select=%s", async (select, groups) => {
+    expect(await rows(`books?select=${select}`)).toEqual(groups);
+  });
+
+  test("within an embedded relation too", async () => {
+    expect(
+      await rows(
+        "genres?select=name,books(pages.max(),...authors!author_id(id,n:count()))&books.order=id.desc&id=eq.1",
+      ),
+    ).toEqual([
+      {
+        name: "Novel",
+        books: [
+          { max: 280, id: 3, n: 1 },
+          { max: 400, id: 2, n: 1 },
+        ],
+      },
+    ]);
+  });
+
   test("but are refused in a to-many relation", async () => {
     expect(await failure("authors?select=name,...books!author_id(count())")).toEqual([400, "PGRST127"]);
     expect(await failure("authors?select=name,...books!author_id(title,...covers(colour.max()))")).toEqual([
@@ -203,6 +282,18 @@ describe("aggregates in a spread relation range over the outer rows", () => {
 
 test("groups cannot be ordered by a column that is neither a group nor an aggregate", async () => {
   expect(await failure("books?select=shelf,count()&order=id")).toEqual([400, "42803"]);
+  expect(await failure("books?select=...authors!author_id(name),count()&order=authors(born)")).toEqual([400, "42803"]);
+});
+
+test("groups are ordered by the entries of the select, even if the table has a column with the same name", async () => {
+  expect(await rows("books?select=pages::text,count()&order=pages.desc&pages=gt.60&limit=2")).toEqual([
+    { pages: "66", count: 1 },
+    { pages: "400", count: 1 },
+  ]);
+  expect(await rows("books?select=shelf,pages:pages.sum()&order=pages")).toEqual([
+    { shelf: "science", pages: 66 },
+    { shelf: "fiction", pages: 930 },
+  ]);
 });
 
 test("sum() of a type without a sum is 404, like any function that does not exist", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { useLibrary } from "./library.ts";
 
-/** Two relationships between films and people through one table, and a junction from people to people. */
+/** Two relationships between films and people through one table, a junction from people to people, and a one-to-one key. */
 const CREDITS = `
   set search_path = library;
   create table people (id int primary key, name text not null);
@@ -21,7 +21,11 @@ const CREDITS = `
   insert into films values (1, 'Film');
   insert into credits values (1, 1, 2), (1, 3, 2);
   insert into friends values (1, 2), (1, 3);
-  grant select on people, films, credits, friends to anon;
+  create table guests (id int primary key, name text not null);
+  create table badges (id int primary key references guests on delete cascade, colour text not null);
+  insert into guests values (1, 'Eve');
+  insert into badges values (1, 'red');
+  grant select on people, films, credits, friends, guests, badges to anon;
   reset search_path;`;
 
 const { rows, rest, failure } = useLibrary({}, CREDITS);
@@ -207,6 +211,40 @@ describe("a hint selects one of several relationships:", () => {
         { id: 3, by: { name: "Ada Byron" } },
       ]);
   });
+});
+
+describe("the name of a column selects", () => {
+  test.each<[string, string, object[]]>([
+    ["the row that it refers to", "loans?select=staff_id(name)&id=eq.1", [{ staff_id: { name: "Clerk" } }]],
+    [
+      "that row next to the column",
+      "loans?select=staff_id,who:staff_id(name)&id=eq.1",
+      [{ staff_id: 2, who: { name: "Clerk" } }],
+    ],
+    ["the row of a one-to-one key", "badges?select=id(name),colour", [{ id: { name: "Eve" }, colour: "red" }]],
+    ["the one row that refers to it", "guests?select=name,id(colour)", [{ name: "Eve", id: { colour: "red" } }]],
+    [
+      "the rows that refer to it, but not those of the same table",
+      "staff?select=name,id(day)&id=eq.3",
+      [{ name: "Porter", id: [{ day: "2024-05-03" }] }],
+    ],
+  ])("%s", async (_, path, found) => expect(await rows(path)).toEqual(found));
+
+  test("nothing, if several keys refer to it", async () => {
+    expect(await failure("books?select=id(*)")).toEqual([300, "PGRST201"]);
+  });
+});
+
+describe("a relation without columns", () => {
+  test.each<[string, object[]]>([
+    ["books?select=id,authors!author_id()&id=eq.1", [{ id: 1 }]],
+    ["books?select=id,authors!author_id(countries())&id=eq.1", [{ id: 1 }]],
+    ["books?select=id,authors!author_id(countries(authors()))&id=eq.1", [{ id: 1 }]],
+    ["books?select=id,genres(book_genres(),books())&id=eq.1", [{ id: 1 }]],
+    ["books?select=id,...authors!author_id(countries())&id=eq.1", [{ id: 1 }]],
+    ["books?select=id,authors!author_id(name,countries())&id=eq.1", [{ id: 1, authors: { name: "Ada Byron" } }]],
+    ["authors?select=id,countries!inner(authors!inner())&countries.authors.id=eq.2", [{ id: 2 }]],
+  ])("only filters: %s", async (path, found) => expect(await rows(path)).toEqual(found));
 });
 
 describe("several relationships without a hint", () => {

@@ -73,6 +73,22 @@ describe("a spread to-one relation adds its columns to the outer row", () => {
     ]);
   });
 
+  test("under their names in the select too", async () => {
+    const ordered = [
+      { id: 4, tone: "black" },
+      { id: 2, tone: "blue" },
+    ];
+    expect(await rows("books?select=id,...covers(tone:colour)&order=covers(tone)&limit=2")).toEqual(ordered);
+    expect(await rows("books?select=id,...covers(tone:colour)&order=tone&limit=2")).toEqual(ordered);
+    expect(await rows("books?select=id,...covers(tone:colour::text)&order=covers(tone)&limit=2")).toEqual(ordered);
+    expect(await rows("books?select=id,...covers(*)&order=colour&limit=1")).toEqual([
+      { id: 4, book_id: 4, colour: "black" },
+    ]);
+    expect(
+      await rows("covers?select=colour,...books(title,...authors!author_id(name))&order=books(name).desc&limit=1"),
+    ).toEqual([{ colour: "black", title: "Frankenstein", name: "Mary Shelley" }]);
+  });
+
   test("within an embedded relation", async () => {
     expect(await rows("books?select=id,book_genres(weight,...genres(name))&id=eq.2&book_genres.order=weight")).toEqual([
       {

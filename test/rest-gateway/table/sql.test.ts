@@ -44,6 +44,7 @@ const REQUESTS: Readonly<Record<string, readonly (readonly [url: string, sent?: 
   Aggregates: [
     ["books?select=shelf,count(),pages.avg()&order=count.desc"],
     ["books?select=shelf,...authors!author_id(country_code,n:id.count())"],
+    ["books?select=pages.sum(),...authors!author_id(writer:name)&order=authors(name)"],
   ],
   Relations: [
     ["loans?select=id,books(title)"],

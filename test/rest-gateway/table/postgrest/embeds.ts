@@ -129,9 +129,34 @@ export const EMBEDS: readonly ComparedRequest[] = [
     "/films?select=title,roles(person_id::text,who:people(name))&order=id",
     "/films?select=title,roles(*,people(*))&id=eq.3",
     "/films?select=title,people!director_id(*)&people.name=eq.Fritz Lang&order=id",
+
+    // Columns in place of the name of a table.
+    "/posters?select=film_id(title),colour&order=film_id",
+    "/posters?select=*,film:film_id(title)&order=film_id",
+    "/studios?select=name,id(title)&order=id&id.order=id",
+    "/screens?select=house_id(name),number&order=house_id,number",
+    "/titles?select=title,director_id(name),studio_id(*)&order=id",
+    "/long_titles?select=name,maker(name)&order=film",
+    "/mail_list?select=address,country(name)&order=address",
+    "/lessons?select=mentor(name),pupil(name)&order=mentor",
+    "/visits?select=people,show_id(id)&order=day,show_id",
+    "/colour_films?select=title,sequel_of(title)",
+    "/films?select=id(*)",
+    "/films?select=title,studio_id(name)&order=studio_id(name),id",
+    "/films?select=title,...studio_id(studio:name)&order=studio_id(studio),id",
+    "/films?select=title,studios(studio:name)&order=studios(studio),id",
+
+    // Relations without columns.
+    "/films?select=title,people!director_id(countries())&order=id",
+    "/studios?select=name,films(roles(people()))&order=id",
+    "/studios?select=name,films!inner(roles!inner())&order=id",
+    "/films?select=title,people!director_id(name,countries())&order=id",
   ].map((path) => get(path)),
   get("/studios?select=name,films!inner(title)&films.year=gt.1960&order=id", { prefer: "count=exact" }),
   get("/films?select=title,studios!inner(name)&limit=2&order=id", { prefer: "count=exact" }),
+  ...["/films?select=title,studios()&studios=not.is.null", "/films?select=title,studios!inner()"].flatMap((path) =>
+    ["exact", "planned", "estimated"].map((count) => get(`${path}&order=id&limit=3`, { prefer: `count=${count}` })),
+  ),
   get("/films?select=title,former:former_id(title)", { headers: { "accept-profile": "archive" } }),
   get("/films?select=title,former_id(title)&order=id", { headers: { "accept-profile": "archive" } }),
 ];
