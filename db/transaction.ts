@@ -2,6 +2,7 @@ import pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Admission } from "./admission.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result, type Statement } from "./batch.ts";
+import { type CancelSignal, cancelRequest } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
 import { RawClient } from "./connection.ts";
@@ -25,14 +26,6 @@ export type TransactionOptions = {
   readonly onConnectionError: (error: Error) => void;
 };
 
-/** The used part of AbortSignal, so that a lighter object can replace it. */
-export type CancelSignal = {
-  readonly aborted: boolean;
-  readonly reason: unknown;
-  addEventListener(type: "abort", listener: () => void): void;
-  removeEventListener(type: "abort", listener: () => void): void;
-};
-
 export type RunOptions = {
   /** All statements see the same snapshot of the database. Does not add a round trip. */
   readonly snapshot?: boolean;
@@ -50,7 +43,6 @@ export type RunOptions = {
   readonly signal?: CancelSignal | undefined;
 };
 
-const CANCEL_MILLISECONDS = 5000;
 /** pg-pool's message when no connection becomes free in time; a server that rejects connections causes another one. */
 const QUEUE_TIMEOUT = "timeout exceeded when trying to connect";
 const MAX_NAMES_PER_ROLE = 2000;
@@ -299,28 +291,4 @@ function untilReady(client: pg.PoolClient): Promise<void> {
     client.on("drain", ready);
     client.on("end", ready);
   });
-}
-
-/** Sends a cancel request for `client` on a separate connection; resolves when it has been sent. */
-function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<void> {
-  const { processID, secretKey } = client as unknown as { processID: number; secretKey: number };
-  const canceller = new pg.Client(config) as unknown as {
-    host: string;
-    port: number;
-    connection: pg.Connection & {
-      connect(at: number | string, host?: string): void;
-      cancel(pid: number, key: number): void;
-    };
-  };
-  const { connection } = canceller;
-  // `run` waits for this too, before it releases the cancelled connection.
-  const timer = setTimeout(() => connection.stream.destroy(), CANCEL_MILLISECONDS);
-  const sent = new Promise<void>((resolve) => {
-    connection.on("connect", () => connection.cancel(processID, secretKey));
-    connection.on("error", () => resolve());
-    connection.on("end", () => resolve());
-    if (canceller.host.startsWith("/")) connection.connect(`${canceller.host}/.s.PGSQL.${canceller.port}`);
-    else connection.connect(canceller.port, canceller.host);
-  });
-  return sent.finally(() => clearTimeout(timer));
 }

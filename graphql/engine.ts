@@ -1,10 +1,10 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
+import type { CancelSignal } from "../db/cancellation.ts";
 import { type ChangeFeed, FeedInterrupted } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type Problem } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
-import type { CancelSignal } from "../db/transaction.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";

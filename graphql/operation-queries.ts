@@ -1,7 +1,8 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
+import type { CancelSignal } from "../db/cancellation.ts";
 import { ApiError, notExecuted, tooManyRows } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
-import type { CancelSignal, Result, Statement, Transactions } from "../db/transaction.ts";
+import type { Result, Statement, Transactions } from "../db/transaction.ts";
 
 type WaitingQuery = {
   readonly query: PgClientQuery;

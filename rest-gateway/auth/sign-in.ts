@@ -1,4 +1,4 @@
-import type { CancelSignal } from "../../db/transaction.ts";
+import type { CancelSignal } from "../../db/cancellation.ts";
 import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";

@@ -1,9 +1,10 @@
 import type { Caller } from "../../db/caller.ts";
+import type { CancelSignal } from "../../db/cancellation.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
-import type { CancelSignal, Result, RunOptions } from "../../db/transaction.ts";
+import type { Result, RunOptions } from "../../db/transaction.ts";
 import { RESULT as TABLE_RESULT } from "../table/query.ts";
 import { explained } from "./refusal.ts";
 import { isRead, type ResourceRequest } from "./request.ts";

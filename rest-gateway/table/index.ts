@@ -1,9 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
+import type { CancelSignal } from "../../db/cancellation.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
-import type { CancelSignal, Transactions } from "../../db/transaction.ts";
+import type { Transactions } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
