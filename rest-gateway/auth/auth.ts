@@ -10,8 +10,11 @@ import { KeyUses } from "../../identity/key-uses.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import { emailRouter } from "./email.ts";
 import { Enrolment } from "./enrolment.ts";
+import { FactorRepository } from "./factor-repository.ts";
+import { AuthFunctions } from "./functions.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
+import { KeyRepository } from "./key-repository.ts";
 import { keysRouter } from "./keys.ts";
 import { mfaRouter } from "./mfa.ts";
 import { passwordRouter } from "./password.ts";
@@ -73,6 +76,8 @@ export type AuthOptions = {
 export type Auth = {
   readonly settings: AuthSettings;
   readonly repository: AuthRepository;
+  readonly keys: KeyRepository;
+  readonly factors: FactorRepository;
   readonly tokens: Tokens;
   readonly hashing: PasswordHashing;
   readonly passwords: PasswordCheck;
@@ -114,22 +119,25 @@ export function createAuth({
     bodyLimit: size,
     jsonMaxDepth: depth,
   } = settings;
-  const repository = new AuthRepository(database, clock);
+  const functions = new AuthFunctions(database, clock);
+  const repository = new AuthRepository(functions);
+  const keys = new KeyRepository(functions);
+  const factors = new FactorRepository(functions);
   const limitsOfAttempts = { attempts, attemptsPerAddress, codeAttempts, registrationsPerAddress, window };
   const throttle = new Throttle(repository, limitsOfAttempts);
   const hashing = new PasswordHashing();
   const passwords = new PasswordCheck({ hashing, throttle });
   const csrf = new CsrfTokens(secret);
-  const factor = { repository, throttle, clock, ...factorKeys(settings, secret) };
+  const factor = { repository, factors, throttle, clock, ...factorKeys(settings, secret) };
   const secondFactor = new SecondFactor(factor);
   const signIn = new SignIn({ passwords, throttle, tokens, secondFactor });
   const registration = new Registration({ repository, hashing, throttle });
   const retention = { attemptSeconds: window, eventSeconds: auditRetention, emailSeconds: emailReservation };
   const housekeeping = new Housekeeping({ repository, retention, onError });
-  const keyUses = new KeyUses({ write: (ids) => repository.useKeys(ids), onError });
+  const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
-  const identities = identityStore({ repository, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed });
+  const identities = identityStore({ repository, keys, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed });
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: identities.forget });
   const callers = new CallerResolver({ tokens, anonymousRole, store: identities, addressOf });
   const sessions = new Sessions({ repository, cache: identities.sessions, clock, maxAge: settings.sessionMaxAge });
@@ -137,6 +145,8 @@ export function createAuth({
   return {
     settings,
     repository,
+    keys,
+    factors,
     tokens,
     hashing,
     passwords,

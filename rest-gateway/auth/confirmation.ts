@@ -32,9 +32,9 @@ export async function requireRecentSignIn(
   if (typeof password !== "string") throw passwordRequired(auth.settings.recentSignIn);
   const confirmed = await confirm(auth, id, { password, code }, client);
   if (confirmed.code === null) return;
-  const { repository, throttle } = auth;
+  const { factors, throttle } = auth;
   const spend = confirmed.code;
-  requireAccepted(await throttle.spendCode((limits) => repository.tryCode(id, spend, null, limits), client));
+  requireAccepted(await throttle.spendCode((limits) => factors.tryCode(id, spend, null, limits), client));
 }
 
 /** Whether the caller need not send the password again. */

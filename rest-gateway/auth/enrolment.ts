@@ -1,13 +1,14 @@
 import type { Account, Clock } from "../../identity/account.ts";
 import { type Confirmed, requireAccepted } from "./confirmation.ts";
+import type { FactorRepository } from "./factor-repository.ts";
 import { factorEnabled, noFactorEnabled, noFactorPending, wrongCode } from "./problem.ts";
-import type { AuthRepository, SignedIn } from "./repository.ts";
+import type { SignedIn } from "./repository.ts";
 import type { FactorKeys } from "./second-factor.ts";
 import type { Client, CodeLimits, Throttle } from "./throttle.ts";
 import { newTotpSecret, stepOf, totpUri } from "./totp.ts";
 
 export type EnrolmentOptions = FactorKeys & {
-  readonly repository: AuthRepository;
+  readonly factors: FactorRepository;
   readonly throttle: Throttle;
   readonly clock: Clock;
   /** The name of the service, as authenticator apps show it. */
@@ -32,9 +33,9 @@ export class Enrolment {
 
   /** Creates a pending secret. Rejects with RestError if a factor is enabled. */
   async begin({ id, username }: Account): Promise<Begun> {
-    const { repository, box, clock, issuer } = this.#options;
+    const { factors, box, clock, issuer } = this.#options;
     const secret = newTotpSecret();
-    if (!(await repository.beginFactor(id, box.seal(secret, id), clock() + PENDING_FOR))) throw factorEnabled();
+    if (!(await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR))) throw factorEnabled();
     return { secret, uri: totpUri(secret, issuer, username) };
   }
 
@@ -45,7 +46,7 @@ export class Enrolment {
    */
   async enable(signedIn: SignedIn, code: string, client: Client): Promise<readonly string[]> {
     const { id } = signedIn;
-    const { repository, backupCodes, throttle, clock } = this.#options;
+    const { factors, backupCodes, throttle, clock } = this.#options;
     const { address } = client;
     const { pending, secret } = await this.#pendingOf(id);
     const attempt = await throttle.reserveCode(id, client);
@@ -57,42 +58,42 @@ export class Enrolment {
     await throttle.settle(attempt, false);
     const { codes, hashes } = backupCodes.make(id);
     const factor = { pending: await this.#resealed(id, pending), step, codes: hashes };
-    if (!(await repository.enableFactor(signedIn, factor, address))) throw noFactorPending();
+    if (!(await factors.enable(signedIn, factor, address))) throw noFactorPending();
     this.#options.forget(id);
     return codes;
   }
 
   /** Spends the code and replaces all backup codes. Rejects as requireAccepted does. */
   async renewBackupCodes({ account, code }: Confirmed, client: Client): Promise<readonly string[]> {
-    const { repository, backupCodes, throttle } = this.#options;
+    const { factors, backupCodes, throttle } = this.#options;
     if (code === null) throw noFactorEnabled();
     const { codes, hashes } = backupCodes.make(account.id);
-    const renew = (limits: CodeLimits) => repository.replaceBackupCodes(account, code, hashes, limits);
+    const renew = (limits: CodeLimits) => factors.replaceBackupCodes(account, code, hashes, limits);
     requireAccepted(await throttle.spendCode(renew, client));
     return codes;
   }
 
   /** Spends the code and removes the factor. Rejects as requireAccepted does. */
   async disable({ account, code }: Confirmed, client: Client): Promise<void> {
-    const { repository, throttle } = this.#options;
+    const { factors, throttle } = this.#options;
     if (code === null) throw noFactorEnabled();
-    const disable = (limits: CodeLimits) => repository.disableFactor(account, code, limits);
+    const disable = (limits: CodeLimits) => factors.disable(account, code, limits);
     requireAccepted(await throttle.spendCode(disable, client));
   }
 
   /** The pending secret, encrypted with the current key; it is stored again if it was encrypted with the previous one. */
   async #resealed(userId: string, pending: Buffer): Promise<Buffer> {
-    const { repository, box, clock } = this.#options;
+    const { factors, box, clock } = this.#options;
     const resealed = box.reseal(pending, userId)!;
-    const isSame = resealed === pending || (await repository.beginFactor(userId, resealed, clock() + PENDING_FOR));
+    const isSame = resealed === pending || (await factors.begin(userId, resealed, clock() + PENDING_FOR));
     if (!isSame) throw factorEnabled();
     return resealed;
   }
 
   /** A pending secret that cannot be decrypted counts as missing: the user starts again. */
   async #pendingOf(userId: string): Promise<{ readonly pending: Buffer; readonly secret: string }> {
-    const { repository, box } = this.#options;
-    const found = (await repository.factorOf(userId))?.pending ?? null;
+    const { factors, box } = this.#options;
+    const found = (await factors.find(userId))?.pending ?? null;
     const pending = found === null ? null : Buffer.from(found, "hex");
     const secret = pending && box.open(pending, userId);
     if (pending === null || secret === null) throw noFactorPending();

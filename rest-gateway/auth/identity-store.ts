@@ -5,6 +5,7 @@ import type { CsrfTokens } from "../../identity/csrf.ts";
 import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
+import type { KeyRepository } from "./key-repository.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
 import { IDLE_SECONDS } from "./sessions.ts";
@@ -17,6 +18,7 @@ const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
 
 export type IdentityStoreOptions = {
   readonly repository: AuthRepository;
+  readonly keys: KeyRepository;
   readonly signIn: SignIn;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
@@ -35,7 +37,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
   });
   const keys = new LookupCache<FoundKey | null>({
     ...forever,
-    lookUp: (hash) => repository.findKey(Buffer.from(hash, "hex")),
+    lookUp: (hash) => options.keys.find(Buffer.from(hash, "hex")),
   });
   const sessions = new LookupCache<Session | null>({
     // Never cached beyond the end of the session.

@@ -9,10 +9,10 @@ import { clientOf, ownerOf, route, routes } from "./route.ts";
 
 /** `/auth/keys`: the API keys of the signed-in user. */
 export function keysRouter(auth: Auth): Router {
-  const { repository, clock, limits, addressOf, settings } = auth;
+  const { repository, keys, clock, limits, addressOf, settings } = auth;
 
   const list = route(async (request, response) => {
-    response.json({ data: await repository.listKeys((await ownerOf(request)).id) });
+    response.json({ data: await keys.list((await ownerOf(request)).id) });
   });
 
   const create = route(async (request, response) => {
@@ -23,11 +23,7 @@ export function keysRouter(auth: Auth): Router {
     const { id: userId } = owner;
     const { key, prefix } = newKey("user");
     const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
-    const made = await repository.createKey(
-      userId,
-      { name, prefix, hash: hashOf(key), expiresAt },
-      settings.apiKeysMax,
-    );
+    const made = await keys.create(userId, { name, prefix, hash: hashOf(key), expiresAt }, settings.apiKeysMax);
     if (made === null) throw tooManyKeys(settings.apiKeysMax);
     await repository.note({ event: "key_created", userId, address: addressOf(request), detail: { key: made.id } });
     const { id, ...described } = made;
@@ -40,7 +36,7 @@ export function keysRouter(auth: Auth): Router {
   const read = route(async (request, response) => {
     const { id: userId } = await ownerOf(request);
     const id = idOf(request);
-    const found = (await repository.listKeys(userId)).find((key) => key.id === id);
+    const found = (await keys.list(userId)).find((key) => key.id === id);
     if (found === undefined) throw noSuchKey();
     response.json(found);
   });
@@ -48,7 +44,7 @@ export function keysRouter(auth: Auth): Router {
   const revoke = route(async (request, response) => {
     const { id: userId } = await ownerOf(request);
     const id = idOf(request);
-    if (!(await repository.revokeKey(userId, id))) throw noSuchKey();
+    if (!(await keys.revoke(userId, id))) throw noSuchKey();
     await repository.note({ event: "key_revoked", userId, address: addressOf(request), detail: { key: id } });
     response.status(204).end();
   });

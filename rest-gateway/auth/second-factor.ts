@@ -1,5 +1,6 @@
 import type { Account, Clock } from "../../identity/account.ts";
 import { BackupCodes, isBackupCode } from "./backup-codes.ts";
+import type { FactorRepository } from "./factor-repository.ts";
 import { factorUnreadable } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
@@ -10,7 +11,8 @@ import { stepOf } from "./totp.ts";
 export type FactorKeys = { readonly box: SecretBox; readonly backupCodes: BackupCodes };
 
 export type SecondFactorOptions = FactorKeys & {
-  readonly repository: AuthRepository;
+  readonly repository: Pick<AuthRepository, "note">;
+  readonly factors: FactorRepository;
   readonly throttle: Throttle;
   readonly clock: Clock;
 };
@@ -47,9 +49,9 @@ export class SecondFactor {
     challenge: string | null,
     client: Client,
   ): Promise<"accepted" | "wrong" | "spent"> {
-    const { throttle, repository } = this.#options;
+    const { throttle, factors } = this.#options;
     const code = await this.read(account, sent, client.address);
-    const change = (limits: CodeLimits) => repository.tryCode(account.id, code, challenge, limits);
+    const change = (limits: CodeLimits) => factors.tryCode(account.id, code, challenge, limits);
     const { outcome } = await throttle.spendCode(change, client);
     return outcome as "accepted" | "wrong" | "spent";
   }

@@ -3,6 +3,7 @@ import { provisionLogins } from "../../../db/cluster/provision.ts";
 import { Transactions } from "../../../db/transaction.ts";
 import { Tokens } from "../../../identity/tokens.ts";
 import { parseCredentials } from "../../../rest-gateway/auth/bodies.ts";
+import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
 import { PasswordCheck } from "../../../rest-gateway/auth/password-check.ts";
 import { hashPassword, PasswordHashing, passwordFaults } from "../../../rest-gateway/auth/passwords.ts";
 import { type NewUser, Registration } from "../../../rest-gateway/auth/registration.ts";
@@ -45,7 +46,7 @@ const LIMITS = {
 };
 
 function createParts() {
-  const repository = new AuthRepository(auth, Date.now);
+  const repository = new AuthRepository(new AuthFunctions(auth, Date.now));
   const hashing = new PasswordHashing();
   const throttle = new Throttle(repository, LIMITS);
   return { repository, hashing, throttle, passwords: new PasswordCheck({ hashing, throttle }) };

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Transactions } from "../../../db/transaction.ts";
 import { RefusedError } from "../../../identity/refused.ts";
+import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
 import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -20,7 +21,7 @@ beforeAll(async () => {
     maxPrepared: 100,
     onConnectionError() {},
   });
-  throttle = new Throttle(new AuthRepository(transactions, Date.now), LIMITS);
+  throttle = new Throttle(new AuthRepository(new AuthFunctions(transactions, Date.now)), LIMITS);
   return async () => {
     await transactions.close();
     await database.drop();

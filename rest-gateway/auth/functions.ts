@@ -1,0 +1,60 @@
+import { anonymous } from "../../db/caller.ts";
+import { type Identity, NO_REQUEST } from "../../db/identity.ts";
+import type { Transactions } from "../../db/transaction.ts";
+import type { Clock } from "../../identity/account.ts";
+import type { CodeLimits, CodeToTry } from "./throttle.ts";
+
+/** A call of a function in `auth_api`, such as `list_keys($1::bigint)`. */
+export type Call = { readonly call: string; readonly values: readonly (string | null)[] };
+
+/** The service itself: "none" keeps the login role of the pool. */
+const GATEWAY: Identity = { caller: anonymous("none"), request: NO_REQUEST };
+
+/** Calls the functions of `auth_api`, the only objects of authentication that the login role of the service may use. */
+export class AuthFunctions {
+  readonly #database: Transactions;
+  readonly #clock: Clock;
+
+  constructor(database: Transactions, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  async call<T>(call: string, values: Call["values"]): Promise<T> {
+    return (await this.run({ call, values }))[0] as T;
+  }
+
+  /** Runs the calls in one transaction and one round trip. */
+  async run(...calls: readonly Call[]): Promise<unknown[]> {
+    const statements = calls.map(({ call, values }) => ({ text: `select to_json(auth_api.${call})`, values }));
+    const results = await this.#database.run(GATEWAY, statements);
+    return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
+  }
+
+  /** The present time, or the time `later` milliseconds from now, as an argument. */
+  now(later = 0): string {
+    return time(this.#clock() + later);
+  }
+
+  /** The argument `sent` of the functions that spend a code. */
+  code(code: CodeToTry | null, { codeAttempts, window }: CodeLimits): string | null {
+    if (code === null) return null;
+    const { secret, step, hashes, address } = code;
+    return JSON.stringify({
+      secret,
+      step,
+      hashes: hashes.map((hash) => hash.toString("hex")),
+      address: address || null,
+      attempts: codeAttempts,
+      now: this.now(),
+      span: seconds(window),
+    });
+  }
+}
+
+// Arguments as text.
+export const time = (milliseconds: number) => new Date(milliseconds).toISOString();
+export const seconds = (count: number) => `${count} seconds`;
+export const bytes = (buffer: Buffer) => `\\x${buffer.toString("hex")}`;
+export const byteArray = (buffers: readonly Buffer[]) =>
+  `{${buffers.map((buffer) => `"\\\\x${buffer.toString("hex")}"`).join()}}`;
