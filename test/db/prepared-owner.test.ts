@@ -1,0 +1,87 @@
+import { existsSync, readFileSync } from "node:fs";
+import pg from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { connect, POLL } from "../support/graphql-client.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
+const [, PREPARATION] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
+
+/** Runs the statements of docs/configuration.md as a superuser, and connects as the owner whom they create. */
+async function prepareDatabase(cluster: ScratchCluster): Promise<TestDatabase> {
+  const root = new pg.Client({ connectionString: cluster.url("postgres") });
+  await root.connect();
+  for (const statement of PREPARATION!.trim().split("\n")) await root.query(statement);
+  await root.end();
+  const url = new URL(cluster.url("content"));
+  url.username = "content_owner";
+  url.password = encodeURIComponent("change me");
+  const owner = new pg.Client({ connectionString: url.href });
+  await owner.connect();
+  return { name: "content", url: url.href, owner, drop: async () => {} };
+}
+
+/** Signs in as ada, whose password is that of the demo data. */
+async function signIn({ url }: TestService): Promise<{ readonly authorization: string }> {
+  const response = await fetch(`${url}/auth/login`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ username: "ada", password: "Correct-Horse-7!" }),
+  });
+  expect(response.status).toBe(200);
+  return { authorization: `Bearer ${((await response.json()) as { accessToken: string }).accessToken}` };
+}
+
+test.each([
+  ["PostgreSQL 18", undefined],
+  ["PostgreSQL 15", DEBIAN_15],
+])(
+  "on %s, an owner prepared as in docs/configuration.md need not be a superuser",
+  {
+    timeout: 90_000,
+  },
+  async (_version, binaries) => {
+    if (binaries !== undefined && !existsSync(binaries)) return console.warn(`skipped: ${binaries} is missing`);
+    const cluster = await startScratchCluster(binaries);
+    onTestFinished(() => cluster.remove());
+    const database = await prepareDatabase(cluster);
+    const { owner } = database;
+    onTestFinished(() => owner.end());
+    const first = await startTestService({ SEED: "demo" }, database);
+    const headers = { ...(await signIn(first)), apikey: first.service.tokens.issueKey("anon") };
+
+    const subscription = await connect(first).subscribe("subscription { onArticleCreated { title } }");
+    const create =
+      'mutation { createArticle(input: { title: "By a lesser owner", content: "Some text." }) { success } }';
+    expect((await first.gql(create, { headers })).data).toEqual({ createArticle: { success: true } });
+    await subscription.expect({ onArticleCreated: { title: "By a lesser owner" } });
+
+    const accepted = await fetch(`${first.url}/rest/v1/articles?select=id`, {
+      headers: { ...headers, prefer: "respond-async" },
+    });
+    expect(accepted.status).toBe(202);
+    const task = async () =>
+      (await fetch(new URL(accepted.headers.get("location")!, first.url), { headers, redirect: "manual" })).status;
+    await expect.poll(task, POLL).toBe(303);
+
+    await owner.query(
+      "create table notes (id int primary key); alter table notes enable row level security; grant select on notes to anon; notify pgrst, 'reload schema'",
+    );
+    const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers })).status;
+    await expect.poll(notes, POLL).toBe(200);
+    await first.stop();
+
+    // A second start, with another signing secret, changes nothing.
+    const tables = ["public.users", "public.articles", "auth_private.accounts", "graphile_migrate.migrations"];
+    const state = async () =>
+      (await owner.query(tables.map((table) => `select t::text from ${table} as t`).join(" union all "))).rows;
+    const before = await state();
+    const settings = { SEED: "demo", GRAPHQL_MAX_TABLES: "0", JWT_SECRET: "another secret of the tests, just as long" };
+    const second = await startTestService(settings, database);
+    onTestFinished(() => second.stop());
+    expect(await state()).toEqual(before);
+    expect((await fetch(`${second.url}/users/1`)).status).toBe(200);
+  },
+);
