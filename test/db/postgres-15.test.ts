@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import jwt from "jsonwebtoken";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -139,51 +139,6 @@ test("MIGRATE=off serves the granted part of a foreign database with odd names a
   await expect
     .poll(async () => (await service.gql("{ lateComers { totalCount } }")).data, POLL)
     .toEqual({ lateComers: { totalCount: 0 } });
-});
-
-test("an owner prepared as in docs/configuration.md need not be a superuser; a second start changes nothing", {
-  timeout: 60_000,
-}, async () => {
-  const [, preparation] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
-  const root = new pg.Client({ connectionString: cluster.url("postgres") });
-  await root.connect();
-  for (const statement of preparation!.trim().split("\n")) await root.query(statement);
-  const url = new URL(cluster.url("content"));
-  url.username = "content_owner";
-  url.password = encodeURIComponent("change me");
-  const owner = new pg.Client({ connectionString: url.href });
-  await owner.connect();
-  const drop = async () => {
-    await owner.end();
-    await root.query("drop database content with (force)");
-    const { rows } = await root.query(
-      "select rolname from pg_roles where rolname !~ '^(pg_|postgres|shop_)' and rolname <> 'content_owner'",
-    );
-    for (const { rolname } of [...rows, { rolname: "content_owner" }]) await root.query(`drop role ${rolname}`);
-    await root.end();
-  };
-  onTestFinished(drop);
-  const database = { name: "content", url: url.href, owner, drop: async () => {} };
-  const first = await startTestService({ SEED: "demo" }, database);
-  const create = 'mutation { createArticle(input: { title: "By a lesser owner", content: "Some text." }) { success } }';
-  expect((await first.gql(create, { as: "ada" })).data).toEqual({ createArticle: { success: true } });
-  await owner.query(
-    "create table notes (id int primary key); alter table notes enable row level security; grant select on notes to anon; notify pgrst, 'reload schema'",
-  );
-  const apikey = first.service.tokens.issueKey("anon");
-  const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers: { apikey } })).json();
-  await expect.poll(notes, POLL).toEqual([]);
-  await first.stop();
-
-  const tables = ["public.users", "public.articles", "auth_private.accounts", "graphile_migrate.migrations"];
-  const state = async () =>
-    (await owner.query(tables.map((table) => `select t::text from ${table} as t`).join(" union all "))).rows;
-  const before = await state();
-  const settings = { SEED: "demo", GRAPHQL_MAX_TABLES: "0", JWT_SECRET: "another secret of the tests, just as long" };
-  const second = await startTestService(settings, database);
-  onTestFinished(() => second.stop());
-  expect(await state()).toEqual(before);
-  expect((await fetch(`${second.url}/users/1`)).status).toBe(200);
 });
 
 test("the service works on Debian's PostgreSQL 15", { timeout: 60_000 }, async (context) => {

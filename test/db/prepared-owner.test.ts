@@ -9,7 +9,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const [, PREPARATION] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
 
-/** Runs the statements of docs/configuration.md as a superuser, and connects as the owner whom they create. */
+/** Runs the statements of docs/configuration.md as a superuser, and connects as the new owner. */
 async function prepareDatabase(cluster: ScratchCluster): Promise<TestDatabase> {
   const root = new pg.Client({ connectionString: cluster.url("postgres") });
   await root.connect();
@@ -58,18 +58,21 @@ test.each([
     expect((await first.gql(create, { headers })).data).toEqual({ createArticle: { success: true } });
     await subscription.expect({ onArticleCreated: { title: "By a lesser owner" } });
 
-    const accepted = await fetch(`${first.url}/rest/v1/articles?select=id`, {
-      headers: { ...headers, prefer: "respond-async" },
+    const accepted = await fetch(`${first.url}/rest/v1/rpc/search`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json", prefer: "respond-async" },
+      body: JSON.stringify({ keyword: "lesser" }),
     });
     expect(accepted.status).toBe(202);
-    const task = async () =>
-      (await fetch(new URL(accepted.headers.get("location")!, first.url), { headers, redirect: "manual" })).status;
-    await expect.poll(task, POLL).toBe(303);
+    const { taskId } = (await accepted.json()) as { taskId: string };
+    const task = async () => (await fetch(`${first.url}/tasks/${taskId}`, { headers })).json();
+    await expect.poll(task, POLL).toMatchObject({ status: "succeeded", result: [{ title: "By a lesser owner" }] });
 
     await owner.query(
       "create table notes (id int primary key); alter table notes enable row level security; grant select on notes to anon; notify pgrst, 'reload schema'",
     );
-    const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers })).status;
+    const { apikey } = headers;
+  const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers: { apikey } })).status;
     await expect.poll(notes, POLL).toBe(200);
     await first.stop();
 
