@@ -1,12 +1,12 @@
 import cluster from "node:cluster";
 import type pg from "pg";
 import type { Logger } from "pino";
+import { printBanner } from "./cli/banner.ts";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
 import type { Caller } from "./db/caller.ts";
 import { ChangeFeed } from "./db/changes/feed.ts";
-import { LogicalSource } from "./db/changes/logical.ts";
+import { createSource } from "./db/changes/mode.ts";
 import { Notifications } from "./db/changes/notifications.ts";
-import { OutboxSource } from "./db/changes/outbox.ts";
 import { lossOf, type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
 import { Database } from "./db/database.ts";
 import { StatementTimeouts } from "./db/statement-timeouts.ts";
@@ -26,14 +26,12 @@ import { CallerResolver } from "./identity/caller-resolver.ts";
 import { createVerifier } from "./identity/foreign-tokens.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens, type Tokens } from "./identity/tokens.ts";
-import { createAuth } from "./rest-gateway/auth/auth.ts";
-import { factorKeys } from "./rest-gateway/auth/second-factor.ts";
-import { deriveKey, resealFactors } from "./rest-gateway/auth/secret-box.ts";
-import { fillSkeletons } from "./rest-gateway/auth/skeletons.ts";
+import { createAuth, updateAccounts } from "./rest-gateway/auth/auth.ts";
+import { deriveKey } from "./rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, REST } from "./rest-gateway/express-interface.ts";
 import { createRest } from "./rest-gateway/index.ts";
 import { errorReference, isErrorReference } from "./rest-gateway/openapi/reference/page.ts";
-import { DESCRIPTIONS } from "./rest-gateway/resources/descriptions/index.ts";
+import { EDITORS } from "./rest-gateway/resources/descriptions/index.ts";
 import { TABLES } from "./rest-gateway/table/send.ts";
 import { createTasks } from "./rest-gateway/tasks/index.ts";
 
@@ -198,7 +196,11 @@ function createContext(
     logins: opened.logins,
     poolSize: config.dbPool,
     poolTimeout: config.dbPoolTimeout,
-    statementTimeouts: createStatementTimeouts(config),
+    statementTimeouts: new StatementTimeouts({
+      everyone: config.dbStatementTimeout,
+      anonymous: config.dbAnonStatementTimeout,
+      anonymousRoles: [config.dbAnonRole, ...EDITORS],
+    }),
     poolShare: config.dbPoolShare,
     unsent: { total: config.maxUnsentBytes, perAddress: config.maxUnsentBytesPerAddress },
     maxPrepared: config.dbPreparedStatements,
@@ -206,19 +208,23 @@ function createContext(
     onConnectionError,
   });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
-  const changes = new ChangeFeed({ source: changeSource(opened, onConnectionError), maxBytes: config.changesMaxBytes });
+  const changes = new ChangeFeed({
+    source: opened.changes && createSource(opened.changes, onConnectionError),
+    maxBytes: config.changesMaxBytes,
+  });
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
-  const authOptions = {
-    settings: config,
-    database: database.auth,
-    tokens,
-    secret,
-    notifications,
-    addressOf,
-    clock,
-    onError,
-  };
-  const auth = config.migrate ? createAuth(authOptions) : null;
+  const auth = config.migrate
+    ? createAuth({
+        settings: config,
+        database: database.auth,
+        tokens,
+        secret,
+        notifications,
+        addressOf,
+        clock,
+        onError,
+      })
+    : null;
   const verifier = createVerifier(config, tokens);
   const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
   const { logins, tasksUrl } = opened;
@@ -237,30 +243,10 @@ function createContext(
   return { opened, database, changes, notifications, tokens, verifier, auth, callers, tasks, addressOf, close };
 }
 
-/** Where committed changes are read; null if they are not. */
-function changeSource({ changes }: OpenedDatabase, onError: (error: Error) => void) {
-  if (!changes) return null;
-  const Source = changes.mode === "logical" ? LogicalSource : OutboxSource;
-  return new Source({ connectionString: changes.url, onError });
-}
-
-/** Open changes to a resource have a role for them, and need no credentials. */
-const EDITORS = DESCRIPTIONS.flatMap(({ editor }) => (editor === null ? [] : [editor]));
-
-const createStatementTimeouts = (config: Config): StatementTimeouts =>
-  new StatementTimeouts({
-    everyone: config.dbStatementTimeout,
-    anonymous: config.dbAnonStatementTimeout,
-    anonymousRoles: [config.dbAnonRole, ...EDITORS],
-  });
-
 /** Starts the embedded database, or opens DATABASE_URL. */
 async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
-  const afterMigrations = async (owner: pg.Client) => {
-    await fillSkeletons(owner, log);
-    if (config.mfaPreviousKey !== "") await resealFactors(owner, factorKeys(config, secret).box, log);
-  };
+  const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
   const logLine = (level: string, message: string) =>
     log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
   const { dbAnonRole: anonymousRole, dbSchemas: schemas } = config;
@@ -314,31 +300,6 @@ async function startInProcesses(config: Config, log: Logger): Promise<Started> {
 function refuse(message: string): void {
   process.stderr.write(`${message}\n`);
   process.exitCode = 2;
-}
-
-/** Prints the URLs of the service; keys and accounts only for the embedded database. */
-function printBanner(config: Config, { url, tokens }: Started): void {
-  const rows: [string, string][] = [];
-  rows.push(["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);
-  if (config.docs) rows.push(["Reference", `${url}/docs`]);
-  if (config.graphqlMaxTables > 0) {
-    rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
-    if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
-  }
-  if (config.migrate) {
-    const writers = config.usersWrite === "open" ? "open to everyone" : "by the user and admins";
-    rows.push(["Sign in", `POST ${url}/auth/login`]);
-    rows.push(["Users", `PUT, PATCH and DELETE ${writers} (USERS_WRITE=${config.usersWrite})`]);
-  }
-  if (config.embedded) {
-    rows.push(["Database", 'psql "$(npm run -s db:url)"']);
-    rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
-  }
-  if (config.seed === "demo") {
-    rows.push(["Demo accounts", "ada, bob, admin (carol is disabled), password Correct-Horse-7!"]);
-  }
-  const width = Math.max(...rows.map(([name]) => name.length));
-  process.stdout.write(`\n${rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}\n\n`);
 }
 
 if (import.meta.main) await main();

@@ -1,4 +1,7 @@
 import type pg from "pg";
+import type { ChangeSource } from "./feed.ts";
+import { LogicalSource } from "./logical.ts";
+import { OutboxSource } from "./outbox.ts";
 
 /** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */
 export type ChangeMode = "logical" | "outbox";
@@ -28,4 +31,13 @@ async function refuseLogical(owner: pg.Client, login: string): Promise<string> {
   } catch {
     return `the login ${login} may not replicate: a superuser can run: alter role ${owner.escapeIdentifier(login)} replication`;
   }
+}
+
+/** Reads the committed changes at `url`, the connection string of the login that may. */
+export function createSource(
+  { mode, url }: { readonly mode: ChangeMode; readonly url: string },
+  onError: (error: Error) => void,
+): ChangeSource {
+  const Source = mode === "logical" ? LogicalSource : OutboxSource;
+  return new Source({ connectionString: url, onError });
 }

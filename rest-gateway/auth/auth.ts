@@ -1,4 +1,6 @@
 import { Router } from "express";
+import type pg from "pg";
+import type { Logger } from "pino";
 import type { Notifications } from "../../db/changes/notifications.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import type { BodyLimits } from "../../http/body.ts";
@@ -24,8 +26,10 @@ import { Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
 import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
+import { resealFactors } from "./secret-box.ts";
 import { Sessions, sessionRouter } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
+import { fillSkeletons } from "./skeletons.ts";
 import { Throttle } from "./throttle.ts";
 import { tokensRouter } from "./tokens.ts";
 
@@ -180,4 +184,15 @@ export function authRouter(auth: Auth): Router {
   router.use(mfaRouter(auth));
   router.use(sessionRouter(auth));
   return router;
+}
+
+/** Updates what the migrations cannot compute: skeletons, and secrets that the previous MFA_KEY has encrypted. */
+export async function updateAccounts(
+  owner: pg.Client,
+  settings: FactorSettings,
+  secret: string,
+  log: Logger,
+): Promise<void> {
+  await fillSkeletons(owner, log);
+  if (settings.mfaPreviousKey !== "") await resealFactors(owner, factorKeys(settings, secret).box, log);
 }
