@@ -72,7 +72,7 @@ test.each([
       "create table notes (id int primary key); alter table notes enable row level security; grant select on notes to anon; notify pgrst, 'reload schema'",
     );
     const { apikey } = headers;
-  const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers: { apikey } })).status;
+    const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers: { apikey } })).status;
     await expect.poll(notes, POLL).toBe(200);
     await first.stop();
 
