@@ -46,7 +46,7 @@ function planRelated(relation: string, { field }: OrderTerm, rows: Ordered): Ord
   const { source, outputs } = embed.rows;
   const entries = entriesOf(outputs, source);
   const index = findEntry(entries, field);
-  if (embed.isSpread && index >= 0 && rows.isGrouped)
+  if (embed.isSpread && embed.isShown && index >= 0 && rows.isGrouped)
     return { kind: "position", position: entriesBefore(embed, rows) + index + 1 };
   if (index >= 0 && !hasField(source, field.name)) {
     const aliased = entries[index]!.field;

@@ -283,6 +283,7 @@ describe("aggregates in a spread relation range over the outer rows", () => {
 test("groups cannot be ordered by a column that is neither a group nor an aggregate", async () => {
   expect(await failure("books?select=shelf,count()&order=id")).toEqual([400, "42803"]);
   expect(await failure("books?select=...authors!author_id(name),count()&order=authors(born)")).toEqual([400, "42803"]);
+  expect(await failure("books?select=...covers(),shelf,count()&order=covers(colour)")).toEqual([400, "42803"]);
 });
 
 test("groups are ordered by the entries of the select, even if the table has a column with the same name", async () => {
