@@ -12,7 +12,7 @@ export type CancelSignal = {
 const CANCEL_MILLISECONDS = 5000;
 
 /** Sends a cancel request for `client` on a separate connection; resolves when it has been sent. */
-export function cancelRequest(config: pg.PoolConfig, client: pg.PoolClient): Promise<void> {
+export function cancelRequest(config: pg.ClientConfig, client: pg.ClientBase): Promise<void> {
   const { processID, secretKey } = client as unknown as { processID: number; secretKey: number };
   const canceller = new pg.Client(config) as unknown as {
     host: string;

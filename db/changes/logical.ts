@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { cancelRequest } from "../cancellation.ts";
 import { type Change, type ChangeSink, type ChangeSource, FeedInterrupted } from "./feed.ts";
 import { type DecodedTable, type LogicalMessage, PgOutputDecoder, POSTGRES_EPOCH, type Tuple } from "./pgoutput.ts";
 
@@ -13,7 +14,7 @@ const CONNECT_MILLISECONDS = 10_000;
 const RECONNECT_MILLISECONDS = 500;
 const MAX_RECONNECT_MILLISECONDS = 30_000;
 /** How long a closing connection waits until the server has dropped its slot. */
-const CLOSE_MILLISECONDS = 1000;
+const CLOSE_MILLISECONDS = 5000;
 /** The pause between status updates. They free write-ahead log, and notice a server that has disappeared. */
 const STATUS_MILLISECONDS = 5000;
 /** How long a subscription waits until changes are streamed. */
@@ -88,8 +89,8 @@ export class LogicalSource implements ChangeSource {
         await connection.start();
         return connection;
       } catch (error) {
-        connection.destroy();
         if (this.#closed) return connection;
+        connection.destroy();
         this.#options.onError(error as Error);
         await sleep(pause, null, { ref: false });
         if (this.#closed) return connection;
@@ -109,11 +110,13 @@ type Receive = (change: Change, bytes: number) => void;
 
 /** One replication connection and its slot. It first keeps the slot near the end of the log, and then streams from it. */
 class ReplicationConnection {
+  readonly #config: pg.ClientConfig;
   readonly #client: pg.Client;
   readonly #slot = `content_${process.pid}_${randomBytes(6).toString("hex")}`;
   readonly #decoder = new PgOutputDecoder();
   readonly #onLost: () => void;
   #timer: NodeJS.Timeout | undefined;
+  #isConnected = false;
   #isStarted = false;
   #isStreaming = false;
   /** Whether the server has sent anything since the last status update. */
@@ -127,19 +130,20 @@ class ReplicationConnection {
   /** `onLost` is called once, when a connection that was started has ended. */
   constructor(connectionString: string, onLost: () => void) {
     this.#onLost = onLost;
-    this.#client = new pg.Client({
+    this.#config = {
       connectionString,
       application_name: "content-service changes",
       connectionTimeoutMillis: CONNECT_MILLISECONDS,
       keepAlive: true,
-      replication: "database",
-    } as pg.ClientConfig);
+    };
+    this.#client = new pg.Client({ ...this.#config, replication: "database" } as pg.ClientConfig);
     this.#client.on("error", () => {});
     this.#client.on("end", () => this.#handleEnd());
   }
 
   async start(): Promise<void> {
     await this.#client.connect();
+    this.#isConnected = true;
     await this.#client.query(`CREATE_REPLICATION_SLOT ${this.#slot} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`);
     this.#isStarted = true;
     this.#timer = setInterval(() => void this.#tick(), STATUS_MILLISECONDS);
@@ -166,7 +170,9 @@ class ReplicationConnection {
   /** Resolves when the server has dropped the slot. */
   async close(): Promise<void> {
     const connection = connectionOf(this.#client);
-    if (connection.stream.destroyed || !this.#isStarted) return this.destroy();
+    if (!this.#isConnected || connection.stream.destroyed) return this.destroy();
+    // The server may still create the slot, and wait for other transactions to end.
+    if (!this.#isStarted) await cancelRequest(this.#config, this.#client);
     const timer = setTimeout(() => connection.stream.destroy(), CLOSE_MILLISECONDS);
     const closed = new Promise<void>((resolve) => connection.stream.once("close", () => resolve()));
     connection.end();

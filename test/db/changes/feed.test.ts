@@ -160,12 +160,12 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
   });
 });
 
-describe("a lost connection", () => {
+describe("a connection that ends", () => {
   const loseConnection = () =>
     dba(`select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'content-service changes' and datname = current_database()`);
 
-  test("ends the subscriptions with an error that asks to reload, and later ones receive changes again", async () => {
+  test("unexpectedly ends the subscriptions with an error that asks to reload, and later ones receive changes again", async () => {
     const feed = await startFeed(database, "logical");
     const lost = await subscribe(feed, filter("articles", "INSERT"));
     await loseConnection();
@@ -177,12 +177,23 @@ describe("a lost connection", () => {
     expect(titles(await take(again, 1))).toEqual(["After the loss"]);
   });
 
-  test("leaves no replication slot behind", async () => {
+  test("with the feed leaves no replication slot behind, even if the slot waits for other transactions", async () => {
+    const running = await psql();
+    await running.query("begin; select pg_current_xact_id()");
+    const waiting = await startFeed(database, "logical");
+    const slots = "select count(*)::int as count from pg_replication_slots where database = current_database()";
+    await expect.poll(async () => (await dba(slots))[0].count).toBe(1);
+    await waiting.close();
+    expect(await dba(slots)).toEqual([{ count: 0 }]);
+    await running.query("rollback");
+  });
+
+  test("with the feed leaves no replication slot behind", async () => {
     const feed = await startFeed(database, "logical");
     await subscribe(feed, filter("articles", "INSERT"));
     await feed.close();
     const slots = "select count(*)::int as count from pg_replication_slots where database = current_database()";
-    await expect.poll(async () => (await dba(slots))[0].count).toBe(0);
+    expect(await dba(slots)).toEqual([{ count: 0 }]);
   });
 });
 
