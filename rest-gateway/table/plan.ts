@@ -125,9 +125,15 @@ export type CallArguments =
       readonly values: readonly { readonly argument: FunctionArgument; readonly values: readonly number[] }[];
     }
   /** From the object in the body, or from the first object of a list. */
-  | { readonly kind: "body"; readonly arguments: readonly FunctionArgument[]; readonly isArray: boolean }
+  | {
+      readonly kind: "body";
+      readonly arguments: readonly FunctionArgument[];
+      readonly isArray: boolean;
+      /** In a form, a variadic argument is an array only if its name is repeated. */
+      readonly isForm: boolean;
+    }
   /** The whole body is the only argument. */
-  | { readonly kind: "whole"; readonly argument: FunctionArgument };
+  | { readonly kind: "whole"; readonly argument: FunctionArgument; readonly isJson: boolean };
 
 /** Rows of a source, and what is selected from them. */
 export type RowsPlan = {

@@ -165,6 +165,8 @@ export type Preferences = {
 export type Body =
   | {
       readonly kind: "json";
+      /** What the text was converted from. */
+      readonly source: "json" | "csv" | "form";
       readonly text: string;
       readonly isArray: boolean;
       /** The keys of the object, or of every object in the array; null when the objects have different keys. */

@@ -26,11 +26,11 @@ const JSON_READERS: Readonly<Record<string, (bytes: Buffer, options: BodyOptions
     const { text, columns, rows } = parseCsv(textOf(bytes));
     // A header without rows gives a function no arguments.
     const keys = rows === 0 && target.kind === "function" ? [] : [...columns].sort();
-    return { kind: "json", text, isArray: true, keys, rows, isOther: false };
+    return { kind: "json", source: "csv", text, isArray: true, keys, rows, isOther: false };
   },
   "application/x-www-form-urlencoded": (bytes, { target }) => {
     const values = parseForm(textOf(bytes), target);
-    return describe(JSON.stringify(values), values);
+    return describe("form", JSON.stringify(values), values);
   },
 };
 
@@ -62,19 +62,19 @@ const NO_ARGUMENTS = Buffer.from("{}");
 function parseJsonBody(bytes: Buffer, { target, maxDepth }: BodyOptions): JsonBody {
   const given = bytes.length === 0 && target.kind === "function" ? NO_ARGUMENTS : bytes;
   try {
-    return describe(given.toString(), parseJson(given, maxDepth));
+    return describe("json", given.toString(), parseJson(given, maxDepth));
   } catch (error) {
     if (error instanceof ApiError) throw invalidBody("Empty or invalid json", error.message);
     throw error;
   }
 }
 
-function describe(text: string, value: unknown): JsonBody {
+function describe(source: JsonBody["source"], text: string, value: unknown): JsonBody {
   const isArray = Array.isArray(value);
   const all: readonly unknown[] = isArray ? value : [value];
   const isOther = !all.every(isObject);
   const keys = isOther ? null : keysOfAll(all as readonly object[]);
-  return { kind: "json", text, isArray, keys, rows: isOther ? 0 : all.length, isOther };
+  return { kind: "json", source, text, isArray, keys, rows: isOther ? 0 : all.length, isOther };
 }
 
 /** Sorted, so that equal keys give equal shapes; null when the objects have different keys. */

@@ -37,7 +37,7 @@ const shapeOfAccept = (accept: readonly MediaType[]) =>
   JSON.stringify(accept.map(({ type, parameters }) => [type, ...parameters]));
 
 const shapeOfBody = (body: Body) =>
-  JSON.stringify(body.kind === "text" ? body.type : [body.isArray, body.isOther, body.keys]);
+  JSON.stringify(body.kind === "text" ? body.type : [body.source, body.isArray, body.isOther, body.keys]);
 
 const shapeOfPart = ({ conditions, order, limit, offset }: QueryPart) =>
   `${shapeOfConditions(conditions)} ${textOfShared(order, JSON.stringify)} ${limit} ${offset}`;

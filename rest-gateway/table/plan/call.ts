@@ -7,20 +7,25 @@ import { similarTo } from "./similar.ts";
 
 export type Call = { readonly function: DatabaseFunction; readonly arguments: CallArguments };
 
-/** The overload that accepts the arguments: every required one is given, and each given one exists. */
+/**
+ * The overload that accepts the arguments: every required one is given, and each given one exists. Otherwise the one whose
+ * single unnamed argument receives a body of this media type. Source: PostgREST docs, "Functions as RPC".
+ */
 export function findCall(request: TableRequest, catalog: Catalog, schema: string): Call {
   const { body, target } = request;
   const { name } = target;
   const overloads = catalog.schemas.get(schema)!.functions.get(name) ?? [];
   const given = givenNames(request);
-  const matching = given === null ? [] : overloads.filter((each) => matches(each, given));
-  if (matching.length > 1) throw ambiguousFunction(matching.map(signatureOf));
-  const [match] = matching;
-  if (match) return { function: match, arguments: namedArguments(request, match, given!) };
-
-  const whole = body && overloads.find((each) => rawBodyOf(each) === typeOf(body));
-  if (whole) return { function: whole, arguments: { kind: "whole", argument: whole.arguments[0]! } };
-  throw unknownFunction(request, catalog, schema, given, overloads);
+  const named = given === null ? [] : overloads.filter((each) => matches(each, given));
+  const unnamed = body === null ? [] : overloads.filter((each) => namesUnnamed(each, given));
+  const whole = body === null ? [] : overloads.filter((each) => rawBodyOf(each) === typeOf(body));
+  const candidates = [[...named, ...unnamed], whole].find(({ length }) => length > 0) ?? [];
+  if (candidates.length > 1) throw ambiguousFunction(candidates.toSorted(byTypes).map(signatureOf));
+  const [match] = candidates;
+  if (match === undefined) throw unknownFunction(request, catalog, schema, given, overloads);
+  if (named.length > 0) return { function: match, arguments: namedArguments(request, match, given!) };
+  const isJson = body!.kind === "json";
+  return { function: match, arguments: { kind: "whole", argument: match.arguments[0]!, isJson } };
 }
 
 export function planCall(
@@ -84,13 +89,23 @@ const matches = ({ arguments: all }: DatabaseFunction, given: ReadonlySet<string
   all.every(({ name, isRequired }) => !isRequired || given.has(name)) &&
   [...given].every((name) => name !== "" && all.some((argument) => argument.name === name));
 
+/** Clients with generated types name an unnamed argument `""`: `{"": "text"}`. The function receives this object. */
+const namesUnnamed = (each: DatabaseFunction, given: ReadonlySet<string> | null) =>
+  given?.size === 1 && given.has("") && rawBodyOf(each) !== null;
+
+const typesOf = ({ arguments: all }: DatabaseFunction) => all.map(({ type }) => type).join(", ");
+const byTypes = (one: DatabaseFunction, other: DatabaseFunction) => (typesOf(one) < typesOf(other) ? -1 : 1);
+
 function namedArguments(
   { method, query, body }: TableRequest,
   match: DatabaseFunction,
   given: ReadonlySet<string>,
 ): CallArguments {
   const used = match.arguments.filter(({ name }) => given.has(name));
-  if (method === "POST") return { kind: "body", arguments: used, isArray: body?.kind === "json" && body.isArray };
+  if (method === "POST") {
+    const json = body as Extract<Body, { kind: "json" }>;
+    return { kind: "body", arguments: used, isArray: json.isArray, isForm: json.source === "form" };
+  }
   const values = used.map((argument) => ({ argument, values: query.arguments.get(argument.name)! }));
   return { kind: "named", values };
 }
@@ -110,7 +125,11 @@ export function rawBodyOf({ arguments: [first, ...others] }: DatabaseFunction): 
   return RAW_BODIES.get(first.shape.name) ?? null;
 }
 
-const typeOf = (body: Body) => (body.kind === "json" ? "application/json" : body.type);
+/** Undefined for forms and CSV, which only supply named arguments. */
+function typeOf(body: Body): string | undefined {
+  if (body.kind === "text") return body.type;
+  return body.source === "json" ? "application/json" : undefined;
+}
 const wholeTypes = (body: Body) => [...RAW_BODIES].flatMap(([name, type]) => (type === typeOf(body) ? [name] : []));
 
 /** `public.add(a => integer, b => integer)` */
@@ -129,7 +148,9 @@ function unknownFunction(
   const signature = given === null ? name : names === "" ? `${name} without parameters` : `${name}(${names})`;
   const wanted = [
     ...(given === null ? [] : [names === "" ? "without parameters" : `with parameters ${names}`]),
-    ...(body === null ? [] : [`with a single unnamed ${wholeTypes(body).join("/")} parameter`]),
+    ...(body === null || typeOf(body) === undefined
+      ? []
+      : [`with a single unnamed ${wholeTypes(body).join("/")} parameter`]),
   ];
   const details = `Searched for the function ${name} ${wanted.join(" or ")}, but no matches were found in the schema cache.`;
   if (overloads.length > 0)

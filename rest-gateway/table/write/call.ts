@@ -95,7 +95,7 @@ function writeCalled({ function: { schema, name }, arguments: given }: CallPlan)
 const BODY = sql.parameter({ kind: "body" });
 
 function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
-  if (given.kind === "whole") return [sql`${BODY}::${sql.trusted(given.argument.type)}`, null];
+  if (given.kind === "whole") return [writeWhole(given), null];
   if (given.kind === "named") {
     const values = given.values.map(({ argument, values }) => {
       const parameter = argument.isVariadic
@@ -106,10 +106,28 @@ function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
     return [sql.join(values, ", "), null];
   }
   if (given.arguments.length === 0) return [sql.empty, null];
-  const definitions = given.arguments.map(({ name, type }) => sql`${sql.identifier(name)} ${sql.trusted(type)}`);
-  const list = given.arguments.map((argument) => writeArgument(argument, sql`a.${sql.identifier(argument.name)}`));
+  const isRepeatable = ({ isVariadic }: FunctionArgument) => given.isForm && isVariadic;
+  const definitions = given.arguments.map((argument) => {
+    const type = isRepeatable(argument) ? sql`json` : sql.trusted(argument.type);
+    return sql`${sql.identifier(argument.name)} ${type}`;
+  });
+  const list = given.arguments.map((argument) => {
+    const value = sql`a.${sql.identifier(argument.name)}`;
+    return writeArgument(argument, isRepeatable(argument) ? writeRepeatable(argument, value) : value);
+  });
   const object = given.isArray ? sql`${BODY}::json -> 0` : sql`${BODY}::json`;
   return [sql.join(list, ", "), sql`json_to_record(${object}) as a(${sql.join(definitions, ", ")})`];
+}
+
+/** Text that is cast to bytea would be read as an escape format. */
+function writeWhole({ argument: { type, shape }, isJson }: Extract<CallArguments, { kind: "whole" }>): Sql {
+  return isJson && shape.name === "bytea" ? sql`convert_to(${BODY}::text, 'UTF8')` : sql`${BODY}::${sql.trusted(type)}`;
+}
+
+/** `words=a` and `words=a&words=b` → an array of text, which is cast to the type of the argument. */
+function writeRepeatable({ type }: FunctionArgument, value: Sql): Sql {
+  const values = sql`case json_typeof(${value}) when 'array' then ${value} else json_build_array(${value}) end`;
+  return sql`array(select json_array_elements_text(${values}))::${sql.trusted(type)}`;
 }
 
 const writeArgument = ({ name, isVariadic }: FunctionArgument, value: Sql): Sql =>

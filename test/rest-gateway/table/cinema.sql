@@ -271,6 +271,11 @@ create function rated(c certificate) returns certificate immutable language sql 
 create function mail_of(id int) returns email stable language sql as $$ select mail from cinema.people as p where p.id = mail_of.id $$;
 create function home_of(id int) returns address stable language sql as $$ select home from cinema.people as p where p.id = home_of.id $$;
 create function homes() returns setof address stable language sql as $$ select home from cinema.people where home is not null order by id $$;
+create function doubled(int) returns int immutable language sql as $$ select $1 * 2 $$;
+create function kind_of(json) returns text immutable language sql as $$ select 'json' $$;
+create function kind_of(text) returns text immutable language sql as $$ select 'text' $$;
+create function json_kind_of(jsonb) returns text immutable language sql as $$ select 'jsonb' $$;
+create function json_kind_of(json) returns text immutable language sql as $$ select 'json' $$;
 create function twin(a int) returns text immutable language sql as $$ select 'one' $$;
 create function twin(a int, b int) returns text immutable language sql as $$ select 'two' $$;
 create function clash(a int) returns text immutable language sql as $$ select 'int' $$;

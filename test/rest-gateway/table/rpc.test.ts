@@ -38,6 +38,9 @@ const { rest, rows, failure } = useRest(
    create function calls.take_xml(xml) returns text language sql stable return (xpath('/a/text()', $1))[1]::text;
    create function calls.take_bytes(bytea) returns int language sql stable return length($1);
    create function calls.take_int(int) returns int language sql stable return $1;
+   create function calls.twice(n bigint) returns bigint language sql stable return n * 2;
+   create function calls.json_or_jsonb(jsonb) returns text language sql stable return 'jsonb';
+   create function calls.json_or_jsonb(json) returns text language sql stable return 'json';
    create function calls.either(json) returns text language sql stable return 'json';
    create function calls.either(text) returns text language sql stable return 'text';
    create function calls.either(a int) returns text language sql stable return 'a';
@@ -100,6 +103,9 @@ describe("arguments:", () => {
     const form = (text: string) => typed("application/x-www-form-urlencoded", text);
     expect(await rows("rpc/add", form("a=1&b=2"))).toBe(3);
     expect(await rows("rpc/joined", form("separator=%2B&words=a&words=b"))).toBe("a+b");
+    expect(await rows("rpc/joined", form("separator=%2B&words={a,b}"))).toBe("{a,b}");
+    expect(await rows("rpc/counted", form("words="))).toBe(1);
+    expect(await rows("rpc/counted", form(""))).toBe(0);
   });
 
   test("CSV passes the values of its first row", async () => {
@@ -143,6 +149,17 @@ describe("arguments:", () => {
 });
 
 describe("with overloaded functions", () => {
+  test.each<[name: string, body: object, candidates: string]>([
+    ["either", { "": "x" }, "calls.either(json), calls.either(text)"],
+    ["json_or_jsonb", { b: 1 }, "calls.json_or_jsonb(json), calls.json_or_jsonb(jsonb)"],
+    ["json_or_jsonb", [1], "calls.json_or_jsonb(json), calls.json_or_jsonb(jsonb)"],
+    ["twice", { n: 1 }, "calls.twice(n => bigint), calls.twice(n => integer), calls.twice(n => text)"],
+  ])("%s with the body %j is ambiguous, and the candidates are sorted by types", async (name, body, candidates) => {
+    const { status, json } = await rest(`rpc/${name}`, { body });
+    const message = `Could not choose the best candidate function between: ${candidates}`;
+    expect([status, json.code, json.message]).toEqual([300, "PGRST203", message]);
+  });
+
   test.each<[query: string, body: unknown, result: string]>([
     ["side=1", { side: 1 }, "square"],
     ["width=1&height=2", { height: 2, width: 1 }, "rectangle"],
@@ -160,7 +177,7 @@ describe("with overloaded functions", () => {
         {
           code: "PGRST203",
           message:
-            "Could not choose the best candidate function between: calls.twice(n => integer), calls.twice(n => text)",
+            "Could not choose the best candidate function between: calls.twice(n => bigint), calls.twice(n => integer), calls.twice(n => text)",
           details: null,
           hint: "Try renaming the parameters or the function itself in the database so function overloading can be resolved",
         },
@@ -185,7 +202,9 @@ describe("a function with a single unnamed argument", () => {
     ["take_json", "application/json", '[{"a":1},{"b":2}]', { given: [{ a: 1 }, { b: 2 }] }],
     ["take_json", "application/json", '"text"', { given: "text" }],
     ["take_json", "application/json", "null", { given: null }],
-    ["take_json", "application/x-www-form-urlencoded", "a=1", { given: { a: "1" } }],
+    ["take_json", "application/json", '{"": 1}', { given: { "": 1 } }],
+    ["take_text", "application/json", '{"":"a"}', '{"":"A"}'],
+    ["take_bytes", "application/json", '{"":"\\\\ü"}', 11],
     ["take_jsonb", "application/json", "5", "number"],
     ["take_text", "text/plain", "häl\nlo", "HÄL\nLO"],
     ["take_text", "text/plain", "", ""],
@@ -198,6 +217,9 @@ describe("a function with a single unnamed argument", () => {
   test.each([
     ["take_text", "application/json", "{}"],
     ["take_json", "text/plain", "{}"],
+    ["take_json", "text/csv", "a\n1\n"],
+    ["take_json", "application/x-www-form-urlencoded", "a=1"],
+    ["take_int", "application/json", '{"":5}'],
     ["take_bytes", "text/xml", "<a/>"],
     ["take_int", "application/json", "5"],
     ["add", "text/plain", "1"],

@@ -10,6 +10,7 @@ function bodyOf(url: string, body: string | Buffer, type?: string, method = "POS
 }
 const json = (text: string, more: Partial<Body>) => ({
   kind: "json",
+  source: "json",
   text,
   isArray: false,
   keys: [],
@@ -124,7 +125,7 @@ test.each([
 });
 
 test("CSV with only a header has no rows", () => {
-  expect(bodyOf("t", "b,a\n", CSV)).toEqual(json("[]", { isArray: true, rows: 0, keys: ["a", "b"] }));
+  expect(bodyOf("t", "b,a\n", CSV)).toEqual(json("[]", { source: "csv", isArray: true, rows: 0, keys: ["a", "b"] }));
 });
 
 test.each([
