@@ -1,7 +1,10 @@
 import type { DatabaseError } from "pg-protocol";
 import { Batch, type NamedStatement } from "./batch.ts";
 
-/** Ends what SQL can start for a whole session. A rollback ends neither locks nor prepared statements. */
+/**
+ * Ends what SQL can start for a whole session. A rollback ends neither locks nor prepared statements. The state of
+ * sequences is discarded before code, which alone can read it.
+ */
 const STATEMENTS = [
   // First: these settings affect the other statements.
   "reset all",
@@ -10,7 +13,6 @@ const STATEMENTS = [
   "close all",
   "unlisten *",
   "discard temp",
-  "discard sequences",
   `select pg_catalog.pg_advisory_unlock_all(),
     pg_catalog.setseed(pg_catalog.hashtext(pg_catalog.gen_random_uuid()::text) / 2147483648::float8)`,
 ];

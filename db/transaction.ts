@@ -60,6 +60,8 @@ export class Transactions {
   readonly #options: TransactionOptions;
   readonly #known = new Map<string, Map<string, KnownStatement>>();
   readonly #cleaning: Cleaning;
+  /** What said that statements on a connection run no code, since it was last cleaned. */
+  readonly #judgedBy = new WeakMap<pg.PoolClient, Code>();
   #nextName = 1;
   #code = UNKNOWN_CODE;
 
@@ -76,7 +78,10 @@ export class Transactions {
     this.#pool.on("connect", (client) => client.on("error", options.onConnectionError));
   }
 
-  /** Uses what a new catalog knows about code. Until then, every connection is cleaned after every transaction. */
+  /**
+   * Uses what a new catalog knows about code. Until the first one, every connection is cleaned after every transaction;
+   * after a new one, every connection is cleaned before its next.
+   */
   follow(code: Code): void {
     this.#code = code;
   }
@@ -87,11 +92,13 @@ export class Transactions {
    * connection is lost during the commit, the outcome is unknown and the transaction is not repeated.
    */
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
-    const frame = frameOf(statements, options);
+    const code = this.#code;
+    const runsCode = this.#runsCode(identity.caller.role, statements);
+    const frame = frameOf(statements, options, runsCode);
     const batch = this.#statementsOf(identity, statements, frame);
     const { recipient = null } = identity.request;
     const { signal } = options;
-    const client = await this.#connect(recipient);
+    const client = await this.#connectClean(recipient);
     options.onConnected?.();
     if (signal?.aborted) {
       this.#release(client, recipient);
@@ -106,8 +113,9 @@ export class Transactions {
     const work: Work = {
       statements: batch,
       options: this.#batchOptions(options, recipient, first, statements.length),
-      runsCode: this.#runsCode(identity.caller.role, statements),
-      isFramed: frame !== UNFRAMED,
+      code,
+      runsCode,
+      isFramed: frame.end.length > 0,
       cleaned: null,
     };
     let broken: Error | undefined;
@@ -130,6 +138,21 @@ export class Transactions {
 
   async close(): Promise<void> {
     await this.#pool.end();
+  }
+
+  /** Until a new catalog, code may have run that counted as none: a trigger that is new, for example. */
+  async #connectClean(recipient: Recipient | null): Promise<pg.PoolClient> {
+    const client = await this.#connect(recipient);
+    const code = this.#judgedBy.get(client);
+    if (code === undefined || code === this.#code) return client;
+    const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+    const mayPrepare = code.executesText || this.#code.executesText;
+    client.query(this.#cleaning.batch({ isFramed: false, mayPrepare }, resolve) as never);
+    const error = await promise;
+    this.#judgedBy.delete(client);
+    if (!error) return client;
+    this.#release(client, recipient, error);
+    return this.#connectClean(recipient);
   }
 
   async #connect(recipient: Recipient | null): Promise<pg.PoolClient> {
@@ -211,20 +234,24 @@ export class Transactions {
   }
 
   #submit(client: pg.PoolClient, work: Work): Promise<Result[]> {
-    const { statements, options, runsCode, isFramed } = work;
+    const { statements, options, code, runsCode, isFramed } = work;
     this.syncs++;
     return new Promise((resolve, reject) => {
       const batch: Batch = new Batch(statements, options, (error) => {
         if (!error) resolve(batch.results);
         else this.#recover(client, error as DatabaseError, work).then(() => reject(error));
       });
-      if (!runsCode) return void client.query(batch as never);
+      if (!runsCode) {
+        if (this.#judgedBy.get(client) !== code) this.#judgedBy.set(client, code);
+        return void client.query(batch as never);
+      }
 
       const { promise, resolve: done } = Promise.withResolvers<Error | undefined>();
       const cleaning = this.#cleaning.batch({ isFramed, mayPrepare: this.#code.executesText }, done);
       batch.followedBy(cleaning);
       client.query(batch as never);
       client.query(cleaning as never);
+      this.#judgedBy.delete(client);
       work.cleaned = promise;
     });
   }
@@ -245,6 +272,8 @@ type KnownStatement = { readonly name: string; readonly code: Code; readonly run
 type Work = {
   readonly statements: readonly NamedStatement[];
   readonly options: BatchOptions;
+  /** What `runsCode` is based on. */
+  readonly code: Code;
   readonly runsCode: boolean;
   readonly isFramed: boolean;
   /** Resolves when the connection is clean, or with the reason why it cannot be used again; null without code. */
@@ -258,12 +287,17 @@ const BEGIN = "begin isolation level";
 const command = (text: string): Statement => ({ text, values: [] });
 const COMMIT = [command("commit")];
 const ROLLBACK = [command("set constraints all immediate"), command("rollback")];
+/** Writes without code leave the state of sequences, which only code can read: `currval`, `lastval`. */
+const FORGET = [command("discard sequences")];
 const UNFRAMED: Frame = { begin: [], end: [] };
+const CODE: Frame = { begin: FORGET, end: [] };
 
-function frameOf(statements: readonly Statement[], { snapshot, isolation, rollback }: RunOptions): Frame {
+function frameOf(statements: readonly Statement[], options: RunOptions, runsCode: boolean): Frame {
+  const { snapshot, isolation, rollback } = options;
   const needed = isolation ?? (snapshot && statements.length > 1 ? "repeatable read" : null);
-  if (needed === null && !rollback) return UNFRAMED;
-  return { begin: [command(`${BEGIN} ${needed ?? "read committed"}`)], end: rollback ? ROLLBACK : COMMIT };
+  if (needed === null && !rollback) return runsCode ? CODE : UNFRAMED;
+  const begin = [command(`${BEGIN} ${needed ?? "read committed"}`), ...(runsCode ? FORGET : [])];
+  return { begin, end: rollback ? ROLLBACK : COMMIT };
 }
 
 function refuseUnstorable(value: string | null): void {

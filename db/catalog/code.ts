@@ -1,46 +1,80 @@
 import { mapYielding } from "./event-loop.ts";
 
 /**
- * What may leave state on a connection, such as session settings or locks, or may run triggers that do: the lower case
- * names of functions, tables, views, types and operators, and words of SQL.
+ * What may leave state on a connection, such as session settings or locks: the lower case names of functions, tables,
+ * views, types and operators, and words of SQL. `written`: the names of tables and views whose writes do, for example
+ * because of a trigger or a default.
  */
 export class Code {
   /** Whether a function may execute text as SQL, and with it `prepare`. */
   readonly executesText: boolean;
+  readonly #used: Names;
+  readonly #written: Names;
+
+  constructor(used: Iterable<string>, executesText: boolean, written: Iterable<string> = []) {
+    this.executesText = executesText;
+    this.#used = new Names(used);
+    this.#written = new Names(written);
+  }
+
+  /** Whether a statement runs code. Text in literals and comments counts too. */
+  isIn(text: string): boolean {
+    const lower = text.toLowerCase();
+    const words = wordsOf(lower);
+    if (!QUERY.test(lower)) return this.#used.areIn(lower, words);
+    const named = words.filter((word) => !WRITES.has(word));
+    return this.#used.areIn(lower, named) || (named.length < words.length && this.#written.areIn(lower, named));
+  }
+}
+
+class Names {
   readonly #words: ReadonlySet<string>;
   /** Names that are not one word, such as those of operators. */
   readonly #others: readonly string[];
 
-  constructor(names: Iterable<string>, executesText: boolean) {
-    this.executesText = executesText;
+  constructor(names: Iterable<string>) {
     const all = [...names];
     this.#words = new Set(all.filter(isWord));
     this.#others = all.filter((name) => !isWord(name));
   }
 
-  /** Whether a statement, or the body of a function, names code. Text in literals and comments counts too. */
-  isIn(text: string): boolean {
-    const lower = text.toLowerCase();
-    return this.#others.some((name) => lower.includes(name)) || wordsOf(lower).some((word) => this.#words.has(word));
+  areIn(text: string, words: readonly string[]): boolean {
+    return this.#others.some((name) => text.includes(name)) || words.some((word) => this.#words.has(word));
   }
 }
 
 const isWord = (name: string) => /^[\p{L}_][\p{L}\p{N}_$]*$/u.test(name);
-/** Without `begin` before another word, where it begins a block: a function may have this name too. */
+/** Without `begin` before another word or a comment, where it begins a block: a function may have this name too. */
 const wordsOf = (text: string): readonly string[] =>
-  text.replace(/(?<![."])\bbegin\s+(?=[\p{L}_"])/gu, "").match(/[\p{L}_][\p{L}\p{N}_$]*/gu) ?? [];
+  text.replace(/(?<![."])\bbegin\s+(?=[\p{L}_"]|--)/gu, "").match(/[\p{L}_][\p{L}\p{N}_$]*/gu) ?? [];
+
+/** Statements in which `set` and `do` cannot be commands, only parts of a write. */
+const QUERY = /^\s*(select|with|insert|update|delete|merge)\b/;
+const WRITES = new Set(["insert", "update", "delete", "merge", "set", "do"]);
 
 /** Before the first catalog, every statement counts as code. */
 export const UNKNOWN_CODE = new Code([""], true);
 
-/** An object that a statement may use: its name, and the text that Postgres executes with it; null if it is not SQL. */
-export type CodeRow = { readonly name: string; readonly text: string | null };
+/**
+ * An object that a statement may use or write: its name, and the text that Postgres executes with it; null if it is not
+ * SQL. `isWrite`: the text is executed when the table or view is written. `written`: text that names what it writes.
+ */
+export type CodeRow = {
+  readonly name: string;
+  readonly text: string | null;
+  readonly isWrite: boolean;
+  readonly written: string | null;
+};
 
 /** The objects of Postgres itself have lower oids. */
 const FIRST_USER_OID = 16_384;
 
+/** Functions of the service, such as those of its triggers: their writes are judged by the tables that they name. */
+const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'changes')
+  and p.prosqlbody is null and p.prolang in (select oid from pg_language where lanname in ('sql', 'plpgsql'))`;
+
 // Operators and casts of built-in types are used without a name in the text, so they are named by their symbol and by "".
-export const CODE = `
+const USED = `
   select p.proname as name,
     case
       when p.prosqlbody is not null then pg_get_function_sqlbody(p.oid)
@@ -50,7 +84,7 @@ export const CODE = `
   from pg_proc as p
   join pg_language as l on l.oid = p.prolang
   left join pg_depend as member on member.classid = 'pg_proc'::regclass and member.objid = p.oid and member.deptype = 'e'
-  where p.oid >= ${FIRST_USER_OID} and p.prokind in ('f', 'p')
+  where p.oid >= ${FIRST_USER_OID} and p.prokind in ('f', 'p') and not (${OF_SERVICE})
   union all
   select p.proname, concat_ws(' ', pg_get_function_arguments(p.oid), a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
     a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn)
@@ -59,7 +93,7 @@ export const CODE = `
   select p.proname, null from pg_proc as p
   where p.oid < ${FIRST_USER_OID} and (
     p.provolatile = 'v'
-      and p.proname not in ('clock_timestamp', 'gen_random_uuid', 'random', 'timeofday', 'uuidv4', 'uuidv7')
+      and p.proname not in ('clock_timestamp', 'gen_random_uuid', 'pg_notify', 'random', 'timeofday', 'uuidv4', 'uuidv7')
     or p.proname ~ '_to_xml'
   )
   union all
@@ -111,8 +145,54 @@ export const CODE = `
   select case when t.oid >= ${FIRST_USER_OID} then t.typname else '' end, c.castfunc::regproc::text
   from pg_cast as c join pg_type as t on t.oid in (c.castsource, c.casttarget)
   where c.oid >= ${FIRST_USER_OID} and c.castfunc <> 0
-    and (t.oid >= ${FIRST_USER_OID} or greatest(c.castsource, c.casttarget) < ${FIRST_USER_OID})
-  order by name, text`;
+    and (t.oid >= ${FIRST_USER_OID} or greatest(c.castsource, c.casttarget) < ${FIRST_USER_OID})`;
+
+// Types and indexes are in USED: a statement that writes a table names it too. A write that reaches another table uses it.
+const WRITTEN = `
+  select t.tgrelid as relation,
+    concat_ws(' ', t.tgfoid::regproc, substring(pg_get_triggerdef(t.oid) from ' WHEN \\((.*)\\) EXECUTE ')) as text,
+    null as written
+  from pg_trigger as t where not t.tgisinternal
+  union all
+  -- Sequences leave state that only code can read.
+  select d.adrelid, regexp_replace(pg_get_expr(d.adbin, d.adrelid), '^nextval\\(''[^'']*''::regclass\\)$', ''), null
+  from pg_attrdef as d
+  union all
+  select k.conrelid, pg_get_expr(k.conbin, k.conrelid), null from pg_constraint as k where k.contype = 'c'
+  union all
+  select p.polrelid, concat_ws(' ', pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)), null
+  from pg_policy as p
+  union all
+  select r.ev_class, null, null from pg_rewrite as r where r.ev_type <> '1'
+  union all
+  select i.indrelid, p.amproc::regproc::text, null
+  from pg_index as i
+  join pg_opclass as o on o.oid = any (i.indclass) and o.oid >= ${FIRST_USER_OID}
+  join pg_amproc as p on p.amprocfamily = o.opcfamily
+  union all
+  select v.oid, '', pg_get_viewdef(v.oid) from pg_class as v where v.relkind = 'v'
+  union all
+  select i.inhparent, i.inhrelid::regclass::text, i.inhrelid::regclass::text from pg_inherits as i
+  union all
+  select i.inhrelid, i.inhparent::regclass::text, i.inhparent::regclass::text from pg_inherits as i
+  union all
+  select k.conrelid, k.confrelid::regclass::text, null from pg_constraint as k where k.contype = 'f'
+  union all
+  select k.confrelid, k.conrelid::regclass::text,
+    case when k.confdeltype in ('c', 'n', 'd') or k.confupdtype in ('c', 'n', 'd') then k.conrelid::regclass::text end
+  from pg_constraint as k where k.contype = 'f'`;
+
+export const CODE = `
+  select name, text, false as "isWrite", null as written from (${USED}) as used
+  union all
+  select p.proname, concat_ws(' ', p.prosrc, pg_get_function_arguments(p.oid)), false, p.prosrc
+  from pg_proc as p where p.oid >= ${FIRST_USER_OID} and ${OF_SERVICE}
+  union all
+  select c.relname, w.text, true, w.written
+  from (${WRITTEN}) as w
+  join pg_class as c on c.oid = w.relation
+  where c.oid >= ${FIRST_USER_OID}
+  order by name, text, "isWrite", written`;
 
 /** Functions that may execute text, without those of extensions and of the service itself. */
 export const EXECUTORS = `
@@ -133,39 +213,69 @@ export const EXECUTORS = `
   order by name`;
 
 /**
- * Words that change the state of the session, that execute other statements, or that run triggers, which have no name in
- * the text. `U&"…"` writes names with escapes.
+ * Words that change the state of the session, that execute other statements, or that write. `U&"…"` writes names with
+ * escapes.
  */
 const WORDS = [
-  ...["insert", "update", "delete", "merge", "copy", "truncate", "call", "do", "execute", "prepare", "deallocate"],
-  ...["set", "reset", "discard", "listen", "unlisten", "load", "temp", "temporary", "pg_temp", "hold", 'u&"', "u&'"],
+  ...WRITES,
+  ...["copy", "truncate", "call", "execute", "prepare", "deallocate"],
+  ...["reset", "discard", "listen", "unlisten", "load", "temp", "temporary", "pg_temp", "hold", 'u&"', "u&'"],
   ...["create", "alter", "drop", "refresh", "import"],
 ];
 
 /**
  * Finds what is code: objects that are not SQL, and objects whose text names code, until no more are found. A table is
- * code if a policy for reads calls a function that is.
+ * code if a policy for reads calls a function that is; its writes are code if a trigger does.
  */
 export async function codeOf(rows: readonly CodeRow[], executors: readonly unknown[]): Promise<Code> {
-  const names = new Set(WORDS);
-  const known = new Set([...WORDS, ...rows.map(({ name }) => nameInText(name))]);
-  const users = new Map<string, string[]>([...known].map((name) => [name, []]));
-  const objects = await mapYielding(rows, (row) => {
-    const name = nameInText(row.name);
-    const text = row.text?.toLowerCase() ?? null;
-    if (text === null) names.add(name);
-    else for (const word of known.intersection(new Set(wordsOf(text)))) users.get(word)!.push(name);
-    return { name, text };
+  const objects = await mapYielding(rows, objectOf);
+  const found = new Set<string>(WORDS);
+  const known = new Set([...WORDS, ...objects.map(({ id }) => id)]);
+  const users = new Map<string, string[]>([...known].map((id) => [id, []]));
+  await mapYielding(objects, ({ id, text, written }) => {
+    if (text === null) found.add(id);
+    else for (const used of known.intersection(idsIn(text, written))) users.get(used)!.push(id);
   });
   // A set that grows during the iteration visits its new elements too.
-  for (const found of names) {
-    const using = isWord(found) ? users.get(found)! : objects.filter(({ text }) => text?.includes(found)).map(nameOf);
-    for (const name of using) names.add(name);
+  for (const id of found) {
+    const using = isWord(nameOf(id)) ? users.get(id)! : objects.filter((object) => names(object, id)).map(idOf);
+    for (const user of using) found.add(user);
   }
-  return new Code(names, executors.length > 0);
+
+  const used = [...found].filter((id) => !isWrite(id));
+  const written = [...found].filter(isWrite).map(nameOf);
+  // An object with the name of such a word: whether a statement writes is uncertain.
+  const isAmbiguous = objects.some(({ id }) => WRITES.has(id));
+  return new Code(used, executors.length > 0, isAmbiguous ? [""] : written);
+}
+
+/** What the closure is about; `id` is the name of what is used, or `writesOf` the name of what is written. */
+type CodeObject = { readonly id: string; readonly text: string | null; readonly written: string };
+
+function objectOf(row: CodeRow): CodeObject {
+  const name = nameInText(row.name);
+  const text = row.text?.toLowerCase() ?? null;
+  const written = row.written?.toLowerCase() ?? "";
+  return { id: row.isWrite ? writesOf(name) : name, text: written && text ? withoutWrites(text) : text, written };
 }
 
 /** `my "f"` → `my ""f""`, as it is written between quotes. */
 const nameInText = (name: string) => name.toLowerCase().replaceAll('"', '""');
 
-const nameOf = ({ name }: { readonly name: string }) => name;
+/** Names never contain NUL. */
+const writesOf = (name: string) => `${name}\0`;
+const isWrite = (id: string) => id.endsWith("\0");
+const nameOf = (id: string) => (isWrite(id) ? id.slice(0, -1) : id);
+const idOf = ({ id }: CodeObject) => id;
+
+const idsIn = (text: string, written: string) => new Set([...wordsOf(text), ...wordsOf(written).map(writesOf)]);
+
+const names = ({ text, written }: CodeObject, id: string) =>
+  isWrite(id) ? written.includes(nameOf(id)) : text?.includes(id);
+
+/** `update users as u set name = …` → `users name = …`. Other statements with `set` remain. */
+const withoutWrites = (text: string) =>
+  text
+    .replace(/\bdo\s+(nothing|update\s+set)\b/g, " ")
+    .replace(/\bupdate\s+([\w."]+)(\s+as\s+\w+)?\s+set\b/g, "$1")
+    .replace(/\b(insert|update|delete)\b/g, " ");

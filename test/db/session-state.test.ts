@@ -39,7 +39,30 @@ const PLACES = {
   default: "insert into filled (text) values ('x')",
   trigger: "insert into plain values (1)",
   "deferred trigger": "insert into late values (1)",
-  "deferred trigger that defers": "insert into later values (1)",
+  "deferred trigger that defers": "insert into deferring values (1)",
+  check: "insert into checking values (1)",
+  "generated column": "insert into generating values (1)",
+  "index expression": "insert into indexed values (1)",
+  "policy of writes": "insert into restricted values (1)",
+  rule: "insert into ruled values (1)",
+  cascade: "update referenced set id = 1 - id",
+  partition: "insert into parted values (1)",
+  "child of a partitioned table with a trigger": "insert into triggered_1 values (1)",
+  "writable view": "insert into plain_view values (1)",
+  "instead of": "insert into replacing values (1)",
+  "writing query": "with written as (insert into plain values (1) returning id) select id from written",
+  upsert: "insert into upserted values (1) on conflict (id) do update set id = 1",
+} as const;
+
+/** Writes that run no code. */
+const PLAIN_WRITES = {
+  insert: "insert into numbered (text) values ('x') returning id",
+  serial: "insert into counted (text) values ('x') returning id",
+  upsert:
+    "insert into numbered (id, text) overriding user value values (1, 'x') on conflict (id) do update set text = 'y'",
+  update: "update counted set text = 'y' where id > 0",
+  delete: "delete from numbered where id = 7",
+  view: "insert into numbered_view (text) values ('x')",
 } as const;
 
 const database = useTransactionsDatabase(`
@@ -72,23 +95,63 @@ const database = useTransactionsDatabase(`
   create table late (id int);
   create constraint trigger acts after insert on late deferrable initially deferred
     for each row execute function act_later();
-  create table later (id int);
-  create constraint trigger defers after insert on later deferrable initially deferred
+  create table deferring (id int);
+  create constraint trigger defers after insert on deferring deferrable initially deferred
     for each row execute function defer();
+
+  create function act_purely(id int) returns int language plpgsql immutable as $$ begin perform act(); return id; end $$;
+  create table checking (id int check (act_purely(id) > 0));
+  create table generating (id int, double int generated always as (act_purely(id)) stored);
+  create table indexed (id int);
+  create index on indexed (act_purely(id));
+  create table restricted (id int);
+  alter table restricted enable row level security;
+  create policy acts on restricted for insert with check (act());
+  create table ruled (id int);
+  create rule acts as on insert to ruled do also select act();
+  create table referenced (id int primary key);
+  create table referring (id int references referenced on update cascade);
+  create trigger acts after update on referring for each row execute function act_later();
+  create table parted (id int) partition by list (id);
+  create table parted_1 partition of parted for values in (1);
+  create trigger acts after insert on parted_1 for each row execute function act_later();
+  create table triggered (id int) partition by list (id);
+  create table triggered_1 partition of triggered for values in (1);
+  create trigger acts after insert on triggered for each row execute function act_later();
+  create view plain_view as select id from plain;
+  create view replacing as select 1 as id;
+  create function act_instead() returns trigger language plpgsql as $$ begin perform act(); return new; end $$;
+  create trigger acts instead of insert on replacing for each row execute function act_instead();
+  create table upserted (id int primary key);
+  create trigger acts after update on upserted for each row execute function act_later();
+
+  create table numbered (id int generated always as identity (start with 1000) primary key, text text check (text <> ''));
+  create table counted (id serial primary key, text text default 'x', shout text generated always as (upper(text)) stored);
+  create view numbered_view as select id, text from numbered;
+  create table changing (id int);
 
   create function last_number() returns text language plpgsql as $$
   begin return lastval(); exception when object_not_in_prerequisite_state then return 'none'; end $$;
+  create function number_of_new() returns int language plpgsql as $$
+  begin insert into numbered (text) values ('x'); return lastval(); end $$;
   grant all on all tables in schema public to anon, authenticated;
-  grant usage on sequence numbers to anon, authenticated;
+  insert into referenced values (0);
+  insert into referring values (0);
+  insert into upserted values (1);
+  grant usage on all sequences in schema public to anon, authenticated;
   grant execute on all functions in schema public to anon, authenticated;
   do $$ begin execute format('grant temp on database %I to public', current_database()); end $$;`);
 
 let code: Code;
 beforeAll(async () => {
+  code = await currentCode();
+});
+
+async function currentCode(): Promise<Code> {
   const scope = { schemas: ["public"], extraSearchPath: [] };
   const rows = await parseCatalog(await readCatalog(database().owner as never, scope));
-  code = (await buildCatalog(rows, 1)).code;
-});
+  return (await buildCatalog(rows, 1)).code;
+}
 
 const STATE = `
   select nullif(current_setting('app.left', true), ''), current_setting('default_transaction_isolation'),
@@ -176,6 +239,80 @@ test("a prepared statement of the service that code has replaced is not used", a
   expect(await db.row(anon, read)).toEqual(["0"]);
   await db.run(acting(["replaced"]), [PLACES.function]);
   expect(await db.row(anon, read)).toEqual(["0"]);
+});
+
+test("code that runs after writes without code sees nothing of their sequences", async () => {
+  const db = database().open();
+  db.transactions.follow(code);
+  const sample = fc.record({
+    writes: fc.array(fc.constantFrom(...keys(PLAIN_WRITES)), { minLength: 1, maxLength: 3 }),
+    ending: fc.constantFrom("success", "snapshot", "rollback", "error"),
+    isFramed: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(sample, async ({ writes, ending, isFramed }) => {
+      for (const write of writes) await ENDINGS[ending](db, anon, PLAIN_WRITES[write]).catch(() => {});
+      const [[last]] = (await db.run(anon, ["select last_number()", "select 1"], { snapshot: isFramed })) as [
+        string[][],
+      ];
+      expect(last).toEqual(["none"]);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("without code known, the next caller would see the sequences of a write", async () => {
+  const db = database().open();
+  db.transactions.follow(NO_CODE);
+  const [[id]] = (await db.run(anon, [PLAIN_WRITES.insert])) as [string[][]];
+  expect(await db.row(anon, "select last_number()")).toEqual(id);
+});
+
+test("a function that writes and reads the number of its row works", async () => {
+  const db = database().open();
+  db.transactions.follow(code);
+  const [id, last] = await db.row(anon, "select number_of_new(), last_number()");
+  expect(id).toBe(last);
+});
+
+test("a connection is cleaned of a trigger that the catalog did not know, before its next use after the reload", async () => {
+  const db = database().open();
+  db.transactions.follow(await currentCode());
+  const { owner } = database();
+  await owner.query("create trigger acts after insert on changing for each row execute function act_later()");
+  await db.run(acting(["lock", "setting", "table", "listen"]), ["insert into changing values (1)"]);
+  const reloaded = await currentCode();
+  db.transactions.follow(reloaded);
+  expect(await db.row(anon, STATE)).toEqual(CLEAN);
+  expect(reloaded.isIn("insert into changing values (1)")).toBe(true);
+  expect(reloaded.isIn("select id from changing")).toBe(false);
+});
+
+test("a write without code is not followed by a cleaning", () => {
+  const plain = [
+    ...Object.values(PLAIN_WRITES),
+    'insert into "public"."articles" ("title", "content") select x.title, x.content from json_to_record($1) as x(title text, content text)',
+    "update articles set status = 'PUBLISHED' where id = 1",
+    "delete from articles where id = 1",
+    "insert into comments (article_id, content) values (1, 'x')",
+    "update comments set content = 'x'",
+    "insert into users (name, email) values ('x', 'x@example.com')",
+    "update users set email = 'x@example.com' where id = 1",
+    "delete from users where id = 1",
+    "insert into article_translations (article_id, language, title) values (1, 'de', 'x')",
+    "select id from users for update",
+  ];
+  expect(plain.filter((text) => code.isIn(text))).toEqual([]);
+});
+
+test("commands that begin with a word of writes are code", () => {
+  const commands = [
+    "set app.x = '1'",
+    "do $$ begin end $$",
+    "select set_config('a.b', 'c', false)",
+    "merge into plain using",
+  ];
+  expect(commands.filter((text) => !code.isIn(text))).toEqual([]);
 });
 
 test("a statement that uses no code is not followed by a cleaning", () => {
