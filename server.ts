@@ -14,7 +14,7 @@ import { GRAPHQL } from "./graphql/envelope.ts";
 import { ConnectionLimit } from "./http/connection-limit.ts";
 import { allowsOrigin } from "./http/cors.ts";
 import { healthInterface } from "./http/health.ts";
-import { createLog } from "./http/log.ts";
+import { createLog, migrationLog } from "./http/log.ts";
 import { Pipeline } from "./http/pipeline.ts";
 import { createRateLimit } from "./http/rate-limit.ts";
 import { addressReader, trustOf } from "./http/request.ts";
@@ -62,8 +62,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
   const addressOf = addressReader(config.trustProxy);
   const rateLimit = createRateLimit(config.rateLimit, addressOf);
-  const onInternalError = (error: unknown, requestId: string) =>
-    log.error({ requestId, err: error }, "unhandled error");
+  const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
   const health = healthInterface(
     {
       state: () => pipeline.state,
@@ -247,10 +246,8 @@ function createContext(
 async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
-  const logLine = (level: string, message: string) =>
-    log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
   const { dbAnonRole: anonymousRole, dbSchemas: schemas } = config;
-  return openDatabase({ ...config, anonymousRole, schemas, secret, afterMigrations, log: logLine });
+  return openDatabase({ ...config, anonymousRole, schemas, secret, afterMigrations, log: migrationLog(log) });
 }
 
 async function main(): Promise<void> {
@@ -267,10 +264,8 @@ async function main(): Promise<void> {
     throw error;
   }
   const log = createLog(config.logLevel, cluster.isWorker ? { worker: cluster.worker!.id, pid: process.pid } : null);
-  if (cluster.isWorker) {
-    const listensLast = cluster.worker!.id > config.workers;
-    return serveAsWorker((open) => startService(config, log, { open, listensLast }), log);
-  }
+  const listensLast = cluster.isWorker && cluster.worker!.id > config.workers;
+  if (cluster.isWorker) return serveAsWorker((open) => startService(config, log, { open, listensLast }), log);
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
   const starting = config.workers > 1 ? startInProcesses(config, log) : startService(config, log);
   stopOnSignals(starting, log);
@@ -293,13 +288,13 @@ async function startInProcesses(config: Config, log: Logger): Promise<Started> {
   const { workers: count, drainTimeout } = config;
   const tokens = createTokens(config, await secretOf(config));
   const environment = { PORT: String(await findSharedPort(config)), PGRST_SERVER_PORT: "" };
-  const open = () => openConfigured(config, log);
-  return { tokens, ...(await startWorkers({ count, environment, drainTimeout, open, log })) };
+  const options = { count, environment, drainTimeout, open: () => openConfigured(config, log), log };
+  return { tokens, ...(await startWorkers(options)) };
 }
 
-function refuse(message: string): void {
+const refuse = (message: string): void => {
   process.stderr.write(`${message}\n`);
   process.exitCode = 2;
-}
+};
 
 if (import.meta.main) await main();

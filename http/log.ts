@@ -52,3 +52,7 @@ function describeError(error: unknown): unknown {
     errors,
   };
 }
+
+/** The log of the migrations, whose level is their severity. */
+export const migrationLog = (log: Logger) => (level: string, message: string) =>
+  log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);

@@ -103,3 +103,17 @@ test("npm ci finds every package in the lock file, those for other computers too
   const wanted = Object.values(packages).flatMap(({ optionalDependencies = {} }) => Object.keys(optionalDependencies));
   expect(wanted.filter((name) => !locked.has(name))).toEqual([]);
 });
+
+test("no line of db/schema has more than 120 characters", () => {
+  const long = globSync("db/schema/**/*.sql").flatMap((file) =>
+    readFileSync(file, "utf8")
+      .split("\n")
+      .flatMap((line, i) => (line.length > 120 ? [`${file}:${i + 1}`] : [])),
+  );
+  expect(long).toEqual([]);
+});
+
+test("no source file has more than 300 lines but the table of settings", () => {
+  const long = sources.filter((file) => readFileSync(file, "utf8").split("\n").length > 301);
+  expect(long).toEqual(["config/settings.ts"]);
+});

@@ -58,7 +58,8 @@ create table if not exists internal.settings (
   name  text primary key,
   value text not null
 );
-comment on table internal.settings is 'Settings of the service that functions read. The service writes them at each start.';
+comment on table internal.settings is
+  'Settings of the service that functions read. The service writes them at each start.';
 alter table internal.settings enable row level security;
 drop policy if exists "every caller reads them" on internal.settings;
 create policy "every caller reads them" on internal.settings for select using (true);

@@ -1,5 +1,5 @@
 --! Previous: sha1:0473c6e14dce2b54ba652735716f0762022d3746
---! Hash: sha1:e4d262d441d149dcbcb5ded64e919032a9547b85
+--! Hash: sha1:2b099a7a922949721f846ca44902e9cf16748a2f
 --! Message: hardening
 
 alter table auth_private.accounts add column if not exists username_skeleton text;
@@ -195,7 +195,8 @@ create table if not exists internal.settings (
   name  text primary key,
   value text not null
 );
-comment on table internal.settings is 'Settings of the service that functions read. The service writes them at each start.';
+comment on table internal.settings is
+  'Settings of the service that functions read. The service writes them at each start.';
 alter table internal.settings enable row level security;
 drop policy if exists "every caller reads them" on internal.settings;
 create policy "every caller reads them" on internal.settings for select using (true);
@@ -232,8 +233,8 @@ return coalesce(
   false);
 
 comment on function auth.has_recent_sign_in() is $$
-Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a token
-does not count; false for API keys and anonymous callers.
+Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a
+token does not count; false for API keys and anonymous callers.
 $$;
 
 create or replace function auth.require_recent_sign_in() returns void
@@ -263,7 +264,7 @@ create table if not exists changes.outbox (
 -- Changes are read in the order of their transactions.
 create index if not exists outbox_transaction_id_idx on changes.outbox (transaction, id);
 comment on table changes.outbox is
-  'Committed changes for subscribers; the service deletes them after about a minute. Used without logical decoding only.';
+  'Committed changes for subscribers, used without logical decoding. The service deletes them after about a minute.';
 alter table changes.outbox enable row level security;
 alter table changes.outbox owner to changes_owner;
 
@@ -285,7 +286,11 @@ declare
 begin
   for published in
     select p.prrelid::regclass as name,
-      exists (select from pg_trigger as t where t.tgrelid = p.prrelid and t.tgname = '_500_outbox_insert') as is_recorded
+      exists (
+        select from pg_trigger as t
+        where t.tgrelid = p.prrelid
+          and t.tgname = '_500_outbox_insert'
+      ) as is_recorded
     from pg_publication_rel as p
     join pg_publication as publication on publication.oid = p.prpubid
     where publication.pubname = 'content_changes'
@@ -316,7 +321,8 @@ return '%' || pg_catalog.regexp_replace(keyword, '([\\%_])', '\\\1', 'g') || '%'
 
 grant execute on function internal.substring_pattern(text) to anon, authenticated, service_role;
 
--- True, or an error for a keyword that takes long to search for. In a subquery it is evaluated once per query and not per row.
+-- True, or an error for a keyword that takes long to search for. In a subquery it is evaluated once per query and not
+-- per row.
 create or replace function internal.check_keyword(keyword text) returns boolean
 language plpgsql immutable parallel safe set search_path = '' as $$
 begin
@@ -709,8 +715,8 @@ grant execute on function
   to anon, authenticated, service_role;
 --! EndIncluded content/articles/functions.sql
 --! Included changes/publication.sql
--- The tables whose changes the service sends to subscribers. The old row is logged with each change, so that an update that
--- changes nothing is recognized.
+-- The tables whose changes the service sends to subscribers. The old row is logged with each change, so that an update
+-- that changes nothing is recognized.
 alter table public.articles replica identity full;
 alter table public.comments replica identity full;
 
@@ -754,12 +760,16 @@ $$;
 
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  -- A username has no @, and an e-mail has one. The login as it was sent comes first: a username from before usernames were
-  -- normalized may differ from another one only in that.
+  -- A username has no @, and an e-mail has one. The login as it was sent comes first: a username from before usernames
+  -- were normalized may differ from another one only in that.
   select auth_api.account_of(coalesce(
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(login)),
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
-    (select e.user_id from auth_private.login_emails as e where lower(e.email) = lower(login) and e.released_at is null)))
+    (
+      select e.user_id from auth_private.login_emails as e
+      where lower(e.email) = lower(login)
+        and e.released_at is null
+    )))
 $$;
 
 comment on function auth_api.find_account(text) is
@@ -794,7 +804,8 @@ end $$;
 
 comment on function auth_api.register(text, text, integer, text, text, text, text) is $$
 Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
-e-mail. The skeletons say what e-mail and username look like. The constraints of the tables say which values are refused.
+e-mail. The skeletons say what e-mail and username look like. The constraints of the tables say which values are
+refused.
 $$;
 
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
@@ -1034,9 +1045,9 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.account_state(bigint, timestamptz) is $$
-What an access token of this user must match: {epoch, role, revoked, kept}, where `revoked` lists the token families that
-were revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if the user has no account, or it is
-disabled.
+What an access token of this user must match: {epoch, role, revoked, kept}, where `revoked` lists the token families
+that were revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if the user has no account, or
+it is disabled.
 $$;
 
 create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean
@@ -1166,8 +1177,8 @@ language sql volatile set search_path = '' as $$
 $$;
 
 comment on function auth_private.lock_sign_in(bigint, uuid, bytea) is $$
-Locks the account of a caller who is signed in with a token of this family or with this session; false if that sign-in has
-ended or the account is disabled.
+Locks the account of a caller who is signed in with a token of this family or with this session; false if that sign-in
+has ended or the account is disabled.
 $$;
 
 create or replace function auth_private.end_other_sign_ins(
@@ -1289,8 +1300,8 @@ begin
 end $$;
 
 comment on function auth_private.set_login_email(bigint, text, text, text) is $$
-Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without an
-account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
+Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without
+an account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
 $$;
 
 create or replace function auth_private.follow_email() returns trigger
@@ -1340,8 +1351,8 @@ exception when unique_violation then
 end $$;
 
 comment on function auth_private.store_skeleton(text, text) is $$
-Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what they
-sign in with.
+Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what
+they sign in with.
 $$;
 
 create or replace function auth_api.change_email(user_id bigint, email text, skeleton text, address inet) returns text
@@ -1366,8 +1377,8 @@ exception
 end $$;
 
 comment on function auth_api.change_email(bigint, text, text, inet) is $$
-Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes: "taken" or
-reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
+Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
+"taken" or reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
 $$;
 --! EndIncluded auth/login_emails/functions.sql
 --! Included auth/attempts/functions.sql
@@ -1566,10 +1577,10 @@ begin
 end $$;
 
 comment on function auth_api.try_code(bigint, jsonb, uuid) is $$
-Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or spent:
-the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or null.
-`sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step, a backup
-code as the hashes under which it may be stored, in hex.
+Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or
+spent: the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or
+null. `sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step,
+a backup code as the hashes under which it may be stored, in hex.
 $$;
 
 create or replace function auth_private.require_code(user_id bigint, sent jsonb) returns json
@@ -1584,8 +1595,8 @@ begin
 end $$;
 
 comment on function auth_private.require_code(bigint, jsonb) is $$
-Spends the code that a change of an account needs, as try_code; the outcome is "missing" if a factor is enabled and no code
-was sent. Without a factor no code is needed. The caller has locked the account.
+Spends the code that a change of an account needs, as try_code; the outcome is "missing" if a factor is enabled and no
+code was sent. Without a factor no code is needed. The caller has locked the account.
 $$;
 
 create or replace function auth_api.purge(
@@ -1804,7 +1815,8 @@ begin
 end $$;
 
 comment on function auth_private.reset_factor(bigint) is $$
-For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was enabled.
+For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was
+enabled.
 $$;
 --! EndIncluded auth/factors/functions.sql
 --! Included auth/owner.sql
@@ -1844,7 +1856,8 @@ grant execute on function auth.claims(), auth.uid() to tasks_owner;
 -- turns, and may use half of the storage.
 --
 -- The functions below change what tasks share, so they need `tasks.lock()`. To avoid deadlocks, a transaction locks the
--- task that it changes first. The transaction of the work never takes the lock: it has what it needs since its beginning.
+-- task that it changes first. The transaction of the work never takes the lock: it has what it needs since its
+-- beginning.
 
 create or replace function tasks.lock() returns void
 language sql volatile set search_path = '' as $$
@@ -1955,7 +1968,8 @@ return 4096
   + greatest(octet_length(task.error::text) - 1024, 0)
   + (select coalesce(sum(r.bytes), 0)::bigint from tasks.results as r where r.task_id = task.id);
 
-comment on function tasks.size_of(tasks.tasks) is 'The bytes that the task takes up, without those that it has reserved.';
+comment on function tasks.size_of(tasks.tasks) is
+  'The bytes that the task takes up, without those that it has reserved.';
 
 create or replace function tasks.count_bytes(owner text, address text, difference bigint) returns void
 language sql volatile set search_path = '' as $$
@@ -2397,7 +2411,8 @@ begin
 end $$;
 
 comment on function tasks.purge(interval, interval) is $$
-Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how many.
+Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how
+many.
 $$;
 
 create or replace function tasks.lock_of(worker text) returns bigint
@@ -2449,8 +2464,9 @@ begin
 end $$;
 
 comment on function tasks.restore_jobs() is $$
-Adds a job for each unfinished task that has its turn and no job: an attempt that was overtaken deletes the job that it shares with the
-later attempt, and a worker that loses its connection while it locks a job never runs it. Returns how many it added.
+Adds a job for each unfinished task that has its turn and no job: an attempt that was overtaken deletes the job that it
+shares with the later attempt, and a worker that loses its connection while it locks a job never runs it. Returns how
+many it added.
 $$;
 
 do $$

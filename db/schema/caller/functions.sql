@@ -27,8 +27,8 @@ return coalesce(
   false);
 
 comment on function auth.has_recent_sign_in() is $$
-Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a token
-does not count; false for API keys and anonymous callers.
+Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a
+token does not count; false for API keys and anonymous callers.
 $$;
 
 create or replace function auth.require_recent_sign_in() returns void

@@ -10,7 +10,7 @@ create table if not exists changes.outbox (
 -- Changes are read in the order of their transactions.
 create index if not exists outbox_transaction_id_idx on changes.outbox (transaction, id);
 comment on table changes.outbox is
-  'Committed changes for subscribers; the service deletes them after about a minute. Used without logical decoding only.';
+  'Committed changes for subscribers, used without logical decoding. The service deletes them after about a minute.';
 alter table changes.outbox enable row level security;
 alter table changes.outbox owner to changes_owner;
 
@@ -32,7 +32,11 @@ declare
 begin
   for published in
     select p.prrelid::regclass as name,
-      exists (select from pg_trigger as t where t.tgrelid = p.prrelid and t.tgname = '_500_outbox_insert') as is_recorded
+      exists (
+        select from pg_trigger as t
+        where t.tgrelid = p.prrelid
+          and t.tgname = '_500_outbox_insert'
+      ) as is_recorded
     from pg_publication_rel as p
     join pg_publication as publication on publication.oid = p.prpubid
     where publication.pubname = 'content_changes'

@@ -1,5 +1,5 @@
--- The tables whose changes the service sends to subscribers. The old row is logged with each change, so that an update that
--- changes nothing is recognized.
+-- The tables whose changes the service sends to subscribers. The old row is logged with each change, so that an update
+-- that changes nothing is recognized.
 alter table public.articles replica identity full;
 alter table public.comments replica identity full;
 

@@ -365,7 +365,8 @@ begin
 end $$;
 
 comment on function tasks.purge(interval, interval) is $$
-Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how many.
+Deletes the tasks that ended longer ago than `keep`, or `keep_anonymous` if their caller was anonymous. Returns how
+many.
 $$;
 
 create or replace function tasks.lock_of(worker text) returns bigint
@@ -417,8 +418,9 @@ begin
 end $$;
 
 comment on function tasks.restore_jobs() is $$
-Adds a job for each unfinished task that has its turn and no job: an attempt that was overtaken deletes the job that it shares with the
-later attempt, and a worker that loses its connection while it locks a job never runs it. Returns how many it added.
+Adds a job for each unfinished task that has its turn and no job: an attempt that was overtaken deletes the job that it
+shares with the later attempt, and a worker that loses its connection while it locks a job never runs it. Returns how
+many it added.
 $$;
 
 do $$

@@ -4,7 +4,8 @@
 -- turns, and may use half of the storage.
 --
 -- The functions below change what tasks share, so they need `tasks.lock()`. To avoid deadlocks, a transaction locks the
--- task that it changes first. The transaction of the work never takes the lock: it has what it needs since its beginning.
+-- task that it changes first. The transaction of the work never takes the lock: it has what it needs since its
+-- beginning.
 
 create or replace function tasks.lock() returns void
 language sql volatile set search_path = '' as $$
@@ -115,7 +116,8 @@ return 4096
   + greatest(octet_length(task.error::text) - 1024, 0)
   + (select coalesce(sum(r.bytes), 0)::bigint from tasks.results as r where r.task_id = task.id);
 
-comment on function tasks.size_of(tasks.tasks) is 'The bytes that the task takes up, without those that it has reserved.';
+comment on function tasks.size_of(tasks.tasks) is
+  'The bytes that the task takes up, without those that it has reserved.';
 
 create or replace function tasks.count_bytes(owner text, address text, difference bigint) returns void
 language sql volatile set search_path = '' as $$

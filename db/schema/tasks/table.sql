@@ -35,7 +35,8 @@ create index tasks_client_unfinished_idx on tasks.tasks ((coalesce(address, owne
 -- The number of turns that an owner has.
 create index tasks_owner_turns_idx on tasks.tasks (owner) where has_turn;
 -- The task of an owner that is next.
-create index tasks_owner_waiting_idx on tasks.tasks (owner, round, created_at) where finished_at is null and not has_turn;
+create index tasks_owner_waiting_idx on tasks.tasks (owner, round, created_at)
+  where finished_at is null and not has_turn;
 -- The latest tasks of a kind, for estimates.
 create index tasks_kind_finished_at_idx on tasks.tasks (kind, finished_at desc) where status = 'succeeded';
 -- The tasks that are due to be deleted.

@@ -25,12 +25,16 @@ $$;
 
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  -- A username has no @, and an e-mail has one. The login as it was sent comes first: a username from before usernames were
-  -- normalized may differ from another one only in that.
+  -- A username has no @, and an e-mail has one. The login as it was sent comes first: a username from before usernames
+  -- were normalized may differ from another one only in that.
   select auth_api.account_of(coalesce(
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(login)),
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
-    (select e.user_id from auth_private.login_emails as e where lower(e.email) = lower(login) and e.released_at is null)))
+    (
+      select e.user_id from auth_private.login_emails as e
+      where lower(e.email) = lower(login)
+        and e.released_at is null
+    )))
 $$;
 
 comment on function auth_api.find_account(text) is
@@ -65,7 +69,8 @@ end $$;
 
 comment on function auth_api.register(text, text, integer, text, text, text, text) is $$
 Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
-e-mail. The skeletons say what e-mail and username look like. The constraints of the tables say which values are refused.
+e-mail. The skeletons say what e-mail and username look like. The constraints of the tables say which values are
+refused.
 $$;
 
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.

@@ -193,10 +193,10 @@ begin
 end $$;
 
 comment on function auth_api.try_code(bigint, jsonb, uuid) is $$
-Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or spent:
-the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or null.
-`sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step, a backup
-code as the hashes under which it may be stored, in hex.
+Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or
+spent: the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or
+null. `sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step,
+a backup code as the hashes under which it may be stored, in hex.
 $$;
 
 create or replace function auth_private.require_code(user_id bigint, sent jsonb) returns json
@@ -211,8 +211,8 @@ begin
 end $$;
 
 comment on function auth_private.require_code(bigint, jsonb) is $$
-Spends the code that a change of an account needs, as try_code; the outcome is "missing" if a factor is enabled and no code
-was sent. Without a factor no code is needed. The caller has locked the account.
+Spends the code that a change of an account needs, as try_code; the outcome is "missing" if a factor is enabled and no
+code was sent. Without a factor no code is needed. The caller has locked the account.
 $$;
 
 create or replace function auth_api.purge(

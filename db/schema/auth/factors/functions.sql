@@ -180,5 +180,6 @@ begin
 end $$;
 
 comment on function auth_private.reset_factor(bigint) is $$
-For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was enabled.
+For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was
+enabled.
 $$;

@@ -92,8 +92,8 @@ begin
 end $$;
 
 comment on function auth_private.set_login_email(bigint, text, text, text) is $$
-Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without an
-account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
+Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without
+an account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
 $$;
 
 create or replace function auth_private.follow_email() returns trigger
@@ -143,8 +143,8 @@ exception when unique_violation then
 end $$;
 
 comment on function auth_private.store_skeleton(text, text) is $$
-Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what they
-sign in with.
+Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what
+they sign in with.
 $$;
 
 create or replace function auth_api.change_email(user_id bigint, email text, skeleton text, address inet) returns text
@@ -169,6 +169,6 @@ exception
 end $$;
 
 comment on function auth_api.change_email(bigint, text, text, inet) is $$
-Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes: "taken" or
-reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
+Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
+"taken" or reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
 $$;

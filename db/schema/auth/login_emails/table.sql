@@ -1,5 +1,5 @@
--- The e-mails that accounts sign in with, and those that accounts have signed in with before: they stay reserved for a time.
--- users.email may differ: whoever may change a user may change that one.
+-- The e-mails that accounts sign in with, and those that accounts have signed in with before: they stay reserved for a
+-- time. users.email may differ: whoever may change a user may change that one.
 create table auth_private.login_emails (
   user_id     bigint not null references auth_private.accounts on delete cascade,
   email       text not null, -- users.email or one that it has been, which is well formed
@@ -17,7 +17,8 @@ create unique index login_emails_user_id_key on auth_private.login_emails (user_
 -- Deleting those whose reservation has ended.
 create index login_emails_released_at_idx on auth_private.login_emails (released_at) where released_at is not null;
 
-comment on table auth_private.login_emails is 'The e-mails that accounts sign in with, and those that are reserved for them.';
+comment on table auth_private.login_emails is
+  'The e-mails that accounts sign in with, and those that are reserved for them.';
 comment on index auth_private.login_emails_email_key is 'email already registered';
 comment on index auth_private.login_emails_skeleton_key is 'email already registered';
 

@@ -110,8 +110,8 @@ language sql volatile set search_path = '' as $$
 $$;
 
 comment on function auth_private.lock_sign_in(bigint, uuid, bytea) is $$
-Locks the account of a caller who is signed in with a token of this family or with this session; false if that sign-in has
-ended or the account is disabled.
+Locks the account of a caller who is signed in with a token of this family or with this session; false if that sign-in
+has ended or the account is disabled.
 $$;
 
 create or replace function auth_private.end_other_sign_ins(

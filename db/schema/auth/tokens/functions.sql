@@ -118,9 +118,9 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.account_state(bigint, timestamptz) is $$
-What an access token of this user must match: {epoch, role, revoked, kept}, where `revoked` lists the token families that
-were revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if the user has no account, or it is
-disabled.
+What an access token of this user must match: {epoch, role, revoked, kept}, where `revoked` lists the token families
+that were revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if the user has no account, or
+it is disabled.
 $$;
 
 create or replace function auth_api.spend_challenge(id uuid, now timestamptz) returns boolean

@@ -5,7 +5,8 @@ return '%' || pg_catalog.regexp_replace(keyword, '([\\%_])', '\\\1', 'g') || '%'
 
 grant execute on function internal.substring_pattern(text) to anon, authenticated, service_role;
 
--- True, or an error for a keyword that takes long to search for. In a subquery it is evaluated once per query and not per row.
+-- True, or an error for a keyword that takes long to search for. In a subquery it is evaluated once per query and not
+-- per row.
 create or replace function internal.check_keyword(keyword text) returns boolean
 language plpgsql immutable parallel safe set search_path = '' as $$
 begin
