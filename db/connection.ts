@@ -159,3 +159,16 @@ function readingInto(buffer: Buffer, receive: (chunk: Buffer) => void): Socket {
   };
   return new Socket({ onread: { buffer, callback } });
 }
+
+/** pg reports an error at once, but accepts the next query only after the ReadyForQuery that follows: "drain". */
+export function untilReady(client: pg.PoolClient): Promise<void> {
+  return new Promise((resolve) => {
+    const ready = () => {
+      client.off("drain", ready);
+      client.off("end", ready);
+      resolve();
+    };
+    client.on("drain", ready);
+    client.on("end", ready);
+  });
+}

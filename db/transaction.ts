@@ -5,8 +5,9 @@ import { Batch, type BatchOptions, type NamedStatement, type Result, type Statem
 import { type CancelSignal, cancelRequest } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
-import { RawClient } from "./connection.ts";
+import { RawClient, untilReady } from "./connection.ts";
 import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
+import { type Frame, type FrameOptions, frameOf } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
 import type { Recipient } from "./recipient.ts";
 
@@ -26,13 +27,7 @@ export type TransactionOptions = {
   readonly onConnectionError: (error: Error) => void;
 };
 
-export type RunOptions = {
-  /** All statements see the same snapshot of the database. Does not add a round trip. */
-  readonly snapshot?: boolean;
-  /** An isolation level other than read committed. */
-  readonly isolation?: "repeatable read" | "serializable" | null;
-  /** Rolls back at the end, after the checks of a commit. */
-  readonly rollback?: boolean;
+export type RunOptions = FrameOptions & {
   /** Called when the transaction has a connection. */
   readonly onConnected?: () => void;
   /** Called as each statement completes, before the transaction is committed; `index` is its position. */
@@ -94,7 +89,7 @@ export class Transactions {
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const code = this.#code;
     const runsCode = this.#runsCode(identity.caller.role, statements);
-    const frame = frameOf(statements, options, runsCode);
+    const frame = frameOf(statements.length, options, runsCode);
     const batch = this.#statementsOf(identity, statements, frame);
     const { recipient = null } = identity.request;
     const { signal } = options;
@@ -280,26 +275,6 @@ type Work = {
   cleaned: Promise<Error | undefined> | null;
 };
 
-/** The statements before and after those of the caller. Usually none: the Sync makes them one implicit transaction. */
-type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
-
-const BEGIN = "begin isolation level";
-const command = (text: string): Statement => ({ text, values: [] });
-const COMMIT = [command("commit")];
-const ROLLBACK = [command("set constraints all immediate"), command("rollback")];
-/** Writes without code leave the state of sequences, which only code can read: `currval`, `lastval`. */
-const FORGET = [command("discard sequences")];
-const UNFRAMED: Frame = { begin: [], end: [] };
-const CODE: Frame = { begin: FORGET, end: [] };
-
-function frameOf(statements: readonly Statement[], options: RunOptions, runsCode: boolean): Frame {
-  const { snapshot, isolation, rollback } = options;
-  const needed = isolation ?? (snapshot && statements.length > 1 ? "repeatable read" : null);
-  if (needed === null && !rollback) return runsCode ? CODE : UNFRAMED;
-  const begin = [command(`${BEGIN} ${needed ?? "read committed"}`), ...(runsCode ? FORGET : [])];
-  return { begin, end: rollback ? ROLLBACK : COMMIT };
-}
-
 function refuseUnstorable(value: string | null): void {
   if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
 }
@@ -313,16 +288,3 @@ const isSocketError = (error: DatabaseError | ApiError) => !(error instanceof Ap
 
 /** FATAL: the server has closed this connection. */
 const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
-
-/** pg reports an error at once, but accepts the next query only after the ReadyForQuery that follows: "drain". */
-function untilReady(client: pg.PoolClient): Promise<void> {
-  return new Promise((resolve) => {
-    const ready = () => {
-      client.off("drain", ready);
-      client.off("end", ready);
-      resolve();
-    };
-    client.on("drain", ready);
-    client.on("end", ready);
-  });
-}

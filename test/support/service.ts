@@ -55,6 +55,8 @@ export async function startTestService(
     LOG_LEVEL: "silent",
     SEED: "none",
     RATE_LIMIT: "0",
+    // On a busy machine, a request that waits for the lock of a test may take longer.
+    DB_ANON_STATEMENT_TIMEOUT: "0",
     ...settings,
   };
   const config = readConfig(environment);

@@ -136,7 +136,7 @@ describe("a transaction has", () => {
   });
 
   test("the statement timeout", async () => {
-    expect(await setting("statement_timeout")).toBe("5s");
+    expect(await setting("statement_timeout")).toBe("10s");
     expect(await setting("statement_timeout", { as: "service" })).toBe("10s");
   });
 });
@@ -150,13 +150,13 @@ describe("with the session settings of the function,", () => {
   ])("%s runs with %s", async (name, value) => {
     expect(await rows(`rpc/${name}`, { method: "POST" })).toBe(value);
     expect(await setting("transaction_isolation")).toBe("read committed");
-    expect(await setting("statement_timeout")).toBe("5s");
+    expect(await setting("statement_timeout")).toBe("10s");
   });
 });
 
 describe("the session settings of a role", () => {
   test.each([
-    ["statement_timeout", "3s", "5s"],
+    ["statement_timeout", "3s", "10s"],
     ["work_mem", "9MB", "4MB"],
     ["app.plan", "a, b", ""],
     ["transaction_isolation", "serializable", "read committed"],
