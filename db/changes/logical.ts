@@ -5,6 +5,7 @@ import pg from "pg";
 import { cancelRequest } from "../cancellation.ts";
 import { type Change, type ChangeSink, type ChangeSource, FeedInterrupted } from "./feed.ts";
 import { type DecodedTable, type LogicalMessage, PgOutputDecoder, POSTGRES_EPOCH, type Tuple } from "./pgoutput.ts";
+import { Visibility } from "./visibility.ts";
 
 /** The publication of the tables whose changes are sent (db/schema/changes/publication.sql). */
 export const PUBLICATION = "content_changes";
@@ -33,6 +34,7 @@ export type LogicalSourceOptions = {
  */
 export class LogicalSource implements ChangeSource {
   readonly #options: LogicalSourceOptions;
+  readonly #pool: pg.Pool;
   #connection: Promise<ReplicationConnection> | null = null;
   /** The connection of the newest attempt. */
   #newest: ReplicationConnection | null = null;
@@ -41,6 +43,10 @@ export class LogicalSource implements ChangeSource {
 
   constructor(options: LogicalSourceOptions) {
     this.#options = options;
+    const { connectionString, onError } = options;
+    this.#pool = new pg.Pool({ connectionString, max: 1, application_name: "content-service changes" });
+    this.#pool.on("error", onError);
+    this.#pool.on("connect", (client) => client.on("error", onError));
   }
 
   /** Connects in the background; a failed or lost connection is restored. */
@@ -66,8 +72,9 @@ export class LogicalSource implements ChangeSource {
   }
 
   async close(): Promise<void> {
+    if (this.#closed) return;
     this.#closed = true;
-    await this.#newest?.close();
+    await Promise.all([this.#newest?.close(), this.#pool.end()]);
   }
 
   async #stream(connection: ReplicationConnection, sink: ChangeSink): Promise<void> {
@@ -83,7 +90,9 @@ export class LogicalSource implements ChangeSource {
   /** Resolves when a connection exists, after any number of attempts. */
   async #connect(): Promise<ReplicationConnection> {
     for (let pause = RECONNECT_MILLISECONDS; ; pause = Math.min(2 * pause, MAX_RECONNECT_MILLISECONDS)) {
-      const connection = new ReplicationConnection(this.#options.connectionString, () => this.#reconnect());
+      const visibility = new Visibility(this.#pool);
+      const { connectionString } = this.#options;
+      const connection = new ReplicationConnection(connectionString, visibility, () => this.#reconnect());
       this.#newest = connection;
       try {
         await connection.start();
@@ -114,7 +123,10 @@ class ReplicationConnection {
   readonly #client: pg.Client;
   readonly #slot = `content_${process.pid}_${randomBytes(6).toString("hex")}`;
   readonly #decoder = new PgOutputDecoder();
+  readonly #visibility: Visibility;
   readonly #onLost: () => void;
+  /** Messages that arrived while queries did not see the current transaction yet; null if they do. */
+  #waiting: Buffer[] | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isConnected = false;
   #isStarted = false;
@@ -128,7 +140,8 @@ class ReplicationConnection {
   #isBeforeStart = false;
 
   /** `onLost` is called once, when a connection that was started has ended. */
-  constructor(connectionString: string, onLost: () => void) {
+  constructor(connectionString: string, visibility: Visibility, onLost: () => void) {
+    this.#visibility = visibility;
     this.#onLost = onLost;
     this.#config = {
       connectionString,
@@ -202,10 +215,40 @@ class ReplicationConnection {
   /** Reads one message of the streaming replication protocol: w holds data, k is a keepalive. */
   #read(chunk: Buffer, receive: Receive): void {
     this.#isAlive = true;
-    if (chunk[0] === 0x77) {
-      const message = this.#decoder.decode(chunk, 25);
-      if (message) this.#handle(message, chunk.length, receive);
-    } else if (chunk[17] === 1) this.#sendStatus(false);
+    if (chunk[0] !== 0x77) {
+      if (chunk[17] === 1) this.#sendStatus(false);
+    } else if (this.#waiting) {
+      // A copy, because pg uses the buffer again.
+      this.#waiting.push(Buffer.from(chunk));
+    } else this.#decode(chunk, receive);
+  }
+
+  #decode(chunk: Buffer, receive: Receive): void {
+    const message = this.#decoder.decode(chunk, 25);
+    if (message) this.#handle(message, chunk.length, receive);
+    if (message?.kind === "begin" && !this.#isBeforeStart && !this.#visibility.sees(message.xid))
+      void this.#waitFor(message.xid, receive);
+  }
+
+  /** Reads on when queries see the transaction, because subscribers query its rows. */
+  async #waitFor(xid: number, receive: Receive): Promise<void> {
+    const { stream } = connectionOf(this.#client);
+    const waiting: Buffer[] = [];
+    this.#waiting = waiting;
+    stream.pause();
+    try {
+      await this.#visibility.wait(xid);
+    } catch {
+      return this.destroy();
+    }
+    this.#waiting = null;
+    if (!this.#isStarted) return;
+    for (let i = 0; i < waiting.length; i++) {
+      this.#decode(waiting[i]!, receive);
+      // The next transaction waits too, with the messages after it.
+      if (this.#waiting) return void (this.#waiting as Buffer[]).push(...waiting.slice(i + 1));
+    }
+    stream.resume();
   }
 
   #handle(message: LogicalMessage, bytes: number, receive: Receive): void {

@@ -13,7 +13,7 @@ export type Tuple = (string | null | undefined)[];
 
 /** One message of a transaction. LSNs are positions in the write-ahead log; `committedAt` is milliseconds since 1970. */
 export type LogicalMessage =
-  | { readonly kind: "begin"; readonly commitLsn: bigint; readonly committedAt: number }
+  | { readonly kind: "begin"; readonly commitLsn: bigint; readonly committedAt: number; readonly xid: number }
   | { readonly kind: "commit"; readonly endLsn: bigint }
   | { readonly kind: "insert"; readonly table: DecodedTable; readonly old: null; readonly new: Tuple }
   | { readonly kind: "update"; readonly table: DecodedTable; readonly old: Tuple | null; readonly new: Tuple }
@@ -38,7 +38,7 @@ export class PgOutputDecoder {
     this.#at = start;
     switch (this.#char()) {
       case "B":
-        return { kind: "begin", commitLsn: this.#long(), committedAt: this.#time() };
+        return { kind: "begin", commitLsn: this.#long(), committedAt: this.#time(), xid: this.#int() };
       case "C":
         this.#at += 1 + 8; // flags, LSN of the commit
         return { kind: "commit", endLsn: this.#long() };

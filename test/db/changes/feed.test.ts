@@ -86,6 +86,21 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
     expect(titles(await take(inserted, 3))).toEqual(["First of two", "Second of two", "Afterwards"]);
   });
 
+  test("queries see the row when its change arrives", async () => {
+    const feed = await startFeed(database, mode);
+    const inserted = await subscribe(feed, filter("comments", "INSERT"));
+    const [reader, writer] = [await psql(), await psql()];
+    // Then a commit is in the log before queries see it.
+    await writer.query("set synchronous_commit = on");
+    for (let i = 0; i < 100; i++) {
+      const written = writer.query("insert into comments (article_id, author_id, content) values (1, 1, 'Seen')");
+      const [change] = await take(inserted, 1);
+      const { rowCount } = await reader.query("select from comments where id = $1", [change!.row.id]);
+      expect(rowCount).toBe(1);
+      await written;
+    }
+  });
+
   test("a transaction that runs when the subscription starts arrives when it is committed", async () => {
     const feed = await startFeed(database, mode);
     // A replication slot cannot be created while transactions run: here it exists before.
