@@ -73,12 +73,26 @@ const FIRST_USER_OID = 16_384;
 const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'changes')
   and p.prosqlbody is null and p.prolang in (select oid from pg_language where lanname in ('sql', 'plpgsql'))`;
 
+/**
+ * Postgres reads an expression only with a lock on its tables, and would wait for a concurrent `lock table` or DDL. So what is
+ * locked exclusively counts as code, without being read.
+ */
+const ofLocked = (kind: "pg_proc" | "pg_rewrite", oid: string) =>
+  `exists (select from pg_depend as d join locked on locked.relation = d.refobjid
+    where d.classid = '${kind}'::regclass and d.objid = ${oid} and d.refclassid = 'pg_class'::regclass)`;
+const unlocked = (text: string, relation: string) =>
+  `case when ${relation} not in (select relation from locked) then ${text} end`;
+const expression = (tree: string, relation: string) => unlocked(`pg_get_expr(${tree}, ${relation})`, relation);
+const viewText = (view: string) =>
+  `(select pg_get_viewdef(${view}) from pg_rewrite as w
+    where w.ev_class = ${view} and w.rulename = '_RETURN' and not ${ofLocked("pg_rewrite", "w.oid")})`;
+
 // Operators and casts of built-in types are used without a name in the text, so they are named by their symbol and by "".
 const USED = `
   select p.proname as name,
     case
-      when p.prosqlbody is not null then pg_get_function_sqlbody(p.oid)
-      when member.objid is null and l.lanname in ('sql', 'plpgsql') then p.prosrc
+      when p.prosqlbody is not null and not ${ofLocked("pg_proc", "p.oid")} then pg_get_function_sqlbody(p.oid)
+      when p.prosqlbody is null and member.objid is null and l.lanname in ('sql', 'plpgsql') then p.prosrc
       when l.lanname = 'c' and p.provolatile <> 'v' and p.proname !~ '^(crosstab|connectby|xpath_)' then ''
     end || ' ' || pg_get_function_arguments(p.oid) || ' ' || format_type(p.prorettype, null) as text
   from pg_proc as p
@@ -97,33 +111,33 @@ const USED = `
     or p.proname ~ '_to_xml'
   )
   union all
-  select relname, null from pg_class where relkind = 'f'
+  select relname, null from pg_class where relkind = 'f' or oid in (select relation from locked)
   union all
-  select relname, pg_get_viewdef(oid) from pg_class where relkind = 'v' and oid >= ${FIRST_USER_OID}
+  select c.relname, ${viewText("c.oid")} from pg_class as c where c.relkind = 'v' and c.oid >= ${FIRST_USER_OID}
   union all
-  select c.relname, pg_get_expr(p.polqual, p.polrelid)
+  select c.relname, ${expression("p.polqual", "p.polrelid")}
   from pg_policy as p join pg_class as c on c.oid = p.polrelid where p.polcmd in ('r', '*')
   union all
   select c.relname, format_type(a.atttypid, null)
   from pg_class as c join pg_attribute as a on a.attrelid = c.oid
   where c.relkind in ('r', 'p', 'v', 'm') and a.attnum > 0 and a.atttypid >= ${FIRST_USER_OID}
   union all
-  select c.relname, pg_get_expr(d.adbin, d.adrelid)
+  select c.relname, ${expression("d.adbin", "d.adrelid")}
   from pg_attrdef as d
   join pg_class as c on c.oid = d.adrelid
   join pg_attribute as a on a.attrelid = d.adrelid and a.attnum = d.adnum and a.attgenerated = 'v'
   union all
   -- The planner evaluates calls of immutable functions in the expressions of indexes, statistics and partitions.
-  select c.relname, concat_ws(' ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid))
+  select c.relname, concat_ws(' ', ${expression("i.indexprs", "i.indrelid")}, ${expression("i.indpred", "i.indrelid")})
   from pg_index as i join pg_class as c on c.oid = i.indrelid
   where i.indrelid >= ${FIRST_USER_OID} and (i.indexprs is not null or i.indpred is not null)
   union all
-  select c.relname, array_to_string(pg_get_statisticsobjdef_expressions(s.oid), ' ')
+  select c.relname, ${unlocked("array_to_string(pg_get_statisticsobjdef_expressions(s.oid), ' ')", "c.oid")}
   from pg_statistic_ext as s join pg_class as c on c.oid = s.stxrelid where s.stxexprs is not null
   union all
-  select c.relname, pg_get_partkeydef(c.oid) from pg_class as c where c.relkind = 'p'
+  select c.relname, ${unlocked("pg_get_partkeydef(c.oid)", "c.oid")} from pg_class as c where c.relkind = 'p'
   union all
-  select parent.relname, concat_ws(' ', child.relname, pg_get_expr(k.conbin, k.conrelid))
+  select parent.relname, concat_ws(' ', child.relname, ${expression("k.conbin", "k.conrelid")})
   from pg_inherits as i
   join pg_class as parent on parent.oid = i.inhparent and parent.relkind in ('r', 'p')
   join pg_class as child on child.oid = i.inhrelid
@@ -150,17 +164,18 @@ const USED = `
 // Types and indexes are in USED: a statement that writes a table names it too. A write that reaches another table uses it.
 const WRITTEN = `
   select t.tgrelid as relation,
-    concat_ws(' ', t.tgfoid::regproc, substring(pg_get_triggerdef(t.oid) from ' WHEN \\((.*)\\) EXECUTE ')) as text,
+    concat_ws(' ', t.tgfoid::regproc, substring(${unlocked("pg_get_triggerdef(t.oid)", "t.tgrelid")} from ' WHEN \\((.*)\\) EXECUTE '))
+      as text,
     null as written
   from pg_trigger as t where not t.tgisinternal
   union all
   -- Sequences leave state that only code can read.
-  select d.adrelid, regexp_replace(pg_get_expr(d.adbin, d.adrelid), '^nextval\\(''[^'']*''::regclass\\)$', ''), null
+  select d.adrelid, regexp_replace(${expression("d.adbin", "d.adrelid")}, '^nextval\\(''[^'']*''::regclass\\)$', ''), null
   from pg_attrdef as d
   union all
-  select k.conrelid, pg_get_expr(k.conbin, k.conrelid), null from pg_constraint as k where k.contype = 'c'
+  select k.conrelid, ${expression("k.conbin", "k.conrelid")}, null from pg_constraint as k where k.contype = 'c'
   union all
-  select p.polrelid, concat_ws(' ', pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)), null
+  select p.polrelid, concat_ws(' ', ${expression("p.polqual", "p.polrelid")}, ${expression("p.polwithcheck", "p.polrelid")}), null
   from pg_policy as p
   union all
   select r.ev_class, null, null from pg_rewrite as r where r.ev_type <> '1'
@@ -170,7 +185,7 @@ const WRITTEN = `
   join pg_opclass as o on o.oid = any (i.indclass) and o.oid >= ${FIRST_USER_OID}
   join pg_amproc as p on p.amprocfamily = o.opcfamily
   union all
-  select v.oid, '', pg_get_viewdef(v.oid) from pg_class as v where v.relkind = 'v'
+  select v.oid, '', ${viewText("v.oid")} from pg_class as v where v.relkind = 'v'
   union all
   select i.inhparent, i.inhrelid::regclass::text, i.inhrelid::regclass::text from pg_inherits as i
   union all

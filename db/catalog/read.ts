@@ -30,6 +30,7 @@ const SCHEMAS = `
  * The common table expressions that every part of the query reads:
  * - searched: the existing schemas of the settings. System schemas cannot be served.
  * - relations: served tables and views, the tables behind views, and the row types that functions return.
+ * - locked: what another transaction has locked exclusively.
  */
 const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
   searched as materialized (
@@ -57,6 +58,12 @@ const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
           where classid = 'pg_rewrite'::regclass and refclassid = 'pg_class'::regclass
         )
       )
+  ),
+  locked as materialized (
+    select l.relation
+    from pg_locks as l
+    join pg_database as d on d.oid = l.database and d.datname = current_database()
+    where l.mode = 'AccessExclusiveLock' and l.granted and l.relation is not null
   )`;
 
 const textArray = (names: readonly string[]): string => `array[${names.map(pg.escapeLiteral).join(", ")}]::text[]`;
