@@ -252,7 +252,8 @@ test("a registration that waits for a change of the e-mail finds the previous on
     await other.query("begin");
     await other.query("select auth_api.change_email($1, $2, null, null)", [user.id, newEmail()]);
     const waiting = registers(user.email);
-    const blocked = "select count(*)::int as blocked from pg_locks where not granted and locktype = 'transactionid'";
+    const blocked = `select count(*)::int as blocked from pg_locks join pg_stat_activity using (pid)
+      where not granted and locktype = 'transactionid' and datname = current_database() and backend_type = 'client backend'`;
     await expect.poll(async () => (await owner.query(blocked)).rows[0].blocked, { timeout: 10_000 }).toBe(1);
     await other.query("commit");
     expect(await waiting).toBe(409);

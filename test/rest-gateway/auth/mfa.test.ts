@@ -24,7 +24,8 @@ const verify = (code: string) => failure(`POST /api/mfa/verify?code=${code}`, { 
 /** The number of connections to this database that wait for a lock. */
 const waiting = async () => {
   await sql("select pg_stat_clear_snapshot()");
-  const text = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+  const text =
+    "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and backend_type = 'client backend'";
   return (await sql(text)).length;
 };
 const hasFactor = async () => (await sql("select from auth_private.factors where enabled_at is not null")).length > 0;

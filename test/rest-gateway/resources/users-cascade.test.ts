@@ -103,7 +103,8 @@ describe("?cascade=true deletes what the user has written", () => {
   describe("while the user", () => {
     const deletion = async (id: number) => (await api(`DELETE /users/${id}?cascade=true`, { as: "admin" })).status;
     const waiting = async () => {
-      const text = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+      const text =
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and backend_type = 'client backend'";
       return (await sql(text)).length;
     };
 
