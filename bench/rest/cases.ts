@@ -8,6 +8,13 @@ export const FUNCTIONS = `
   language sql immutable parallel safe
   return a + b;
 
+  create function public.add_with_state(a integer, b integer) returns integer
+  language plpgsql volatile set search_path = '' as $$
+  begin
+    perform pg_catalog.set_config('bench.sum', (a + b)::text, false);
+    return a + b;
+  end $$;
+
   create function public.slow() returns integer
   language sql volatile set search_path = ''
   begin atomic
@@ -15,7 +22,9 @@ export const FUNCTIONS = `
     select 1;
   end;
 
-  grant execute on function public.add_them(integer, integer), public.slow() to anon, authenticated;`;
+  grant execute on function
+    public.add_them(integer, integer), public.add_with_state(integer, integer), public.slow()
+    to anon, authenticated;`;
 
 /** A case whose requests differ in a number, from 1 to `keys`. */
 export type RestCase = Case & {
@@ -92,6 +101,13 @@ const DEFINITIONS: readonly Definition[] = [
     about: "calls a function that adds two numbers",
     method: "POST",
     path: () => "/rpc/add_them",
+    body: { a: 1, b: 2 },
+  },
+  {
+    name: "rpc-state",
+    about: "calls a function that leaves a session setting, after which the connection is cleaned",
+    method: "POST",
+    path: () => "/rpc/add_with_state",
     body: { a: 1, b: 2 },
   },
   {
