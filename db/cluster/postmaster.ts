@@ -111,8 +111,15 @@ const SETTINGS = [
   "log_parameter_max_length_on_error=0",
 ];
 
-// Changes are decoded when the log is written, which a commit does not wait for here.
-const SCRATCH_SETTINGS = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_writer_delay=10ms"];
+const SCRATCH_SETTINGS = [
+  "fsync=off",
+  "synchronous_commit=off",
+  "full_page_writes=off",
+  // Changes are decoded when the log is written, which a commit does not wait for here.
+  "wal_writer_delay=10ms",
+  // Many services use one scratch cluster.
+  "max_connections=400",
+];
 
 function spawnServer({ postgres, dataDir, port, durable, user }: ServerCommand): ChildProcess {
   const settings = [`port=${port}`, ...SETTINGS, ...(durable ? [] : SCRATCH_SETTINGS)];
