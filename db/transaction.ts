@@ -165,7 +165,7 @@ export class Transactions {
   }
 
   #release(client: pg.PoolClient, recipient: Recipient | null, broken?: Error): void {
-    // In this order: whoever is admitted next finds the connection.
+    // In this order: the next transaction that is admitted finds the connection.
     client.release(broken);
     this.#options.admission?.leave(recipient);
   }

@@ -81,7 +81,7 @@ describe.each(Object.keys(INTERFACES))("a change of the e-mail by %s", (name) =>
     expect((await changed(user)).map(({ event }) => event)).toEqual(["email_changed"]);
   });
 
-  test("by an API key of the user leaves the e-mail that signs in, which nobody else can register", async () => {
+  test("by an API key of the user leaves the e-mail that signs in, which no other account can register", async () => {
     const user = await register();
     const { json } = await ask("POST", "/auth/keys", { name: "a program" }, user.headers);
     const key = { "x-api-key": json.key };

@@ -1,5 +1,5 @@
 -- The e-mails that accounts sign in with, and those that accounts have signed in with before: they stay reserved for a
--- time. users.email may differ: whoever may change a user may change that one.
+-- time. users.email may differ: every caller who may change a user may change that one.
 create table auth_private.login_emails (
   user_id     bigint not null references auth_private.accounts on delete cascade,
   email       text not null, -- users.email or one that it has been, which is well formed
