@@ -10,6 +10,7 @@ import { Notifications } from "./db/changes/notifications.ts";
 import { lossOf, type OpenedDatabase, openDatabase } from "./db/cluster/open.ts";
 import { Database } from "./db/database.ts";
 import { StatementTimeouts } from "./db/statement-timeouts.ts";
+import { DeferredGraphQL } from "./graphql/deferred.ts";
 import { GRAPHQL } from "./graphql/envelope.ts";
 import { ConnectionLimit } from "./http/connection-limit.ts";
 import { allowsOrigin } from "./http/cors.ts";
@@ -67,7 +68,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     {
       state: () => pipeline.state,
       ping: () => app!.database.ping(),
-      details: () => ({ details: { graphql: app!.graphql?.reload.health ?? { schema: "not served" } } }),
+      details: () => ({ details: { graphql: app!.graphql?.health ?? { schema: "not served" } } }),
     },
     REST.reject,
   );
@@ -109,6 +110,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
   pipeline.open([rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, health, errors, pages], callers);
+  if (config.graphqlBuild === "ready") graphql?.loadInBackground();
 
   let stopped: Promise<void> | undefined;
   const stop = async () => {
@@ -158,17 +160,12 @@ async function createApp(options: AppOptions) {
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
     notifications.onSchemaChange(() => rest.catalog.soon());
     await tasks?.start();
-    // Loaded only if it is served, because GraphQL takes as much memory as everything else.
-    const graphql =
-      config.graphqlMaxTables === 0
-        ? null
-        : await import("./graphql/index.ts").then(({ createGraphQL }) =>
-            createGraphQL({ ...context, settings: config, catalog: rest.catalog, log, onInternalError }),
-          );
+    const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError };
+    const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL(shared);
     const explorer = graphql && config.graphiql ? (await import("./graphql/explorer.ts")).explorerRouter() : null;
     const routers = [explorer, ...rest.routers].filter((router) => router !== null);
     close = async () => {
-      await Promise.all([graphql?.reload.close(), rest.catalog.close()]);
+      await Promise.all([graphql?.close(), rest.catalog.close()]);
       await context.close();
     };
     return { ...context, graphql, rest, pages: new ExpressInterface({ routers, onInternalError }), close };

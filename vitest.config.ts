@@ -10,7 +10,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // The default of one second is too short on a busy machine.
     expect: { poll: { timeout: 15_000 } },
-    maxWorkers: 3,
+    maxWorkers: 4,
     // The tests allocate much and keep little: with larger young generations it is not copied.
     execArgv: ["--max-semi-space-size=32"],
     // Files of one worker share what is loaded, which takes longer than most of their tests: the service keeps no state in modules.

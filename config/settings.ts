@@ -291,6 +291,11 @@ export const SETTINGS = {
     "300",
     "Maximum number of tables in the database for which GraphQL is served. 0 turns GraphQL off.",
   ),
+  GRAPHQL_BUILD: setting(
+    oneOf("ready", "request"),
+    "ready",
+    "When the GraphQL schema is built. ready: as soon as everything else is served. request: with the first GraphQL request, which saves memory where there is none.",
+  ),
   GRAPHQL_TIME_SCALAR: setting(
     oneOf("Time", "DateTime"),
     "Time",

@@ -185,7 +185,7 @@ const WRITTEN = `
   join pg_opclass as o on o.oid = any (i.indclass) and o.oid >= ${FIRST_USER_OID}
   join pg_amproc as p on p.amprocfamily = o.opcfamily
   union all
-  select v.oid, '', ${viewText("v.oid")} from pg_class as v where v.relkind = 'v'
+  select v.oid, '', ${viewText("v.oid")} from pg_class as v where v.relkind = 'v' and v.oid >= ${FIRST_USER_OID}
   union all
   select i.inhparent, i.inhrelid::regclass::text, i.inhrelid::regclass::text from pg_inherits as i
   union all

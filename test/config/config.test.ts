@@ -99,6 +99,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlMaxPageSize: 1000,
     graphqlMaxRows: 100_000,
     graphqlMaxTables: 300,
+    graphqlBuild: "ready",
     graphqlTimeScalar: "Time",
     graphqlInternalStatus: 200,
     graphqlDeleteAnonymous: "error",

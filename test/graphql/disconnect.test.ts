@@ -1,15 +1,15 @@
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createTestDatabase } from "../support/database.ts";
 import { POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ DB_POOL: "1" });
-  await service.database.owner.query(`
+  const database = await createTestDatabase();
+  await database.owner.query(`
     create function public.slow() returns text language sql stable as $$ select pg_sleep(30)::text $$;
     grant execute on function public.slow() to anon`);
-  const fields = async () => (await service.gql('{ __type(name: "Query") { fields { name } } }')).data.__type.fields;
-  await vi.waitUntil(async () => (await fields()).some(({ name }: { name: string }) => name === "slow"), POLL);
+  service = await startTestService({ DB_POOL: "1" }, database);
 });
 afterAll(() => service.stop());
 

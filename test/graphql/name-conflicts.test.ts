@@ -45,6 +45,7 @@ function useServiceAfter(sql: string) {
   beforeAll(async () => {
     await dba(sql);
     service = await startTestService({ GRAPHIQL: "on" }, { ...database, drop: async () => {} }, log);
+    await service.gql("{ __typename }");
   });
   afterAll(() => service.stop());
 

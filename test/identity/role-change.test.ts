@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { adviceOnRoles } from "../../db/cluster/advice.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const DDL = `
@@ -21,8 +22,9 @@ const DDL = `
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ API_KEY_REQUIRED: "false" });
-  await service.database.owner.query(DDL);
+  const database = await createTestDatabase();
+  await database.owner.query(DDL);
+  service = await startTestService({ API_KEY_REQUIRED: "false" }, database);
   return () => service.stop();
 });
 

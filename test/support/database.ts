@@ -33,6 +33,11 @@ export async function createTestDatabase(clusterUrl: string = inject("clusterUrl
     owner,
     async drop() {
       await owner.end();
+      // A process that was killed keeps its replication slot until Postgres notices.
+      await root.query(
+        "select pg_terminate_backend(active_pid, 5000) from pg_replication_slots where database = $1 and active",
+        [name],
+      );
       await root.query(`drop database ${name} with (force)`);
       await root.end();
     },

@@ -1,0 +1,90 @@
+import type { WebSocket } from "ws";
+import type { Exchange } from "../http/exchange.ts";
+import type { HttpInterface } from "../http/pipeline.ts";
+import type { SocketExchange, SocketRoute } from "../http/upgrade-gate.ts";
+import { GRAPHQL } from "./envelope.ts";
+import type { GraphQLInterface, GraphQLOptions } from "./index.ts";
+
+/** The close code for a server that cannot serve a socket at the moment. */
+const TRY_AGAIN = 1013;
+const UNAVAILABLE = "GraphQL is not available: try again";
+
+/**
+ * GraphQL, loaded after everything else or with the first request: it takes as much memory as the other interfaces together,
+ * and building its schema takes as long as the rest of the start. Requests wait until it is loaded. If that fails, the next
+ * request tries again.
+ */
+export class DeferredGraphQL {
+  readonly http: HttpInterface;
+  readonly socket: SocketRoute;
+  readonly #options: GraphQLOptions;
+  #loaded: GraphQLInterface | null = null;
+  #loading: Promise<GraphQLInterface> | null = null;
+  #isClosed = false;
+
+  constructor(options: GraphQLOptions) {
+    this.#options = options;
+    this.http = { ...GRAPHQL, handle: (exchange) => this.#handle(exchange) };
+    this.socket = {
+      path: "/graphql",
+      protocol: "graphql-transport-ws",
+      accept: (socket, exchange) => void this.#accept(socket, exchange),
+    };
+  }
+
+  /** The state of the schema for `/health`. */
+  get health(): GraphQLInterface["reload"]["health"] {
+    return this.#loaded?.reload.health ?? { schema: "not built yet" };
+  }
+
+  loadInBackground(): void {
+    this.load().catch((err) =>
+      this.#options.log.error({ err }, "GraphQL cannot be loaded: the next request tries again"),
+    );
+  }
+
+  load(): Promise<GraphQLInterface> {
+    this.#loading ??= this.#load();
+    return this.#loading;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#loading?.catch(() => {});
+    await this.#loaded?.reload.close();
+  }
+
+  async #handle(exchange: Exchange): Promise<void> {
+    try {
+      const { http } = this.#loaded ?? (await this.load());
+      return http.handle(exchange);
+    } catch (error) {
+      this.#options.onInternalError(error, exchange.head.requestId);
+      this.http.reject(exchange, { status: 503, code: "INTERNAL_ERROR", message: UNAVAILABLE });
+    }
+  }
+
+  async #load(): Promise<GraphQLInterface> {
+    try {
+      const { createGraphQL } = await import("./index.ts");
+      this.#loaded = await createGraphQL(this.#options);
+      return this.#loaded;
+    } catch (error) {
+      this.#loading = null;
+      throw error;
+    }
+  }
+
+  async #accept(socket: WebSocket, exchange: SocketExchange): Promise<void> {
+    if (this.#loaded) return this.#loaded.socket.accept(socket, exchange);
+    // Messages that arrive before the socket has a listener would be lost.
+    socket.pause();
+    try {
+      (await this.load()).socket.accept(socket, exchange);
+      socket.resume();
+    } catch (error) {
+      if (!this.#isClosed) this.#options.onInternalError(error, exchange.requestId);
+      socket.close(TRY_AGAIN, UNAVAILABLE);
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { connect, POLL } from "../support/graphql-client.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+let service: TestService;
+const start = async (build: "ready" | "request") => {
+  service = await startTestService({ GRAPHQL_BUILD: build }, { ...database, drop: async () => {} });
+};
+beforeEach(() => async () => service.stop());
+
+/** The state of the schema in /health. */
+const schema = async () => ((await (await fetch(`${service.url}/health`)).json()) as any).details.graphql.schema;
+
+test("with GRAPHQL_BUILD=ready the schema is built without a request, after the service is ready", async () => {
+  await start("ready");
+  await expect.poll(schema, POLL).toBe("current");
+});
+
+test("with GRAPHQL_BUILD=request the first requests wait until the schema is built, over HTTP and WebSocket", async () => {
+  await start("request");
+  expect(await schema()).toBe("not built yet");
+  const client = connect(service, { as: "ada" });
+  const answers = await Promise.all([
+    service.gql("{ user(id: 2) { name } }"),
+    service.gql("{ user(id: 1) { name } }"),
+    client.run("{ me { name } }"),
+  ]);
+  expect(answers.map(({ data }) => data)).toEqual([
+    { user: { name: "Bob Kahn" } },
+    { user: { name: "Ada Lovelace" } },
+    { me: { name: "Ada Lovelace" } },
+  ]);
+  expect(await schema()).toBe("current");
+});
+
+test("while the database rejects connections, the first requests get 503, and later ones try again", async () => {
+  await start("request");
+  const login = `${database.name}_data`;
+  await database.owner.query(`alter role ${login} connection limit 0`);
+  await database.owner.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [login]);
+  const { status, errors } = await service.gql("{ __typename }");
+  expect({ status, errors }).toEqual({
+    status: 503,
+    errors: [{ message: "GraphQL is not available: try again", extensions: { code: "INTERNAL_ERROR" } }],
+  });
+  await database.owner.query(`alter role ${login} connection limit -1`);
+  expect((await service.gql("{ __typename }")).data).toEqual({ __typename: "Query" });
+});
