@@ -80,13 +80,12 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await migrate(directUrl, options.log);
   const { secret, usersWrite, anonymousRole, recentSignIn } = options;
   const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole, recentSignIn);
-  await withClient(directUrl, options.afterMigrations);
-  if (options.seed === "demo")
-    await withClient(directUrl, async (client) => client.query(await readFile(SEED, "utf8")));
   await withClient(logins.data, (client) => refuseUnservable(client, options));
   const changesUrl = withLogin(directUrl, logins.changes);
   let changes: OpenedDatabase["changes"] = null;
   await withClient(directUrl, async (owner) => {
+    await options.afterMigrations(owner);
+    if (options.seed === "demo") await owner.query(await readFile(SEED, "utf8"));
     const { mode, reason } = await prepareChanges(owner, new URL(changesUrl).username);
     if (reason !== "") options.log("warning", `changes are read from an outbox table, because ${reason}`);
     changes = { url: changesUrl, mode };
