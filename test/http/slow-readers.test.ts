@@ -80,7 +80,7 @@ const headOf = async (path: string, sent: Sent) => (await send(path, sent)).head
 async function bodyOf(raw: RawSocket): Promise<string> {
   const { headers } = await raw.head();
   const length = Number(/content-length: (\d+)/i.exec(headers)![1]);
-  await expect.poll(() => raw.text.length - headers.length - 4, POLL).toBe(length);
+  await expect.poll(() => raw.size - headers.length - 4, POLL).toBe(length);
   return raw.text.slice(headers.length + 4);
 }
 
@@ -127,7 +127,8 @@ test("of many sockets at one address that do not read, only the first reaches th
   for (const { socket } of sockets) socket.resume();
   const statuses = await Promise.all(sockets.map(async (raw) => (await raw.head()).status));
   expect(statuses.filter((status) => status === 200)).toHaveLength(1);
-  expect(statuses.filter((status) => status === 503)).toHaveLength(19);
+  // 504 for one whose time was over before the whole result of the first had arrived.
+  expect(statuses.filter((status) => status === 503 || status === 504)).toHaveLength(19);
 });
 
 test("clients at one address that read at once are all served, although each result is over the limit", () =>

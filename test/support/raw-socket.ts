@@ -58,6 +58,8 @@ export async function openGraphQL(
 
 export class RawSocket {
   readonly socket: Socket;
+  /** Bytes received so far. */
+  size = 0;
   #chunks: Buffer[] = [];
   #ended = false;
 
@@ -65,6 +67,7 @@ export class RawSocket {
     this.socket = socket;
     socket.on("data", (chunk) => {
       this.#chunks.push(chunk);
+      this.size += chunk.length;
     });
     for (const event of ["end", "close"] as const) {
       socket.on(event, () => {
@@ -91,7 +94,8 @@ export class RawSocket {
   /** Resolves to the status and the header lines of the first response. */
   async head(): Promise<{ status: number; headers: string }> {
     await expect.poll(() => this.#received.includes("\r\n\r\n") || this.#ended, POLL).toBe(true);
-    const [headers = ""] = this.text.split("\r\n\r\n", 1);
+    const end = this.#received.indexOf("\r\n\r\n");
+    const headers = this.#received.toString("latin1", 0, end < 0 ? this.size : end);
     return { status: Number(headers.split(" ")[1]), headers };
   }
 
