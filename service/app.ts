@@ -1,0 +1,136 @@
+import type pg from "pg";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import type { Caller } from "../db/caller.ts";
+import { ChangeFeed } from "../db/changes/feed.ts";
+import { createSource } from "../db/changes/mode.ts";
+import { Notifications } from "../db/changes/notifications.ts";
+import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
+import { Database } from "../db/database.ts";
+import { StatementTimeouts } from "../db/statement-timeouts.ts";
+import { DeferredGraphQL } from "../graphql/deferred.ts";
+import { migrationLog } from "../http/log.ts";
+import type { addressReader } from "../http/request.ts";
+import { CallerResolver } from "../identity/caller-resolver.ts";
+import { createVerifier } from "../identity/foreign-tokens.ts";
+import { secretOf } from "../identity/keys.ts";
+import { createTokens, type Tokens } from "../identity/tokens.ts";
+import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
+import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
+import { ExpressInterface } from "../rest-gateway/express-interface.ts";
+import { createRest } from "../rest-gateway/index.ts";
+import { EDITORS } from "../rest-gateway/resources/descriptions/index.ts";
+import { createTasks } from "../rest-gateway/tasks/index.ts";
+
+export type AppOptions = {
+  readonly config: Config;
+  readonly log: Logger;
+  open(): Promise<OpenedDatabase>;
+  readonly url: string;
+  readonly addressOf: ReturnType<typeof addressReader>;
+  readonly clock: () => number;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/** Opens the database and creates the interfaces on it. Rejects, with nothing left running, if that fails. */
+export async function createApp(options: AppOptions) {
+  const { config, log, url, onInternalError } = options;
+  const secret = await secretOf(config);
+  const tokens = createTokens(config, secret);
+  const opened = await options.open();
+  let close = async () => opened.cluster?.stop();
+  try {
+    const context = createContext(opened, { ...options, secret, tokens });
+    const { notifications, auth, tasks } = context;
+    close = context.close;
+    await notifications.start();
+    auth?.start();
+    const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
+    notifications.onSchemaChange(() => rest.catalog.soon());
+    await tasks?.start();
+    const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError };
+    const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL(shared);
+    const explorer = graphql && config.graphiql ? (await import("../graphql/explorer.ts")).explorerRouter() : null;
+    const routers = [explorer, ...rest.routers].filter((router) => router !== null);
+    close = async () => {
+      await Promise.all([graphql?.close(), rest.catalog.close()]);
+      await context.close();
+    };
+    return { ...context, graphql, rest, pages: new ExpressInterface({ routers, onInternalError }), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Database, identity and tasks. Nothing is started yet. */
+function createContext(
+  opened: OpenedDatabase,
+  { config, log, secret, tokens, addressOf, clock }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
+) {
+  const anonymousRole = config.dbAnonRole;
+  let isClosing = false;
+  const onConnectionError = (error: Error & { client?: unknown }) => {
+    // pg-pool adds the client to the error, with the secret that cancels its queries.
+    delete error.client;
+    // While the service stops, either side may close its connections first.
+    log[isClosing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
+  };
+  const database = new Database({
+    logins: opened.logins,
+    poolSize: config.dbPool,
+    poolTimeout: config.dbPoolTimeout,
+    statementTimeouts: new StatementTimeouts({
+      everyone: config.dbStatementTimeout,
+      anonymous: config.dbAnonStatementTimeout,
+      anonymousRoles: [config.dbAnonRole, ...EDITORS],
+    }),
+    poolShare: config.dbPoolShare,
+    unsent: { total: config.maxUnsentBytes, perAddress: config.maxUnsentBytesPerAddress },
+    maxPrepared: config.dbPreparedStatements,
+    maxResultBytes: config.dbMaxResultBytes,
+    onConnectionError,
+  });
+  const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
+  const changes = new ChangeFeed({
+    source: opened.changes && createSource(opened.changes, onConnectionError),
+    maxBytes: config.changesMaxBytes,
+  });
+  const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
+  const auth = config.migrate
+    ? createAuth({
+        settings: config,
+        database: database.auth,
+        tokens,
+        secret,
+        notifications,
+        addressOf,
+        clock,
+        onError,
+      })
+    : null;
+  const verifier = createVerifier(config, tokens);
+  const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
+  const { logins, tasksUrl } = opened;
+  const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
+  const addressKey = deriveKey(secret, "addresses of tasks");
+  const shared = { database, logins, addressOf, isStillCaller, log, onConnectionError };
+  const tasks = tasksUrl === null ? null : createTasks({ settings: config, url: tasksUrl, addressKey, ...shared });
+  const close = async () => {
+    await tasks?.close();
+    await auth?.close();
+    isClosing = true;
+    await Promise.all([changes.close(), notifications.close()]);
+    await database.close();
+    await opened.cluster?.stop();
+  };
+  return { opened, database, changes, notifications, tokens, verifier, auth, callers, tasks, addressOf, close };
+}
+
+/** Starts the embedded database, or opens DATABASE_URL. */
+export async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
+  const secret = await secretOf(config);
+  const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
+  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = config;
+  return openDatabase({ ...config, anonymousRole, schemas, secret, afterMigrations, log: migrationLog(log) });
+}

@@ -1,0 +1,117 @@
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
+import { GRAPHQL } from "../graphql/envelope.ts";
+import { ConnectionLimit } from "../http/connection-limit.ts";
+import { allowsOrigin } from "../http/cors.ts";
+import { healthInterface } from "../http/health.ts";
+import { Pipeline } from "../http/pipeline.ts";
+import { createRateLimit } from "../http/rate-limit.ts";
+import { addressReader, trustOf } from "../http/request.ts";
+import { SendTimeout } from "../http/send-timeout.ts";
+import { HttpServer, urlOf } from "../http/server.ts";
+import { UpgradeGate } from "../http/upgrade-gate.ts";
+import type { Running } from "../http/workers.ts";
+import type { Tokens } from "../identity/tokens.ts";
+import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
+import { errorReference, isErrorReference } from "../rest-gateway/openapi/reference/page.ts";
+import { TABLES } from "../rest-gateway/table/send.ts";
+import { createApp, openConfigured } from "./app.ts";
+
+/** The service, in this process or in worker processes. */
+export type Started = Running & { readonly tokens: Tokens };
+
+export type Service = Started & {
+  /** Round trips to the database so far. */
+  databaseWaits(): number;
+  /** Bytes of results that clients have not taken yet. */
+  unsentBytes(): number;
+  /** Open WebSockets, their IP addresses, and subscriptions. */
+  open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
+};
+
+export type StartOptions = {
+  /** Opens a database other than the one in the settings. */
+  readonly open?: () => Promise<OpenedDatabase>;
+  /** Whether to listen only when the service is ready, because other processes already serve the port. */
+  readonly listensLast?: boolean;
+  /** Returns milliseconds since 1970, for sessions, tokens and attempts. Tests replace it. */
+  readonly clock?: () => number;
+};
+
+/** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
+export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
+  const { open = () => openConfigured(config, log), listensLast = false, clock = Date.now } = options;
+  let app: Awaited<ReturnType<typeof createApp>> | null = null;
+  const addressOf = addressReader(config.trustProxy);
+  const rateLimit = createRateLimit(config.rateLimit, addressOf);
+  const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
+  const health = healthInterface(
+    {
+      state: () => pipeline.state,
+      ping: () => app!.database.ping(),
+      details: () => ({ details: { graphql: app!.graphql?.health ?? { schema: "not served" } } }),
+    },
+    REST.reject,
+  );
+  const errors = new ExpressInterface({ serves: isErrorReference, routers: [errorReference()], onInternalError });
+  const pipeline = new Pipeline({
+    log,
+    corsOrigins: config.corsOrigins,
+    rateLimit,
+    alwaysOn: [health, errors],
+    envelopes: [TABLES, GRAPHQL, REST],
+  });
+  const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, log });
+  const isProxy = trustOf(config.trustProxy);
+  const connections = new ConnectionLimit({ ...config, isProxy: (address) => isProxy(address, 0), log });
+  const server = new HttpServer(pipeline.listener, (socket) => {
+    const isAdmitted = connections.admits(socket);
+    if (isAdmitted) sendTimeout.watch(socket);
+    return isAdmitted;
+  });
+  if (!listensLast) await server.listen(config);
+  const url = config.baseUrl || urlOf({ host: config.host, port: config.port || server.port });
+
+  try {
+    app = await createApp({ config, log, open, url, addressOf, clock, onInternalError });
+    if (listensLast) await server.listen(config);
+  } catch (error) {
+    await app?.close();
+    server.close();
+    throw error;
+  }
+  const { opened, database, changes, tokens, tasks, callers, graphql, rest, pages } = app;
+  const sockets = new UpgradeGate(server.node, {
+    routes: graphql ? [graphql.socket] : [],
+    limits: config,
+    callers,
+    isAllowedOrigin: allowsOrigin(config.corsOrigins),
+    addressOf,
+    rateLimit,
+    onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
+  });
+  pipeline.open([rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, health, errors, pages], callers);
+  if (config.graphqlBuild === "ready") graphql?.loadInBackground();
+
+  let stopped: Promise<void> | undefined;
+  const stop = async () => {
+    pipeline.state = "draining";
+    sockets.close();
+    await Promise.all([server.drain(config.drainTimeout), tasks?.close()]);
+    sockets.terminate();
+    await app?.close();
+  };
+  return {
+    url,
+    tokens,
+    databaseWaits: () => database.waits,
+    unsentBytes: () => database.unsent.total,
+    open: () => ({ ...sockets.open, subscriptions: changes.subscriptions }),
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+    databaseLost: lossOf(opened, () => stopped !== undefined),
+  };
+}
