@@ -4,12 +4,17 @@ import { runningUrl } from "../db/cluster/data-directory.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 
-/** A command that failed, with a one-line message. Exit code 2 means that the arguments or a setting are invalid. */
+/**
+ * A command that failed, with a one-line message. Exit code 2 means that the arguments or a setting are invalid. `stdout`
+ * is what it prints all the same.
+ */
 export class CommandError extends Error {
   readonly exitCode: 1 | 2;
-  constructor(exitCode: 1 | 2, message: string) {
+  readonly stdout: string;
+  constructor(exitCode: 1 | 2, message: string, stdout = "") {
     super(message);
     this.exitCode = exitCode;
+    this.stdout = stdout;
   }
 }
 
@@ -29,7 +34,7 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
     return { exitCode: 0, stdout: await work, stderr: "" };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    return { exitCode: error.exitCode, stdout: "", stderr: `${error.message}\n` };
+    return { exitCode: error.exitCode, stdout: error.stdout, stderr: `${error.message}\n` };
   }
 }
 

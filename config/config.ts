@@ -43,7 +43,7 @@ export type UsersWrite = "open" | "owner";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_/;
+const FAMILIES = /^(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. Throws

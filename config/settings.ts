@@ -431,6 +431,16 @@ export const SETTINGS = {
     "",
     "IP addresses or networks of proxies whose X-Forwarded-For is trusted, separated by commas.",
   ),
+  ADVISOR: setting(
+    onOff,
+    "on",
+    "Check the database for mistakes at start and after each change of the schema. The log, /health and npm run advise report them.",
+  ),
+  ADVISOR_ACCEPTED: setting(
+    z.string(),
+    "",
+    "File with findings of the advisor that you accept, one per line: rule object # reason. It is read at each check.",
+  ),
   LOG_LEVEL: setting(
     oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
     "info",

@@ -37,6 +37,16 @@ export class DeferredGraphQL {
     return this.#loaded?.reload.health ?? { schema: "not built yet" };
   }
 
+  /** What the schema leaves out. */
+  get findings(): GraphQLInterface["reload"]["findings"] {
+    return this.#loaded?.reload.findings ?? [];
+  }
+
+  /** Whether the schema of the database as it is now is served, or is yet to be built. */
+  get isCurrent(): boolean {
+    return (this.#loaded?.reload.failure ?? null) === null;
+  }
+
   loadInBackground(): void {
     this.load().catch((err) =>
       this.#options.log.error({ err }, "GraphQL cannot be loaded: the next request tries again"),

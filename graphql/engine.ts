@@ -1,11 +1,13 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
+import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import type { CancelSignal } from "../db/cancellation.ts";
 import { type ChangeFeed, FeedInterrupted } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type Problem } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
+import { NAME_CONFLICT } from "./left-out.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { type BuiltSchema, buildSchema, lostFields, type SchemaOptions } from "./schema.ts";
@@ -43,8 +45,8 @@ export class Engine {
     return this.#current().schema;
   }
 
-  /** Why parts of the database are not in the schema that is served. */
-  get omissions(): readonly string[] {
+  /** The parts of the database that are not in the schema that is served, and why. */
+  get omissions(): readonly Finding[] {
     return this.#served?.omissions ?? [];
   }
 
@@ -56,7 +58,8 @@ export class Engine {
     const { maxTables, countTables } = this.#options;
     if (countTables() > maxTables) throw tooManyTables(countTables(), maxTables);
     const built = await buildSchema({ ...this.#options.schema, catalog: this.#options.database.catalog });
-    const conflicts = built.omissions.filter((omission) => !this.omissions.includes(omission));
+    const known = this.omissions.map(lineOf);
+    const conflicts = built.omissions.filter((each) => each.rule === NAME_CONFLICT && !known.includes(lineOf(each)));
     const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served.schema, built.schema) : [];
     if (lost.length > 0) throw fieldsWouldBeLost(lost, conflicts);
     this.#served = { ...built, documents: new DocumentCache(built.schema, this.#options.limits) };
@@ -131,9 +134,10 @@ const tooManyTables = (tables: number, max: number) =>
   new Error(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
 
 /** Reported to the DBA in the log and in /health. */
-const fieldsWouldBeLost = (lost: readonly string[], conflicts: readonly string[]) =>
+const fieldsWouldBeLost = (lost: readonly string[], conflicts: readonly Finding[]) =>
   new Error(
-    `name conflicts would remove ${lost.join(", ")} (${conflicts.join("; ")}): rename the new object, or use the smart tag @name, @fieldName (of a function) or @behavior`,
+    `name conflicts would remove ${lost.join(", ")}. Rename the new object, or give it another GraphQL name. ` +
+      conflicts.map(sentenceOf).join(" "),
   );
 
 const noSchema = (): Problem => ({

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { sentenceOf } from "../db/advisor/finding.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Notifications } from "../db/changes/notifications.ts";
@@ -39,6 +40,8 @@ export type GraphQLOptions = {
   readonly settings: GraphQLSettings;
   readonly catalog: Pick<LiveCatalog, "current">;
   onInternalError(error: unknown, requestId: string): void;
+  /** Called after each build of the schema, and after each failure. */
+  onSchemaBuilt(): void;
   readonly log: Logger;
 };
 
@@ -74,7 +77,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     maxTables: settings.graphqlMaxTables,
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
   });
-  const reload = new SchemaReload(engine, reloadLog(log));
+  const reload = new SchemaReload(engine, reloadLog(log, options.onSchemaBuilt));
   await reload.start();
   notifications.onSchemaChange(() => reload.soon());
 
@@ -100,7 +103,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   return { http, socket, reload };
 }
 
-const reloadLog = (log: Logger): ReloadLog => ({
+const reloadLog = (log: Logger, onBuilt: () => void): ReloadLog => ({
   onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and the new one is served"),
   onFailed: (error, isServing) =>
     log.error(
@@ -109,5 +112,6 @@ const reloadLog = (log: Logger): ReloadLog => ({
         ? "the changed schema cannot be served: the previous one stays"
         : "the schema cannot be built: GraphQL is not served until it is fixed",
     ),
-  onOmission: (omission) => log.warn({ omission }, "a part of the schema is left out because of its name"),
+  onBuilt,
+  onOmission: (omission) => log.warn({ omission: sentenceOf(omission) }, "GraphQL leaves out a part of the database"),
 });

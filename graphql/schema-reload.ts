@@ -1,13 +1,20 @@
+import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import { Debounced } from "../db/changes/debounced.ts";
 import type { Engine } from "./engine.ts";
+import { notBuilt } from "./schema.ts";
 
 export type ReloadLog = {
   onRebuilt(milliseconds: number): void;
+  /** After each attempt, whether it succeeded or not. */
+  onBuilt(): void;
   /** `isServing` is whether the previous schema is still served. */
   onFailed(error: Error, isServing: boolean): void;
   /** Called once for each part of the database that the new schema omits. */
-  onOmission(omission: string): void;
+  onOmission(omission: Finding): void;
 };
+
+/** `schema` is "current", or the reason why the newest schema is not served. */
+export type GraphQLHealth = { readonly schema: string; readonly omissions?: readonly string[] };
 
 /** Builds the first schema and rebuilds it after changes of the database. If a rebuild fails, the previous schema stays. */
 export class SchemaReload {
@@ -26,9 +33,17 @@ export class SchemaReload {
   }
 
   /** The state of the schema for `/health`. */
-  get health(): { readonly schema: string; readonly omissions?: readonly string[] } {
+  get health(): GraphQLHealth {
     const { omissions } = this.#engine;
-    return { schema: this.failure ?? "current", ...(omissions.length > 0 && { omissions }) };
+    return {
+      schema: this.failure ?? "current",
+      ...(omissions.length > 0 && { omissions: omissions.map(sentenceOf) }),
+    };
+  }
+
+  /** What the schema leaves out, and why the newest one is not served. */
+  get findings(): readonly Finding[] {
+    return [...(this.failure === null ? [] : [notBuilt(this.failure)]), ...this.#engine.omissions];
   }
 
   /** Builds the first schema; a failed build is retried later. Rejects if the database does not respond. */
@@ -59,14 +74,17 @@ export class SchemaReload {
   }
 
   async #build(): Promise<void> {
-    const known = this.#engine.omissions;
+    const known = this.#engine.omissions.map(lineOf);
     await this.#engine.rebuild();
     this.failure = null;
-    for (const omission of this.#engine.omissions) if (!known.includes(omission)) this.#log.onOmission(omission);
+    for (const omission of this.#engine.omissions)
+      if (!known.includes(lineOf(omission))) this.#log.onOmission(omission);
+    this.#log.onBuilt();
   }
 
   #fail(error: Error): void {
     this.failure = error.message;
+    this.#log.onBuilt();
     this.#log.onFailed(error, this.#engine.isServing);
   }
 }

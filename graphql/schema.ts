@@ -1,11 +1,13 @@
-import { stripVTControlCharacters } from "node:util";
 import type { Pool } from "pg";
 import { makeSchema } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
 import { type GraphQLSchema, isInterfaceType, isObjectType, parse } from "postgraphile/graphql";
+import type { Finding } from "../db/advisor/finding.ts";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
+import { withoutConsole } from "./console.ts";
+import { LeftOut } from "./left-out.ts";
 
 export type SchemaOptions = {
   /** Connections of the login role. Its grants decide what the schema contains. */
@@ -19,52 +21,46 @@ export type SchemaOptions = {
 export type BuiltSchema = {
   readonly schema: GraphQLSchema;
   readonly resolvedPreset: GraphileConfig.ResolvedPreset;
-  /** Why parts of the database are not in the schema, one sentence each: "A type named ArticleEdge already exists". */
-  readonly omissions: readonly string[];
+  /** The parts of the database that are not in the schema, and why. */
+  readonly omissions: readonly Finding[];
 };
 
-/** Builds the GraphQL schema of the database. */
+/** Builds the GraphQL schema of the database. Rejects with the objects of a name conflict that prevents it. */
 export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> {
-  const pgService = makePgService({ pool: options.catalog, schemas: [...options.schemas], pubsub: false });
-  const omissions = new Set<string>();
-  const { schema, resolvedPreset } = await makeSchema({
+  const { catalog: pool, schemas } = options;
+  const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
+  const leftOut = new LeftOut();
+  const preset: GraphileConfig.Preset = {
     extends: [contractPreset],
-    plugins: [
-      collectOmissions(omissions),
-      ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
-    ],
+    plugins: [leftOut.plugin, ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : [])],
     pgServices: [pgService],
     schema: { timeScalar: options.timeScalar, maxPageSize: options.maxPageSize },
+  };
+  const { schema, resolvedPreset } = await withoutConsole(
+    () => makeSchema(preset),
+    (line) => leftOut.print(line),
+  ).catch(async (error) => {
+    throw await leftOut.explained(error, pool, schemas);
   });
   bindPlansToDocuments(schema, resolvedPreset);
-  return { schema, resolvedPreset, omissions: [...omissions] };
+  return { schema, resolvedPreset, omissions: await leftOut.findings(pool, schemas) };
 }
 
-/** Collects what PostGraphile leaves out because of a name conflict. Replaces SwallowErrorsPlugin, which prints it. */
-const collectOmissions = (omissions: Set<string>): GraphileConfig.Plugin => ({
-  name: "CollectOmissionsPlugin",
-  schema: {
-    hooks: {
-      build: {
-        after: ["SwallowErrors"],
-        callback(build) {
-          build.handleRecoverableError = (error) => void omissions.add(toSentence(error));
-          return build;
-        },
-      },
-    },
-  },
+/** What the schema leaves out; the error itself if it cannot be built. */
+export const findLeftOut = (options: SchemaOptions): Promise<readonly Finding[]> =>
+  buildSchema(options).then(
+    ({ omissions }) => omissions,
+    (error: Error) => [notBuilt(error.message)],
+  );
+
+/** The finding for a schema that cannot be built. */
+export const notBuilt = (reason: string): Finding => ({
+  rule: "graphql-schema",
+  level: "error",
+  object: "GraphQL",
+  reason,
+  cure: null,
 });
-
-/** Turns a message of PostGraphile, which has several paragraphs and terminal colours, into one line. */
-function toSentence({ message }: Error): string {
-  return stripVTControlCharacters(message)
-    .replace("A naming conflict has occurred - ", "")
-    .replace("We don't have any information about the first entity.", "")
-    .replace(/Details: https:\S+\s*$/, "")
-    .replace(/\s+/g, " ")
-    .replace(/[.\s]+$/, "");
-}
 
 /** Maximum plans of one operation, for different values of the variables that its directives and nulls depend on. */
 const MAX_PLANS_PER_OPERATION = 4;

@@ -1,4 +1,6 @@
 import { setTimeout } from "node:timers/promises";
+import type { Advice } from "../db/advisor/advisor.ts";
+import { countsOf, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import { type Destination, setHead } from "./exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope } from "./pipeline.ts";
 import { RETRY_SECONDS } from "./response.ts";
@@ -9,8 +11,8 @@ export type Health = {
   state(): ServiceState;
   /** Rejects when the database does not respond. */
   ping(): Promise<void>;
-  /** Facts for the operator that do not make the service unhealthy. */
-  details(): Readonly<Record<string, unknown>>;
+  /** Facts for the operator. Degraded: requests are answered, but a part of the service is outdated or missing. */
+  report(): { readonly isDegraded: boolean; readonly details: Readonly<Record<string, unknown>> };
 };
 
 /** Milliseconds after which the database counts as unavailable. */
@@ -20,7 +22,7 @@ const ALLOW = "GET, HEAD, OPTIONS";
 
 /**
  * `GET /live`: 200 while the process runs, without a query. `GET /health`: 200 when the service can respond to
- * requests, otherwise 503 with the reason.
+ * requests, `degraded` when a part of it cannot; otherwise 503 with the reason.
  */
 export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): AlwaysOnInterface {
   return {
@@ -41,6 +43,32 @@ export function healthInterface(health: Health, reject: HttpEnvelope["reject"]):
   };
 }
 
+type Reported = {
+  /** Null if GraphQL is not served. */
+  readonly graphql: {
+    readonly isCurrent: boolean;
+    readonly health: { readonly schema: string; readonly omissions?: readonly string[] };
+  } | null;
+  readonly advice: Advice | null;
+  /** Whether the findings of the advisor are listed: they show how to get at rows. */
+  readonly showsFindings: boolean;
+};
+
+/** What `/health` tells about GraphQL and the advisor. */
+export function reportOf({ graphql, advice, showsFindings }: Reported): ReturnType<Health["report"]> {
+  const { omissions = [], ...schema } = graphql?.health ?? { schema: "not served" };
+  const { findings = [] } = advice ?? {};
+  const lists = graphql ? findings.filter(({ rule }) => rule === "foreign-key-without-index").map(sentenceOf) : [];
+  const leftOut = [...omissions, ...lists];
+  return {
+    isDegraded: graphql?.isCurrent === false,
+    details: {
+      graphql: { ...schema, ...(leftOut.length > 0 && { omissions: leftOut }) },
+      ...(advice && { advisor: { ...countsOf(findings), ...(showsFindings && { findings: findings.map(lineOf) }) } }),
+    },
+  };
+}
+
 const PATH = /^\/(?:live|health)(?:\?|$)/;
 
 const methodNotAllowed = (method: string) =>
@@ -51,7 +79,8 @@ type Reply = { readonly status: number; readonly body: object };
 async function replyOf(health: Health): Promise<Reply> {
   const reason = await reasonOf(health);
   if (reason !== null) return { status: 503, body: { status: "unavailable", reason } };
-  return { status: 200, body: { status: "ok", ...health.details() } };
+  const { isDegraded, details } = health.report();
+  return { status: 200, body: { status: isDegraded ? "degraded" : "ok", details } };
 }
 
 async function reasonOf({ state, ping }: Health): Promise<string | null> {

@@ -1,6 +1,7 @@
 import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { LiveAdvisor } from "../db/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
 import { ChangeFeed } from "../db/changes/feed.ts";
 import { createSource } from "../db/changes/mode.ts";
@@ -48,15 +49,22 @@ export async function createApp(options: AppOptions) {
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
     notifications.onSchemaChange(() => rest.catalog.soon());
     await tasks?.start();
-    const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError };
+    const onSchemaBuilt = () => advisor?.soon();
+    const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError, onSchemaBuilt };
     const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL(shared);
     const explorer = graphql && config.graphiql ? (await import("../graphql/explorer.ts")).explorerRouter() : null;
     const routers = [explorer, ...rest.routers].filter((router) => router !== null);
+    const pool = context.database.catalog;
+    const advisor = config.advisor
+      ? new LiveAdvisor({ pool, logins: opened.logins, settings: config, more: () => graphql?.findings ?? [], log })
+      : null;
+    advisor?.follow(rest.catalog.current);
+    rest.catalog.onChange((catalog) => advisor?.follow(catalog));
     close = async () => {
-      await Promise.all([graphql?.close(), rest.catalog.close()]);
+      await Promise.all([advisor?.close(), graphql?.close(), rest.catalog.close()]);
       await context.close();
     };
-    return { ...context, graphql, rest, pages: new ExpressInterface({ routers, onInternalError }), close };
+    return { ...context, graphql, rest, advisor, pages: new ExpressInterface({ routers, onInternalError }), close };
   } catch (error) {
     await close();
     throw error;

@@ -4,7 +4,7 @@ import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { GRAPHQL } from "../graphql/envelope.ts";
 import { ConnectionLimit } from "../http/connection-limit.ts";
 import { allowsOrigin } from "../http/cors.ts";
-import { healthInterface } from "../http/health.ts";
+import { healthInterface, reportOf } from "../http/health.ts";
 import { Pipeline } from "../http/pipeline.ts";
 import { createRateLimit } from "../http/rate-limit.ts";
 import { addressReader, trustOf } from "../http/request.ts";
@@ -50,7 +50,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
     {
       state: () => pipeline.state,
       ping: () => app!.database.ping(),
-      details: () => ({ details: { graphql: app!.graphql?.health ?? { schema: "not served" } } }),
+      report: () =>
+        reportOf({ graphql: app!.graphql, advice: app!.advisor?.advice ?? null, showsFindings: config.embedded }),
     },
     REST.reject,
   );

@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   plugins: ["db"],
   graphql: ["plugins", "http", "identity", "db", "config"],
   "rest-gateway": ["http", "identity", "db", "config"],
-  cli: ["rest-gateway", "identity", "db", "config"],
+  cli: ["graphql", "rest-gateway", "identity", "db", "config"],
   service: ["graphql", "rest-gateway", "http", "identity", "db", "config"],
 };
 

@@ -3,6 +3,7 @@ import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
 import { describeSettings } from "../config/config.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
+import { readRules } from "../db/advisor/advisor.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
 import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
 import { internalProblem, STATUSES } from "../rest-gateway/table/answer/problem.ts";
@@ -32,6 +33,11 @@ test("docs/configuration.md lists every setting with its default and meaning", (
 
 test("docs/configuration.md lists the supported settings of PostgREST", () => {
   expect(tableRows("docs/configuration.md", "## Moving from PostgREST")).toEqual(describePostgrest());
+});
+
+test("docs/advisor.md lists every rule with its level and reason", async () => {
+  const rules = (await readRules()).map(({ name, level, about }) => [name, level, about.replaceAll("`", "")]);
+  expect(tableRows("docs/advisor.md", "## Rules").sort()).toEqual(rules);
 });
 
 test("docs/errors.md lists every code", () => {

@@ -1,6 +1,8 @@
 // npm run db:check: checks that db/schema/ and db/migrations/ create the same database.
 import pg from "pg";
-import { adviceOnRoles } from "./advice.ts";
+import { advise } from "../advisor/advisor.ts";
+import { CALLER_ROLES } from "../advisor/callers.ts";
+import { type Finding, sentenceOf } from "../advisor/finding.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import { startScratchCluster } from "./embedded.ts";
 import { compileSchema, migrate } from "./migrate.ts";
@@ -21,8 +23,13 @@ Write the statements that lead from one to the other to db/migrations/current.sq
 const cluster = await startScratchCluster();
 try {
   const migrated = await describeNew("migrated", (url) => migrate(url, printErrors));
-  const compiled = await describeNew("compiled", async (url) => query(url, await compileSchema(url)));
+  let findings: readonly Finding[] = [];
+  const compiled = await describeNew("compiled", async (url) => {
+    await query(url, await compileSchema(url));
+    findings = await connected(url, findingsIn);
+  });
   report(differences(migrated, compiled), compiled.length);
+  reportFindings(findings);
 } catch (error) {
   console.error(error);
   process.exitCode = 1;
@@ -35,7 +42,6 @@ async function describeNew(name: string, build: (url: string) => Promise<unknown
   await query(cluster.url("postgres"), `create database ${name}`);
   await build(cluster.url(name));
   const description = await connected(cluster.url(name), describeDatabase);
-  for (const line of await connected(cluster.url(name), adviceOnRoles)) console.warn(`warning: ${line}`);
   await query(cluster.url("postgres"), `drop database ${name}`);
   await query(cluster.url("postgres"), DROP_ROLES);
   return description;
@@ -50,6 +56,18 @@ function report(found: readonly string[], objects: number): void {
   console.error("schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):\n");
   for (const line of found) console.error(line.replaceAll("\n", "\n    "));
   console.error(ADVICE);
+}
+
+/** What the advisor finds in the API that db/schema/ creates. */
+async function findingsIn(client: pg.Client): Promise<readonly Finding[]> {
+  const roles = ["anon", ...CALLER_ROLES];
+  return (await advise(client, { schemas: ["public"], logins: [], roles })).findings;
+}
+
+/** Errors fail the check. */
+function reportFindings(findings: readonly Finding[]): void {
+  for (const finding of findings) console.warn(`${finding.level}: ${sentenceOf(finding)} (${finding.rule})`);
+  if (findings.some(({ level }) => level === "error")) process.exitCode = 1;
 }
 
 function query(url: string, text: string): Promise<unknown> {

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import pg from "pg";
 import type { UsersWrite } from "../../config/config.ts";
 import { type ChangeMode, prepareChanges } from "../changes/mode.ts";
-import { adviceOnRoles } from "./advice.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { type MigrationLog, migrate } from "./migrate.ts";
@@ -73,7 +72,6 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await withClient(directUrl, refuseOldServer);
   if (!options.migrate) {
     await withClient(url, (client) => refuseUnservable(client, options));
-    await withClient(directUrl, (client) => warn(client, options.log));
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
     return { logins, listenUrl: directUrl, tasksUrl: null, changes: null };
   }
@@ -89,7 +87,6 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     const { mode, reason } = await prepareChanges(owner, new URL(changesUrl).username);
     if (reason !== "") options.log("warning", `changes are read from an outbox table, because ${reason}`);
     changes = { url: changesUrl, mode };
-    await warn(owner, options.log);
   });
   return {
     logins,
@@ -97,11 +94,6 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     tasksUrl: withLogin(directUrl, logins.tasks),
     changes,
   };
-}
-
-async function warn(client: pg.Client, log: MigrationLog): Promise<void> {
-  const advice = await adviceOnRoles(client);
-  if (advice.length > 0) log("warning", advice.join("; "));
 }
 
 async function refuseOldServer(client: pg.Client): Promise<void> {

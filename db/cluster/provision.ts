@@ -75,7 +75,7 @@ type LoginOptions = {
 /** Creates or updates one login role and returns its connection string. */
 async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions): Promise<string> {
   const { database, serviceUrl, secret } = options;
-  const role = roleName(database, kind);
+  const role = loginName(database, kind);
   const password = createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
   await provision(client, { ...options, role, password, kind });
   const url = new URL(serviceUrl);
@@ -161,7 +161,7 @@ function scramVerifier(password: string): string {
 }
 
 /** `content` → `content_data`; a name longer than 63 bytes is replaced by a hash. */
-function roleName(database: string, kind: Kind): string {
+export function loginName(database: string, kind: Kind): string {
   const name = `${database}_${kind}`;
   if (Buffer.byteLength(name) <= 63) return name;
   return `${createHash("sha256").update(database).digest("hex").slice(0, 40)}_${kind}`;

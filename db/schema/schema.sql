@@ -35,6 +35,7 @@
 --!include auth/attempts/functions.sql
 --!include auth/factors/functions.sql
 --!include auth/owner.sql
+--!include caller/act_as.sql
 --!include tasks/table.sql
 --!include tasks/access.sql
 --!include tasks/limits.sql

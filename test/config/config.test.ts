@@ -32,6 +32,8 @@ function errorOf(environment: Record<string, string>): string {
 
 test("without settings the service uses an embedded database with demo data and listens on 127.0.0.1", () => {
   expect(readConfig({})).toEqual({
+    advisor: true,
+    advisorAccepted: "",
     host: "127.0.0.1",
     port: 3000,
     workers: 1,

@@ -7,7 +7,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 
 const NOT_SERVED = "the changed schema cannot be served: the previous one stays";
 const NOT_BUILT = "the schema cannot be built: GraphQL is not served until it is fixed";
-const LEFT_OUT = "a part of the schema is left out because of its name";
+const LEFT_OUT = "GraphQL leaves out a part of the database";
 
 const ARTICLE_EDGES = "create table article_edges (id int primary key); grant select on article_edges to anon;";
 const FUNCTION = `
@@ -21,11 +21,13 @@ const NO_TAG =
   "create table tagged (id int primary key); comment on table tagged is '@behavior nonsense +++ foo'; grant select on tagged to anon;";
 
 /** The omissions that the log and /health report for the first three. */
-const NO_EDGES = "A type named ArticleEdge already exists";
+const NO_EDGES =
+  "table public.article_edges: it and table public.articles lead to the same GraphQL type ArticleEdge, and GraphQL leaves one of them out; to cure it: comment on table public.article_edges is '@name article_edges2';";
 const NO_AUTHOR =
-  "two entities have tried to define the same key 'author'. The second entity was: Adding field to GraphQL type 'Article' for singular relation 'usersByMyAuthorId'";
-const NO_COLUMN =
-  "two entities have tried to define the same key 'aB'. The first entity was: Adding 'a_b' attribute field to GraphQL type 'Odd' (representing PgCodec 'odd') The second entity was: Adding 'aB' attribute field to GraphQL type 'Odd' (representing PgCodec 'odd')";
+  "function public.articles_author(public.articles): it and constraint articles_author_id_fkey on public.articles lead to the same GraphQL field Article.author, and GraphQL leaves one of them out; to cure it: comment on function public.articles_author(public.articles) is '@fieldName articles_author2';";
+const NO_COLUMN = `column public.odd."aB": it and column public.odd.a_b lead to the same GraphQL field Odd.aB, and GraphQL leaves one of them out; to cure it: comment on column public.odd."aB" is '@name aB2';`;
+const NO_THING = "lead to the same GraphQL field Query.things";
+const NO_USER = "lead to the same GraphQL field Query.users";
 
 /** Each group of tests starts and ends with the tables of the contract. */
 let database: TestDatabase;
@@ -112,7 +114,9 @@ describe("with conflicting names while the service runs", () => {
     await addTable("meanwhile");
     await expect.poll(async () => (await health()).schema, POLL).toContain(NO_EDGES);
     const { schema: reason } = await health();
-    expect(reason).toMatch(/^name conflicts would remove .*: rename the new object, or use the smart tag @name/);
+    expect(reason).toMatch(
+      /^name conflicts would remove .*\. Rename the new object, or give it another GraphQL name\./,
+    );
     for (const lost of ["Query.articles", "Article.author", NO_EDGES, NO_AUTHOR]) expect(reason).toContain(lost);
     expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
     expect((await gql(QUERY)).errors).toBeUndefined();
@@ -183,8 +187,8 @@ describe("with a schema that cannot be built at the start", () => {
     expect(await client.run("{ users { name } }")).toEqual({ errors: [refusal] });
     for (const [reason, fix] of [
       ["Invalid value for behavior", "drop table tagged"],
-      ["two entities have tried to define the same key 'things'", "drop table thing"],
-      ["two entities have tried to define the same key 'users'", 'drop table "user"'],
+      [NO_THING, "drop table thing"],
+      [NO_USER, 'drop table "user"'],
     ] as const) {
       await expect.poll(health, POLL).toEqual({ ...CURRENT, schema: expect.stringContaining(reason) });
       expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: expect.stringContaining(reason) } });
@@ -202,7 +206,7 @@ describe("with a schema that cannot be built at the start", () => {
 
 test("the start fails if the database does not respond", async () => {
   const lost = () => Promise.reject(new Error("the connection was lost"));
-  const log = { onRebuilt: vi.fn(), onFailed: vi.fn(), onOmission: vi.fn() };
+  const log = { onRebuilt: vi.fn(), onBuilt: vi.fn(), onFailed: vi.fn(), onOmission: vi.fn() };
   const reload = new SchemaReload({ omissions: [], rebuild: lost, pingDatabase: lost } as never, log);
   await expect(reload.start()).rejects.toThrow("the connection was lost");
   expect(log.onFailed).not.toHaveBeenCalled();

@@ -289,7 +289,7 @@ describe("a schema that cannot be built", () => {
     const requests = sendContinuously(["{ articles(first: 2) { totalCount edges { node { title } } } }"]);
     await dba(sql);
     await expect.poll(async () => (await details()).details.graphql.schema, POLL).toContain(reason);
-    expect(await details()).toMatchObject({ status: "ok" });
+    expect(await details()).toMatchObject({ status: "degraded" });
     const err = expect.objectContaining({ message: expect.stringContaining(reason) });
     expect(logged).toContainEqual(expect.objectContaining({ level: 50, msg: NOT_SERVED, err }));
     expect((await requests.stop()).faults).toEqual([]);
@@ -300,7 +300,7 @@ describe("a schema that cannot be built", () => {
       "two tables with the same name in GraphQL",
       "create table thing (id int primary key); create table things (id int primary key); grant select on thing, things to anon",
       "drop table thing, things",
-      "naming conflict",
+      "table public.things: it and table public.thing lead to the same GraphQL field Query.things",
     ],
     [
       "an invalid smart tag",
@@ -312,7 +312,7 @@ describe("a schema that cannot be built", () => {
       "a name that is taken",
       "create table odd (id int primary key); comment on table odd is '@name articles'; grant select on odd to anon",
       "comment on table odd is null; drop table odd",
-      "'articles'",
+      "table public.odd: it and table public.articles lead to the same GraphQL name articles",
     ],
   ])(
     "leaves the previous one served, with the reason in the log and /health: %s",

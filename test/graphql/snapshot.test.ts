@@ -5,7 +5,7 @@ import { useService } from "../support/http-client.ts";
 const service = useService();
 
 const ADVICE = `docs/schema.graphql is not the schema that is served. Renew it, and review its diff as a change of the API:
-  npx vitest run -u test/graphql/snapshot.test.ts`;
+  npx vitest run test/graphql/snapshot.test.ts -u`;
 
 test("docs/schema.graphql is the schema that is served", async () => {
   const schema = buildClientSchema(await service.data(getIntrospectionQuery()));

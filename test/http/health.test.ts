@@ -13,7 +13,10 @@ import { TABLES } from "../../rest-gateway/table/send.ts";
 async function serve(state: ServiceState, ping: () => Promise<void> = async () => {}): Promise<string> {
   const log = pino({ level: "silent" });
   const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
-  const health = healthInterface({ state: () => state, ping, details: () => ({ details: {} }) }, REST.reject);
+  const health = healthInterface(
+    { state: () => state, ping, report: () => ({ isDegraded: false, details: {} }) },
+    REST.reject,
+  );
   const pipeline = new Pipeline({
     log,
     corsOrigins: ["*"],

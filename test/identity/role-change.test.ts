@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { adviceOnRoles } from "../../db/cluster/advice.ts";
+import { advise } from "../../db/advisor/advisor.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -66,8 +66,13 @@ test("admins have a login for themselves", async () => {
   expect(await call("who", {})).toEqual([200, `anon ${name}_data`]);
 });
 
-test("functions that set a role are reported, with what to do", async () => {
-  const advice = await adviceOnRoles(service.database.owner);
-  expect(advice.map((line) => /function (\S+)/.exec(line)![1])).toEqual(["climb(text)", "climbed()", "climbing()"]);
-  for (const line of advice) expect(line).toContain("security definer");
+test("the advisor reports functions that set a role, with what to do", async () => {
+  const { findings } = await advise(service.database.owner, { schemas: ["public"], logins: [], roles: ["anon"] });
+  const found = findings.filter(({ rule }) => rule === "function-sets-role");
+  expect(found.map(({ object }) => object)).toEqual([
+    "function public.climb(text)",
+    "function public.climbed()",
+    "function public.climbing()",
+  ]);
+  for (const { cure } of found) expect(cure).toContain("security definer");
 });

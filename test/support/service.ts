@@ -59,6 +59,8 @@ export async function startTestService(
     DB_ANON_STATEMENT_TIMEOUT: "0",
     // Most files have no GraphQL request.
     GRAPHQL_BUILD: "request",
+    // Only few tests are about it.
+    ADVISOR: "off",
     ...settings,
   };
   const config = readConfig(environment);

@@ -106,7 +106,8 @@ end $$;
 comment on function public.update_article(bigint, public.articles) is $$
 @notNull
 @arg1variant patch
-Changes the fields that are given. Raises 42501 to anyone but the author, P0002 when there is no such article.
+Changes the fields that are given. Fails with PERMISSION_DENIED unless the caller is the author, and with
+RESOURCE_NOT_FOUND if there is no such article.
 $$;
 
 create or replace function public.publish_article(id bigint) returns public.articles
@@ -122,7 +123,8 @@ end $$;
 
 comment on function public.publish_article(bigint) is $$
 @notNull
-Sets the status to PUBLISHED. Raises 42501 to anyone but the author, P0002 when there is no such article.
+Sets the status to PUBLISHED. Fails with PERMISSION_DENIED unless the caller is the author, and with RESOURCE_NOT_FOUND
+if there is no such article.
 $$;
 
 create or replace function public.delete_article(id bigint) returns boolean
@@ -137,7 +139,8 @@ end $$;
 
 comment on function public.delete_article(bigint) is $$
 @notNull
-Deletes the article and its comments; false when there is no such article. Raises 42501 to anyone but the author.
+Deletes the article and its comments; false if there is no such article. Fails with PERMISSION_DENIED unless the caller
+is the author.
 $$;
 
 create or replace function internal.any_tag_matches(tags text[], pattern text) returns boolean

@@ -18,7 +18,7 @@ end $$;
 
 comment on function public.create_comment(bigint, text) is $$
 @notNull
-Adds a comment with the caller as its author. Raises P0002 when there is no such article.
+Adds a comment with the caller as its author. Fails with RESOURCE_NOT_FOUND if there is no such article.
 $$;
 
 create or replace function internal.comment_matches(comment public.comments, keyword text) returns boolean

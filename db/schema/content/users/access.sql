@@ -16,6 +16,8 @@ create policy "everyone reads users" on public.users for select
 drop policy if exists "everyone may sign up" on public.users;
 create policy "everyone may sign up" on public.users for insert to anon, authenticated
   with check (true);
+comment on policy "everyone may sign up" on public.users is
+  '@accept policy-always-true constraints check the values of a new user';
 
 drop policy if exists "signing up with a password adds a user" on public.users;
 create policy "signing up with a password adds a user" on public.users for insert to auth_owner
@@ -40,10 +42,14 @@ drop policy if exists "editors of users change everyone" on public.users;
 create policy "editors of users change everyone" on public.users for update to users_editor
   using (true)
   with check (true);
+comment on policy "editors of users change everyone" on public.users is
+  '@accept policy-always-true the operator decides with USERS_WRITE=open';
 
 drop policy if exists "editors of users delete everyone" on public.users;
 create policy "editors of users delete everyone" on public.users for delete to users_editor
   using (true);
+comment on policy "editors of users delete everyone" on public.users is
+  '@accept policy-always-true the operator decides with USERS_WRITE=open';
 
 grant execute on function internal.user_matches(public.users, text) to anon, authenticated, service_role;
 grant execute on function

@@ -9,7 +9,7 @@ end $$;
 
 comment on function public.me() is $$
 @notNull
-The signed-in caller. Raises 28000 when the caller is not signed in.
+The signed-in caller. Fails with AUTH_REQUIRED if the caller is not signed in.
 $$;
 
 create or replace function public.create_user(input public.users) returns public.users
@@ -22,7 +22,7 @@ end;
 
 comment on function public.create_user(public.users) is $$
 @notNull
-Creates a user. Raises 23505 when the e-mail is already registered.
+Creates a user. Fails with RESOURCE_CONFLICT if the e-mail is already registered.
 $$;
 
 create or replace function public.users_avatar(person public.users, size integer default 80) returns text

@@ -1,0 +1,135 @@
+// npm run advise: prints what is wrong in the database, and the SQL that cures it.
+import { parseArgs } from "node:util";
+import pg from "pg";
+import type { Config, Environment } from "../config/config.ts";
+import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
+import { callersOf } from "../db/advisor/callers.ts";
+import { countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
+import { readAcceptances } from "../db/advisor/live.ts";
+import { CommandError, ownerUrl, readSettings, runCommand, withOwner } from "./command.ts";
+
+const HELP = `\
+Checks the database for mistakes that leak rows, break requests or slow them down.
+
+  npm run -s advise                      print all findings, with the SQL that cures them
+  npm run -s advise -- --level warning   leave out notes; error leaves out warnings too
+  npm run -s advise -- --accepted        print also what a smart tag or ADVISOR_ACCEPTED accepts
+  npm run -s advise -- --json            print JSON
+  npm run -s advise -- --rules           list the rules
+  npm run -s advise -- --help            show this help
+
+A finding is accepted by a smart tag in the comment of its object, with the reason:
+
+  comment on table public.rates is '@accept table-without-row-security rates are public';
+
+or by a line in the file that ADVISOR_ACCEPTED names:
+
+  table-without-row-security table public.rates # rates are public
+
+The exit code is 1 if there is an error, otherwise 0. The command uses the settings of npm start: DATABASE_URL, or the
+embedded database while npm start runs.
+`;
+
+type Options = {
+  readonly help: boolean;
+  readonly rules: boolean;
+  readonly json: boolean;
+  readonly accepted: boolean;
+  readonly level: Level;
+};
+
+/** The output for these arguments. Throws CommandError; with the findings and exit code 1 if there is an error. */
+export async function adviseCommand(args: string[], environment?: Environment): Promise<string> {
+  const options = readOptions(args);
+  if (options.help) return HELP;
+  if (options.rules) return listRules();
+  const config = readSettings(environment);
+  const advice = await read(config);
+  const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level));
+  const output = options.json
+    ? `${JSON.stringify({ findings: shown, accepted: advice.accepted }, null, 2)}\n`
+    : textOf(shown, advice.accepted, options.accepted);
+  if (shown.some(({ level }) => level === "error")) throw new CommandError(1, "the database has errors", output);
+  return output;
+}
+
+/** What the rules find, and what GraphQL leaves out. */
+async function read(config: Config): Promise<Advice> {
+  const acceptances = await readAcceptances(config.advisorAccepted).catch((error: Error) => {
+    throw new CommandError(2, `ADVISOR_ACCEPTED: ${error.message}`);
+  });
+  return withOwner(config, async (client) => {
+    const options: AdviceOptions = { ...(await callersOf(client, config)), schemas: config.dbSchemas, acceptances };
+    const advice = await advise(client, options);
+    const [login] = options.logins;
+    const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);
+    if (rowCount === 0)
+      throw new CommandError(1, "the service has not been started on this database: start it once with npm start");
+    const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(config, login!);
+    return { ...advice, findings: [...advice.findings, ...more] };
+  });
+}
+
+/** GraphQL has what the login of callers may use. */
+async function leftOutFor(config: Config, login: string): Promise<readonly Finding[]> {
+  const { findLeftOut } = await import("../graphql/schema.ts");
+  const pool = new pg.Pool({ connectionString: ownerUrl(config), max: 2, options: `-c role=${login}` });
+  pool.on("error", () => {});
+  try {
+    return await findLeftOut({
+      catalog: pool,
+      schemas: config.dbSchemas,
+      timeScalar: config.graphqlTimeScalar,
+      maxPageSize: config.graphqlMaxPageSize,
+      deleteAnonymous: config.graphqlDeleteAnonymous,
+    });
+  } finally {
+    await pool.end();
+  }
+}
+
+async function listRules(): Promise<string> {
+  const rules = await readRules();
+  const width = Math.max(...rules.map(({ name }) => name.length));
+  return rules.map(({ name, level, about }) => `${level.padEnd(8)} ${name.padEnd(width)}  ${about}\n`).join("");
+}
+
+function textOf(findings: readonly Finding[], accepted: Advice["accepted"], showsAccepted: boolean): string {
+  const blocks = findings.map(({ level, rule, object, reason, cure }) =>
+    [`${level}: ${object}`, `  ${reason} (${rule})`, ...(cure === null ? [] : [indented(cure)])].join("\n"),
+  );
+  const others = showsAccepted
+    ? accepted.map(({ level, object, rule, because }) => `accepted ${level}: ${object}\n  ${because} (${rule})`)
+    : [];
+  return `${[...blocks, ...others, summaryOf(findings, accepted)].join("\n\n")}\n`;
+}
+
+const indented = (sql: string) => sql.replace(/^/gm, "    ");
+
+function summaryOf(findings: readonly Finding[], accepted: Advice["accepted"]): string {
+  const { errors, warnings, notes } = countsOf(findings);
+  const rest = accepted.length > 0 ? `, ${accepted.length} accepted` : "";
+  return `${count(errors, "error")}, ${count(warnings, "warning")}, ${count(notes, "note")}${rest}`;
+}
+
+const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
+function readOptions(args: string[]): Options {
+  const options = {
+    help: { type: "boolean", short: "h", default: false },
+    rules: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    accepted: { type: "boolean", default: false },
+    level: { type: "string", default: "note" },
+  } as const;
+  try {
+    const { values } = parseArgs({ args, options });
+    const level = LEVELS.find((each) => each === values.level);
+    if (level === undefined) throw new Error(`--level must be ${LEVELS.join(", ")}`);
+    return { ...values, level };
+  } catch (error) {
+    throw new CommandError(2, `${(error as Error).message}; see npm run -s advise -- --help`);
+  }
+}
+
+if (import.meta.main) await runCommand(adviseCommand);

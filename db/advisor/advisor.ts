@@ -1,0 +1,121 @@
+import { readdir, readFile } from "node:fs/promises";
+import type { ClientBase } from "pg";
+import { type Finding, type Level, sorted } from "./finding.ts";
+
+/** `accepted`: findings that a DBA has accepted, with the reason. */
+export type Advice = {
+  readonly findings: readonly Finding[];
+  readonly accepted: readonly (Finding & { readonly because: string })[];
+};
+
+export type AdviceOptions = {
+  /** The served schemas. */
+  readonly schemas: readonly string[];
+  /** The logins that take on the roles of callers. */
+  readonly logins: readonly string[];
+  /** Roles of callers, even if no login may become them. */
+  readonly roles: readonly string[];
+  /** Findings that a file accepts. */
+  readonly acceptances?: Acceptances;
+  /** The rules to run; all by default. */
+  readonly rules?: readonly string[];
+};
+
+/** A rule is a query in a file: `-- level: why`, then a select of object, comment, reason and cure. */
+export type Rule = { readonly name: string; readonly level: Level; readonly about: string; readonly sql: string };
+
+const FOLDER = new URL("rules/", import.meta.url);
+const HEADER = /^-- (error|warning|note): (.+)\n/;
+
+export async function readRules(): Promise<readonly Rule[]> {
+  const files = (await readdir(FOLDER)).filter((file) => file.endsWith(".sql")).sort();
+  return Promise.all(files.map(async (file) => parseRule(file, await readFile(new URL(file, FOLDER), "utf8"))));
+}
+
+function parseRule(file: string, text: string): Rule {
+  const [, level, about] = HEADER.exec(text) ?? [];
+  if (about === undefined) throw new Error(`${file} must begin with "-- error: …", "-- warning: …" or "-- note: …"`);
+  return { name: file.replace(/\.sql$/, ""), level: level as Level, about, sql: text };
+}
+
+/** Roles of callers: those that may be reached from the logins, without those that no policy restricts. */
+const CALLERS = `
+  with recursive reached as (
+    select oid from pg_roles where rolname = any ($1) or rolname = any ($2)
+    union
+    select m.roleid from pg_auth_members as m join reached as r on r.oid = m.member
+    where coalesce((to_jsonb(m) ->> 'set_option')::boolean, true)
+  )
+  select coalesce(array_agg(r.rolname::text order by r.rolname), '{}') as names
+  from pg_roles as r
+  join reached using (oid)
+  where not r.rolsuper and not r.rolbypassrls and r.rolname <> all ($1) and r.rolname !~ '^pg_'
+    and r.rolname not in ('tasks_owner', 'changes_owner', 'auth_owner')`;
+
+/**
+ * Runs all rules on a database, in one read-only transaction, and sorts what they find by level and object. Any login can
+ * run them: they read only the catalog.
+ */
+export async function advise(client: ClientBase, options: AdviceOptions): Promise<Advice> {
+  const { schemas, logins, roles, acceptances = [] } = options;
+  const [rules, common] = await Promise.all([readRules(), readFile(new URL("served.sql", import.meta.url), "utf8")]);
+  const found: Row[] = [];
+  // With an empty search path Postgres writes every name with its schema.
+  await client.query("begin transaction isolation level repeatable read read only");
+  try {
+    await client.query("set local search_path = ''; set local jit = off; set local lock_timeout = '3s'");
+    const callers = (await client.query(CALLERS, [logins, roles])).rows[0].names;
+    for (const { name: rule, level, sql } of rules) {
+      if (options.rules?.includes(rule) === false) continue;
+      const text = `with ${common} select * from (${sql}) as finding order by object`;
+      const { rows } = await client.query<Omit<Row, "rule" | "level">>(text, [schemas, callers]);
+      found.push(...rows.map((row) => ({ rule, level, ...row })));
+    }
+  } finally {
+    await client.query("rollback");
+  }
+  return separate(found, acceptances);
+}
+
+type Row = Finding & { readonly comment: string | null };
+
+/** Separates what has been accepted. */
+function separate(found: readonly Row[], acceptances: Acceptances): Advice {
+  const findings: Finding[] = [];
+  const accepted: (Finding & { because: string })[] = [];
+  for (const { comment, ...finding } of found) {
+    const because = acceptedByTag(comment, finding.rule) ?? acceptedByFile(acceptances, finding);
+    if (because === null) findings.push(finding);
+    else accepted.push({ ...finding, because });
+  }
+  return { findings: sorted(findings), accepted };
+}
+
+/** `@accept table-without-row-security rates are public`: a smart tag in the comment of the object. */
+function acceptedByTag(comment: string | null, rule: string): string | null {
+  const tags = comment?.matchAll(/^@accept +([\w-]+) *(.*)$/gm) ?? [];
+  for (const [, name, reason] of tags) if (name === rule) return reason!.trim();
+  return null;
+}
+
+/** Accepted findings: rule, object and reason. */
+export type Acceptances = readonly { readonly rule: string; readonly object: string; readonly because: string }[];
+
+/**
+ * Parses a file of accepted findings, one per line; empty lines and lines that begin with # are skipped.
+ *
+ *   parseAcceptances("table-without-row-security  table public.rates  # rates are public")
+ *   // [{ rule: "table-without-row-security", object: "table public.rates", because: "rates are public" }]
+ * Throws an error that names the first malformed line.
+ */
+export function parseAcceptances(text: string): Acceptances {
+  return text.split("\n").flatMap((line, i) => {
+    if (/^\s*(#|$)/.test(line)) return [];
+    const [, rule, object, because = ""] = /^\s*([a-z-]+)\s+([^#]+?)\s*(?:#\s*(.*?)\s*)?$/.exec(line) ?? [];
+    if (rule === undefined) throw new Error(`line ${i + 1} must be: rule object # reason`);
+    return [{ rule, object: object!, because }];
+  });
+}
+
+const acceptedByFile = (acceptances: Acceptances, { rule, object }: Finding): string | null =>
+  acceptances.find((each) => each.rule === rule && each.object === object)?.because ?? null;

@@ -1,0 +1,32 @@
+/** `error`: rows leak or requests fail. `warning`: something is missing or slow. `note`: it could be better. */
+export type Level = (typeof LEVELS)[number];
+export const LEVELS = ["error", "warning", "note"] as const;
+
+/** What is wrong in a database. */
+export type Finding = {
+  /** The name of the rule: `table-without-row-security` */
+  readonly rule: string;
+  readonly level: Level;
+  /** The object as it is written in `comment on`: `policy "authors write" on public.articles` */
+  readonly object: string;
+  readonly reason: string;
+  /** The SQL that cures it; … stands for what the DBA decides. Null if there is none. */
+  readonly cure: string | null;
+};
+
+/** The most severe first. */
+export const sorted = (findings: readonly Finding[]): readonly Finding[] =>
+  findings.toSorted((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));
+
+/** `{ errors: 1, warnings: 0, notes: 2 }` */
+export function countsOf(findings: readonly Finding[]): Readonly<Record<`${Level}s`, number>> {
+  const count = (level: Level) => findings.filter((each) => each.level === level).length;
+  return { errors: count("error"), warnings: count("warning"), notes: count("note") };
+}
+
+/** `error table-without-row-security: table public.rates: it has no row-level security: anon may use all rows` */
+export const lineOf = ({ level, rule, object, reason }: Finding): string => `${level} ${rule}: ${object}: ${reason}`;
+
+/** One sentence with the cure: `table public.rates: it has no row-level security …; to cure it: alter table …` */
+export const sentenceOf = ({ object, reason, cure }: Finding): string =>
+  `${object}: ${reason}${cure === null ? "" : `; to cure it: ${cure}`}`;

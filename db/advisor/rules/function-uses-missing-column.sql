@@ -1,0 +1,88 @@
+-- error: Postgres does not check the text of a function when a column is dropped or renamed: the function fails when it is called.
+with texts as (
+  select f.oid, f.name, f.comment,
+    -- Without comments and literals.
+    regexp_replace(regexp_replace(f.body, '--[^\n]*|/\*.*?\*/', ' ', 'g'), '''(?:[^'']|'''')*''', '''''', 'g') as text
+  from functions as f
+  where f.language in ('sql', 'plpgsql') and not f.is_parsed
+    -- The migrations of the service change these together with their tables.
+    and f.name !~ '^(auth_api|auth_private|tasks|changes)\.'
+),
+-- What a name before a dot stands for: a table or its alias, a parameter or variable with the type of its rows, new and old.
+named as (
+  select t.oid, lower(coalesce(source.match[2], split_part('.' || source.match[1], '.', -1))) as alias,
+    source.match[1] as relation
+  from texts as t
+  cross join lateral regexp_matches(t.text,
+    '\m(?:from|join|update|into|using)\s+(?:only\s+)?((?:[a-z_][\w$]*\.)?[a-z_][\w$]*)'
+    '(?:\s+(?:as\s+)?(?!(?:as|set|where|on|values|select|default|returning|using|join|left|right|full|inner|cross|natural|order'
+    '|group|having|limit|offset|fetch|for|union|except|intersect|loop|when|then|and|or|strict)\M)([a-z_][\w$]*))?',
+    'gi') as source (match)
+  union
+  select t.oid, lower(variable.match[1]), variable.match[2]
+  from texts as t
+  cross join lateral regexp_matches(t.text,
+    '\m([a-z_][\w$]*)\s+((?:[a-z_][\w$]*\.)?[a-z_][\w$]*)(?:%rowtype)?\s*(?:;|:=|default\M)', 'gi') as variable (match)
+  union
+  select t.oid, p.proargnames[parameter.place], c.oid::regclass::text
+  from texts as t
+  join pg_proc as p on p.oid = t.oid
+  cross join lateral unnest(coalesce(p.proallargtypes, p.proargtypes::oid[])) with ordinality as parameter (type, place)
+  join pg_class as c on c.reltype = parameter.type
+  union
+  select t.oid, row.name, g.tgrelid::regclass::text
+  from texts as t
+  join pg_trigger as g on g.tgfoid = t.oid
+  cross join (values ('new'), ('old')) as row (name)
+),
+-- Not to_regclass: it fails without USAGE on the schema, which the login of the service does not have.
+tables as (
+  select c.oid, n.nspname || '.' || c.relname as name
+  from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+  where c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
+),
+resolved as (
+  select n.oid, n.alias, c.oid as relation
+  from named as n
+  join tables as c on c.name = lower(case when n.relation like '%.%' then n.relation else 'public.' || n.relation end)
+),
+uses as (
+  select t.oid, lower(used.match[1]) as alias, lower(used.match[2]) as column
+  from texts as t
+  cross join lateral regexp_matches(t.text,
+    '(?<![\w$."])([a-z_][\w$]*)\.([a-z_][\w$]*)(?![\w$]*\s*[(.])', 'gi') as used (match)
+  union
+  -- insert into articles (title, content)
+  select t.oid, lower(split_part('.' || inserted.match[1], '.', -1)), lower(item)
+  from texts as t
+  cross join lateral regexp_matches(t.text,
+    '\minsert\s+into\s+((?:[a-z_][\w$]*\.)?[a-z_][\w$]*)\s*\(\s*([a-z_][\w$]*(?:\s*,\s*[a-z_][\w$]*)*)\s*\)', 'gi')
+    as inserted (match)
+  cross join lateral regexp_split_to_table(inserted.match[2], '\s*,\s*') as item
+),
+missing as (
+  select u.oid, u.alias, u.column, min(r.relation::regclass::text) as relation
+  from uses as u
+  join resolved as r on r.oid = u.oid and r.alias = u.alias
+  group by u.oid, u.alias, u.column
+  having not bool_or(
+    exists (
+      select from pg_attribute as a where a.attrelid = r.relation and a.attname = u.column and not a.attisdropped
+    )
+    -- article.summary calls summary(article).
+    or exists (
+      select from pg_proc as p join pg_class as c on c.oid = r.relation
+      where p.proname = u.column and p.pronargs = 1 and p.proargtypes[0] = c.reltype
+    )
+  )
+)
+select 'function ' || t.name as object, t.comment,
+  format('it uses the column %s of %s, which does not exist: calls fail', string_agg(distinct m.column, ', '), m.relation)
+    as reason,
+  format('-- Write the function again without it: \sf %s', split_part(t.name, '(', 1)) as cure
+from missing as m
+join texts as t on t.oid = m.oid
+-- A schema, a query or a record in the function may have the same name.
+where not exists (select from tables as c where c.name = m.alias || '.' || m.column)
+  and t.text !~* format('\)\s*(as\s+)?%s\M|\m%s\s+(as\s+(not\s+)?(materialized\s+)?\(|record\M)', m.alias, m.alias)
+group by t.name, t.comment, m.relation

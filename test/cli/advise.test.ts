@@ -1,0 +1,169 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pino from "pino";
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { adviseCommand } from "../../cli/advise.ts";
+import { outcomeOf } from "../../cli/command.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+
+const LEAK = "create table rates (id int primary key); grant select on rates to anon;";
+const REPORT = "the advisor has findings: npm run advise shows the SQL that cures them";
+
+let service: TestService;
+let folder: string;
+const logged: Record<string, any>[] = [];
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "content-service-advise-"));
+  const database = await createTestDatabase();
+  const log = pino({ level: "info" }, { write: (line: string) => logged.push(JSON.parse(line)) });
+  const settings = { ADVISOR: "on", GRAPHQL_BUILD: "ready", ADVISOR_ACCEPTED: join(folder, "accepted") };
+  await writeFile(settings.ADVISOR_ACCEPTED, "# none\n");
+  service = await startTestService(settings, database, log);
+  return async () => {
+    await service.stop();
+    await rm(folder, { recursive: true });
+  };
+});
+
+const dba = (sql: string) => service.database.owner.query(sql);
+afterEach(() => dba("drop table if exists rates, orders, customers cascade; drop function if exists note_of, odd_sum"));
+
+const npmAdvise = (args: string[], settings = {}) =>
+  outcomeOf(adviseCommand(args, { DATABASE_URL: service.database.url, JWT_SECRET, ...settings }));
+const health = async () => (await (await fetch(`${service.url}/health`)).json()) as any;
+const reports = () => logged.filter(({ msg }) => msg === REPORT);
+
+test("npm run advise prints level, object, reason and cure of each finding, and exits with 1 if there is an error", async () => {
+  expect(await npmAdvise([])).toEqual({
+    exitCode: 0,
+    stdout: "0 errors, 0 warnings, 0 notes, 4 accepted\n",
+    stderr: "",
+  });
+  await dba(LEAK);
+  expect(await npmAdvise([])).toEqual({
+    exitCode: 1,
+    stdout: `error: table public.rates
+  it has no row-level security: anon may use all rows (table-without-row-security)
+    alter table public.rates enable row level security;
+    create policy "…" on public.rates to anon using (…);
+
+1 error, 0 warnings, 0 notes, 4 accepted
+`,
+    stderr: "the database has errors\n",
+  });
+});
+
+test("--level leaves out less severe findings, --accepted shows accepted ones, --json prints values", async () => {
+  await dba(
+    "create table orders (id int, total int check (total > 0)); alter table orders enable row level security; create policy p on orders for select using (true); grant select on orders to anon",
+  );
+  expect((await npmAdvise([])).stdout).toContain("0 errors, 0 warnings, 2 notes");
+  expect((await npmAdvise(["--level", "warning"])).stdout).toBe("0 errors, 0 warnings, 0 notes, 4 accepted\n");
+  expect((await npmAdvise(["--accepted"])).stdout).toContain(
+    "accepted warning: function auth.act_as(text)\n  only superusers and the owner may call it (function-sets-role)",
+  );
+  const { findings, accepted } = JSON.parse((await npmAdvise(["--json"])).stdout);
+  expect(findings.map(({ rule, level }: any) => [rule, level])).toEqual([
+    ["check-without-message", "note"],
+    ["table-without-primary-key", "note"],
+  ]);
+  expect(accepted).toHaveLength(4);
+});
+
+test("the file of ADVISOR_ACCEPTED accepts findings", async () => {
+  await dba(LEAK);
+  const file = join(folder, "mine");
+  await writeFile(file, "table-without-row-security table public.rates # rates are public");
+  const outcome = await npmAdvise([], { ADVISOR_ACCEPTED: file });
+  expect(outcome).toEqual({ exitCode: 0, stdout: "0 errors, 0 warnings, 0 notes, 5 accepted\n", stderr: "" });
+});
+
+test("--rules lists every rule with its level, and --help explains the options", async () => {
+  expect((await npmAdvise(["--rules"])).stdout).toMatch(
+    /^error {4}table-without-row-security +Without row-level security a grant shows and changes all rows\.$/m,
+  );
+  expect((await npmAdvise(["--help"])).stdout).toContain("npm run -s advise -- --level warning");
+});
+
+test.each([
+  ["an unknown option", ["--levels"], {}, /^Unknown option '--levels'.*see npm run -s advise -- --help\n$/],
+  [
+    "an unknown level",
+    ["--level", "info"],
+    {},
+    /^--level must be error, warning, note; see npm run -s advise -- --help\n$/,
+  ],
+  ["a missing file", [], { ADVISOR_ACCEPTED: "/no/such/file" }, /^ADVISOR_ACCEPTED: ENOENT.*\n$/],
+])("%s prints one line and exits with 2", async (_, args, settings, line) => {
+  const { exitCode, stdout, stderr } = await npmAdvise(args, settings);
+  expect([exitCode, stdout]).toEqual([2, ""]);
+  expect(stderr).toMatch(line);
+});
+
+test("after a change of the schema the log has one line with what is new, and /health counts the findings", async () => {
+  await expect.poll(async () => (await health()).details.advisor).toEqual({ errors: 0, warnings: 0, notes: 0 });
+  const before = reports().length;
+  await dba(LEAK);
+  await expect.poll(async () => (await health()).details.advisor).toEqual({ errors: 1, warnings: 0, notes: 0 });
+  expect(reports().slice(before)).toEqual([
+    expect.objectContaining({
+      level: 50,
+      errors: 1,
+      new: [
+        "error table-without-row-security: table public.rates: it has no row-level security: anon may use all rows",
+      ],
+    }),
+  ]);
+  await dba("drop table rates");
+  await expect.poll(() => logged.at(-1)?.msg).toBe("the advisor finds nothing wrong in the database any more");
+});
+
+test("/health, the log and npm run advise list what GraphQL leaves out, with the cure", async () => {
+  await dba(`create table customers (id int primary key); create table orders (id int primary key, customer int references customers, at pg_lsn);
+    alter table customers enable row level security; create policy p on customers for select using (true);
+    alter table orders enable row level security; create policy p on orders for select using (true);
+    create function odd_sum(a anyelement) returns anyelement language sql stable set search_path = '' as 'select a';
+    grant select on customers, orders to anon; grant execute on function odd_sum to anon`);
+  const column = "column public.orders.at: its type pg_lsn has no form in GraphQL: the column is left out there";
+  const list =
+    "constraint orders_customer_fkey on public.orders: public.orders has no index that begins with customer: GraphQL leaves out its list in public.customers";
+  const omissions = async () => ((await health()).details.graphql.omissions ?? []).join("\n");
+  await expect.poll(omissions).toContain("function public.odd_sum(anyelement)");
+  await expect.poll(omissions).toContain(list);
+  expect(await omissions()).toContain("to cure it: create index on public.orders (customer);");
+  expect(await omissions()).toContain(column);
+  expect(logged.map(({ omission }) => omission)).toContainEqual(expect.stringContaining(column));
+  const { stdout } = await npmAdvise([]);
+  for (const object of [
+    "column public.orders.at",
+    "constraint orders_customer_fkey",
+    "function public.odd_sum(anyelement)",
+  ])
+    expect(stdout).toContain(`warning: ${object}`);
+});
+
+test("/health is degraded while an old GraphQL schema is served", async () => {
+  expect((await health()).status).toBe("ok");
+  await dba(
+    "create table customers (id int primary key); grant select on customers to anon; comment on table customers is '@behavior +++ no'",
+  );
+  await expect.poll(async () => (await health()).status).toBe("degraded");
+  expect((await fetch(`${service.url}/health`)).status).toBe(200);
+  await dba("drop table customers");
+  await expect.poll(async () => (await health()).status).toBe("ok");
+});
+
+test("after a column is dropped or renamed, the log names it and the functions whose text still uses it", async () => {
+  await dba(`create table orders (id int primary key, note text); alter table orders enable row level security;
+    create policy p on orders for select using (true); grant select on orders to anon;
+    create function note_of(order_id int) returns text language plpgsql stable set search_path = '' as
+      'begin return (select note from public.orders where id = order_id); end'`);
+  const headers = { apikey: service.service.tokens.issueKey("anon") };
+  await expect.poll(async () => (await fetch(`${service.url}/rest/v1/orders`, { headers })).status).toBe(200);
+  await dba("alter table orders rename column note to remark");
+  const line =
+    "error function-uses-missing-column: function public.note_of(order_id integer): it names the column note of public.orders, which was dropped or renamed";
+  await expect.poll(() => reports().at(-1)?.new).toContain(line);
+});
