@@ -1,7 +1,9 @@
+import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ConfigError, parseValue } from "./setting-types.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
+import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError } from "./setting-types.ts";
 
@@ -28,6 +30,7 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly usersWrite: UsersWrite;
   readonly taskAnonymous: boolean;
   readonly taskConcurrencyPerOwner: number;
+  readonly jwtIssuers: readonly TrustedIssuer[];
   /** Session settings of every transaction: `[["app.settings.tenant", "7"]]`. */
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   /** Settings of PostgREST that are set and have no effect here. */
@@ -35,7 +38,14 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
 };
 
 /** The settings whose default depends on others. */
-type UnsetByDefault = "seed" | "graphiql" | "docs" | "usersWrite" | "taskAnonymous" | "taskConcurrencyPerOwner";
+type UnsetByDefault =
+  | "seed"
+  | "graphiql"
+  | "docs"
+  | "usersWrite"
+  | "taskAnonymous"
+  | "taskConcurrencyPerOwner"
+  | "jwtIssuers";
 
 /** Who may change and delete users at /users: every caller, or only the user and admins. */
 export type UsersWrite = "open" | "owner";
@@ -43,7 +53,7 @@ export type UsersWrite = "open" | "owner";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_/;
+const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_)/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. Throws
@@ -74,6 +84,7 @@ export function readConfig(environment: Environment = process.env): Config {
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:
       parsed.taskConcurrencyPerOwner || Math.max(1, Math.floor((parsed.taskConcurrency * parsed.workers) / 2)),
+    jwtIssuers: parsed.jwtIssuers || [],
     appSettings,
     ignored,
   };
@@ -108,10 +119,12 @@ function rejectUnknown(names: readonly string[]): void {
 
 function rejectConflicts(parsed: Parsed, embedded: boolean): void {
   const { migrate, jwtSecret } = parsed;
+  const jwtIssuers = parsed.jwtIssuers || [];
+  const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
   const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
     [
       // With MIGRATE=off and API_KEY_REQUIRED=off the service can run without tokens.
-      !embedded && jwtSecret === "" && parsed.jwtPrivateKey === "" && (migrate || parsed.apiKeyRequired),
+      !embedded && !hasKeys && (migrate || parsed.apiKeyRequired),
       "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL",
     ],
     [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL requires DATABASE_URL"],
@@ -124,10 +137,21 @@ function rejectConflicts(parsed: Parsed, embedded: boolean): void {
     [!migrate && parsed.jwtPreviousPublicKey !== "", "JWT_PREVIOUS_PUBLIC_KEY requires MIGRATE=on"],
     // The service needs a secret to sign with, and a JSON Web Key may be a public key.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
+    [
+      parsed.authProvidersLoopback && !isOnLoopback(parsed),
+      "AUTH_PROVIDERS_LOOPBACK=on is for tests: it requires BASE_URL, or HOST, on a loopback address",
+    ],
+    [
+      !parsed.authProvidersLoopback &&
+        jwtIssuers.some(({ issuer, jwksUrl }) => isLoopbackUrl(issuer) || isLoopbackUrl(jwksUrl ?? issuer)),
+      "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
+    ],
   ];
   for (const [exists, message] of conflicts) if (exists) throw new ConfigError(message);
   if (!migrate && isJwk(jwtSecret)) rejectInvalidKeys(jwtSecret);
 }
+
+const isOnLoopback = ({ baseUrl, host }: Parsed) => (baseUrl === "" ? isLoopbackHost(host) : isLoopbackUrl(baseUrl));
 
 function rejectInvalidKeys(jwks: string): void {
   try {

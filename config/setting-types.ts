@@ -95,6 +95,7 @@ export const host = z
 /** Text that keys are derived from; "" is unset. */
 export const secret = z
   .string()
+  .refine((text) => !isHttp(text), "must be a secret, not a URL: list the issuer of the tokens in JWT_ISSUERS")
   .refine((text) => text === "" || Buffer.byteLength(text) >= 32, "must have at least 32 bytes");
 
 /** Authenticator apps cut the name at a colon. */
@@ -140,6 +141,11 @@ export const proxies = list.pipe(
         "must be IP addresses such as 10.0.0.1 or networks such as 10.0.0.0/8",
       ),
   ),
+);
+
+/** IP addresses and networks. */
+export const networks = list.pipe(
+  z.array(z.string().refine(isNetwork, "must be networks such as 10.0.0.0/8 or IP addresses such as 10.0.0.1")),
 );
 
 /** RSA private key in PEM format. Line ends may be written as \n, for environments that allow only one line. */

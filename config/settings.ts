@@ -9,6 +9,7 @@ import {
   integer,
   issuerName,
   list,
+  networks,
   oneOf,
   onOff,
   origins,
@@ -21,6 +22,7 @@ import {
   secret,
   servedSchemas,
 } from "./setting-types.ts";
+import { issuersFile } from "./trusted-issuers.ts";
 
 /** One setting. `fallback` is the default, written as in the environment; "" means unset. */
 export type Setting<T> = {
@@ -99,6 +101,11 @@ export const SETTINGS = {
     roleClaim,
     "role",
     "With MIGRATE=off, the path of the claim that holds the Postgres role, for example role, app.role or .roles[0].",
+  ),
+  JWT_ISSUERS: setting(
+    orUnset(issuersFile),
+    "",
+    "JSON file that lists other issuers whose access tokens are accepted.",
   ),
   DB_SCHEMAS: setting(servedSchemas, "public", "Schemas to serve, separated by commas."),
   DB_ANON_ROLE: setting(
@@ -375,6 +382,16 @@ export const SETTINGS = {
     integer(0, 600),
     "0",
     "Seconds during which a used refresh token may be used again, for clients that refresh twice at once. Later reuse revokes everything issued for its sign-in.",
+  ),
+  AUTH_PROVIDERS_LOOPBACK: setting(
+    onOff,
+    "off",
+    "For tests: accept issuers and identity providers on loopback addresses, without TLS. Requires BASE_URL on a loopback address.",
+  ),
+  AUTH_PROVIDERS_NETWORKS: setting(
+    networks,
+    "",
+    "Private networks in which issuers and identity providers may be, separated by commas, such as 10.0.0.0/8. Other private addresses are not requested.",
   ),
   MAX_CONNECTIONS: setting(
     integer(1, 1_000_000),

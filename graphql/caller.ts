@@ -11,6 +11,7 @@ const REJECTED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   "disagreement",
   "service key in browser",
   "too many attempts",
+  "issuer unavailable",
   "busy",
 ]);
 

@@ -1,10 +1,8 @@
 import jwt from "jsonwebtoken";
 import { type ClaimPath, claimAt } from "../config/claim-path.ts";
-import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
 import { requireClaims } from "./claims.ts";
-import { foreignKeys, type Key } from "./keys.ts";
-import type { Tokens } from "./tokens.ts";
+import type { Key } from "./keys.ts";
 import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 export type ForeignTokenOptions = {
@@ -17,16 +15,9 @@ export type ForeignTokenOptions = {
   readonly anonymousRole: string;
 };
 
-/** Seconds by which the clock of the issuer may differ from the clock of this machine. */
-const CLOCK_TOLERANCE = 30;
+/** Seconds by which the clock of another issuer may differ from the clock of this machine. */
+export const CLOCK_TOLERANCE = 30;
 const MAX_ROLE_BYTES = 63;
-
-/** The verifier of the tokens that clients send. With MIGRATE=off, another service issues them. */
-export function createVerifier(config: Config, tokens: Tokens): Verifier {
-  const { jwtSecret, jwtPrivateKey, jwtAud: audience, jwtRoleClaim: roleClaim, dbAnonRole: anonymousRole } = config;
-  if (config.migrate) return tokens;
-  return new ForeignTokens({ keys: foreignKeys(jwtSecret, jwtPrivateKey), audience, roleClaim, anonymousRole });
-}
 
 /**
  * Verifies the tokens that another service issues for its own database. The issuer decides who the caller is, and Postgres
@@ -93,7 +84,7 @@ function suitableKeys(keys: readonly Key[], token: string): readonly Key[] {
 }
 
 /** Null when the key has not signed the token. The claims are not checked yet. */
-function claimsWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
+export function claimsWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
   try {
     const options = { algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
     const claims = jwt.verify(token, verify, options);
@@ -108,7 +99,7 @@ const mayVerify = ({ algorithm, kid }: Key, header: jwt.JwtHeader | null) =>
   header?.alg === algorithm && (kid === null || header.kid === undefined || header.kid === kid);
 
 /** `none` is not a role: Postgres would use the login itself. */
-function isRoleName(text: string): boolean {
+export function isRoleName(text: string): boolean {
   const bytes = Buffer.byteLength(text);
   return bytes > 0 && bytes <= MAX_ROLE_BYTES && text.toLowerCase() !== "none" && !text.includes("\0");
 }

@@ -5,7 +5,7 @@ import type { BasicCredentials, Credentials } from "./credentials.ts";
 import type { IdentityStore } from "./identity-store.ts";
 import { RefusedError } from "./refused.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
-import { TokenError, type Verifier } from "./verifier.ts";
+import { IssuerUnavailable, TokenError, type Verifier } from "./verifier.ts";
 
 export type IdentityContext = {
   readonly tokens: Verifier;
@@ -62,8 +62,12 @@ class AccessToken implements Proof {
   }
 
   caller(): Caller | Promise<Caller> {
-    const { tokens, store } = this.#context;
-    const caller = verified(() => tokens.verify(this.#token), "expired token", "bad token");
+    const caller = verified(() => this.#context.tokens.verify(this.#token), "expired token", "bad token");
+    return caller instanceof Promise ? caller.then((found) => this.#current(found)) : this.#current(caller);
+  }
+
+  #current(caller: Caller): Caller | Promise<Caller> {
+    const { store } = this.#context;
     const { sub } = caller.claims;
     if (store === null || typeof sub !== "string") return caller;
     const last = store.accounts.peek(sub);
@@ -88,7 +92,7 @@ class SignedKey implements Proof {
     return nameOfToken(this.#key, this.#context);
   }
 
-  caller(): Caller {
+  caller(): Caller | Promise<Caller> {
     return verified(() => this.#context.tokens.verifyKey(this.#key), "expired key", "bad key");
   }
 }
@@ -208,7 +212,7 @@ function nameOfToken(token: string, { tokens, store, anonymousRole }: IdentityCo
 export function nameOfCaller(caller: Caller, anonymousRole: string): string | null {
   const { role, claims, credential } = caller;
   if (typeof claims.sub === "string") return userName(claims.sub);
-  return isAnonymous(caller, anonymousRole) ? null : `key ${claims.jti ?? credential?.id ?? role}`;
+  return isAnonymous(caller, anonymousRole) ? null : `key ${credential?.id ?? claims.jti ?? role}`;
 }
 
 const userName = (id: unknown) => `user ${id}`;
@@ -226,17 +230,23 @@ function requireMatch(caller: Caller, state: AccountState | null): Caller {
 const matchesAccount = ({ role, claims: { epoch = 0, sid } }: Caller, state: AccountState): boolean =>
   (state.epoch === epoch || state.kept.has(sid as string)) && state.role === role && !state.revoked.has(sid as string);
 
+/** Throws, or rejects with, RefusedError. */
 function verified(
-  verify: () => Caller,
+  verify: () => Caller | Promise<Caller>,
   expired: "expired token" | "expired key",
   bad: "bad token" | "bad key",
-): Caller {
-  try {
-    return verify();
-  } catch (error) {
+): Caller | Promise<Caller> {
+  const refuse = (error: unknown): never => {
+    if (error instanceof IssuerUnavailable) throw new RefusedError("issuer unavailable", { retryAfter: 5 });
     if (!(error instanceof TokenError)) throw error;
     if (error.reason === "expired") throw new RefusedError(expired);
     throw new RefusedError(bad, error.fault && bad === "bad token" ? { fault: error.fault } : {});
+  };
+  try {
+    const caller = verify();
+    return caller instanceof Promise ? caller.catch(refuse) : caller;
+  } catch (error) {
+    return refuse(error);
   }
 }
 

@@ -15,6 +15,12 @@ export const REFUSALS = {
   "expired token": [401, "TOKEN_EXPIRED", "the access token has expired: refresh it, or sign in again"],
   /** The token was issued by this service, but its account has changed since, is disabled or has been deleted. */
   "revoked token": [401, "VERIFICATION_FAILED", "the access token has been revoked: sign in again"],
+  /** The issuer is one of JWT_ISSUERS. */
+  "issuer unavailable": [
+    503,
+    "INTERNAL_ERROR",
+    "the keys of the token's issuer cannot be read at the moment: try again",
+  ],
   unreadable: [401, "VERIFICATION_FAILED", "the header Authorization must be Bearer or Basic, with credentials"],
   "wrong password": [401, "AUTH_REQUIRED", "wrong username or password"],
   "account disabled": [403, "PERMISSION_DENIED", "this account is disabled"],

@@ -10,36 +10,45 @@ export class TokenError extends Error {
   readonly reason: "expired" | "invalid";
   /** Null when the reason says everything. */
   readonly fault: TokenFault | null;
-  constructor(reason: "expired" | "invalid", fault: TokenFault | null = null) {
+  constructor(reason: TokenError["reason"], fault: TokenFault | null = null) {
     super(`token ${reason}`);
     this.reason = reason;
     this.fault = fault;
   }
 }
 
-/** Finds the caller of a token. `verify` and `verifyKey` throw TokenError. */
+/** The keys of the issuer of a token have never been read, so the token cannot be verified. */
+export class IssuerUnavailable extends Error {}
+
+/**
+ * Finds the caller of a token. `verify` and `verifyKey` throw, or reject with, TokenError or IssuerUnavailable. The caller of a token that was
+ * verified before is returned without a promise.
+ */
 export type Verifier = {
-  verify(token: string): Caller;
+  verify(token: string): Caller | Promise<Caller>;
   /** For a token that is sent as an API key. */
-  verifyKey(token: string): Caller;
+  verifyKey(token: string): Caller | Promise<Caller>;
   /** The caller of a token that was verified before and has not expired; null for every other token. */
   known(token: string): Caller | null;
 };
 
 const MAX_TOKENS = 10_000;
 
-/** Caches callers until their tokens expire: checking a signature takes longer than most requests. */
-export class VerifiedTokens {
-  readonly #check: (token: string) => Caller;
+/**
+ * Caches callers until their tokens expire: checking a signature takes longer than most requests. `Checked` is a promise for
+ * keys that may have to be read first.
+ */
+export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
+  readonly #check: (token: string) => Checked;
   // `max` would allocate all entries at the start.
   readonly #callers = new LRUCache<string, Caller>({ maxSize: MAX_TOKENS, sizeCalculation: () => 1 });
 
-  constructor(check: (token: string) => Caller) {
+  constructor(check: (token: string) => Checked) {
     this.#check = check;
   }
 
-  /** Throws TokenError. */
-  callerOf(token: string): Caller {
+  /** Throws, or rejects with, TokenError. */
+  callerOf(token: string): Caller | Checked {
     const cached = this.#callers.get(token);
     if (cached === undefined) return this.#verify(token);
     if (!hasExpired(cached)) return cached;
@@ -52,10 +61,17 @@ export class VerifiedTokens {
     return cached !== undefined && !hasExpired(cached) ? cached : null;
   }
 
-  #verify(token: string): Caller {
-    const caller = this.#check(token);
-    this.#callers.set(token, caller);
-    return caller;
+  /** For keys that have changed. */
+  clear(): void {
+    this.#callers.clear();
+  }
+
+  #verify(token: string): Checked {
+    const checked = this.#check(token);
+    const keep = (caller: Caller) => void this.#callers.set(token, caller);
+    if (checked instanceof Promise) checked.then(keep, () => {});
+    else keep(checked);
+    return checked;
   }
 }
 

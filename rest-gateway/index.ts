@@ -7,7 +7,6 @@ import type { Database } from "../db/database.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { AddressReader } from "../http/request.ts";
 import type { Tokens } from "../identity/tokens.ts";
-import type { Verifier } from "../identity/verifier.ts";
 import { type Auth, authRouter } from "./auth/auth.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle, type LifecycleOptions } from "./conventions/version.ts";
@@ -64,7 +63,6 @@ export type RestSettings = {
 export type RestOptions = {
   readonly settings: RestSettings;
   readonly database: Database;
-  readonly verifier: Verifier;
   readonly tokens: Tokens;
   /** Null when the service has no accounts. */
   readonly auth: Auth | null;
@@ -87,7 +85,7 @@ export type RestInterface = {
 
 /** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
 export async function createRest(options: RestOptions): Promise<RestInterface> {
-  const { settings, database, tokens, verifier, auth, log } = options;
+  const { settings, database, tokens, auth, log } = options;
   const { dbSchemas: schemas, dbExtraSearchPath: extraSearchPath, apiKeyRequired } = settings;
   const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log: catalogLog(log) });
   catalog.onChange((changed) => database.follow(changed));
@@ -99,7 +97,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     guide: settings.apiV1Guide,
   });
   // If another issuer signs the tokens, it issues the keys too.
-  const anonKey = apiKeyRequired && verifier === tokens ? tokens.issueKey("anon") : null;
+  const anonKey = apiKeyRequired && auth !== null ? tokens.issueKey("anon") : null;
   const { resources, register } = createResources(options, catalog, lifecycle);
   return {
     catalog,

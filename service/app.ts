@@ -13,8 +13,8 @@ import { DeferredGraphQL } from "../graphql/deferred.ts";
 import { migrationLog } from "../http/log.ts";
 import type { addressReader } from "../http/request.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
-import { createVerifier } from "../identity/foreign-tokens.ts";
 import { secretOf } from "../identity/keys.ts";
+import { createVerifier } from "../identity/token-verifier.ts";
 import { createTokens, type Tokens } from "../identity/tokens.ts";
 import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
@@ -105,11 +105,13 @@ function createContext(
     maxBytes: config.changesMaxBytes,
   });
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
+  const verifier = createVerifier({ config, tokens, clock, log });
   const auth = config.migrate
     ? createAuth({
         settings: config,
         database: database.auth,
         tokens,
+        verifier,
         secret,
         notifications,
         addressOf,
@@ -117,7 +119,6 @@ function createContext(
         onError,
       })
     : null;
-  const verifier = createVerifier(config, tokens);
   const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
   const { logins, tasksUrl } = opened;
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
@@ -132,7 +133,7 @@ function createContext(
     await database.close();
     await opened.cluster?.stop();
   };
-  return { opened, database, changes, notifications, tokens, verifier, auth, callers, tasks, addressOf, close };
+  return { opened, database, changes, notifications, tokens, auth, callers, tasks, addressOf, close };
 }
 
 /** Starts the embedded database, or opens DATABASE_URL. */

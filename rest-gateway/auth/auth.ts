@@ -10,6 +10,7 @@ import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/csrf.ts";
 import { KeyUses } from "../../identity/key-uses.ts";
 import type { Tokens } from "../../identity/tokens.ts";
+import type { Verifier } from "../../identity/verifier.ts";
 import { emailRouter } from "./email.ts";
 import { Enrolment } from "./enrolment.ts";
 import { FactorRepository } from "./factor-repository.ts";
@@ -67,6 +68,8 @@ export type AuthOptions = {
   /** The pool whose login role may call `auth_api`. */
   readonly database: Transactions;
   readonly tokens: Tokens;
+  /** Finds the callers of tokens, those of trusted issuers too. */
+  readonly verifier: Verifier;
   /** The JWT secret, from which other keys are derived. */
   readonly secret: string;
   readonly notifications: Notifications;
@@ -107,6 +110,7 @@ export function createAuth({
   settings,
   database,
   tokens,
+  verifier,
   secret,
   notifications,
   addressOf,
@@ -143,7 +147,7 @@ export function createAuth({
   const sameOrigin = new SameOriginCheck(settings);
   const identities = identityStore({ repository, keys, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed });
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: identities.forget });
-  const callers = new CallerResolver({ tokens, anonymousRole, store: identities, addressOf });
+  const callers = new CallerResolver({ tokens: verifier, anonymousRole, store: identities, addressOf });
   const sessions = new Sessions({ repository, cache: identities.sessions, clock, maxAge: settings.sessionMaxAge });
   const limits = { size, depth };
   return {

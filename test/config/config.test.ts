@@ -50,6 +50,9 @@ test("without settings the service uses an embedded database with demo data and 
     jwtPreviousPublicKey: "",
     jwtAud: "",
     jwtRoleClaim: ["role"],
+    jwtIssuers: [],
+    authProvidersLoopback: false,
+    authProvidersNetworks: [],
     dbSchemas: ["public"],
     dbAnonRole: "anon",
     dbPool: 10,
@@ -419,6 +422,7 @@ test.each([
   "WS_MAX_CONNECTION",
   "TASK_CONCURENCY",
   "API_V1_STATE",
+  "AUTH_PROVIDER",
 ])("%s is rejected as an unknown name", (name) => {
   expect(errorOf({ [name]: "1" })).toBe(
     `${name} is not a setting of this service; npm start -- --help lists all settings`,

@@ -12,7 +12,6 @@ import { describe, expect, test } from "vitest";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
-import type { Verifier } from "../../identity/verifier.ts";
 import { useResources } from "../support/resource-client.ts";
 import { JWT_SECRET } from "../support/service.ts";
 import { REFUSED } from "./support.ts";
@@ -59,7 +58,7 @@ const HEADER = head({ alg: "HS256", typ: "JWT" });
 const GOOD = signed(`${HEADER}.${PAYLOAD}`);
 const SIGNATURE = GOOD.slice(GOOD.lastIndexOf(".") + 1);
 
-function outcome(verifier: Verifier, token: string): string {
+function outcome(verifier: Tokens | ForeignTokens, token: string): string {
   try {
     const { role, claims } = verifier.verify(token);
     return `${role} ${claims.sub}`;
@@ -183,7 +182,7 @@ describe("a key in the token itself is not used", () => {
 describe("a public key is not accepted as an HMAC secret", () => {
   const text = `${HEADER}.${PAYLOAD}`;
   const der = (pem: string) => createPublicKey(pem).export({ type: "spki", format: "der" });
-  test.each<[string, Verifier, string | Buffer]>([
+  test.each<[string, Tokens | ForeignTokens, string | Buffer]>([
     ["RSA, PEM", ofRsa, rsaPem!],
     ["RSA, PEM without the line end", ofRsa, rsaPem!.trimEnd()],
     ["RSA, DER", ofRsa, der(rsaPem!)],

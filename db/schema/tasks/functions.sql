@@ -3,10 +3,12 @@
 
 create or replace function tasks.caller() returns text
 language sql stable set search_path = ''
-return coalesce(auth.uid()::text, current_setting('role'));
+return coalesce(auth.uid()::text, auth.claims() ->> 'identity', current_setting('role'));
 
-comment on function tasks.caller() is
-  'The owner of the caller''s tasks: the id of the user, or the role of a caller who is not a user.';
+comment on function tasks.caller() is $$
+The owner of the caller's tasks: the id of the user, the identity of a caller with a token of another issuer, or the
+role of any other caller.
+$$;
 
 create or replace function tasks.is_visible(task tasks.tasks) returns boolean
 language sql stable set search_path = ''

@@ -1,0 +1,68 @@
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { parseClaimPath } from "./claim-path.ts";
+
+/**
+ * The path of a JSON file, which is read at once. The messages continue the name of the setting and give the place of the
+ * error: `JWT_ISSUERS names a file in which [0].audience is required (is "issuers.json")`.
+ */
+export const jsonFile = <T>(type: z.ZodType<T, any>) =>
+  z.string().transform((path, { addIssue }): T => {
+    const { value, fault } = readJson(path);
+    const result = fault === null ? type.safeParse(value) : null;
+    if (result?.success) return result.data;
+    addIssue(`names a file ${fault ?? `in which ${describeIssue(result!.error.issues[0]!)}`}`);
+    return z.NEVER;
+  });
+
+function readJson(path: string): { readonly value: unknown; readonly fault: string | null } {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch {
+    return { value: null, fault: "that cannot be read" };
+  }
+  try {
+    return { value: JSON.parse(text), fault: null };
+  } catch {
+    return { value: null, fault: "that is not JSON" };
+  }
+}
+
+/** `[0].claims.email must be a string`: the place of an error in JSON, and its message. */
+export function describeIssue({ path, message, code, ...issue }: z.core.$ZodIssue): string {
+  const unknown = code === "unrecognized_keys" ? (issue as { readonly keys: readonly string[] }).keys[0]! : null;
+  const steps = unknown === null ? path : [...path, unknown];
+  const place = steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join("");
+  return `${place.replace(/^\./, "") || "the value"} ${unknown === null ? message : "is not a known field"}`;
+}
+
+/** A field of a JSON file that must be text. */
+export const requiredText = z
+  .string({ error: ({ input }) => (input === undefined ? "is required" : "must be a string") })
+  .min(1, "must not be empty");
+
+/** The https URL of another service; http only on a loopback address, which needs AUTH_PROVIDERS_LOOPBACK. */
+export const remoteUrl = requiredText.refine(isRemoteUrl, "must be an https URL without a user, a password and #");
+
+function isRemoteUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, hash } = new URL(text);
+  return (protocol === "https:" || isLoopbackUrl(text)) && username + password + hash === "" && !text.endsWith("#");
+}
+
+/** `http://127.0.0.1:3000`, `https://localhost` */
+export function isLoopbackUrl(text: string): boolean {
+  const { protocol, hostname } = new URL(text);
+  return /^https?:$/.test(protocol) && isLoopbackHost(hostname);
+}
+
+export const isLoopbackHost = (host: string): boolean => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
+
+/** `$.role`, `app.role` or `.roles[0]` */
+export const claimPath = requiredText.transform((text, { addIssue }) => {
+  const path = parseClaimPath(text.startsWith("$") ? text.slice(1) : text);
+  if (path !== null && path.length > 0) return path;
+  addIssue("must be the name of a claim, or a path such as app.role, .roles[0] or $.role");
+  return z.NEVER;
+});

@@ -1,0 +1,152 @@
+import { createHash } from "node:crypto";
+import type jwt from "jsonwebtoken";
+import { claimAt } from "../config/claim-path.ts";
+import type { TrustedIssuer } from "../config/trusted-issuers.ts";
+import type { Caller } from "../db/caller.ts";
+import { requireClaims } from "./claims.ts";
+import { CLOCK_TOLERANCE, claimsWith, isRoleName } from "./foreign-tokens.ts";
+import type { RemoteKeys } from "./remote-keys.ts";
+import { headerOf, IssuerUnavailable, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+
+export type IssuerTokensOptions = {
+  readonly issuer: TrustedIssuer;
+  readonly keys: Pick<RemoteKeys, "find">;
+  /** The role of tokens without the role claim. */
+  readonly anonymousRole: string;
+  /** Whether the users of this service have accounts, so that the subjects of other issuers are not users. */
+  readonly hasAccounts: boolean;
+};
+
+/** The roles that a token of another issuer may have if there are accounts and `roles` is not set. */
+const DEFAULT_ROLES = ["authenticated"];
+/** Header types of access tokens. Source: RFC 9068, 2.1; many issuers send JWT or none. */
+const ACCESS_TYPES = new Set(["jwt", "at+jwt", "application/at+jwt"]);
+
+/** Verifies the access tokens of one issuer. */
+export class IssuerTokens {
+  readonly #options: IssuerTokensOptions;
+  readonly #verified = new VerifiedTokens<Promise<Caller>>((token) => this.#check(token));
+
+  constructor(options: IssuerTokensOptions) {
+    this.#options = options;
+  }
+
+  /** Throws, or rejects with, TokenError and IssuerUnavailable. */
+  callerOf(token: string): Caller | Promise<Caller> {
+    return this.#verified.callerOf(token);
+  }
+
+  known(token: string): Caller | null {
+    return this.#verified.known(token);
+  }
+
+  /** Tokens are verified again, because the keys have changed. */
+  forget(): void {
+    this.#verified.clear();
+  }
+
+  async #check(token: string): Promise<Caller> {
+    const { issuer } = this.#options;
+    const claims = await this.#verifySignature(token);
+    requireClaims(claims, { audience: issuer.audience, tolerance: CLOCK_TOLERANCE });
+    if (typeof claims.exp !== "number") throw invalid("JWT has no expiry");
+    if (isForOtherPurpose(claims)) throw invalid("JWT is not an access token");
+    const subject = typeof claims.sub === "string" ? claims.sub : "";
+    const id = createHash("sha256").update(`${issuer.issuer}\0${subject}`).digest("hex");
+    return {
+      role: this.#roleOf(claims),
+      claims: this.#options.hasAccounts ? ofOtherService(claims) : claims,
+      expiresAt: (claims.exp + CLOCK_TOLERANCE) * 1000,
+      refused: null,
+      credential: { kind: "token", id },
+    };
+  }
+
+  async #verifySignature(token: string): Promise<jwt.JwtPayload> {
+    const header = headerOf(token);
+    if (header === null || !ACCESS_TYPES.has((header.typ ?? "JWT").toLowerCase())) throw new TokenError("invalid");
+    const keys = await this.#options.keys.find(header.kid).catch((cause) => {
+      throw new IssuerUnavailable(this.#options.issuer.issuer, { cause });
+    });
+    for (const key of keys) {
+      const claims = key.algorithm === header.alg ? claimsWith(key, token) : null;
+      if (claims !== null && claims.iss === this.#options.issuer.issuer) return claims;
+    }
+    throw new TokenError("invalid", { part: "token", message: "JWT cryptographic operation failed" });
+  }
+
+  #roleOf(claims: jwt.JwtPayload): string {
+    const { issuer, anonymousRole, hasAccounts } = this.#options;
+    const role = claimAt(claims, issuer.roleClaim);
+    if (role === undefined) return anonymousRole;
+    if (typeof role !== "string" || !isRoleName(role)) throw new TokenError("invalid");
+    const allowed = issuer.roles ?? (hasAccounts ? DEFAULT_ROLES : null);
+    if (allowed !== null && !allowed.includes(role)) throw invalid("JWT has a role that its issuer may not give");
+    return role;
+  }
+}
+
+const invalid = (message: string) => new TokenError("invalid", { part: "claims", message });
+
+/** Whether a token is for another purpose than access: a refresh, ID or logout token. Source: OpenID Connect Core, Keycloak. */
+function isForOtherPurpose({ type, typ, nonce, at_hash, events }: jwt.JwtPayload): boolean {
+  const kinds = ["refresh", "offline", "id", "logout", "challenge"];
+  const isNamed = [type, typ].some((kind) => typeof kind === "string" && kinds.includes(kind.toLowerCase()));
+  return isNamed || [nonce, at_hash, events].some((claim) => claim !== undefined);
+}
+
+/** Claims that have a meaning for tokens of this service: a user, the time of a sign-in, and what revokes a token. */
+const OWN_CLAIMS = ["sub", "auth_time", "epoch", "sid", "permissions", "identity"];
+
+/**
+ * The claims of a caller who is no user of this service. The subject is in `identity`: as `sub` it would be the id of a user.
+ *
+ *   ofOtherService({ iss: "https://id.example", sub: "1" })
+ *   // { iss: "https://id.example", identity: { issuer: "https://id.example", subject: "1" } }
+ */
+function ofOtherService(claims: jwt.JwtPayload): Readonly<Record<string, unknown>> {
+  const others = Object.entries(claims).filter(([name]) => !OWN_CLAIMS.includes(name));
+  return { ...Object.fromEntries(others), identity: { issuer: claims.iss, subject: claims.sub } };
+}
+
+/** Verifies the tokens of the trusted issuers, and all other tokens with the verifier `own`. */
+export class TrustedIssuers implements Verifier {
+  readonly #own: Verifier;
+  /** By the claim `iss`. */
+  readonly #issuers: ReadonlyMap<string, IssuerTokens>;
+  readonly #acceptsKeys: boolean;
+
+  /** `acceptsKeys`: whether tokens of the issuers may be sent as API keys. */
+  constructor(own: Verifier, issuers: ReadonlyMap<string, IssuerTokens>, acceptsKeys: boolean) {
+    this.#own = own;
+    this.#issuers = issuers;
+    this.#acceptsKeys = acceptsKeys;
+  }
+
+  verify(token: string): Caller | Promise<Caller> {
+    // Most tokens are known ones, and reading the issuer takes longer than finding them.
+    return this.#own.known(token) ?? this.#of(token)?.callerOf(token) ?? this.#own.verify(token);
+  }
+
+  verifyKey(token: string): Caller | Promise<Caller> {
+    return this.#acceptsKeys ? this.verify(token) : this.#own.verifyKey(token);
+  }
+
+  known(token: string): Caller | null {
+    return this.#own.known(token) ?? this.#of(token)?.known(token) ?? null;
+  }
+
+  #of(token: string): IssuerTokens | undefined {
+    return this.#issuers.get(issuerOf(token));
+  }
+}
+
+/** The claim `iss` of a token that is not verified; "" without one. */
+function issuerOf(token: string): string {
+  try {
+    const claims = JSON.parse(Buffer.from(token.split(".", 2)[1] ?? "", "base64url").toString());
+    return typeof claims?.iss === "string" ? claims.iss : "";
+  } catch {
+    return "";
+  }
+}
