@@ -1,11 +1,13 @@
 import pg from "pg";
+import type { Logger } from "pino";
 import { Admission } from "./admission.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
+import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired } from "./errors.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
 import type { StatementTimeouts } from "./statement-timeouts.ts";
-import { Transactions } from "./transaction.ts";
+import { type TransactionOptions, Transactions } from "./transaction.ts";
 
 export type DatabaseOptions = {
   readonly logins: Logins;
@@ -20,6 +22,8 @@ export type DatabaseOptions = {
   readonly maxPrepared: number;
   readonly maxResultBytes: number;
   readonly onConnectionError: (error: Error) => void;
+  /** Receives what the DBA should know about errors. */
+  readonly log: Logger;
 };
 
 /** The logins that take on the role of a caller. */
@@ -37,6 +41,7 @@ export class Database {
   readonly #admin: Transactions;
   readonly #service: Transactions;
   readonly #logins: Logins;
+  readonly #diagnosis: Diagnosis;
   /** Roles that only the login of admins may become; by name until there is a catalog. */
   #adminRoles: ReadonlySet<string> = new Set(["admin"]);
 
@@ -52,10 +57,17 @@ export class Database {
     const statementTimeoutOf = (role: string) => statementTimeouts.of(role);
     const few = Math.min(4, poolSize);
     const unsent = new UnsentBytes(options.unsent);
-    const transactions = (login: string, slots: number, admission?: Admission) =>
-      new Transactions({ ...options, statementTimeoutOf, pool: pool(login, slots), ...(admission && { admission }) });
+    const transactions = (
+      login: string,
+      slots: number,
+      more: Pick<TransactionOptions, "admission" | "onFailure"> = {},
+    ) => new Transactions({ ...options, statementTimeoutOf, pool: pool(login, slots), ...more });
+    const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
     const admitted = (login: string, slots: number, share: number) =>
-      transactions(login, slots, new Admission({ slots, share, timeout: poolTimeout, unsent }));
+      transactions(login, slots, {
+        admission: new Admission({ slots, share, timeout: poolTimeout, unsent }),
+        onFailure,
+      });
 
     this.statementTimeouts = statementTimeouts;
     this.unsent = unsent;
@@ -68,10 +80,13 @@ export class Database {
     this.catalog = new pg.Pool(pool(logins.data, 2));
     this.catalog.on("error", onConnectionError);
     this.catalog.on("connect", (client) => client.on("error", onConnectionError));
+    this.#diagnosis = new Diagnosis(this.catalog, options.log);
   }
 
   /** Applies what a new catalog knows about roles and code. */
-  follow({ roles, code }: Catalog): void {
+  follow(catalog: Catalog): void {
+    const { roles, code } = catalog;
+    this.#diagnosis.follow(catalog);
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     for (const transactions of [this.#data, this.#admin, this.#service]) transactions.follow(code);

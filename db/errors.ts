@@ -134,6 +134,8 @@ export type DatabaseErrorLike = Error & {
   readonly table?: string;
   readonly constraint?: string;
   readonly routine?: string;
+  /** The functions in which the error occurred; it may quote values. */
+  readonly where?: string;
 };
 
 /** `public.users.users_age_range` → the comment of that constraint. */
@@ -166,8 +168,15 @@ export const loginRequired = (expired: boolean): Problem =>
     ? { status: 401, code: "AUTH_EXPIRED", message: "the access token has expired; sign in again" }
     : { status: 401, code: "AUTH_REQUIRED", message: "login required" };
 
-/** The message of a RAISE is written for the client, and so is the comment of a constraint. */
+/** SQLSTATEs of a table, column or function that does not exist. */
+const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42883"]);
+
+/**
+ * The message of a RAISE is written for the client, and so is the comment of a constraint. A function that names a missing
+ * object is broken for every caller, and the name is what helps.
+ */
 function messageOf(error: DatabaseErrorLike, messages: ConstraintMessages): string | undefined {
   if (error.routine === "exec_stmt_raise") return error.message;
+  if (MISSING.has(error.code) && error.where !== undefined) return error.message;
   return messages.get(`${error.schema}.${error.table}.${error.constraint}`);
 }

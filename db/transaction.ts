@@ -6,6 +6,7 @@ import { type CancelSignal, cancelRequest } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
 import { RawClient, untilReady } from "./connection.ts";
+import type { Failure } from "./diagnosis.ts";
 import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
 import { type Frame, type FrameOptions, frameOf } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
@@ -25,6 +26,8 @@ export type TransactionOptions = {
   /** Decides which transaction gets a connection next; without it, they get one in order. */
   readonly admission?: Admission;
   readonly onConnectionError: (error: Error) => void;
+  /** Called with errors that the database has raised for a caller. */
+  readonly onFailure?: (failure: Failure) => void;
 };
 
 export type RunOptions = FrameOptions & {
@@ -119,6 +122,7 @@ export class Transactions {
       return results.slice(first, first + statements.length);
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
+      else this.#report(error as DatabaseError, identity, statements);
       if (signal?.aborted) throw signal.reason;
       throw isSocketError(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
     } finally {
@@ -133,6 +137,11 @@ export class Transactions {
 
   async close(): Promise<void> {
     await this.#pool.end();
+  }
+
+  #report(error: DatabaseError, { caller: { role } }: Identity, statements: readonly Statement[]): void {
+    if (!(error instanceof ApiError))
+      this.#options.onFailure?.({ error, role, texts: statements.map(({ text }) => text) });
   }
 
   /** Until a new catalog, code may have run that counted as none: a trigger that is new, for example. */

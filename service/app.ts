@@ -98,6 +98,7 @@ function createContext(
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
     onConnectionError,
+    log,
   });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const changes = new ChangeFeed({

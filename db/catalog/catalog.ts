@@ -228,3 +228,7 @@ export const tableOf = (catalog: Catalog, { schema, name }: TableName): Table | 
 /** `{ schema: "public", name: "full_name" }` → `"public"."full_name"` */
 export const quoteName = ({ schema, name }: TableName): string =>
   `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`;
+
+/** `users` → `users`, `My table` → `"My table"`: as a DBA writes it. */
+export const quoteIfNeeded = (name: string): string =>
+  /^[a-z_][a-z0-9_$]*$/.test(name) ? name : pg.escapeIdentifier(name);

@@ -1,4 +1,4 @@
-import { type Catalog, tableOf } from "../../db/catalog/catalog.ts";
+import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Description } from "./descriptions/index.ts";
 import { outOfOrder } from "./problem.ts";
@@ -18,15 +18,20 @@ export class CurrentResources {
   readonly #options: CurrentOptions;
   readonly #descriptions: readonly Description[];
   readonly #reported = new Set<string>();
+  /** The names of resources whose tables should exist. */
+  readonly #expected: Set<string>;
   #known: { readonly catalog: Catalog; readonly served: Served } | null = null;
 
   /** With our own tables every invalid description is reported at once, and the others are served. */
   constructor(options: CurrentOptions) {
     const { descriptions, catalog, isMigrated } = options;
     this.#options = options;
-    const { invalid } = resourcesOf(descriptions, catalog.current);
-    const absences = isMigrated ? absencesOf(descriptions, catalog.current) : [];
-    this.#report([...absences, ...invalid.values()]);
+    // Only schemas that are served count: elsewhere the table may well exist.
+    const { schemas } = catalog.current;
+    const ours = descriptions.filter(({ table }) => isMigrated && schemas.has(tableName(table).schema));
+    this.#expected = new Set(ours.map(({ name }) => name));
+    const { invalid } = resourcesOf(descriptions, catalog.current, this.#expected);
+    this.#report([...invalid.values()]);
     this.#descriptions = isMigrated ? descriptions : descriptions.filter(({ name }) => !invalid.has(name));
   }
 
@@ -39,7 +44,7 @@ export class CurrentResources {
     return this.#served.resources;
   }
 
-  /** Throws RestError for a resource whose table has changed so that its description is invalid. */
+  /** Throws RestError for a resource whose table is gone, or has changed so that its description is invalid. */
   get(name: string): Resource | undefined {
     const { resources, invalid } = this.#served;
     if (invalid.has(name)) throw outOfOrder(name);
@@ -49,7 +54,8 @@ export class CurrentResources {
   get #served(): Served {
     const { current: catalog } = this.#options.catalog;
     if (this.#known?.catalog !== catalog) {
-      this.#known = { catalog, served: resourcesOf(this.#descriptions, catalog) };
+      this.#known = { catalog, served: resourcesOf(this.#descriptions, catalog, this.#expected) };
+      for (const name of this.#known.served.resources.keys()) this.#expected.add(name);
       this.#report([...this.#known.served.invalid.values()]);
     }
     return this.#known.served;
@@ -63,9 +69,3 @@ export class CurrentResources {
     }
   }
 }
-
-/** Only schemas that are served count: elsewhere the table may well exist. */
-const absencesOf = (descriptions: readonly Description[], catalog: Catalog): readonly string[] =>
-  descriptions
-    .filter(({ table }) => catalog.schemas.has(tableName(table).schema) && !tableOf(catalog, tableName(table)))
-    .map(({ name, table }) => `the description of ${name} has the table ${table}, which does not exist`);

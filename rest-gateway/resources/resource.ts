@@ -74,8 +74,12 @@ const KEY_TYPES = new Set(["int2", "int4", "int8", "uuid"]);
 
 const TEXT_TYPES = new Set(["text", "varchar", "bpchar"]);
 
-/** Looks descriptions up in the catalog. */
-export function resourcesOf(descriptions: readonly Description[], catalog: Catalog): Served {
+/** Looks descriptions up in the catalog. `expected` are the names of those whose tables should exist. */
+export function resourcesOf(
+  descriptions: readonly Description[],
+  catalog: Catalog,
+  expected: ReadonlySet<string>,
+): Served {
   const resources = new Map<string, Resource>();
   const invalid = new Map<string, string>();
   const named = (name: string): Resource => {
@@ -85,8 +89,9 @@ export function resourcesOf(descriptions: readonly Description[], catalog: Catal
   };
   for (const description of descriptions) {
     const table = tableOf(catalog, tableName(description.table));
-    if (!table) continue;
+    if (!table && !expected.has(description.name)) continue;
     try {
+      if (!table) fail(description.name, `has the table ${description.table}, which does not exist`);
       refuseUnknownReferences(description, descriptions, catalog);
       resources.set(description.name, resourceOf(description, table, named));
     } catch (error) {

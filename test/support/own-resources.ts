@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import pino from "pino";
 import { beforeAll } from "vitest";
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
@@ -44,6 +45,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       unsent: { total: 0, perAddress: 0 },
       maxPrepared: 100,
       maxResultBytes: 0,
+      log: pino({ level: "silent" }),
       onConnectionError: () => {},
     });
     const log = { onRead: () => {}, onFailed: () => {} };

@@ -94,6 +94,6 @@ test.each<[what: string, change: Partial<Description>, message: string]>([
 
 test("all invalid descriptions are reported at once", () =>
   expect(own.describe({ ...PRODUCTS, sorts: ["nam"] }, { ...MAKERS, table: "public.makers" }).invalid).toEqual([
-    "the description of users has the table public.makers, which does not exist",
     "the description of products names the field nam, which it does not define",
+    "the description of users has the table public.makers, which does not exist",
   ]));

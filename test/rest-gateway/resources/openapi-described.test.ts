@@ -9,7 +9,7 @@ const database = useCatalog(DDL, { schemas: ["public"] });
 
 function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any {
   const { catalog } = database();
-  const { resources } = resourcesOf(descriptions, catalog);
+  const { resources } = resourcesOf(descriptions, catalog, new Set());
   return resourceOpenApi({
     ...{
       version: 2,
@@ -73,7 +73,7 @@ test("read-only resources have GET only", () => {
 });
 
 test("a relation to a resource that is not served is absent", () => {
-  const { resources } = resourcesOf([PRODUCTS, MAKERS], database().catalog);
+  const { resources } = resourcesOf([PRODUCTS, MAKERS], database().catalog, new Set());
   const alone = documentOf([], { resources: new Map([["products", resources.get("products")]]) });
   expect(openApiFaults(alone)).toEqual([]);
   expect(Object.keys(propertiesOf("Product"))).toContain("owner");

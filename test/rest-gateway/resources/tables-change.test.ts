@@ -68,12 +68,11 @@ describe("a resource that others refer to", () => {
   });
 });
 
-test("a dropped table makes its path 404 until it is created again", async () => {
+test("a dropped table makes its path 503 until it is created again, and the log names it", async () => {
   await sql("alter table comments rename to remarks");
-  await expect
-    .poll(() => failure("/comments/1"), SOON)
-    .toEqual([404, "RESOURCE_NOT_FOUND", "there is no resource at this path"]);
-  expect(await status("/articles/1/comments")).toBe(404);
+  await expect.poll(() => failure("/comments/1"), SOON).toEqual(OUT_OF_ORDER);
+  expect(await status("/articles/1/comments")).toBe(503);
+  expect(reasons()).toContain("the description of comments has the table public.comments, which does not exist");
   expect(await status("/api/v2/articles/1")).toBe(200);
   await sql("alter table remarks rename to comments");
   await expect.poll(() => status("/comments/1"), SOON).toBe(200);

@@ -16,6 +16,7 @@ const database = new Database({
   unsent: { total: 0, perAddress: 0 },
   statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
   maxResultBytes: 0,
+  log: pino({ level: "silent" }),
   onConnectionError,
 });
 const log = pino({ level: "silent" });

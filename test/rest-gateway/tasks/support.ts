@@ -100,6 +100,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       unsent: { total: 0, perAddress: 0 },
       maxPrepared: 100,
       maxResultBytes: 1000,
+      log: pino({ level: "silent" }),
       onConnectionError,
     });
     const tasks = createTasks({

@@ -1,0 +1,186 @@
+import { LRUCache } from "lru-cache";
+import type { Pool } from "pg";
+import type { DatabaseError } from "pg-protocol";
+import type { Logger } from "pino";
+import { advise } from "./advisor/advisor.ts";
+import { sentenceOf } from "./advisor/finding.ts";
+import {
+  type Catalog,
+  type DatabaseFunction,
+  quoteIfNeeded,
+  type Table,
+  type TablePrivilege,
+} from "./catalog/catalog.ts";
+import { mayUseColumn, mayUseTable } from "./catalog/grants.ts";
+
+/** An error that the database has raised, with what it was doing. */
+export type Failure = {
+  readonly error: DatabaseError;
+  /** The role of the caller. */
+  readonly role: string;
+  /** The statements of the transaction. */
+  readonly texts: readonly string[];
+};
+
+/** Milliseconds for which the same line is not logged again. */
+const PAUSE = 600_000;
+const MAX_LINES = 1000;
+
+/**
+ * Logs what a DBA should know about errors that clients receive: the grant that is missing, the function that uses a missing
+ * column, the policy that recurses. The same line is logged once in ten minutes.
+ */
+export class Diagnosis {
+  readonly #pool: Pick<Pool, "connect">;
+  readonly #log: Logger;
+  readonly #logged = new LRUCache<string, true>({ max: MAX_LINES, ttl: PAUSE });
+  #catalog: Catalog | null = null;
+
+  constructor(pool: Pick<Pool, "connect">, log: Logger) {
+    this.#pool = pool;
+    this.#log = log;
+  }
+
+  follow(catalog: Catalog): void {
+    this.#catalog = catalog;
+  }
+
+  /** Never throws: the request has failed already, with its own error. */
+  examine(failure: Failure): void {
+    const { code } = failure.error;
+    if (this.#catalog === null || code === undefined) return;
+    if (code === "42501") this.#report(missingGrant(failure, this.#catalog), "info");
+    if (MISSING.has(code)) this.#report(brokenFunction(failure.error), "error");
+    if (code === "42P17" || code === "54001") void this.#findRecursion(failure);
+  }
+
+  #report(line: string | null, level: "info" | "error"): void {
+    if (line === null || this.#logged.has(line)) return;
+    this.#logged.set(line, true);
+    this.#log[level](line);
+  }
+
+  /** Postgres names the table whose policies recurse, and not the policy. */
+  async #findRecursion({ error, role }: Failure): Promise<void> {
+    const key = `recursion ${error.message}`;
+    if (this.#logged.has(key)) return;
+    this.#logged.set(key, true);
+    const client = await this.#pool.connect().catch(() => null);
+    if (client === null) return;
+    try {
+      const schemas = [...this.#catalog!.schemas.keys()];
+      const rules = ["policy-recursion"];
+      const { findings, accepted } = await advise(client, { schemas, logins: [], roles: [role], rules });
+      for (const finding of [...findings, ...accepted]) this.#report(sentenceOf(finding), "error");
+    } catch (err) {
+      this.#log.warn({ err }, "the policy that recurses cannot be found");
+    } finally {
+      client.release();
+    }
+  }
+}
+
+/** SQLSTATEs of a column, table, function or type that does not exist. */
+const MISSING = new Set(["42703", "42P01", "42883", "42704"]);
+
+/** `PL/pgSQL function note_of(integer) line 3 at RETURN`, `SQL function "f" statement 1` */
+const IN_FUNCTION = /^(?:PL\/pgSQL|SQL) function "?(.+?)"?(?: (?:line|statement) (\d+).*| during .*)?$/m;
+
+/** Null for an error in a statement of the service, whose catalog is a moment behind. */
+function brokenFunction({ message, where }: DatabaseError): string | null {
+  const [, name, line] = IN_FUNCTION.exec(where ?? "") ?? [];
+  if (name === undefined) return null;
+  return `the function ${name} is broken${line === undefined ? "" : ` at line ${line}`}: ${message}`;
+}
+
+const DENIED = /^permission denied for (table|view|materialized view|foreign table|function|schema|sequence) (.+)$/;
+
+/**
+ * The grant that a statement would need, such as `grant select (email) on public.users to anon`. Null if the error has
+ * another cause, such as a policy.
+ */
+export function missingGrant({ error, role, texts }: Failure, catalog: Catalog): string | null {
+  const [, kind, name] = DENIED.exec(error.message) ?? [];
+  if (kind === undefined || name === undefined) return null;
+  const to = quoteIfNeeded(role);
+  const say = (what: string, grant: string) => `${role} may not ${what}; if it should: grant ${grant} to ${to};`;
+  if (kind === "schema") return say(`use the schema ${name}`, `usage on schema ${quoteIfNeeded(name)}`);
+  if (kind === "sequence") return say(`use the sequence ${name}`, `usage on sequence ${name}`);
+  if (kind === "function") {
+    const signature = signatureOf(functionNamed(name, catalog)) ?? name;
+    return say(`execute ${signature}`, `execute on function ${signature}`);
+  }
+  const table = tableNamed(name, texts, catalog);
+  if (!table) return say(`use ${name}`, `… on ${name}`);
+  const text = statementOn(table, error, texts);
+  const found = neededOn(table, text).flatMap(([privilege, columns]) => {
+    const missing = missingOf(privilege, columns, { table, role, catalog });
+    return missing === null ? [] : [missing];
+  });
+  const path = `${quoteIfNeeded(table.schema)}.${quoteIfNeeded(table.name)}`;
+  const privileges = found.length > 0 ? found : ["select"];
+  return say(`${privileges.join(", ")} on ${path}`, `${privileges.join(", ")} on ${path}`);
+}
+
+type Needed = readonly (readonly [privilege: TablePrivilege, columns: readonly string[]])[];
+
+/** What the statement needs on the table: `[["update", ["title"]], ["select", ["id", "title"]]]` */
+function neededOn(table: Table, text: string): Needed {
+  const name = `(?:"?${escaped(table.schema)}"?\\.)?"?${escaped(table.name)}"?`;
+  const [, inserted] = new RegExp(`insert\\s+into\\s+${name}[^()]*\\(([^()]*)\\)`, "i").exec(text) ?? [];
+  const [, set, rest] =
+    new RegExp(`update\\s+(?:only\\s+)?${name}.*?\\sset\\s(.*?)(\\s(?:from|where|returning)\\s.*|$)`, "is").exec(
+      text,
+    ) ?? [];
+  const isDelete = new RegExp(`delete\\s+from\\s+(?:only\\s+)?${name}`, "i").test(text);
+  const columnsIn = (part: string) => {
+    const words = new Set(part.match(/[\p{L}_][\p{L}\p{N}_$]*/gu));
+    return [...table.columns.keys()].filter((column) => words.has(column));
+  };
+  if (inserted !== undefined) return [["insert", columnsIn(inserted)]];
+  if (set !== undefined)
+    return [
+      ["update", columnsIn(set.replace(/=[^,]*/g, " "))],
+      // New values come from a subquery before the where.
+      ["select", columnsIn(rest!.replace(/^\sfrom\s.*?(?=\swhere\s|$)/is, ""))],
+    ];
+  return [...(isDelete ? ([["delete", []]] as const) : []), ["select", columnsIn(text)]];
+}
+
+type Asked = { readonly table: Table; readonly role: string; readonly catalog: Catalog };
+
+/** `update (title)`; without columns for the whole table. Null if the role has the privilege. */
+function missingOf(
+  privilege: TablePrivilege,
+  columns: readonly string[],
+  { table, role, catalog }: Asked,
+): string | null {
+  if (privilege === "delete" || columns.length === 0)
+    return mayUseTable(catalog, role, table, privilege) ? null : privilege;
+  const missing = columns.filter((name) => !mayUseColumn(catalog, role, table, table.columns.get(name)!, privilege));
+  if (missing.length === 0) return null;
+  return `${privilege} (${missing.map(quoteIfNeeded).join(", ")})`;
+}
+
+/** The statement of a function that has failed, or the statement of the request that names the table. */
+function statementOn(table: Table, { where }: DatabaseError, texts: readonly string[]): string {
+  const [, inFunction] = /SQL statement "([\s\S]*?)"\n/.exec(`${where ?? ""}\n`) ?? [];
+  return inFunction ?? texts.find((text) => text.includes(table.name)) ?? "";
+}
+
+/** Postgres writes the name without its schema. */
+function tableNamed(name: string, texts: readonly string[], { schemas }: Catalog): Table | undefined {
+  const tables = [...schemas.values()].flatMap(({ tables }) => tables.get(name) ?? []);
+  return tables.find(({ schema }) => texts.some((text) => text.includes(`"${schema}"."${name}"`))) ?? tables[0];
+}
+
+const functionNamed = (name: string, { schemas }: Catalog): DatabaseFunction | undefined =>
+  [...schemas.values()].flatMap(({ functions }) => functions.get(name) ?? [])[0];
+
+/** `public.add(integer,integer)` */
+const signatureOf = (of: DatabaseFunction | undefined): string | null =>
+  of === undefined
+    ? null
+    : `${quoteIfNeeded(of.schema)}.${quoteIfNeeded(of.name)}(${of.arguments.map(({ type }) => type).join(",")})`;
+
+const escaped = (name: string) => name.replace(/[^\w]/g, "\\$&");

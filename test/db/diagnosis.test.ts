@@ -1,0 +1,145 @@
+import pino from "pino";
+import { beforeAll, expect, test } from "vitest";
+import { createTestDatabase } from "../support/database.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const DDL = `
+  create table orders (id int primary key, owner bigint, total int, secret text);
+  alter table orders enable row level security;
+  create policy "everyone" on orders using (true) with check (true);
+  grant select (id, total), insert (id, total), update (total) on orders to authenticated;
+  create table members (team int primary key, member bigint);
+  alter table members enable row level security;
+  grant select on members to authenticated;
+  create policy "members see their team" on members for select
+    using (team in (select m.team from public.members as m where m.member = (select auth.uid())));
+  create table renamed (id int primary key, note text);
+  alter table renamed enable row level security;
+  create policy "everyone" on renamed using (true);
+  grant select on renamed to authenticated;
+  create function note_of(renamed_id int) returns text language plpgsql stable set search_path = '' as $$
+  begin
+    return (select r.note from public.renamed as r where r.id = renamed_id);
+  end $$;
+  create function total_of(order_id int) returns int language plpgsql stable set search_path = '' as $$
+  begin
+    return (select o.total from public.orders as o where o.id = order_id and o.owner is not null);
+  end $$;
+  create function private_function() returns int language sql stable as 'select 1';
+  grant execute on function note_of, total_of to authenticated;
+  alter table renamed rename column note to remark;`;
+
+let service: TestService;
+const logged: Record<string, any>[] = [];
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(DDL);
+  const log = pino({ level: "info" }, { write: (line: string) => logged.push(JSON.parse(line)) });
+  service = await startTestService({ API_KEY_REQUIRED: "off" }, database, log);
+  return () => service.stop();
+});
+
+async function rest(path: string, { method = "GET", body, anonymous = false }: any = {}) {
+  const response = await fetch(`${service.url}/rest/v1/${path}`, {
+    method,
+    headers: {
+      "content-type": "application/json",
+      ...(!anonymous && { authorization: `Bearer ${service.token("ada")}` }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, ...((await response.json().catch(() => ({}))) as any) };
+}
+const lines = (level: number) => logged.filter((line) => line.level === level).map(({ msg }) => msg);
+
+test.each([
+  [
+    "a column that may not be read",
+    "orders?select=id,secret",
+    {},
+    "grant select (secret) on public.orders to authenticated;",
+  ],
+  [
+    "a column in a filter",
+    "orders?select=id&owner=eq.1",
+    {},
+    "grant select (owner) on public.orders to authenticated;",
+  ],
+  [
+    "a column that may not be changed",
+    "orders?id=eq.1",
+    { method: "PATCH", body: { total: 1, secret: "x" } },
+    "grant update (secret) on public.orders to authenticated;",
+  ],
+  [
+    "a column that may not be set",
+    "orders",
+    { method: "POST", body: { id: 1, owner: 2 } },
+    "grant insert (owner) on public.orders to authenticated;",
+  ],
+  [
+    "rows that may not be deleted",
+    "orders?id=eq.1",
+    { method: "DELETE" },
+    "grant delete on public.orders to authenticated;",
+  ],
+  [
+    "a table that anonymous callers may not read",
+    "orders?select=id",
+    { anonymous: true },
+    "grant select (id) on public.orders to anon;",
+  ],
+  [
+    "a function",
+    "rpc/private_function",
+    { method: "POST" },
+    "grant execute on function public.private_function() to authenticated;",
+  ],
+  [
+    "a column that a function reads",
+    "rpc/total_of",
+    { method: "POST", body: { order_id: 1 } },
+    "grant select (owner) on public.orders to authenticated;",
+  ],
+])("the log names the missing grant: %s", async (_what, path, options, grant) => {
+  expect((await rest(path, options)).code).toBe("42501");
+  expect(lines(30)).toContainEqual(expect.stringContaining(`; if it should: ${grant}`));
+});
+
+test("the log names the missing grant of a GraphQL mutation of a SQL function", async () => {
+  const { errors } = await service.gql("mutation { publishArticle(id: 1) { id } }");
+  expect(errors).toMatchObject([{ extensions: { code: "AUTH_REQUIRED" } }]);
+  expect(lines(30)).toContainEqual(
+    "anon may not update (status) on public.articles; if it should: grant update (status) on public.articles to anon;",
+  );
+});
+
+test("the same line is logged once", async () => {
+  const count = () => lines(30).filter((line) => line.includes("delete on public.orders")).length;
+  await rest("orders?id=eq.2", { method: "DELETE" });
+  await rest("orders?id=eq.3", { method: "DELETE" });
+  expect(count()).toBe(1);
+});
+
+test("the log names the policy that recurses", async () => {
+  expect(await rest("members")).toMatchObject({ status: 500, code: "42P17" });
+  await expect
+    .poll(() => lines(50))
+    .toContainEqual(
+      expect.stringMatching(
+        /^policy "members see their team" on public\.members: it reads public\.members, whose policies apply it again/,
+      ),
+    );
+});
+
+test("a function that uses a missing column says so on every interface, and the log names function, line and column", async () => {
+  const message = "column r.note does not exist";
+  expect(await rest("rpc/note_of", { method: "POST", body: { renamed_id: 1 } })).toMatchObject({
+    status: 400,
+    code: "42703",
+    message,
+  });
+  const { errors } = await service.gql("{ noteOf(renamedId: 1) }", { as: "ada" });
+  expect(errors).toMatchObject([{ message, extensions: { code: "RESOURCE_NOT_FOUND" } }]);
+  expect(lines(50)).toContain(`the function public.note_of(integer) is broken at line 3: ${message}`);
+});
