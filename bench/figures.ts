@@ -50,12 +50,14 @@ const COLUMNS: readonly (readonly [figure: Figure, head: string, digits: number]
   ["p99", "p99 ms", 1],
   ["serverCpu", "server CPU", 0],
   ["databaseCpu", "Postgres CPU", 0],
+  ["loadCpu", "load tool CPU", 0],
+  ["foreignCores", "foreign cores", 2],
   ["memory", "memory MB", 0],
 ];
 
 export const NUMBERS =
-  "Medians (minimum–maximum). CPU in microseconds per request, of the server and of Postgres. Memory: " +
-  "the peak of resident memory under load.";
+  "Medians (minimum–maximum). CPU in microseconds per request, of the server, of Postgres and of the load tool. Foreign " +
+  "cores: CPU that other work of the machine used meanwhile. Memory: the peak of resident memory under load.";
 
 /** All measurements. */
 export function numbersTable(series: readonly Series[]): string {

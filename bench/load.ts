@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { type Expected, type HttpRequest, isGood } from "./case.ts";
 import { AnswerReader, bytesOf, type HttpAnswer, numbered } from "./http-messages.ts";
+import { applyWrk, fitsWrk } from "./wrk.ts";
 
 export type LoadOptions = Expected & {
   /** The base URL of the requests. */
@@ -31,14 +32,21 @@ type Outcome = LoadResult & {
 };
 
 /**
- * Applies load from a child process, so that the work of the tool does not count for the server. Throws after an
- * unexpected response, because the numbers would be meaningless.
+ * Applies load from a child process, so that the work of the tool does not count for the server: with wrk where it is
+ * installed and fits, otherwise with a tool of our own. Throws after an unexpected response, because the numbers would be
+ * meaningless.
  */
-export async function applyLoad(options: LoadOptions, signal?: AbortSignal): Promise<LoadResult> {
+export const applyLoad = (options: LoadOptions, signal?: AbortSignal): Promise<LoadResult> =>
+  fitsWrk(options) ? applyWrk(options, signal) : applyOwnTool(options, signal);
+
+/** Resolves after the process of the tool has ended, so that its CPU time can be read. */
+async function applyOwnTool(options: LoadOptions, signal?: AbortSignal): Promise<LoadResult> {
   const worker = fork(fileURLToPath(import.meta.url), { ...(signal && { signal }) });
+  const ended = once(worker, "exit");
   worker.send(options);
-  const [answer] = await Promise.race([once(worker, "message"), once(worker, "exit").then(() => [null])]);
+  const [answer] = await Promise.race([once(worker, "message"), ended.then(() => [null])]);
   if (answer === null) throw new Error("the load tool ended without a result");
+  await ended;
   const { failures, failure, ...result } = answer as Outcome;
   if (failures === 0) return result;
   throw new Error(`${failures} of ${result.requests} responses of ${options.address} were not as expected: ${failure}`);

@@ -13,6 +13,22 @@ export function cpuOf(pid: number): number {
   return ticks * MICROSECONDS_PER_TICK;
 }
 
+/** Microseconds of CPU that a process has used so far, without its running children. */
+export function ownCpuOf(pid: number): number {
+  const stat = readStat(pid);
+  return stat ? (stat.own + stat.reaped) * MICROSECONDS_PER_TICK : Number.NaN;
+}
+
+/**
+ * Microseconds of CPU that all processes have used since the machine started, and that other machines have taken from
+ * it. Source: proc_stat(5), the first line without idle (4th), iowait (5th) and the two guest fields, which user has too.
+ */
+export function machineCpu(): number {
+  const fields = readFileSync("/proc/stat", "utf8").split("\n", 1)[0]!.trim().split(/ +/).slice(1, 9).map(Number);
+  const busy = fields.filter((_, i) => i !== 3 && i !== 4).reduce((sum, each) => sum + each, 0);
+  return busy * MICROSECONDS_PER_TICK;
+}
+
 /** Resident memory in MB, of a process and its children. */
 export const memoryOf = (pid: number): number => sumOfStatus(pid, "VmRSS");
 

@@ -1,7 +1,7 @@
 import type { Case } from "./case.ts";
 import type { BenchDatabase } from "./database.ts";
 import { applyLoad, type LoadResult } from "./load.ts";
-import { cpuOf, forgetPeak, peakOf } from "./process-usage.ts";
+import { cpuOf, forgetPeak, machineCpu, ownCpuOf, peakOf } from "./process-usage.ts";
 import type { RunningServer } from "./servers.ts";
 
 /** One of the benches that `npm run bench -- <name>` runs. */
@@ -10,6 +10,8 @@ export type Bench = {
   readonly about: string;
   /** The names of its cases. */
   readonly cases: readonly string[];
+  /** Whether it takes --against. */
+  readonly comparesCommits?: boolean;
   /** Runs the bench and returns its section of results.md. Stops all that it started, also after an error. */
   run(options: BenchOptions, command: string): Promise<string>;
 };
@@ -24,6 +26,8 @@ export type BenchOptions = {
   /** Names of cases; null for all. */
   readonly cases: readonly string[] | null;
   readonly connections: readonly number[];
+  /** A commit of the service to measure too, for benches that compare versions. */
+  readonly against: string | null;
   readonly signal: AbortSignal;
   progress(line: string): void;
 };
@@ -43,6 +47,12 @@ export type Contestant = {
 export type Sample = LoadResult & {
   readonly serverCpu: number | null;
   readonly databaseCpu: number | null;
+  /** Of the server and of Postgres. */
+  readonly cpu: number | null;
+  /** Of the load tool. */
+  readonly loadCpu: number;
+  /** Cores that other work of the machine, or of its host, used meanwhile. */
+  readonly foreignCores: number;
   /** The most that the server had during the load. */
   readonly memory: number | null;
 };
@@ -72,17 +82,21 @@ export type Field = {
   readonly database: BenchDatabase;
 };
 
-/** The contestants take turns, round by round, in each case at each number of connections. */
+/**
+ * The contestants take turns, round by round, in each case at each number of connections. Their servers are restarted
+ * before each round: two processes of the same build differ by up to a fifth.
+ */
 export async function runRounds(field: Field, options: BenchOptions): Promise<Series[]> {
-  await warmUp(field, options);
-  const { rounds, seconds, signal, progress } = options;
+  const { rounds, seconds, progress } = options;
   const cells = cellsOf(field);
   for (let round = 1; round <= rounds; round++) {
+    if (round > 1) await restartServers(field);
+    await warmUp(field, options);
     for (const { benchCase, connections, contestants, series } of cells) {
       // The order changes with each round, so that it does not influence the result.
       for (const i of rotated(contestants.length, round)) {
-        const sample = await measure(contestants[i]!, benchCase, { connections, seconds }, field.database, signal);
-        series[i]!.samples.push(sample);
+        const load = { connections, seconds };
+        series[i]!.samples.push(await measureInPeace(contestants[i]!, benchCase, load, field.database, options));
       }
       const rates = series.map((each) => `${each.contestant} ${each.samples.at(-1)!.requestsPerSecond.toFixed(0)}/s`);
       progress(`round ${round}/${rounds}, ${benchCase.name} at ${connections}: ${rates.join(", ")}`);
@@ -91,10 +105,23 @@ export async function runRounds(field: Field, options: BenchOptions): Promise<Se
   return cells.flatMap(({ series }) => series);
 }
 
-const WARM_UP: Load = { connections: 16, seconds: 4 };
+const serversOf = ({ contestants }: Field) =>
+  new Set(contestants.map(({ server }) => server).filter((server) => server !== null));
 
-/** Loads each server with each case, so that its code is compiled before the first round. */
+async function restartServers(field: Field): Promise<void> {
+  for (const server of serversOf(field)) {
+    await server.restart();
+    await field.database.settle();
+    server.pause();
+  }
+}
+
+const WARM_UP: Load = { connections: 16, seconds: 2 };
+
+/** Loads each server with each case, so that its code is compiled before it is measured. */
 async function warmUp({ contestants, cases, database }: Field, { signal, progress }: BenchOptions): Promise<void> {
+  // A server that is stopped would never end the statements of its start.
+  await database.settle();
   for (const { server } of contestants) server?.pause();
   for (const contestant of contestants.filter(({ server }) => server !== null)) {
     progress(`warming up ${contestant.name}`);
@@ -129,6 +156,25 @@ function cellsOf({ contestants, cases, connections }: Field): Cell[] {
 /** `rotated(3, 1)` → `[1, 2, 0]` */
 const rotated = (length: number, by: number): number[] => Array.from({ length }, (_, i) => (i + by) % length);
 
+/** Measurements with more foreign load than this are repeated. */
+export const MAX_FOREIGN_CORES = 0.15;
+const ATTEMPTS = 3;
+
+/** Measures again, up to twice, while other work of the machine disturbs the measurement. */
+async function measureInPeace(
+  contestant: Contestant,
+  benchCase: Case,
+  load: Load,
+  database: BenchDatabase,
+  { signal, progress }: BenchOptions,
+): Promise<Sample> {
+  for (let attempt = 1; ; attempt++) {
+    const sample = await measure(contestant, benchCase, load, database, signal);
+    if (sample.foreignCores <= MAX_FOREIGN_CORES || attempt === ATTEMPTS) return sample;
+    progress(`${sample.foreignCores.toFixed(2)} cores were used by other work: measuring ${contestant.name} again`);
+  }
+}
+
 async function measure(
   contestant: Contestant,
   benchCase: Case,
@@ -141,15 +187,32 @@ async function measure(
   await server?.resume();
   await database.settle();
   if (server) forgetPeak(server.pid);
-  const before = { server: server && cpuOf(server.pid), database: cpuOf(database.pid) };
+  const before = usageOf(server, database);
   const result = await contestant.apply(benchCase, load, signal);
+  const after = usageOf(server, database);
+  const used = (of: keyof Usage) => after[of] - before[of];
+  const perRequest = (microseconds: number) => microseconds / result.requests;
   const sample: Sample = {
     ...result,
-    serverCpu: server && (cpuOf(server.pid) - before.server!) / result.requests,
-    databaseCpu: server && (cpuOf(database.pid) - before.database) / result.requests,
+    serverCpu: server && perRequest(used("server")),
+    databaseCpu: server && perRequest(used("database")),
+    cpu: server && perRequest(used("server") + used("database")),
+    loadCpu: perRequest(used("bench")),
+    foreignCores: (used("machine") - used("server") - used("database") - used("bench")) / used("time"),
     memory: server && peakOf(server.pid),
   };
   server?.pause();
   if (benchCase.writes) await database.removeWritten();
   return sample;
 }
+
+/** CPU time so far, and the time, in microseconds. The load tool is a child of the bench. */
+type Usage = Readonly<Record<"server" | "database" | "bench" | "machine" | "time", number>>;
+
+const usageOf = (server: RunningServer | null, database: BenchDatabase): Usage => ({
+  server: server ? cpuOf(server.pid) : 0,
+  database: cpuOf(database.pid),
+  bench: ownCpuOf(process.pid),
+  machine: machineCpu(),
+  time: performance.now() * 1000,
+});

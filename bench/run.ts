@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { AUTH } from "./auth/bench.ts";
+import { findCommit } from "./checkout.ts";
 import { GRAPHQL } from "./graphql/bench.ts";
 import { writeSection } from "./report.ts";
 import { REST } from "./rest/bench.ts";
@@ -14,12 +15,14 @@ const helpOf = ({ name, about, cases }: Bench) =>
   `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;
 
 const HELP = `${BENCHES.map(helpOf).join("\n")}
-Prints the result and writes it to bench/results.md. Requires Linux: CPU time and memory are read from /proc.
+Prints the result and writes it to bench/results.md. Requires Linux: CPU time and memory are read from /proc. The load
+tool is wrk if it is installed (Debian package wrk); our own takes about four times its CPU.
 
-  --rounds N            number of measurements of each number, default 3
-  --seconds S           duration of each measurement, default 3
+  --rounds N            number of measurements of each number, default 6; the servers are restarted before each round
+  --seconds S           duration of each measurement, default 2
   --cases a,b           cases to measure, default all
   --connections a,b     numbers of connections to measure with, default 1,16,64
+  --against COMMIT      the bench rest: also measures the service as it was at this commit
   --help                show this help
 `;
 
@@ -63,6 +66,7 @@ function readArguments(args: readonly string[], signal: AbortSignal): Asked | nu
     seconds: positive("--seconds", values.seconds),
     cases: values.cases?.split(",").map((name) => caseOf(bench, name)) ?? null,
     connections: values.connections.split(",").map((text) => positive("--connections", text)),
+    against: commitOf(bench, values.against),
     signal,
     progress: (line) => process.stderr.write(`${new Date().toISOString().slice(11, 19)}  ${line}\n`),
   };
@@ -75,8 +79,9 @@ function parse(args: readonly string[]) {
       args: [...args],
       allowPositionals: true,
       options: {
-        rounds: { type: "string", default: "3" },
-        seconds: { type: "string", default: "3" },
+        rounds: { type: "string", default: "6" },
+        seconds: { type: "string", default: "2" },
+        against: { type: "string" },
         cases: { type: "string" },
         connections: { type: "string", default: "1,16,64" },
         help: { type: "boolean", short: "h", default: false },
@@ -95,6 +100,17 @@ function positive(name: string, text: string): number {
 function caseOf({ name, cases }: Bench, asked: string): string {
   if (cases.includes(asked)) return asked;
   throw new UsageError(`the bench ${name} has no case "${asked}"`);
+}
+
+/** The full hash of the commit, or null without --against. */
+function commitOf({ name, comparesCommits = false }: Bench, asked: string | undefined): string | null {
+  if (asked === undefined) return null;
+  if (!comparesCommits) throw new UsageError(`the bench ${name} does not take --against`);
+  try {
+    return findCommit(asked);
+  } catch {
+    throw new UsageError(`--against: there is no commit "${asked}"`);
+  }
 }
 
 await main();

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { findFreePort } from "../db/cluster/embedded.ts";
-import manifest from "../package.json" with { type: "json" };
 import { SECRET } from "./credentials.ts";
 import type { ServerSettings } from "./peer-settings.ts";
 import { cpuOf, familyOf, memoryOf } from "./process-usage.ts";
@@ -31,9 +32,12 @@ export type RunningServer = AsyncDisposable & {
   readonly name: string;
   /** The base URL of requests. */
   readonly address: string;
+  /** That of the present process. */
   readonly pid: number;
-  /** MB that were resident when it was ready. */
+  /** MB that were resident when it was ready, the last time. */
   readonly idleMemory: number;
+  /** Ends the process and starts another one at the same address. */
+  restart(): Promise<void>;
   /** Stops the process until `resume`: a server that only follows the database must not take CPU from the one measured. */
   pause(): void;
   /** Resolves when the process has caught up with the database. */
@@ -47,25 +51,32 @@ export const POOL_SIZE = 10;
 
 export const fileOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-/** The service as `npm start` runs it. */
-export const ourCommand = (
+/** The folder of the service, with `/` at its end. */
+const ROOT = fileOf("../");
+
+/** The service in `root` as `npm start` runs it. */
+export function ourCommand(
   { ownerUrl }: ServerDatabase,
   port: number,
   settings: Readonly<Record<string, string>> = {},
-): Command => ({
-  file: process.execPath,
-  args: [...flagsOf(manifest.scripts.start), fileOf("../server.ts")],
-  environment: {
-    ...assignmentsOf(manifest.scripts.start),
-    DATABASE_URL: ownerUrl,
-    DB_POOL: String(POOL_SIZE),
-    JWT_SECRET: SECRET,
-    PORT: String(port),
-    // All requests come from one address.
-    RATE_LIMIT: "0",
-    ...settings,
-  },
-});
+  root: string = ROOT,
+): Command {
+  const { start } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts;
+  return {
+    file: process.execPath,
+    args: [...flagsOf(start), join(root, "server.ts")],
+    environment: {
+      ...assignmentsOf(start),
+      DATABASE_URL: ownerUrl,
+      DB_POOL: String(POOL_SIZE),
+      JWT_SECRET: SECRET,
+      PORT: String(port),
+      // All requests come from one address: the limit is on, as by default, but never reached.
+      RATE_LIMIT: "1000000",
+      ...settings,
+    },
+  };
+}
 
 /** `GRAPHILE_ENV=production node server.ts` → `{ GRAPHILE_ENV: "production" }` */
 const assignmentsOf = (command: string): Record<string, string> =>
@@ -77,31 +88,52 @@ const flagsOf = (command: string): string[] => command.match(/--[\w=-]+/g) ?? []
 /** Starts a server as a child process. Resolves when it is ready. */
 export async function startServer(program: Program, database: ServerDatabase): Promise<RunningServer> {
   const port = await findFreePort();
+  let running = await startProcess(program, database, port);
+  return {
+    name: program.name,
+    address: `http://127.0.0.1:${port}${program.base}`,
+    get pid() {
+      return running.child.pid!;
+    },
+    get idleMemory() {
+      return running.idleMemory;
+    },
+    async restart() {
+      await end(running.child);
+      running = await startProcess(program, database, port);
+    },
+    pause: () => signal(running.child, "SIGSTOP"),
+    resume: () =>
+      resume(running.child).catch((error) => {
+        throw new Error(`the server "${program.name}" ${error.message}: ${running.recentOutput()}`);
+      }),
+    recentOutput: () => running.recentOutput(),
+    [Symbol.asyncDispose]: () => end(running.child),
+  };
+}
+
+type RunningProcess = {
+  readonly child: ChildProcess;
+  /** MB that were resident when it was ready. */
+  readonly idleMemory: number;
+  recentOutput(): string;
+};
+
+async function startProcess(program: Program, database: ServerDatabase, port: number): Promise<RunningProcess> {
   const { file, args, environment } = program.command(database, port);
   const child = spawn(file, args, { env: environment, stdio: ["ignore", "pipe", "pipe"] });
-  const stop = () => end(child);
-  process.once("exit", () => signal(child, "SIGKILL"));
+  const kill = () => signal(child, "SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => process.off("exit", kill));
   const recentOutput = collectOutput(child);
   try {
     await untilReady(child, `http://127.0.0.1:${port}/`);
     await resume(child);
   } catch (error) {
-    await stop();
+    await end(child);
     throw new Error(`the server "${program.name}" did not start: ${recentOutput()}`, { cause: error });
   }
-  return {
-    name: program.name,
-    address: `http://127.0.0.1:${port}${program.base}`,
-    pid: child.pid!,
-    idleMemory: memoryOf(child.pid!),
-    pause: () => signal(child, "SIGSTOP"),
-    resume: () =>
-      resume(child).catch((error) => {
-        throw new Error(`the server "${program.name}" ${error.message}: ${recentOutput()}`);
-      }),
-    recentOutput,
-    [Symbol.asyncDispose]: stop,
-  };
+  return { child, idleMemory: memoryOf(child.pid!), recentOutput };
 }
 
 function collectOutput(child: ChildProcess): () => string {

@@ -1,4 +1,5 @@
 import { assertAgreement } from "../agreement.ts";
+import { checkOut } from "../checkout.ts";
 import { type BenchDatabase, createDatabase } from "../database.ts";
 import {
   type Bench,
@@ -9,16 +10,17 @@ import {
   type Series,
   selectCases,
 } from "../rounds.ts";
-import { type RunningServer, startServer } from "../servers.ts";
+import { type Program, type RunningServer, startServer } from "../servers.ts";
 import { countWaits, type Waits } from "../waits.ts";
 import { CASES, FUNCTIONS, type RestCase } from "./cases.ts";
 import { exportStatements } from "./exported.ts";
 import { CREATE_LOGIN, findPgbench, MODES, pgbenchContestant } from "./pgbench.ts";
-import { OURS, OURS_TWICE, POSTGREST } from "./programs.ts";
+import { OURS, OURS_AGAIN, OURS_TWICE, oursAt, POSTGREST } from "./programs.ts";
 import { BUSY_CONNECTIONS, reportRest } from "./report.ts";
 
 export type Measurements = {
   readonly cases: readonly RestCase[];
+  readonly programs: readonly Program[];
   readonly databaseVersion: string;
   readonly series: readonly Series[];
   /** The service in one process and in two. */
@@ -36,6 +38,7 @@ export const REST: Bench = {
     "Measures the table interface beside PostgREST 12.0.2, and beside pgbench with the statements of the service, in turn on one\n" +
     "  throw-away database. pgbench is measured only if it is installed.",
   cases: CASES.map(({ name }) => name),
+  comparesCommits: true,
   run: async (options, command) => reportRest(await measureAll(options), options, command),
 };
 
@@ -51,14 +54,18 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
   const tools = await pgbenchContestants(database, cases, options);
 
   await using stack = new AsyncDisposableStack();
-  const ours = stack.use(await startServer(OURS, database));
-  const postgrest = stack.use(await startServer(POSTGREST, database));
+  const programs = [OURS, POSTGREST, OURS_AGAIN];
+  if (options.against) programs.push(oursAt(stack.use(checkOut(options.against)).root, options.against));
+  const servers: RunningServer[] = [];
+  for (const program of programs) servers.push(stack.use(await startServer(program, database)));
+  const [ours, postgrest] = servers as [RunningServer, RunningServer];
   for (const each of cases) await assertAgreement([ours, postgrest], each);
-  const contestants = [contestantOf(ours), contestantOf(postgrest), ...tools];
+  const contestants = [...servers.map(contestantOf), ...tools];
   const series = await runRounds({ contestants, cases, connections, database }, options);
 
   return {
     cases,
+    programs,
     databaseVersion: database.version,
     series,
     workers: await compareWorkers(ours, database, cases, options),

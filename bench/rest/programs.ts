@@ -12,6 +12,20 @@ export const OURS: Program = {
   command: (database, port) => ourCommand(database, port, OUR_SETTINGS),
 };
 
+/** The same build once more: what it differs by is noise. */
+export const OURS_AGAIN: Program = { ...OURS, name: "ours again", about: "the same build in another process" };
+
+/** The name of the service at the commit of --against. */
+export const BEFORE = "ours before";
+
+/** The service in another folder. */
+export const oursAt = (root: string, commit: string): Program => ({
+  ...OURS,
+  name: BEFORE,
+  about: `the service at commit ${commit.slice(0, 12)}`,
+  command: (database, port) => ourCommand(database, port, OUR_SETTINGS, root),
+});
+
 export const OURS_TWICE: Program = {
   ...OURS,
   name: "ours, WORKERS=2",

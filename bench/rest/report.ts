@@ -4,31 +4,38 @@ import {
   type Goal,
   goalIn,
   goalsTable,
+  type Measure,
+  median,
   NUMBERS,
   numbersTable,
   type Ratio,
   ratios,
+  ratiosTo,
   ratioTable,
+  spread,
   valuesOf,
   WAITS,
   waitsTable,
   worstOf,
 } from "../figures.ts";
-import { caveats, heading, list } from "../report.ts";
+import { caveats, heading, list, table } from "../report.ts";
 import type { BenchOptions, Series } from "../rounds.ts";
 import type { Measurements } from "./bench.ts";
 import { FOUR_TRIPS, MODES, PIPELINE } from "./pgbench.ts";
-import { OURS, OURS_TWICE, POSTGREST } from "./programs.ts";
+import { BEFORE, OURS, OURS_AGAIN, OURS_TWICE, POSTGREST } from "./programs.ts";
 
 /** Formats the measurements as Markdown. */
 export function reportRest(measured: Measurements, options: BenchOptions, command: string): string {
-  const { cases, series, workers, waits, idleMemory, hasPgbench, databaseVersion } = measured;
+  const { cases, programs, series, workers, waits, idleMemory, hasPgbench, databaseVersion } = measured;
   const idle = [OURS, POSTGREST].map(({ name }) => idleMemory.get(name)!.toFixed(0));
   return [
     heading("Table interface", command, databaseVersion),
-    list([OURS, POSTGREST, ...(hasPgbench ? MODES : [])]),
+    list([...programs, ...(hasPgbench ? MODES : [])]),
     list(cases),
     `${caveats(options)} ${OWN_CAVEATS}${hasPgbench ? "" : " pgbench was not installed."}`,
+    "### Ours against the others",
+    FIRST,
+    firstTable(series),
     "### Goals",
     "For one process of ours. A goal is reached if the median of the rounds reaches it.",
     goalsTable(goalsOf(measured)),
@@ -44,6 +51,39 @@ export function reportRest(measured: Measurements, options: BenchOptions, comman
     NUMBERS,
     numbersTable([...series, ...workers.filter(({ contestant }) => contestant === OURS_TWICE.name)]),
   ].join("\n\n");
+}
+
+const FIRST =
+  "CPU: that of the server and Postgres for each request, of the other divided by ours: above 1, ours uses less. Requests per " +
+  "second: ours divided by the other's. pgbench with a pipeline sends the same statements without HTTP: the limit. A " +
+  `difference to the same build once more is noise. Medians (minimum–maximum). Goals are for ${"`"}CPU of PostgREST${"`"} from ` +
+  "16 connections on.";
+
+/** What the other uses, divided by what ours uses. */
+const usedBy =
+  (rival: string, all: readonly Series[]): Measure =>
+  (mine) =>
+    ratiosTo(rival, mine, all, "cpu").map((ratio) => 1 / ratio);
+
+function firstTable(series: readonly Series[]): string {
+  const of = (rival: string) => series.some(({ contestant }) => contestant === rival);
+  const cpu = [POSTGREST.name, OURS_AGAIN.name, BEFORE].filter(of);
+  const speed = [POSTGREST.name, OURS_AGAIN.name, BEFORE, PIPELINE.name].filter(of);
+  const rows = series
+    .filter(({ contestant }) => contestant === OURS.name)
+    .map((mine) => {
+      const goal = mine.connections >= BUSY_CONNECTIONS ? CPU_GOALS[mine.case] : undefined;
+      const toPostgrest = usedBy(POSTGREST.name, series)(mine);
+      return [
+        mine.case,
+        String(mine.connections),
+        goal === undefined ? "" : `${goal}: ${median(toPostgrest) >= goal ? "reached" : "**missed**"}`,
+        ...cpu.map((rival) => spread(usedBy(rival, series)(mine), 2)),
+        ...speed.map((rival) => spread(ratiosTo(rival, mine, series, "requestsPerSecond"), 2)),
+      ];
+    });
+  const heads = [...cpu.map((name) => `CPU of ${name}`), ...speed.map((name) => `requests/s to ${name}`)];
+  return table(["case", "connections", "goal", ...heads], rows);
 }
 
 const OWN_CAVEATS =
@@ -73,8 +113,8 @@ const workersTable = (series: readonly Series[]) =>
 /** From so many connections on a server is busy all the time. */
 export const BUSY_CONNECTIONS = 16;
 
-/** Requests per second to PostgREST's, when busy. */
-const SPEEDS: Readonly<Record<string, number>> = { row: 4, list: 4, embed: 4, rpc: 4, insert: 3, bulk: 1.2, many: 1 };
+/** CPU of PostgREST and its Postgres for each request, divided by that of ours, when busy. */
+const CPU_GOALS: Readonly<Record<string, number>> = { row: 4, list: 5, embed: 4, rpc: 4, insert: 2, bulk: 1, many: 1 };
 /** Microseconds for a row by its key. */
 const ROW_CPU = 75;
 /** MB. */
@@ -88,8 +128,8 @@ export function goalsOf({ series, idleMemory }: Measurements): Goal[] {
   const peakIn = (mine: Series) => [Math.max(...valuesOf(mine, "memory"))];
   return [
     ...busy
-      .filter((mine) => mine.case in SPEEDS)
-      .map((mine) => goalIn(mine, "requests/s to PostgREST", atLeast(SPEEDS[mine.case]!), speedTo(POSTGREST.name))),
+      .filter((mine) => mine.case in CPU_GOALS)
+      .map((mine) => goalIn(mine, "CPU of PostgREST", atLeast(CPU_GOALS[mine.case]!), usedBy(POSTGREST.name, series))),
     worstOf(ours, "p99 to PostgREST", atMost(1, 2), ratios(POSTGREST.name, "p99", series)),
     worstOf(ours, `requests/s to ${FOUR_TRIPS.name}`, atLeast(0.9), speedTo(FOUR_TRIPS.name)),
     worstOf(ours, `requests/s to ${PIPELINE.name}`, atLeast(0.5), speedTo(PIPELINE.name)),
