@@ -132,6 +132,8 @@ export type DatabaseErrorLike = Error & {
   readonly code?: string;
   readonly schema?: string;
   readonly table?: string;
+  /** Of a NOT NULL. */
+  readonly column?: string;
   readonly constraint?: string;
   readonly routine?: string;
   /** The functions in which the error occurred; it may quote values. */

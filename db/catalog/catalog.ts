@@ -24,7 +24,7 @@ export type Catalog = {
    * Constraints and unique indexes of all tables, served or not, by `public.users.users_email_key`. Without NOT NULL.
    */
   readonly constraints: ReadonlyMap<string, Constraint>;
-  /** The comments of constraints: the messages for clients that violate one. */
+  /** The messages for clients that violate a constraint: its comment, or what it demands. */
   readonly constraintMessages: ConstraintMessages;
   readonly code: Code;
 };
@@ -37,6 +37,8 @@ export type Constraint = {
   readonly columns: readonly string[];
   /** SQL text of a CHECK; null for other constraints, and for tables whose columns are not in the catalog. */
   readonly check: string | null;
+  /** SQL texts of what must be unique in such a table, `["lower(email)"]`. Empty for other constraints and partial indexes. */
+  readonly keys: readonly string[];
 };
 
 /** `create aggregate lines_of(tags) (…, stype = "text/plain")`: formats rows of tags as text/plain. */

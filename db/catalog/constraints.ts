@@ -9,10 +9,12 @@ export type ConstraintRow = {
   readonly columns: readonly string[];
   /** SQL text of a CHECK on a table whose columns are read too. */
   readonly check: string | null;
+  /** SQL texts of what must be unique in such a table. Empty for other constraints. */
+  readonly keys: readonly string[];
 };
 
 // Of every table, served or not: a write through a view or a function can violate the constraints of the tables behind.
-// To read a CHECK, Postgres waits for a concurrent `alter table`: so only the checks of `relations` are read.
+// To read a CHECK, Postgres waits for a concurrent `alter table`: so only the checks and keys of `relations` are read.
 // Without NOT NULL, whose errors do not name a constraint. The columns of an index expression are read from its tree.
 export const CONSTRAINTS = `
   select n.nspname || '.' || t.relname || '.' || rule.name as key, rule.check,
@@ -21,7 +23,14 @@ export const CONSTRAINTS = `
       select a.attname from pg_attribute as a
       where a.attrelid = t.oid and a.attnum = any (rule.columns)
       order by array_position(rule.columns, a.attnum)
-    ) as columns
+    ) as columns,
+    array(
+      select pg_get_indexdef(i.indexrelid, place, false)
+      from pg_index as i, generate_series(1, i.indnkeyatts) as place
+      where i.indexrelid = rule.index and i.indisunique and i.indpred is null
+        and i.indrelid in (select oid from relations)
+      order by place
+    ) as keys
   from (
     select oid, 'pg_constraint'::regclass as catalog, conrelid as relation, conname as name, conkey as columns,
       case when contype in ('p', 'u', 'x') then conindid end as index,
@@ -34,7 +43,7 @@ export const CONSTRAINTS = `
       (i.indkey::int2[])[0:i.indnkeyatts - 1] || case when i.indexprs is not null then array(
         select number[1]::int2 from regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') as number
       ) end,
-      null, null
+      c.oid, null
     from pg_index as i
     join pg_class as c on c.oid = i.indexrelid
     where i.indisunique and not exists (
@@ -51,18 +60,32 @@ export const CONSTRAINTS = `
 
 export const constraintsOf = (rows: readonly ConstraintRow[]): ReadonlyMap<string, Constraint> =>
   new Map(
-    rows.map(({ key, comment, columns, check }) => [
+    rows.map(({ key, comment, columns, check, keys }) => [
       key,
       Object.freeze({
         message: (comment && withoutSmartTags(comment)) || null,
         columns: Object.freeze(columns),
         check,
+        keys: Object.freeze(keys),
       }),
     ]),
   );
 
-/** The constraints that have a comment. */
+/** The comments of constraints; without one, what a constraint of a served table demands of its columns. */
 export const messagesOf = (constraints: ReadonlyMap<string, Constraint>): ConstraintMessages =>
-  new Map([...constraints].flatMap(([key, { message }]) => (message === null ? [] : [[key, message]])));
+  new Map(
+    [...constraints].flatMap(([path, constraint]) => {
+      const message = constraint.message ?? demandOf(path, constraint);
+      return message === null ? [] : [[path, message] as const];
+    }),
+  );
+
+/** `total violates the rule orders_total_check of orders`, `email is already taken` */
+function demandOf(path: string, { columns, check, keys }: Constraint): string | null {
+  const names = columns.join(", ");
+  const [, table, name] = path.split(".");
+  if (check !== null) return `${names || "a value"} violates the rule ${name} of ${table}`;
+  return keys.length > 0 && names !== "" ? `${names} ${columns.length > 1 ? "are" : "is"} already taken` : null;
+}
 
 const withoutSmartTags = (comment: string) => comment.replace(/^@.*$/gm, "").trim();

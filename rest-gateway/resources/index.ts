@@ -23,8 +23,8 @@ import {
   type Route,
 } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
-import { type ParseOptions, parseRequest } from "./parse/request.ts";
-import { accountsOff } from "./problem.ts";
+import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./parse/request.ts";
+import { accountsOff, InvalidRecords } from "./problem.ts";
 import type { Target } from "./request.ts";
 import { Runner, type RunnerOptions } from "./runner.ts";
 import { createAccount } from "./sign-up.ts";
@@ -126,13 +126,13 @@ export class ResourceInterface implements HttpInterface {
   }
 
   async #attempt(exchange: Exchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
-    const { auth, tasks, limits } = this.#options;
+    const { auth, tasks } = this.#options;
     const { request: sent } = exchange;
     const { path, preferences, style } = target;
     const { method = "GET", headers } = sent;
     const isAsync = tasks !== null && preferences.respondsAsync && tasks.isOpenTo(exchange.caller!);
     const incoming = { ...target, method, headers, route, body, isTask: isAsync };
-    const { request, account } = parseRequest(incoming, limits);
+    const { request, account } = await this.#parse(incoming, exchange);
     exchange.parsed = request;
     if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
@@ -146,6 +146,17 @@ export class ResourceInterface implements HttpInterface {
       exchange.isWritten = true;
     }
     return answer(request, await this.#runner.run(toRun, identity, signal), target);
+  }
+
+  /** Rejects with all faults of an invalid body, those included that only the database finds. */
+  async #parse(incoming: Incoming, exchange: Exchange): Promise<Parsed> {
+    try {
+      return parseRequest(incoming, this.#options.limits);
+    } catch (error) {
+      if (!(error instanceof InvalidRecords)) throw error;
+      const context = contextOfExchange(exchange, exchange.target!.path);
+      throw await this.#runner.alsoViolated(error, incoming.route, incoming.style, exchange.caller!, context);
+    }
   }
 
   #fail(error: unknown, exchange: Exchange): void {

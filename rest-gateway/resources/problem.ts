@@ -1,4 +1,6 @@
-import { badRequest, restError as error, type Fault, type RestError } from "../conventions/problem.ts";
+import { badRequest, restError as error, type Fault, RestError } from "../conventions/problem.ts";
+import type { Version } from "../conventions/version.ts";
+import type { Columns } from "./request.ts";
 import type { Resource } from "./resource.ts";
 
 /** The table no longer matches the description, which the operator finds in the log. */
@@ -39,10 +41,30 @@ export const malformedPrecondition = (header: string) =>
 export const MAX_FAULTS = 100;
 
 /** Every fault of a body. The status is 400 in version 1 and 422 in version 2. */
-export function invalidBody(faults: readonly Fault[], version: 1 | 2, isMissing = false): RestError {
-  const message = faults.map(({ message }) => message).join("; ");
+export function invalidBody(faults: readonly Fault[], version: Version, isMissing = false): RestError {
+  const message = [...new Set(faults.map(({ message }) => message))].join("; ");
   if (version === 2) return error(422, "VALIDATION_ERROR", message, { faults });
   return error(400, isMissing ? "MISSING_FIELD" : "VALIDATION_ERROR", message, { faults });
+}
+
+/** Values that other rows have already. */
+export const valuesTaken = (faults: readonly Fault[]): RestError =>
+  error(409, "RESOURCE_CONFLICT", [...new Set(faults.map(({ message }) => message))].join("; "), { faults });
+
+/** Faults of a body that were found before the database has seen it. `records` are its values without faults, by column. */
+export class InvalidRecords extends RestError {
+  readonly faults: readonly Fault[];
+  readonly isMissing: boolean;
+  readonly records: readonly Columns[];
+  readonly isMany: boolean;
+
+  constructor(found: Pick<InvalidRecords, "faults" | "isMissing" | "records" | "isMany">, version: Version) {
+    super(invalidBody(found.faults.slice(0, MAX_FAULTS), version, found.isMissing).problem);
+    this.faults = found.faults;
+    this.isMissing = found.isMissing;
+    this.records = found.records;
+    this.isMany = found.isMany;
+  }
 }
 
 export const tooManyRecords = (max: number) =>

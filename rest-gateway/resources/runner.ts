@@ -6,9 +6,12 @@ import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
 import type { Result, RunOptions } from "../../db/transaction.ts";
 import { RESULT as TABLE_RESULT } from "../table/query.ts";
+import type { Route } from "./parse/address.ts";
+import type { InvalidRecords } from "./problem.ts";
 import { explained } from "./refusal.ts";
-import { isRead, type ResourceRequest } from "./request.ts";
+import { isRead, type ResourceRequest, type Style } from "./request.ts";
 import { Statements } from "./statements.ts";
+import { type Asked, withViolated } from "./violated-rules.ts";
 
 export type RunnerOptions = {
   readonly database: Pick<Database, "forRole">;
@@ -64,9 +67,17 @@ export class Runner {
 
   /** Adds detail to an error of the database. */
   explained(error: unknown, request: ResourceRequest, identity: Identity): Promise<unknown> {
+    return explained(error, { request, ...this.#asked(identity) });
+  }
+
+  /** Adds the rules of the database that the valid fields of an invalid body violate. */
+  alsoViolated(error: InvalidRecords, route: Route, style: Style, caller: Caller, context: RequestContext) {
+    return withViolated(error, route, style, this.#asked({ caller, request: context, settings: SETTINGS }));
+  }
+
+  #asked(identity: Identity): Asked {
     const { database, catalog } = this.#options;
-    const transactions = database.forRole(identity.caller.role);
-    return explained(error, { request, identity, transactions }, catalog.current.constraints);
+    return { identity, transactions: database.forRole(identity.caller.role), catalog: catalog.current };
   }
 
   #isEditor({ resource, operation }: ResourceRequest, { role }: Caller): boolean {

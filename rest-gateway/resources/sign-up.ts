@@ -17,7 +17,8 @@ import { locationOf } from "./answer/answer.ts";
 import { restProblem } from "./answer/problem.ts";
 import type { ResourceOptions } from "./index.ts";
 import type { AccountInput } from "./parse/account.ts";
-import { parseRequest } from "./parse/request.ts";
+import { type Incoming, type ParseLimits, parseRequest } from "./parse/request.ts";
+import { InvalidRecords } from "./problem.ts";
 import type { ResourceRequest } from "./request.ts";
 import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 
@@ -34,9 +35,13 @@ export function registerRouter(options: SignUpOptions): Router {
   const { auth, limits, anonymousRole, catalog } = options;
   const runner = new Runner(options);
   const register = route(async (sent, response) => {
-    const { request, account } = parseSignUp(sent, await readBytes(sent, limits.size), options);
     const caller = anonymous(anonymousRole);
     const context = contextOf(sent, PATH, recipientOfResponse(response, identityOf(sent), caller));
+    const incoming = incomingOf(sent, await readBytes(sent, limits.size), options);
+    const { request, account } = await parseSignUp(incoming, limits).catch(async (error) => {
+      if (!(error instanceof InvalidRecords)) throw error;
+      throw await runner.alsoViolated(error, incoming.route, incoming.style, caller, context);
+    });
     const identity = runner.identity(request, caller, context);
     const fail = (error: unknown): never => {
       const problem = restProblem(error, { request, isAnonymous: true, catalog: catalog.current });
@@ -56,10 +61,9 @@ export function registerRouter(options: SignUpOptions): Router {
   return routes({ [PATH]: { POST: register } });
 }
 
-/** Throws RestError for every invalid body. */
-function parseSignUp({ headers }: IncomingMessage, body: Buffer, options: SignUpOptions) {
-  const { resources, preferences, limits, lifecycle } = options;
-  const incoming = {
+function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpOptions): Incoming {
+  const { resources, preferences, lifecycle } = options;
+  return {
     method: "POST",
     route: { kind: "collection", resource: resources.get("users")!, parent: null },
     parameters: new Parameters(""),
@@ -69,7 +73,11 @@ function parseSignUp({ headers }: IncomingMessage, body: Buffer, options: SignUp
     preferences: preferences.parse(headers.prefer),
     isTask: false,
     needsPassword: true,
-  } as const;
+  };
+}
+
+/** Rejects with RestError for every invalid body. */
+async function parseSignUp(incoming: Incoming, limits: ParseLimits) {
   const { request, account } = parseRequest(incoming, limits);
   // An array of users has no account.
   if (account === null) throw restError(400, "VALIDATION_ERROR", "the body must be the JSON object of one user");

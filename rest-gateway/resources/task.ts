@@ -69,8 +69,8 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
   ): Promise<ErrorResponse | null> {
     const { anonymousRole } = this.#options;
     const catalog = this.#options.catalog.current;
-    const attempt = request && { request, identity: identityOf(task), transactions };
-    const cause = attempt ? await explained(error, attempt, catalog.constraints) : error;
+    const attempt = request && { request, identity: identityOf(task), transactions, catalog };
+    const cause = attempt ? await explained(error, attempt) : error;
     const problem = restProblem(cause, { request, isAnonymous: task.caller.role === anonymousRole, catalog });
     const dialect = errorDialect(this.#options.preferences.parse(task.request.headers.prefer));
     return problem && { status: problem.status, body: JSON.parse(problemBody(problem, task.id, dialect)) };

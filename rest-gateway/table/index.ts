@@ -123,8 +123,8 @@ export class TableInterface implements HttpInterface {
   #fail(error: unknown, { request, response, head, caller, plan }: Exchange): void {
     if (response.destroyed) return;
     const isAnonymous = caller === null || caller.role === this.#options.anonymousRole;
-    const { constraintMessages } = this.#options.catalog.current;
-    const problem = problemOf(error, { isAnonymous, plan, constraintMessages });
+    const { constraints } = this.#options.catalog.current;
+    const problem = problemOf(error, { isAnonymous, plan, constraints });
     if ((problem?.status ?? 500) === 500) this.#options.onInternalError(error, head.requestId);
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId));
   }

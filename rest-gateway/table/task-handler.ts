@@ -45,9 +45,9 @@ export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
 
   formatError(error: unknown, call: PreparedCall | null, { id, caller }: Task): ErrorResponse {
     const { catalog, anonymousRole } = this.#options;
-    const { constraintMessages } = catalog.current;
+    const { constraints } = catalog.current;
     const context = { isAnonymous: caller.role === anonymousRole, plan: call?.prepared.plan ?? null };
-    const problem = problemOf(error, { ...context, constraintMessages }) ?? internalProblem(id);
+    const problem = problemOf(error, { ...context, constraints }) ?? internalProblem(id);
     return { status: problem.status, body: problemBody(problem) };
   }
 }

@@ -1,5 +1,5 @@
 import type { Fault } from "../../conventions/problem.ts";
-import { invalidBody, MAX_FAULTS, notAnObject, unknownFields } from "../problem.ts";
+import { InvalidRecords, MAX_FAULTS, notAnObject, unknownFields } from "../problem.ts";
 import { type Columns, LINKS, nameIn, type Style } from "../request.ts";
 import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";
 import { type AccountRead, NO_ACCOUNT } from "./account.ts";
@@ -27,7 +27,10 @@ export function parseRecord(body: unknown, options: RecordOptions, account: Acco
     throw notAnObject(body === null ? "null" : Array.isArray(body) ? "an array" : `a ${typeof body}`);
   const { faults, isMissing, input } = readRecord(body, options, accountFieldsOf(options));
   const all = [...faults, ...account.faults];
-  if (all.length > 0) throw invalidBody(all, options.style.version, isMissing || account.isMissing);
+  if (all.length > 0) {
+    const found = { faults: all, isMissing: isMissing || account.isMissing, records: [input.columns], isMany: false };
+    throw new InvalidRecords(found, options.style.version);
+  }
   return input;
 }
 
@@ -50,7 +53,10 @@ export function parseRecords(bodies: readonly unknown[], options: RecordOptions)
     for (const { field, message } of all) faults.push({ field: `[${i}].${field}`, message: `[${i}].${message}` });
     return read.input;
   });
-  if (faults.length > 0) throw invalidBody(faults.slice(0, MAX_FAULTS), options.style.version, isMissing);
+  if (faults.length > 0) {
+    const records = inputs.map((input) => input?.columns ?? {});
+    throw new InvalidRecords({ faults, isMissing, records, isMany: true }, options.style.version);
+  }
   return inputs as RecordInput[];
 }
 

@@ -1,5 +1,6 @@
 import type { DatabaseError } from "pg-protocol";
-import { ApiError, type ConstraintMessages, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
+import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { ApiError, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
 import { type RefusalReason, RefusedError } from "../../../identity/refused.ts";
 import type { TokenFault } from "../../../identity/verifier.ts";
 import { restRefusal } from "../../conventions/problem.ts";
@@ -70,8 +71,8 @@ export type ProblemContext = {
   readonly isAnonymous: boolean;
   /** Null when the request failed before it was planned. */
   readonly plan: Plan | null;
-  /** The comments of constraints, which become hints. */
-  readonly constraintMessages: ConstraintMessages;
+  /** Their comments become hints. */
+  readonly constraints: Catalog["constraints"];
 };
 
 /** The problem to send for an error; null for an internal error, which the client must not see. */
@@ -120,9 +121,9 @@ export function tableRefusal(error: RefusedError): TableError {
   return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
 }
 
-function fromDatabase(raised: DatabaseError, status: number, { constraintMessages }: ProblemContext): TableProblem {
+function fromDatabase(raised: DatabaseError, status: number, { constraints }: ProblemContext): TableProblem {
   const { code = "", message, detail, schema, table, constraint } = raised;
-  const hint = raised.hint ?? constraintMessages.get(`${schema}.${table}.${constraint}`);
+  const hint = raised.hint ?? constraints.get(`${schema}.${table}.${constraint}`)?.message ?? undefined;
   const details = isSafe(raised) ? detail : undefined;
   return { status, code, message, details, ...(hint !== undefined && { hint }) };
 }

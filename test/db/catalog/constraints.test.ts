@@ -74,11 +74,20 @@ test.each([
   ["shop.things.things_discount", "discount must be less than price"],
   ["shop.things.things_lower_email", "email already registered"],
   ["shop.things.things_email_price", "of the index"],
-  ["shop.things.things_pkey", null],
-  ["shop.things.things_owner", null],
 ])("the message of %s is %j", (name, message) => {
   expect(constraint(name)!.message).toBe(message);
-  expect(shop().catalog.constraintMessages.get(name) ?? null).toBe(message);
+  expect(shop().catalog.constraintMessages.get(name)).toBe(message);
+});
+
+test.each([
+  ["shop.things.things_pkey", "id is already taken"],
+  ["shop.things.things_mixed", "price, discount, email, name are already taken"],
+  ["shop.things.things_never", "a value violates the rule things_never of things"],
+  ["shop.things.things_owner", undefined],
+  ["hidden.counted.counted_id", undefined],
+])("without a comment, the message of %s is %j", (name, message) => {
+  expect(constraint(name)!.message).toBeNull();
+  expect(shop().catalog.constraintMessages.get(name)).toBe(message);
 });
 
 test("the constraints and checks of a table behind a served view are read", () => {
@@ -86,12 +95,13 @@ test("the constraints and checks of a table behind a served view are read", () =
     message: "nothing is left",
     columns: ["amount"],
     check: "(amount >= 0)",
+    keys: [],
   });
   expect(shop().catalog.constraintMessages.get("hidden.stock.stock_amount")).toBe("nothing is left");
 });
 
 test("the checks of other tables are not read", () => {
-  expect(constraint("hidden.counted.counted_id")).toEqual({ message: null, columns: ["id"], check: null });
+  expect(constraint("hidden.counted.counted_id")).toEqual({ message: null, columns: ["id"], check: null, keys: [] });
 });
 
 test("a lock on such a table does not delay the read", async () => {

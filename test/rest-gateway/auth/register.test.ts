@@ -56,7 +56,21 @@ describe("POST /auth/register", () => {
   test("reports a malformed username with the message of its constraint", async () => {
     const [{ message }] = (await client.sql(`
       select obj_description(oid) as message from pg_constraint where conname = 'accounts_username_format'`)) as [any];
-    expect((await register({ ...dora, username: "a b" })).json.error.details).toEqual([{ field: "username", message }]);
+    const eve = { ...dora, email: "eve@test.example", username: "a b" };
+    expect((await register(eve)).json.error.details).toEqual([{ field: "username", message }]);
+  });
+
+  test("reports all faults at once: of the account, of the user, and an e-mail that is registered", async () => {
+    const body = { name: " ", email: "ada@example.com", age: 700, password: "short", username: "a b" };
+    const { status, json } = await register(body);
+    expect([status, json.error.code]).toEqual([400, "VALIDATION_ERROR"]);
+    expect(json.error.fields).toMatchObject({
+      name: "name must have 1 to 200 characters",
+      email: "email already registered",
+      age: "age must be from 0 to 150",
+      password: expect.stringMatching(/^password must have at least 12 characters/),
+      username: expect.stringMatching(/^username /),
+    });
   });
 
   test("returns the errors of POST /users", async () => {

@@ -144,8 +144,8 @@ describe("a record that is rejected among several is reported with its index", (
     const before = (await own.sql("select from products")).length;
     expect(await refusal({ name: "one", weight: 7 }, { name: "two", weight: 7 })).toEqual([
       409,
-      "this value is already taken",
-      { weight: "this value is already taken" },
+      "weight is already taken",
+      { weight: "weight is already taken" },
       before,
     ]);
   });

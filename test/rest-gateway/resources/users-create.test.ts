@@ -54,7 +54,21 @@ test.each([
   [{ email: "grace@test.example" }, "MISSING_FIELD", { name: "name is required" }],
   [{ name: null, email: "grace@test.example" }, "VALIDATION_ERROR", { name: "name must not be null" }],
   [{ name: "Grace", email: null }, "VALIDATION_ERROR", { email: "email must not be null" }],
-  [{ email: "grace", age: "old" }, "MISSING_FIELD", { name: "name is required", age: "age must be a whole number" }],
+  [
+    { email: "grace", age: "old" },
+    "MISSING_FIELD",
+    {
+      name: "name is required",
+      age: "age must be a whole number",
+      email: "email must be a valid address",
+    },
+  ],
+  [{ email: "ADA@example.com" }, "MISSING_FIELD", { name: "name is required", email: "email already registered" }],
+  [
+    { name: " ", email: "ada@example.com" },
+    "VALIDATION_ERROR",
+    { name: "name must have 1 to 200 characters", email: "email already registered" },
+  ],
   [{ name: 1, email: ["a"] }, "VALIDATION_ERROR", { name: "name must be a text", email: "email must be a text" }],
   [{ name: {}, email: true }, "VALIDATION_ERROR", { name: "name must be a text", email: "email must be a text" }],
   [

@@ -60,7 +60,11 @@ describe("Prefer: dialect selects another form of errors", () => {
 
   test("flat, with the first field with a fault", async () => {
     const { json } = await api("POST /users", { body: { name: 7, email: "x" }, prefer: "dialect=flat" });
-    expect(json).toEqual({ error: "VALIDATION_ERROR", message: "name must be a text", field: "name" });
+    expect(json).toEqual({
+      error: "VALIDATION_ERROR",
+      message: "name must be a text; email must be a valid address",
+      field: "name",
+    });
     expect((await api("/users/999", { prefer: "dialect=flat" })).json).toEqual({
       error: "USER_NOT_FOUND",
       message: "there is no user with this id",

@@ -183,6 +183,7 @@ describe("a body", () => {
     expect(json.errors).toEqual([
       { field: "name", message: "name is required" },
       { field: "age", message: "age must be a whole number" },
+      { field: "email", message: "email must be a valid address" },
     ]);
     expect(json.error).toMatchObject({ code: "VALIDATION_ERROR", details: json.errors });
   });
