@@ -283,7 +283,7 @@ export const SETTINGS = {
   GRAPHQL_MAX_COMPLEXITY: setting(
     integer(1, 1_000_000),
     "1000",
-    "Maximum number of fields in an operation, with fragments expanded.",
+    "Maximum number of fields in an operation, those of filters included, with fragments expanded.",
   ),
   GRAPHQL_MAX_SEARCHES: setting(
     integer(1, 10_000),
@@ -291,12 +291,17 @@ export const SETTINGS = {
     "Maximum number of fields in an operation that search by a keyword, with fragments expanded.",
   ),
   GRAPHQL_MAX_TOKENS: setting(integer(10, 1_000_000), "20000", "Maximum number of lexical tokens in a document."),
-  GRAPHQL_MAX_PAGE_SIZE: setting(integer(1, 100_000), "1000", "Maximum value of first and limit."),
+  GRAPHQL_MAX_PAGE_SIZE: setting(integer(1, 100_000), "1000", "Maximum value of first, last and limit."),
   GRAPHQL_MAX_ROWS: setting(integer(1, 100_000_000), "100000", "Maximum rows in one response, including nested lists."),
   GRAPHQL_MAX_TABLES: setting(
     integer(0, 100_000),
     "300",
     "Maximum number of tables in the database for which GraphQL is served. 0 turns GraphQL off.",
+  ),
+  GRAPHQL_UNINDEXED_FILTERS: setting(
+    onOff,
+    "off",
+    "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy.",
   ),
   GRAPHQL_BUILD: setting(
     oneOf("ready", "request"),

@@ -116,6 +116,7 @@ export const SQLSTATES: readonly Row[] = [
   ["55P03", 409, "RESOURCE_CONFLICT", "another request is changing the same data; try again"],
   ["23", 400, "VALIDATION_ERROR", "a value violates a constraint of the database"],
   ["22", 400, "VALIDATION_ERROR", "invalid value"],
+  ["42704", 400, "VALIDATION_ERROR", "unknown name of an object of the database"],
   ["428C9", 400, "VALIDATION_ERROR", "this field is assigned by the service"],
   ["P0001", 400, "VALIDATION_ERROR", "refused by the database"],
   ["PT429", 429, "RATE_LIMITED", "too many requests; try again later"],

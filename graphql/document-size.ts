@@ -5,28 +5,44 @@ import {
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
+  type ValueNode,
 } from "postgraphile/graphql";
 
 export type SizeLimits = {
   /** Maximum levels of fields. */ readonly depth: number;
-  /** Maximum number of fields, with fragments expanded. */ readonly complexity: number;
+  /** Maximum number of fields, those of filters included, with fragments expanded. */ readonly complexity: number;
   /** Maximum number of fields that search by a keyword, with fragments expanded. */ readonly searches: number;
 };
 
-type Size = {
-  /** Levels of fields. */ readonly depth: number;
-  /** Number of fields, with fragments expanded. */ readonly fields: number;
+type Counts = {
+  /** Number of fields, those of filters included, with fragments expanded. */ readonly fields: number;
   /** Number of fields that search by a keyword. */ readonly searches: number;
-  /** Levels of selection sets, including those of fragments. */ readonly sets: number;
 };
 
-const EMPTY: Size = { depth: 0, fields: 0, searches: 0, sets: 0 };
+type Size = Counts & {
+  /** Levels of fields. */ readonly depth: number;
+  /** Levels of selection sets, including those of fragments. */ readonly sets: number;
+  /** The variables in filters, once for each use: `["filter", "title"]`. */ readonly variables: readonly string[];
+};
+
+const EMPTY: Size = { depth: 0, fields: 0, searches: 0, sets: 0, variables: [] };
+
+/** The size of an operation without the values of its variables, which may hold further conditions. */
+export type OperationSize = Counts & {
+  readonly variables: readonly string[];
+  /** The counts of the default values of variables. */
+  readonly defaults: ReadonlyMap<string, Counts>;
+};
+export type OperationSizes = ReadonlyMap<OperationDefinitionNode, OperationSize>;
 
 /** Introspection queries of explorers exceed the depth limit, but not this number of fields. */
 const MAX_INTROSPECTION_FIELDS = 1000;
 
 /** graphql-js and Grafast recurse once per level of selection sets, including those of fragments. */
 const MAX_SELECTION_SETS = 200;
+
+/** Fragments repeat the variables in them: more uses than this are more fields than any limit allows. */
+const MAX_VARIABLES = 10_000;
 
 const invalid = (message: string) => new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
 
@@ -46,20 +62,76 @@ export function refuseDeepBrackets(text: string, max: number): void {
   }
 }
 
-/** Throws a GraphQLError if an operation exceeds the limits. Returns the number of fields of all operations. */
-export function refuseLargeOperations({ definitions }: DocumentNode, limits: SizeLimits): number {
+/** Throws a GraphQLError if an operation exceeds the limits, whatever its variables. Returns the sizes of the operations. */
+export function refuseLargeOperations({ definitions }: DocumentNode, limits: SizeLimits): OperationSizes {
   const measure = new SizeMeasure(definitions);
-  let fields = 0;
+  const sizes = new Map<OperationDefinitionNode, OperationSize>();
   for (const definition of definitions) {
     if (!("selectionSet" in definition)) continue;
     const size = measure.of(definition.selectionSet, 1);
     // A fragment is counted where it is used.
     if (definition.kind === Kind.FRAGMENT_DEFINITION) continue;
     refuseLargeOperation(definition, size, limits);
-    fields += size.fields;
+    sizes.set(definition, { ...size, defaults: countDefaults(definition) });
   }
-  return fields;
+  return sizes;
 }
+
+/** Throws a GraphQLError if the conditions in variables make an operation exceed the limits. */
+export function refuseLargeVariables(
+  { fields, searches, variables, defaults }: OperationSize,
+  values: Readonly<Record<string, unknown>>,
+  limits: SizeLimits,
+): void {
+  if (variables.length === 0) return;
+  const counts = variables.map((name) => (name in values ? countFields(values[name]) : (defaults.get(name) ?? NONE)));
+  refuseCounts(sum([{ fields, searches }, ...counts]), limits);
+}
+
+function refuseCounts({ fields, searches }: Counts, limits: SizeLimits): void {
+  if (fields > limits.complexity)
+    throw invalid(`the operation has complexity ${fields}; the maximum is ${limits.complexity}`);
+  if (searches > limits.searches)
+    throw invalid(`the operation searches by keyword ${searches} times; the maximum is ${limits.searches}`);
+}
+
+const NONE: Counts = { fields: 0, searches: 0 };
+
+const sum = (counts: readonly Counts[]): Counts =>
+  counts.reduce(
+    (total, { fields, searches }) => ({ fields: total.fields + fields, searches: total.searches + searches }),
+    NONE,
+  );
+
+/** Counts the conditions in the value of a variable: `{ title: { equalTo: "x" } }` has 2 fields. */
+function countFields(value: unknown): Counts {
+  if (typeof value !== "object" || value === null) return NONE;
+  if (Array.isArray(value)) return sum(value.map(countFields));
+  return sum(
+    Object.entries(value).map(([name, inner]) => sum([{ fields: 1, searches: isKeyword(name) }, countFields(inner)])),
+  );
+}
+
+/** The same for a literal. Adds the names of variables in it to `variables`. */
+function countLiteral(value: ValueNode, variables: string[] = []): Counts {
+  if (value.kind === Kind.VARIABLE) variables.push(value.name.value);
+  if (value.kind === Kind.LIST) return sum(value.values.map((item) => countLiteral(item, variables)));
+  if (value.kind !== Kind.OBJECT) return NONE;
+  return sum(
+    value.fields.map(({ name, value: inner }) =>
+      sum([{ fields: 1, searches: isKeyword(name.value) }, countLiteral(inner, variables)]),
+    ),
+  );
+}
+
+const isKeyword = (name: string) => (name === "keyword" ? 1 : 0);
+
+const countDefaults = ({ variableDefinitions = [] }: OperationDefinitionNode): OperationSize["defaults"] =>
+  new Map(
+    variableDefinitions.flatMap(({ variable, defaultValue }) =>
+      defaultValue ? [[variable.name.value, countLiteral(defaultValue)] as const] : [],
+    ),
+  );
 
 function refuseLargeOperation(
   { selectionSet }: OperationDefinitionNode,
@@ -70,22 +142,24 @@ function refuseLargeOperation(
   if (depth > limits.depth && !isIntrospection) {
     throw invalid(`the operation has depth ${depth}; the maximum is ${limits.depth}`);
   }
-  const max = isIntrospection ? MAX_INTROSPECTION_FIELDS : limits.complexity;
-  if (fields > max) throw invalid(`the operation has complexity ${fields}; the maximum is ${max}`);
-  if (searches > limits.searches)
-    throw invalid(`the operation searches by keyword ${searches} times; the maximum is ${limits.searches}`);
+  refuseCounts({ fields, searches }, isIntrospection ? { ...limits, complexity: MAX_INTROSPECTION_FIELDS } : limits);
 }
 
 /** Whether the operation is like `{ __schema { … } }`. graphql-js limits the depth of introspection itself. */
 const isPureIntrospection = ({ selections }: SelectionSetNode): boolean =>
   selections.every((selection) => selection.kind === Kind.FIELD && /^__(schema|type)$/.test(selection.name.value));
 
-/** `search(keyword: "sql")`, `articles(filter: { keyword: "sql" })`, or a filter in a variable. */
-const isSearch = ({ arguments: given = [] }: FieldNode): boolean =>
-  given.some(({ name, value }) => {
-    if (name.value !== "filter") return name.value === "keyword";
-    return value.kind !== Kind.OBJECT || value.fields.some((field) => field.name.value === "keyword");
-  });
+/** The arguments whose fields are conditions. */
+const CONDITIONS: ReadonlySet<string> = new Set(["filter", "having"]);
+
+/** Counts the arguments of a field: `search(keyword: "sql")`, `articles(filter: { keyword: "sql", title: $title })`. */
+function countArguments({ arguments: given = [] }: FieldNode): Counts & { readonly variables: readonly string[] } {
+  const variables: string[] = [];
+  const counts = given.map(({ name, value }) =>
+    CONDITIONS.has(name.value) ? countLiteral(value, variables) : { fields: 0, searches: isKeyword(name.value) },
+  );
+  return { ...sum(counts), variables };
+}
 
 /** Measures selection sets. Each fragment is measured once, so that nested fragments do not multiply the work. */
 class SizeMeasure {
@@ -105,18 +179,21 @@ class SizeMeasure {
     let fields = 0;
     let searches = 0;
     let sets = 0;
+    let variables: readonly string[] = [];
     for (const selection of set.selections) {
       const own = selection.kind === Kind.FIELD ? 1 : 0;
+      const given = selection.kind === Kind.FIELD ? countArguments(selection) : EMPTY;
       const inner =
         selection.kind === Kind.FRAGMENT_SPREAD
           ? this.#measureFragment(selection.name.value, level + 1)
           : this.of(selection.selectionSet, level + 1);
       depth = Math.max(depth, inner.depth + own);
-      fields += inner.fields + own;
-      searches += inner.searches + (selection.kind === Kind.FIELD && isSearch(selection) ? 1 : 0);
+      fields += inner.fields + own + given.fields;
+      searches += inner.searches + given.searches;
       sets = Math.max(sets, inner.sets);
+      if (variables.length <= MAX_VARIABLES) variables = [...variables, ...inner.variables, ...given.variables];
     }
-    return { depth, fields, searches, sets: sets + 1 };
+    return { depth, fields, searches, sets: sets + 1, variables };
   }
 
   #measureFragment(name: string, level: number): Size {

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from "postgraphile/graphql";
-import { refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
+import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 
 export type DocumentLimits = SizeLimits & {
   /** Maximum number of tokens. */ readonly tokens: number;
@@ -8,7 +8,7 @@ export type DocumentLimits = SizeLimits & {
   /** Whether errors suggest names ("Did you mean …?"), which reveals names of the schema. */ readonly suggestions: boolean;
 };
 
-type ValidDocument = { readonly document: DocumentNode; readonly weight: number };
+type ValidDocument = { readonly document: DocumentNode; readonly sizes: OperationSizes; readonly weight: number };
 
 export type CheckedDocument = ValidDocument | { readonly errors: readonly GraphQLError[] };
 
@@ -23,7 +23,7 @@ const CHARACTERS_PER_UNIT = 100;
  */
 export class DocumentCache {
   readonly #schema: GraphQLSchema;
-  readonly #limits: DocumentLimits;
+  readonly limits: DocumentLimits;
   readonly #valid = new LRUCache<string, ValidDocument>({
     maxSize: MAX_WEIGHT,
     sizeCalculation: ({ weight }) => weight,
@@ -31,7 +31,7 @@ export class DocumentCache {
 
   constructor(schema: GraphQLSchema, limits: DocumentLimits) {
     this.#schema = schema;
-    this.#limits = limits;
+    this.limits = limits;
   }
 
   check(text: string): CheckedDocument {
@@ -44,13 +44,14 @@ export class DocumentCache {
 
   #check(text: string): CheckedDocument {
     try {
-      refuseDeepBrackets(text, this.#limits.brackets);
-      const document = parse(text, { maxTokens: this.#limits.tokens });
+      refuseDeepBrackets(text, this.limits.brackets);
+      const document = parse(text, { maxTokens: this.limits.tokens });
       // Before validation: its rules are slow on documents that exceed the limits.
-      const fields = refuseLargeOperations(document, this.#limits);
-      const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.#limits.suggestions });
+      const sizes = refuseLargeOperations(document, this.limits);
+      const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.suggestions });
       if (errors.length > 0) return { errors: errors.map(withCode) };
-      return { document, weight: fields + Math.ceil(text.length / CHARACTERS_PER_UNIT) };
+      const fields = [...sizes.values()].reduce((sum, size) => sum + size.fields, 0);
+      return { document, sizes, weight: fields + Math.ceil(text.length / CHARACTERS_PER_UNIT) };
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [withCode(error)] };
       throw error;

@@ -27,6 +27,7 @@ export type GraphQLSettings = Pick<
   | "graphqlMaxTables"
   | "graphqlMaxTokens"
   | "graphqlTimeScalar"
+  | "graphqlUnindexedFilters"
   | "bodyLimit"
   | "jsonMaxDepth"
   | "wsMaxSubscriptions"
@@ -64,6 +65,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
       maxPageSize: settings.graphqlMaxPageSize,
       timeScalar: settings.graphqlTimeScalar,
       deleteAnonymous: settings.graphqlDeleteAnonymous,
+      unindexedFilters: settings.graphqlUnindexedFilters,
     },
     limits: {
       depth: settings.graphqlMaxDepth,

@@ -34,13 +34,20 @@ export class LeftOut {
           after: ["SwallowErrors", "ConnectionPlugin"],
           callback: (build) => {
             build.handleRecoverableError = (error) => this.add(error);
-            const { registerObjectType, registerCursorConnection } = build as any;
-            (build as any).registerObjectType = (...args: any[]) => {
-              const [name, scope] = args;
-              const object = Labels.ofCodec(scope?.pgCodec);
-              if (object && !this.#types.has(name)) this.#types.set(name, object);
-              return registerObjectType.apply(build, args);
-            };
+            const { registerCursorConnection } = build as any;
+            for (const method of ["registerObjectType", "registerEnumType"]) {
+              const register = (build as any)[method];
+              (build as any)[method] = (...args: any[]) => {
+                const [name, scope] = args;
+                const object = Labels.ofCodec(scope?.pgCodec);
+                if (object && !this.#types.has(name)) this.#types.set(name, object);
+                try {
+                  return register.apply(build, args);
+                } catch (error) {
+                  throw this.#withType(error as Error, scope);
+                }
+              };
+            }
             (build as any).registerCursorConnection = (options: any) => {
               try {
                 return registerCursorConnection.call(build, options);
@@ -94,7 +101,10 @@ export class LeftOut {
   /** The two objects of a name conflict; null for other errors. */
   clashOf(error: Error): Clash | null {
     const message = toSentence(error.message);
-    const type = /^A type named (\w+) already exists$/.exec(message)?.[1];
+    const type = /^A type named (\w+) already exists$|define the same type '(\w+)'/
+      .exec(message)
+      ?.slice(1)
+      .find(Boolean);
     if (type !== undefined) {
       const [first, second] = [this.#types.get(type), (error as { object?: PgObject }).object];
       return first && second ? { name: `type ${type}`, objects: [first, second] } : null;
@@ -155,9 +165,9 @@ const HIDDEN: ReadonlySet<string> = new Set(["tsvector", "tsquery"]);
 
 const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg?.schemaName}.${pg?.name}`;
 
-/** Messages about what `findings` lists in our words, or about types without columns, which have nothing to show. */
+/** Messages about what `findings` lists in our words, what follows from it, or types without columns, which have nothing to show. */
 const IN_OTHER_WORDS =
-  /^(Skipped .* because we couldn't give it any attributes|Could not (build PgCodec|make (return )?codec) for|Couldn't find a 'output' variant)/;
+  /^(Skipped .* because we couldn't give it any attributes|Could not (build PgCodec|make (return )?codec) for|Could not find connection type|Couldn't find a 'output' variant)/;
 
 /** The object that was created later gets another name. */
 function findingOfClash({ name, objects }: Clash, labels: Labels): Finding {

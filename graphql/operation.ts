@@ -11,6 +11,7 @@ import {
   visitWithTypeInfo,
 } from "postgraphile/graphql";
 import type { DocumentCache } from "./document.ts";
+import { refuseLargeVariables } from "./document-size.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -39,9 +40,15 @@ export function prepareOperation(
 ): PreparedOperation {
   const checked = documents.check(request.query);
   if ("errors" in checked) return checked;
-  const { document } = checked;
+  const { document, sizes } = checked;
   const definition = getOperationAST(document, request.operationName);
   if (!definition) return { errors: [unknownOperation(request.operationName)] };
+  try {
+    refuseLargeVariables(sizes.get(definition)!, request.variables ?? {}, documents.limits);
+  } catch (error) {
+    if (error instanceof GraphQLError) return { errors: [error] };
+    throw error;
+  }
   const errors = findNullErrors(schema, document, definition, request.variables);
   if (errors.length > 0) return { errors };
   const kind = definition.operation;

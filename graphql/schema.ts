@@ -6,6 +6,7 @@ import { type GraphQLSchema, isInterfaceType, isObjectType, parse } from "postgr
 import type { Finding } from "../db/advisor/finding.ts";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
+import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { withoutConsole } from "./console.ts";
 import { LeftOut } from "./left-out.ts";
 
@@ -16,6 +17,8 @@ export type SchemaOptions = {
   readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
   readonly deleteAnonymous: "error" | "false-result";
+  /** Whether columns without an index can be filtered and ordered by. */
+  readonly unindexedFilters: boolean;
 };
 
 export type BuiltSchema = {
@@ -32,9 +35,17 @@ export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> 
   const leftOut = new LeftOut();
   const preset: GraphileConfig.Preset = {
     extends: [contractPreset],
-    plugins: [leftOut.plugin, ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : [])],
+    plugins: [
+      leftOut.plugin,
+      ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
+      ...(options.unindexedFilters ? [UnindexedFiltersPlugin] : []),
+    ],
     pgServices: [pgService],
-    schema: { timeScalar: options.timeScalar, maxPageSize: options.maxPageSize },
+    schema: {
+      timeScalar: options.timeScalar,
+      maxPageSize: options.maxPageSize,
+      connectionFilterComputedColumns: options.unindexedFilters,
+    },
   };
   const { schema, resolvedPreset } = await withoutConsole(
     () => makeSchema(preset),

@@ -1,115 +1,89 @@
-import { type PgSelectQueryBuilder, type PgSelectStep, sqlValueWithCodec, TYPES } from "postgraphile/@dataplan/pg";
-import { type ConnectionStep, lambda } from "postgraphile/grafast";
+import { type PgCondition, sqlValueWithCodec, TYPES } from "postgraphile/@dataplan/pg";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 
-type ArticleFilter = {
-  readonly status?: string | null;
-  readonly authorId?: string | null;
-  readonly tag?: string | null;
-  readonly keyword?: string | null;
-  readonly createdAfter?: string | null;
-  readonly createdBefore?: string | null;
+type Field = {
+  readonly type: "status" | "ID" | "String" | "Datetime";
+  readonly description: string;
+  condition(article: SQL, value: string): SQL;
 };
-type Conditions = { readonly [K in keyof ArticleFilter]-?: (article: SQL, value: string) => SQL };
 
 const text = (value: string) => sqlValueWithCodec(value, TYPES.text);
 
-/** The condition of each field of the filter. */
-const CONDITIONS: Conditions = {
-  status: (article, status) => sql`${article}.status::text = ${text(status)}`,
-  authorId: (article, id) => (/^\d{1,18}$/.test(id) ? sql`${article}.author_id = ${text(id)}::bigint` : sql`false`),
-  tag: (article, tag) => sql`${article}.tags @> array[${text(tag)}]`,
-  keyword: (article, keyword) =>
-    sql`(select internal.check_keyword(${text(keyword)})) and internal.article_matches(${article}, ${text(keyword)})`,
-  createdAfter: (article, time) => sql`${article}.created_at > ${text(time)}::timestamptz`,
-  createdBefore: (article, time) => sql`${article}.created_at < ${text(time)}::timestamptz`,
+const FIELDS: Readonly<Record<string, Field>> = {
+  status: {
+    type: "status",
+    description: "With this status.",
+    condition: (article, status) => sql`${article}.status::text = ${text(status)}`,
+  },
+  authorId: {
+    type: "ID",
+    description: "By this user.",
+    condition: (article, id) => (/^\d{1,18}$/.test(id) ? sql`${article}.author_id = ${text(id)}::bigint` : sql`false`),
+  },
+  tag: {
+    type: "String",
+    description: "With exactly this tag.",
+    condition: (article, tag) => sql`${article}.tags @> array[${text(tag)}]`,
+  },
+  keyword: {
+    type: "String",
+    description: "With this text in the title, the content or a tag, ignoring case.",
+    condition: (article, keyword) =>
+      sql`(select internal.check_keyword(${text(keyword)})) and internal.article_matches(${article}, ${text(keyword)})`,
+  },
+  createdAfter: {
+    type: "Datetime",
+    description: "Created after this time.",
+    condition: (article, time) => sql`${article}.created_at > ${text(time)}::timestamptz`,
+  },
+  createdBefore: {
+    type: "Datetime",
+    description: "Created before this time.",
+    condition: (article, time) => sql`${article}.created_at < ${text(time)}::timestamptz`,
+  },
 };
 
-/** `articles(filter: ArticleFilterInput)`: the articles that meet all conditions of the filter. */
+/**
+ * `ArticleFilterInput`: the filter of articles, with six fields of the contract in place of the generated ones:
+ * `articles(filter: { status: PUBLISHED, keyword: "sql" })`. As everywhere, null sets no condition.
+ */
 export const ArticleFilterPlugin: GraphileConfig.Plugin = {
   name: "ArticleFilterPlugin",
   version: "1.0.0",
-  after: ["PgFirstLastBeforeAfterArgsPlugin", "FilterArgumentsPlugin"],
+  after: ["PgConnectionArgFilterAttributesPlugin"],
+  before: ["PgConnectionArgFilterLogicalOperatorsPlugin"],
   inflection: {
-    add: {
-      articleFilterInput: () => "ArticleFilterInput",
+    replace: {
+      filterType: (previous, _options, typeName) =>
+        typeName === "Article" ? "ArticleFilterInput" : previous!(typeName),
     },
   },
   schema: {
     hooks: {
-      init(_, build) {
-        if (!build.input.pgRegistry.pgResources.articles?.codec.attributes?.status) return _;
+      GraphQLInputObjectType_fields(fields, build, { scope, fieldWithHooks }) {
+        const { articles, search } = build.input.pgRegistry.pgResources;
+        // Without the function `search` these are not the articles of the contract.
+        if (!articles || search?.codec !== articles.codec) return fields;
+        if (!scope.isPgConnectionFilter || scope.pgCodec !== articles.codec) return fields;
         const { GraphQLString, GraphQLID } = build.graphql;
-        build.registerInputObjectType(
-          build.inflection.articleFilterInput(),
-          {},
-          () => ({
-            description: "Conditions for articles. An article must fulfil all of them.",
-            fields: () => ({
-              status: {
-                type: build.getGraphQLTypeByPgCodec(
-                  build.input.pgRegistry.pgResources.articles!.codec.attributes.status!.codec,
-                  "input",
-                ) as any,
-                description: "With this status.",
-              },
-              authorId: { type: GraphQLID, description: "By this user." },
-              tag: { type: GraphQLString, description: "With exactly this tag." },
-              keyword: {
-                type: GraphQLString,
-                description: "With this text in the title, the content or a tag, ignoring case.",
-              },
-              createdAfter: {
-                type: build.getInputTypeByName(build.inflection.builtin("Datetime")),
-                description: "Created after this time.",
-              },
-              createdBefore: {
-                type: build.getInputTypeByName(build.inflection.builtin("Datetime")),
-                description: "Created before this time.",
-              },
-            }),
-          }),
-          "ArticleFilterPlugin",
-        );
-        return _;
-      },
-      GraphQLObjectType_fields_field_args(args, build, { scope }) {
-        const { articles } = build.input.pgRegistry.pgResources;
-        const type = build.getTypeByName(build.inflection.articleFilterInput());
-        const isArticles =
-          scope.fieldBehaviorScope === "query:resource:connection" && scope.pgFieldResource === articles;
-        if (!type || !isArticles) return args;
-        return build.extend(
-          args,
-          {
-            filter: {
-              type: type as any,
-              description: "Only articles that fulfil these conditions.",
-              applyPlan(_: unknown, $connection: ConnectionStep<any, any, any, any, any, PgSelectStep>, arg: any) {
-                $connection.getSubplan().apply(lambda(arg.getRaw(), conditionsOf, true) as any);
-              },
+        const types = {
+          String: GraphQLString,
+          ID: GraphQLID,
+          Datetime: build.getInputTypeByName(build.inflection.builtin("Datetime")),
+          status: build.getGraphQLTypeByPgCodec(articles.codec.attributes.status!.codec, "input"),
+        };
+        const added = Object.entries(FIELDS).map(([fieldName, { type, description, condition }]) => [
+          fieldName,
+          fieldWithHooks({ fieldName, isPgConnectionFilterField: true }, () => ({
+            type: types[type] as any,
+            description,
+            apply(where: PgCondition, value: string | null) {
+              if (value != null) where.where(condition(where.alias, value));
             },
-          },
-          "Adding filter to articles",
-        );
+          })),
+        ]);
+        return { ...fields, ...Object.fromEntries(added) };
       },
     },
   },
 };
-
-function conditionsOf(filter: unknown) {
-  const wanted = Object.entries((filter as ArticleFilter | null) ?? {}).filter(
-    (field): field is [string, string] => field[1] != null,
-  );
-  return (query: PgSelectQueryBuilder) => {
-    for (const [name, value] of wanted) query.where(CONDITIONS[name as keyof ArticleFilter](query.alias, value));
-  };
-}
-
-declare global {
-  namespace GraphileBuild {
-    interface Inflection {
-      articleFilterInput(this: Inflection): string;
-    }
-  }
-}

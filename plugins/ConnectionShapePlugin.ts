@@ -1,18 +1,28 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
-import { type ConnectionStep, constant, lambda } from "postgraphile/grafast";
+import {
+  type ConnectionStep,
+  constant,
+  type ExecutionDetails,
+  lambda,
+  SafeError,
+  type Step,
+} from "postgraphile/grafast";
 import { BatchWithPageStep } from "./batching.ts";
-import { orderCollection, pageSize } from "./page.ts";
+import { naturalPosition } from "./cursor.ts";
+import { collectionOrder, isNatural } from "./order.ts";
+import { isPaged, pageOffset, pageSizes } from "./page.ts";
 
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 
 /**
- * `articles(first: Int, after: String): ArticleConnection!` with edges, pageInfo and totalCount: 10 rows per page when
- * `first` is omitted, in the order of the table, without `nodes` and without backward pagination.
+ * `articles(first: Int, after: String): ArticleConnection!` with edges, pageInfo and totalCount, and with `last`, `before`,
+ * `offset`: 10 rows per page when the size is omitted, in the order of the table unless there is `orderBy`. There are no
+ * `nodes`.
  */
 export const ConnectionShapePlugin: GraphileConfig.Plugin = {
   name: "ConnectionShapePlugin",
   version: "1.0.0",
-  after: ["PgFirstLastBeforeAfterArgsPlugin"],
+  after: ["PgFirstLastBeforeAfterArgsPlugin", "PgConnectionArgOrderByPlugin", "PgConnectionArgFilterPlugin"],
   schema: {
     hooks: {
       GraphQLObjectType_fields(fields, _build, { scope }) {
@@ -20,40 +30,85 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
         return fields;
       },
       GraphQLObjectType_fields_field(field, build, { scope }) {
-        if (scope.isPageInfoHasPreviousPageField) return { ...field, plan: hasPreviousPage };
+        if (scope.isPageInfoHasNextPageField) return { ...field, plan: hasPage("hasNextPage", "$before") };
+        if (scope.isPageInfoHasPreviousPageField) return { ...field, plan: hasPage("hasPreviousPage", "$after") };
         const { plan } = field;
         const resource = scope.pgFieldResource;
-        if (!scope.isPgFieldConnection || !resource || !plan) return field;
-        const size = pageSize("first", build);
-        // The rows of a function keep the order that the function gives them.
-        const order = resource.parameters ? null : orderCollection(resource);
+        if (!isPaged(scope) || !scope.isPgFieldConnection || !resource || !plan) return field;
+        const sizes = pageSizes(build);
+        const order = collectionOrder(build, resource);
+        const ordered = ([orderBy, after, before]: any) => order(orderBy, { after, before });
+        const skipped = ([offset, last, after, before, orderBy]: any) => {
+          const rows = pageOffset([offset, last]);
+          if (!isNatural(resource, orderBy)) return rows;
+          if (last != null || before != null) throw new SafeError(NO_ORDER, { code: "VALIDATION_ERROR" });
+          return (rows ?? 0) + naturalPosition(after);
+        };
         return {
           ...field,
           plan($parent, args, info) {
             const $connection = plan($parent, args, info) as Connection;
-            // Not in applyPlan of the argument: it is not called when the argument is omitted.
-            const $size = lambda(args.getRaw("first"), size, true);
+            // Not in applyPlan of the arguments: it is not called when an argument is omitted.
+            const [$first, $last, $offset, $after, $before, $orderBy] = ARGUMENTS.map(
+              (name) => args.getRaw(name) ?? constant(null),
+            ) as Six;
+            const $size = lambda([$first, $last] as const, sizes.first, true);
+            const $lastSize = lambda([$first, $last] as const, sizes.last, true);
+            const $skipped = lambda([$offset, $last, $after, $before, $orderBy] as const, skipped, true);
+            const $order = lambda([$orderBy, $after, $before] as const, ordered, true);
             $connection.setFirst($size as never);
+            $connection.setLast($lastSize as never);
+            $connection.setOffset($skipped as never);
+            Object.assign($connection, { cursors: { $after, $before } });
+            dropProbe($connection, $first);
             const $page = $connection.getSubplan();
-            $page.apply(new BatchWithPageStep($page, [$size]) as never);
-            order?.($page);
+            $page.apply($order as never);
+            $page.apply(new BatchWithPageStep($page, [$size, $lastSize, $skipped, $order]) as never);
             return $connection;
           },
         };
       },
       GraphQLObjectType_fields_field_args(args, _build, { scope }) {
-        if (!scope.isPgFieldConnection) return args;
-        const { last: _last, before: _before, offset: _offset, first, ...kept } = args;
-        const { applyPlan: _applyPlan, ...plainFirst } = first!;
-        return { first: plainFirst, ...kept };
+        if (!scope.isPgFieldConnection || !args.first) return args;
+        const { first, last, offset, before, after, orderBy, ...others } = args;
+        const plain = ({ applyPlan: _applyPlan, ...arg }: any, description: string) => ({ ...arg, description });
+        return {
+          first: plain(first, "Number of items from the start: 10 by default."),
+          after: plain(after, "Only items after this cursor."),
+          ...(last && { last: plain(last, "Number of items from the end, instead of `first`.") }),
+          ...(before && { before: plain(before, "Only items before this cursor.") }),
+          offset: plain(offset, "Number of items to skip. Not with `last`."),
+          ...others,
+          ...(orderBy && { orderBy: plain(orderBy, "The order: by the first value, then by the second, and so on.") }),
+        };
       },
     },
   },
 };
 
-/** True if there is a cursor in `after`. PostGraphile itself returns false for all forward pagination. */
-function hasPreviousPage($pageInfo: any) {
+const ARGUMENTS = ["first", "last", "offset", "after", "before", "orderBy"] as const;
+type Six = [Step, Step, Step, Step, Step, Step];
+const NO_ORDER = "last and before need orderBy, because this list has no order";
+
+/** Whether there is a further page in one direction. If a cursor has cut off that side, its own row is there. */
+const hasPage = (key: "hasNextPage" | "hasPreviousPage", cursor: "$after" | "$before") => ($pageInfo: any) => {
   // The only dependency of a PageInfo step is its connection.
-  const $after = ($pageInfo.getDepOptions(0).step as Connection).getAfter();
-  return $after ? lambda($after, (after) => after != null, true) : constant(false);
+  const $connection = $pageInfo.getDepOptions(0).step;
+  const $cursor = $connection.cursors?.[cursor] ?? constant(null);
+  return lambda([$pageInfo.get(key), $cursor], ([hasMore, value]: any) => hasMore || value != null, true);
+};
+
+/**
+ * With `first: 0` one row is read nevertheless, and dropped here, so that hasNextPage is right: Grafast itself would not
+ * query the database.
+ */
+function dropProbe($connection: Connection, $first: Step): void {
+  const step = $connection as any;
+  const firstId = step.addUnaryDependency($first);
+  const stock = step.execute;
+  step.execute = function (details: ExecutionDetails<any>) {
+    const pages = stock.call(this, details);
+    if (details.values[firstId]!.unaryValue() !== 0) return pages;
+    return pages.map((page: any) => (page?.items.length > 0 ? { ...page, items: [], hasNextPage: true } : page));
+  };
 }

@@ -17,6 +17,17 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
       },
       listField: (_previous, _options, base) => base,
       connectionField: (_previous, _options, base) => base,
+      // Query.articles is a connection. If a smart tag makes it a list, the connection is Query.articlesConnection.
+      allRowsConnection(_previous, _options, resource) {
+        const { behavior } = resource.extensions?.tags ?? {};
+        const hasList = [behavior].flat().some((tag) => typeof tag === "string" && /\+query:resource:list/.test(tag));
+        return hasList ? `${this._allRows(resource)}Connection` : this._allRows(resource);
+      },
+      // User.articles is a list, User.articlesConnection the same rows in pages.
+      manyRelationConnection(previous, _options, details) {
+        const { tags } = details.registry.pgRelations[details.codec.name]![details.relationName]!.extensions ?? {};
+        return tags?.foreignConnectionFieldName ? previous!(details) : `${this._manyRelation(details)}Connection`;
+      },
       // Query.articles instead of allArticles.
       _allRows(_previous, _options, resource) {
         return this.camelCase(this.pluralize(this._singularizedResourceName(resource)));

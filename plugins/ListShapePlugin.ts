@@ -1,59 +1,62 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
-import { orderCollection, pageOffset, pageSize } from "./page.ts";
+import { collectionOrder } from "./order.ts";
+import { isPaged, listOffset, listSize } from "./page.ts";
 
 /**
- * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.articles(limit: Int = 10): [Article!]!`, in the
- * order of the table. A function tagged `@unpaged` has only its parameters as arguments.
+ * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.articles(limit: Int = 10): [Article!]!`, in the order of the
+ * table unless there is `orderBy`. A function tagged `@unpaged` has no `limit` and `offset`.
  */
 export const ListShapePlugin: GraphileConfig.Plugin = {
   name: "ListShapePlugin",
   version: "1.0.0",
-  after: ["PgFirstLastBeforeAfterArgsPlugin"],
+  after: ["PgFirstLastBeforeAfterArgsPlugin", "PgConnectionArgOrderByPlugin", "PgConnectionArgFilterPlugin"],
   schema: {
     hooks: {
-      GraphQLObjectType_fields_field(field, _build, { scope }) {
+      GraphQLObjectType_fields_field(field, build, { scope }) {
         const { plan } = field;
         const resource = scope.pgFieldResource;
-        if (!scope.isPgFieldSimpleCollection || !resource || resource.parameters || !plan) return field;
-        const order = orderCollection(resource);
+        if (!scope.isPgFieldSimpleCollection || !resource?.codec.attributes || !plan) return field;
+        const order = collectionOrder(build, resource);
         return {
           ...field,
           plan($parent, args, info) {
             const $select = plan($parent, args, info) as PgSelectStep;
-            order($select);
+            $select.apply(lambda(args.getRaw("orderBy"), (orderBy) => order(orderBy), true) as never);
             return $select;
           },
         };
       },
       GraphQLObjectType_fields_field_args(args, build, { scope }) {
         if (!scope.isPgFieldSimpleCollection) return args;
-        const { first: _first, offset, ...others } = args;
-        if (scope.pgFieldResource?.extensions?.tags?.unpaged) return others;
+        const { first: _first, offset, filter, orderBy, ...parameters } = args;
+        const { applyPlan: _applyPlan, ...order } = orderBy ?? ({} as any);
+        const description = "The order: by the first value, then by the second, and so on.";
+        const conditions = { ...(filter && { filter }), ...(orderBy && { orderBy: { ...order, description } }) };
+        if (!isPaged(scope)) return { ...parameters, ...conditions };
 
         const { GraphQLInt } = build.graphql;
-        const size = pageSize("limit", build);
-        const limit = {
-          type: GraphQLInt,
-          description: "Maximum number of items.",
-          defaultValue: 10,
-          applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
-            $list.setFirst(lambda(arg.getRaw(), size, true) as never);
-          },
-        };
-        if (scope.isPgManyRelationListField) return { ...others, limit };
+        const size = listSize(build);
         return {
-          ...others,
-          limit,
+          ...parameters,
+          limit: {
+            type: GraphQLInt,
+            description: "Maximum number of items.",
+            defaultValue: 10,
+            applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
+              $list.setFirst(lambda(arg.getRaw(), size, true) as never);
+            },
+          },
           offset: {
             ...offset!,
             type: GraphQLInt,
             description: "Number of items to skip.",
             defaultValue: 0,
             applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
-              $list.setOffset(lambda(arg.getRaw(), pageOffset, true) as never);
+              $list.setOffset(lambda(arg.getRaw(), listOffset, true) as never);
             },
           },
+          ...conditions,
         };
       },
     },

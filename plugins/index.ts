@@ -1,4 +1,5 @@
 import { PostGraphileAmberPreset } from "postgraphile/presets/amber";
+import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connection-filter";
 import { ArticleFilterPlugin } from "./ArticleFilterPlugin.ts";
 import { ArticleSubscriptionsPlugin } from "./ArticleSubscriptionsPlugin.ts";
 import { ArticleTitlePlugin } from "./ArticleTitlePlugin.ts";
@@ -7,18 +8,20 @@ import { ContractNamesPlugin } from "./ContractNamesPlugin.ts";
 import { DefaultsPlugin } from "./DefaultsPlugin.ts";
 import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
+import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
 import { FunctionMutationsPlugin } from "./FunctionMutationsPlugin.ts";
 import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
 import { ListShapePlugin } from "./ListShapePlugin.ts";
 import { NotNullByDeclarationPlugin } from "./NotNullByDeclarationPlugin.ts";
 import { NullRecordArraysPlugin } from "./NullRecordArraysPlugin.ts";
+import { OrderByPlugin } from "./OrderByPlugin.ts";
 import { TableMutationsPlugin } from "./TableMutationsPlugin.ts";
 import { TimeScalarPlugin } from "./TimeScalarPlugin.ts";
 
 /** The differences between the schema that PostGraphile generates and the contract, in the order in which they apply. */
 export const contractPreset: GraphileConfig.Preset = {
-  extends: [PostGraphileAmberPreset],
+  extends: [PostGraphileAmberPreset, PostGraphileConnectionFilterPreset],
   disablePlugins: [
     // The contract has no Node interface, no nodeId, no clientMutationId and no query in the result of a mutation.
     "NodePlugin",
@@ -35,13 +38,12 @@ export const contractPreset: GraphileConfig.Preset = {
     // Cursors have the type String.
     "CursorTypePlugin",
     "BuiltinScalarConnectionsPlugin",
-    // Replaced by TableMutationsPlugin, FilterArgumentsPlugin and the order of page.ts.
+    // Replaced by TableMutationsPlugin, FilterArgumentsPlugin, OrderByPlugin and the order of page.ts.
     "PgMutationCreatePlugin",
     "PgMutationUpdateDeletePlugin",
     "PgMutationPayloadEdgePlugin",
     "PgConditionArgumentPlugin",
     "PgConditionCustomFieldsPlugin",
-    "PgConnectionArgOrderByPlugin",
     "PgConnectionArgOrderByDefaultValuePlugin",
     "PgOrderAllAttributesPlugin",
     "PgOrderByPrimaryKeyPlugin",
@@ -53,9 +55,11 @@ export const contractPreset: GraphileConfig.Preset = {
     HideForeignKeyColumnsPlugin,
     NotNullByDeclarationPlugin,
     NullRecordArraysPlugin,
+    OrderByPlugin,
     ConnectionShapePlugin,
     ListShapePlugin,
     FilterArgumentsPlugin,
+    FilterOperatorsPlugin,
     ArticleFilterPlugin,
     ArticleTitlePlugin,
     DefaultsPlugin,
@@ -68,7 +72,13 @@ export const contractPreset: GraphileConfig.Preset = {
   gather: { pgStrictFunctions: true },
   schema: {
     pgForbidSetofFunctionsToReturnNull: true,
-    // Root fields are connections; fields between tables are lists.
-    defaultBehavior: "-manyRelation:resource:connection +manyRelation:resource:list",
+    connectionFilterRelations: true,
+    // No index serves a function. A DBA who knows better writes `@behavior +filterBy`.
+    connectionFilterComputedColumns: false,
+    // A null column, relation or list sets no condition; FilterOperatorsPlugin refuses it as the value of an operator.
+    connectionFilterAllowNullInput: true,
+    connectionFilterAllowEmptyObjectInput: true,
+    // Root fields are connections. Fields between tables are lists, and connections named `articlesConnection`.
+    defaultBehavior: "+manyRelation:resource:connection +manyRelation:resource:list",
   },
 };

@@ -106,6 +106,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlMaxTables: 300,
     graphqlBuild: "ready",
     graphqlTimeScalar: "Time",
+    graphqlUnindexedFilters: false,
     graphqlInternalStatus: 200,
     graphqlDeleteAnonymous: "error",
     graphiql: true,

@@ -239,7 +239,11 @@ describe("searches by keyword", () => {
     expect(await errors(spread)).toEqual(tooMany(22, 20));
     const byVariable = (count: number) =>
       `query ($f: ArticleFilterInput) { ${aliases("articles(filter: $f) { totalCount }", count)} }`;
-    expect(await errors(byVariable(21))).toEqual(tooMany(21, 20));
+    expect(await errors(byVariable(21))).toEqual([]);
+    expect(await errors(byVariable(21), { variables: { f: { keyword: "e" } } })).toEqual(tooMany(21, 20));
+    const byDefault = byVariable(21).replace("Input)", 'Input = { or: [{ keyword: "e" }] })');
+    expect(await errors(byDefault)).toEqual(tooMany(21, 20));
+    expect(await errors(byDefault, { variables: { f: null } })).toEqual([]);
     expect(await errors(`{ ${aliases("articles(filter: { status: DRAFT }) { totalCount }", 30)} }`)).toEqual([]);
   });
 

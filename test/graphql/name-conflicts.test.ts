@@ -26,8 +26,8 @@ const NO_EDGES =
 const NO_AUTHOR =
   "function public.articles_author(public.articles): it and constraint articles_author_id_fkey on public.articles lead to the same GraphQL field Article.author, and GraphQL leaves one of them out; to cure it: comment on function public.articles_author(public.articles) is '@fieldName articles_author2';";
 const NO_COLUMN = `column public.odd."aB": it and column public.odd.a_b lead to the same GraphQL field Odd.aB, and GraphQL leaves one of them out; to cure it: comment on column public.odd."aB" is '@name aB2';`;
-const NO_THING = "lead to the same GraphQL field Query.things";
-const NO_USER = "lead to the same GraphQL field Query.users";
+const NO_THING = "lead to the same GraphQL type ThingOrderBy";
+const NO_USER = "lead to the same GraphQL type UserOrderBy";
 
 /** Each group of tests starts and ends with the tables of the contract. */
 let database: TestDatabase;

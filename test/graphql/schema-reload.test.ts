@@ -300,7 +300,7 @@ describe("a schema that cannot be built", () => {
       "two tables with the same name in GraphQL",
       "create table thing (id int primary key); create table things (id int primary key); grant select on thing, things to anon",
       "drop table thing, things",
-      "table public.things: it and table public.thing lead to the same GraphQL field Query.things",
+      "table public.things: it and table public.thing lead to the same GraphQL type ThingOrderBy",
     ],
     [
       "an invalid smart tag",

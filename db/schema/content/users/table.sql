@@ -52,7 +52,7 @@ create or replace trigger _100_timestamps before update on public.users
   for each row execute function internal.touch();
 
 comment on table public.users is $$
-@behavior +query:resource:list -query:resource:connection
+@behavior +query:resource:list
 A person who writes articles and comments.
 $$;
 comment on column public.users.id is 'Assigned by the service, increasing.';

@@ -1,0 +1,126 @@
+import { type PgCodec, type PgResource, type PgSelectQueryBuilder, TYPES } from "postgraphile/@dataplan/pg";
+import type { GraphQLEnumType } from "postgraphile/graphql";
+import { type SQL, sql } from "postgraphile/pg-sql2";
+import { type Cursors, conditionsOf, type KeyPart } from "./cursor.ts";
+
+type Table = PgResource<any, any, any, any, any>;
+type Query = PgSelectQueryBuilder;
+/** Returns what to order by; a join that it needs is added to the query. */
+export type OrderOf = (query: Query) => KeyPart;
+type Column = { readonly attribute: string; readonly direction: "ASC" | "DESC" };
+
+/**
+ * Returns a function that converts the argument `orderBy` to the order of a collection, completed with the key: then a
+ * cursor marks exactly one row. Without `orderBy` the order is the table's smart tag (`@order created_at desc, id desc`) and
+ * the primary key; the rows of a function keep their own order. Cursors become conditions, since Grafast's treat null wrongly.
+ */
+export function collectionOrder(build: GraphileBuild.Build, resource: Table) {
+  const table = (resource.parameters ? build.pgTableResource(resource.codec, false) : resource) as Table | null;
+  const key = keyOf(table ?? resource);
+  const ofTable = resource.parameters ? [] : orderOfTable(resource, key);
+  return (orderBy: unknown, cursors: Cursors = {}): ((query: Query) => void) => {
+    const names = namesIn(orderBy);
+    const parts = names.length > 0 ? orderOfNames(build, resource, names, key) : ofTable;
+    return (query) => {
+      // Counts and aggregates are about all rows.
+      if (query.mode === "aggregate") return;
+      const order = parts.map((part) => part(query));
+      for (const { fragment, codec, direction, nullable, nulls } of order) {
+        query.orderBy({ fragment, codec: textCodec(codec), direction, nullable, ...(nulls && { nulls }) });
+      }
+      if (order.length > 0) query.setOrderIsUnique();
+      for (const condition of conditionsOf(cursors, order)) query.where(condition);
+    };
+  };
+}
+
+const namesIn = (orderBy: unknown): readonly string[] =>
+  ((orderBy ?? []) as readonly string[]).filter((name) => name !== "NATURAL");
+
+/** Whether the rows have no order, so that a cursor is their number: those of a function, or of a table without a key. */
+export const isNatural = (resource: Table, orderBy: unknown): boolean =>
+  namesIn(orderBy).length === 0 &&
+  (resource.parameters !== undefined || orderOfTable(resource, keyOf(resource)).length === 0);
+
+function orderOfTable(table: Table, key: readonly string[]): readonly OrderOf[] {
+  const tagged = parseOrder(table);
+  const rest = key.filter((attribute) => !tagged.some((column) => column.attribute === attribute));
+  const columns = [...tagged, ...rest.map((attribute) => ({ attribute, direction: "ASC" as const }))];
+  const parts = columns.map((column) => orderOfColumn(table.codec, column));
+  // Grafast would order by a unique key whose nulls are not unique.
+  return key.length === 0 && (tagged.length > 0 || table.uniques.length > 0) ? [...parts, wholeRow] : parts;
+}
+
+function orderOfNames(
+  build: GraphileBuild.Build,
+  { codec }: Table,
+  names: readonly string[],
+  key: readonly string[],
+): readonly OrderOf[] {
+  const { inflection } = build;
+  const values = build.getTypeByName(inflection.orderByType(inflection.tableType(codec))) as GraphQLEnumType;
+  const chosen = names.flatMap((name) => values.getValue(name)!.extensions.orders as readonly OrderOf[]);
+  // In one direction, Postgres can compare a cursor with all columns at once, and use an index for it.
+  const direction = names[0]!.includes("_DESC") ? "DESC" : "ASC";
+  return [
+    ...chosen,
+    ...(key.length > 0 ? key.map((attribute) => orderOfColumn(codec, { attribute, direction })) : [wholeRow]),
+  ];
+}
+
+export function orderOfColumn(
+  codec: PgCodec,
+  { attribute, ...place }: Column & { readonly nulls?: "FIRST" | "LAST" },
+): OrderOf {
+  const { codec: type, notNull } = codec.attributes![attribute]!;
+  const nullable = !notNull && !type.notNull;
+  return ({ alias }) => ({ fragment: sql`${alias}.${sql.identifier(attribute)}`, codec: type, nullable, ...place });
+}
+
+/** For a table or view without a key. Rows that are equal in all columns have no order. */
+const wholeRow: OrderOf = ({ alias }) => ({
+  fragment: sql`md5(${alias}::text)` as SQL,
+  codec: TYPES.text,
+  direction: "ASC",
+  nullable: false,
+});
+
+const textCodecs = new WeakMap<PgCodec, PgCodec>();
+
+/** Values in cursors are the text of Postgres: JSON has no NaN, and JavaScript rounds numbers. */
+function textCodec(codec: PgCodec): PgCodec {
+  const known = textCodecs.get(codec);
+  if (known) return known;
+  const created = { ...codec, fromPg: (text: string) => text } as PgCodec;
+  textCodecs.set(codec, created);
+  return created;
+}
+
+/** `created_at desc, id` → descending by created_at, then ascending by id. Throws for an unknown column. */
+function parseOrder({ name, codec, extensions }: Table): Column[] {
+  const tag = extensions?.tags?.order;
+  if (typeof tag !== "string") return [];
+  return tag.split(",").map((part) => {
+    const [attribute = "", direction = "asc"] = part.trim().split(/\s+/);
+    if (!(attribute in codec.attributes) || !/^(asc|desc)$/i.test(direction)) {
+      throw new Error(`@order ${tag} of ${name}: "${part.trim()}" is not a column followed by asc or desc`);
+    }
+    return { attribute, direction: direction.toUpperCase() as Column["direction"] };
+  });
+}
+
+/** The columns of the primary key, or of another unique key without nulls. */
+function keyOf({ uniques, codec }: Table): readonly string[] {
+  const keys = uniques.filter(({ attributes }: { attributes: readonly string[] }) =>
+    attributes.every((attribute) => codec.attributes[attribute].notNull),
+  );
+  const primary = uniques.find((unique: { isPrimary?: boolean }) => unique.isPrimary);
+  return (primary ?? keys[0])?.attributes ?? [];
+}
+
+declare module "postgraphile/graphql" {
+  interface GraphQLEnumValueExtensions {
+    /** Of a value of `orderBy`: what it orders by. */
+    orders?: readonly OrderOf[];
+  }
+}
