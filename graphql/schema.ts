@@ -9,6 +9,7 @@ import { contractPreset } from "../plugins/index.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { withoutConsole } from "./console.ts";
 import { LeftOut } from "./left-out.ts";
+import { sendQueriesTogether } from "./plan-phases.ts";
 
 export type SchemaOptions = {
   /** Connections of the login role. Its grants decide what the schema contains. */
@@ -30,6 +31,7 @@ export type BuiltSchema = {
 
 /** Builds the GraphQL schema of the database. Rejects with the objects of a name conflict that prevents it. */
 export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> {
+  sendQueriesTogether();
   const { catalog: pool, schemas } = options;
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
   const leftOut = new LeftOut();

@@ -7,7 +7,6 @@ import {
   SafeError,
   type Step,
 } from "postgraphile/grafast";
-import { BatchWithPageStep } from "./batching.ts";
 import { naturalPosition } from "./cursor.ts";
 import { collectionOrder, isNatural } from "./order.ts";
 import { isPaged, pageOffset, pageSizes } from "./page.ts";
@@ -61,9 +60,7 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
             $connection.setOffset($skipped as never);
             Object.assign($connection, { cursors: { $after, $before } });
             dropProbe($connection, $first);
-            const $page = $connection.getSubplan();
-            $page.apply($order as never);
-            $page.apply(new BatchWithPageStep($page, [$size, $lastSize, $skipped, $order]) as never);
+            $connection.getSubplan().apply($order as never);
             return $connection;
           },
         };

@@ -1,5 +1,6 @@
 import { PostGraphileAmberPreset } from "postgraphile/presets/amber";
 import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connection-filter";
+import { AggregatesPlugin } from "./AggregatesPlugin.ts";
 import { ArticleFilterPlugin } from "./ArticleFilterPlugin.ts";
 import { ArticleSubscriptionsPlugin } from "./ArticleSubscriptionsPlugin.ts";
 import { ArticleTitlePlugin } from "./ArticleTitlePlugin.ts";
@@ -10,6 +11,7 @@ import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
 import { FunctionMutationsPlugin } from "./FunctionMutationsPlugin.ts";
+import { HavingPlugin } from "./HavingPlugin.ts";
 import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
 import { ListShapePlugin } from "./ListShapePlugin.ts";
@@ -58,6 +60,8 @@ export const contractPreset: GraphileConfig.Preset = {
     OrderByPlugin,
     ConnectionShapePlugin,
     ListShapePlugin,
+    AggregatesPlugin,
+    HavingPlugin,
     FilterArgumentsPlugin,
     FilterOperatorsPlugin,
     ArticleFilterPlugin,

@@ -203,6 +203,22 @@ describe("a filter on related rows", () => {
   });
 });
 
+test("an operation with many fields is one round trip, with variables and without", async () => {
+  const query = `query ($filter: KindFilter, $id: ID!, $keyword: String!, $first: Int, $size: Int) {
+    me { name articles { id comments { id author { name } } } } article(id: 1) { title author { name avatar(size: $size) } } user(id: $id) { name }
+    users(limit: 2) { name articles { title } } search(keyword: $keyword) { title relatedArticles { id } }
+    kinds(filter: $filter, first: $first) { totalCount aggregates { count } edges { node { label } } } shelves { totalCount }
+  }`;
+  const variables = { filter: { flag: { equalTo: true } }, id: "2", keyword: "a" };
+  // The first request of an account reads the account too.
+  await data("{ me { id } }", { as: "ada" });
+  const before = service().service.databaseWaits();
+  const { kinds: found, me } = await data(query, { as: "ada", variables });
+  expect(service().service.databaseWaits() - before).toBe(1);
+  expect(me.name).toBe("Ada Lovelace");
+  expect(found).toMatchObject({ totalCount: 1, aggregates: { count: 1 } });
+});
+
 describe("columns without an index", () => {
   const byPlain = '{ kinds(filter: { plain: { equalTo: "p1" } }) { totalCount } }';
 
