@@ -82,6 +82,7 @@ async function leftOutFor(config: Config, login: string): Promise<readonly Findi
       timeScalar: config.graphqlTimeScalar,
       maxPageSize: config.graphqlMaxPageSize,
       deleteAnonymous: config.graphqlDeleteAnonymous,
+      unindexedFilters: config.graphqlUnindexedFilters,
     });
   } finally {
     await pool.end();

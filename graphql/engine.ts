@@ -4,7 +4,7 @@ import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import type { CancelSignal } from "../db/cancellation.ts";
 import { type ChangeFeed, FeedInterrupted } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
-import { ApiError, type Problem } from "../db/errors.ts";
+import { ApiError, type ConstraintMessages, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { NAME_CONFLICT } from "./left-out.ts";
@@ -23,6 +23,7 @@ export type EngineOptions = {
   /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
   readonly maxTables: number;
   countTables(): number;
+  constraintMessages(): ConstraintMessages;
 };
 
 type ServedSchema = BuiltSchema & { readonly documents: DocumentCache };
@@ -104,8 +105,10 @@ export class Engine {
     identity: Identity,
     signal?: CancelSignal,
   ) {
-    const { database, changes, anonymousRole, limits, maxRows } = this.#options;
+    const { database, changes, anonymousRole, limits, maxRows, constraintMessages } = this.#options;
     const { schema, resolvedPreset } = this.#current();
+    const { role, refused } = identity.caller;
+    const anonymous = role === anonymousRole;
     return {
       schema,
       document,
@@ -117,14 +120,16 @@ export class Engine {
       contextValue: {
         withPgClient,
         pgSettings: new OperationQueries({
-          transactions: database.forRole(identity.caller.role),
+          transactions: database.forRole(role),
           identity,
           maxRows,
           stopsAfterFailure,
           signal,
         }),
         changes,
-        anonymous: identity.caller.role === anonymousRole,
+        anonymous,
+        problemOf: (error: unknown) =>
+          problemOf(error, { constraintMessages: constraintMessages(), anonymous, expired: refused === "expired" }),
       },
     } as any;
   }

@@ -3,6 +3,7 @@ import type { CancelSignal } from "../db/cancellation.ts";
 import { ApiError, notExecuted, tooManyRows } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import type { Result, Statement, Transactions } from "../db/transaction.ts";
+import type { BatchClient, BatchResult } from "../plugins/writes.ts";
 
 type WaitingQuery = {
   readonly query: PgClientQuery;
@@ -54,6 +55,23 @@ export class OperationQueries {
     }
   }
 
+  /** Executes the statements of one field of a mutation as one transaction. */
+  async runTogether(queries: readonly PgClientQuery[]): Promise<BatchResult> {
+    if (this.#failed) throw new ApiError(notExecuted());
+    let index: number | null = 0;
+    const onCompleted = (completed: number) => {
+      // The commit may fail after the last statement, without a statement to blame.
+      index = completed + 1 < queries.length ? completed + 1 : null;
+    };
+    try {
+      const results = await this.#run(queries, true, onCompleted);
+      return { rows: results.map(({ rows }) => rows as (string | null)[][]) };
+    } catch (error) {
+      this.#failed = this.#options.stopsAfterFailure;
+      return { error, index };
+    }
+  }
+
   async #flush(): Promise<void> {
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -67,10 +85,15 @@ export class OperationQueries {
     }
   }
 
-  async #run(queries: readonly PgClientQuery[], isWrite = false): Promise<PgClientResult<any>[]> {
+  async #run(
+    queries: readonly PgClientQuery[],
+    isWrite = false,
+    onCompleted?: (index: number) => void,
+  ): Promise<PgClientResult<any>[]> {
     const statements = queries.map(statementOf);
     const { transactions, identity, signal, maxRows } = this.#options;
-    const results = await transactions.run(identity, statements, { snapshot: true, unlimitedResult: isWrite, signal });
+    const options = { snapshot: !isWrite, unlimitedResult: isWrite, signal, ...(onCompleted && { onCompleted }) };
+    const results = await transactions.run(identity, statements, options);
     if (!isWrite) refuseTooManyRows(results, maxRows);
     return results.map(({ rows, rowCount }, i) => ({
       rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,
@@ -113,10 +136,11 @@ function countRows(field: Buffer, max: number): number {
 export const withPgClient: WithPgClient = (async (queries: unknown, callback: (client: PgClient) => unknown) =>
   callback({
     query: (query: PgClientQuery) => (queries as OperationQueries).query(query),
+    runTogether: (together: readonly PgClientQuery[]) => (queries as OperationQueries).runTogether(together),
     withTransaction: () => {
       throw new Error("each statement is a transaction: combine statements in one SQL function");
     },
-  } as PgClient)) as never;
+  } as PgClient & BatchClient)) as never;
 
 const textOf = (field: Buffer | null): string | null => (field === null ? null : field.toString());
 

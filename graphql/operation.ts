@@ -6,6 +6,7 @@ import {
   isNonNullType,
   Kind,
   type OperationDefinitionNode,
+  type OperationTypeNode,
   TypeInfo,
   visit,
   visitWithTypeInfo,
@@ -43,6 +44,7 @@ export function prepareOperation(
   const { document, sizes } = checked;
   const definition = getOperationAST(document, request.operationName);
   if (!definition) return { errors: [unknownOperation(request.operationName)] };
+  if (!schema.getRootType(definition.operation)) return { errors: [noSuchOperations(definition.operation)] };
   try {
     refuseLargeVariables(sizes.get(definition)!, request.variables ?? {}, documents.limits);
   } catch (error) {
@@ -65,6 +67,12 @@ function unknownOperation(name: string | undefined): GraphQLError {
       : `the document has no operation named "${name.slice(0, MAX_NAME_IN_MESSAGE)}"`;
   return new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
 }
+
+/** A database of which nothing may be written has no mutations. Validation passes, since there are no fields to check. */
+const noSuchOperations = (kind: OperationTypeNode) =>
+  new GraphQLError(`the schema has no ${kind === "query" ? "queries" : `${kind}s`}`, {
+    extensions: { code: "VALIDATION_ERROR" },
+  });
 
 /**
  * Finds nulls that neither validation nor coercion rejects: `$id: ID = 1` is valid where ID! is expected, unless the

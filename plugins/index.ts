@@ -4,6 +4,7 @@ import { AggregatesPlugin } from "./AggregatesPlugin.ts";
 import { ArticleFilterPlugin } from "./ArticleFilterPlugin.ts";
 import { ArticleSubscriptionsPlugin } from "./ArticleSubscriptionsPlugin.ts";
 import { ArticleTitlePlugin } from "./ArticleTitlePlugin.ts";
+import { BulkMutationsPlugin } from "./BulkMutationsPlugin.ts";
 import { ConnectionShapePlugin } from "./ConnectionShapePlugin.ts";
 import { ContractNamesPlugin } from "./ContractNamesPlugin.ts";
 import { DefaultsPlugin } from "./DefaultsPlugin.ts";
@@ -11,6 +12,7 @@ import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
 import { FunctionMutationsPlugin } from "./FunctionMutationsPlugin.ts";
+import { GeneratedColumnsPlugin } from "./GeneratedColumnsPlugin.ts";
 import { HavingPlugin } from "./HavingPlugin.ts";
 import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
@@ -55,6 +57,7 @@ export const contractPreset: GraphileConfig.Preset = {
     ContractNamesPlugin,
     IdColumnsPlugin,
     HideForeignKeyColumnsPlugin,
+    GeneratedColumnsPlugin,
     NotNullByDeclarationPlugin,
     NullRecordArraysPlugin,
     OrderByPlugin,
@@ -69,6 +72,7 @@ export const contractPreset: GraphileConfig.Preset = {
     DefaultsPlugin,
     FunctionMutationsPlugin,
     TableMutationsPlugin,
+    BulkMutationsPlugin,
     TimeScalarPlugin,
     DescriptionsPlugin,
     ArticleSubscriptionsPlugin,
