@@ -6,6 +6,8 @@ import { type Advice, type AdviceOptions, advise, readRules } from "../db/adviso
 import { callersOf } from "../db/advisor/callers.ts";
 import { countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
+import { buildCatalog } from "../db/catalog/build.ts";
+import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import { CommandError, ownerUrl, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
@@ -76,6 +78,8 @@ async function leftOutFor(config: Config, login: string): Promise<readonly Findi
   const pool = new pg.Pool({ connectionString: ownerUrl(config), max: 2, options: `-c role=${login}` });
   pool.on("error", () => {});
   try {
+    const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
+    const catalog = await buildCatalog(await parseCatalog(await readCatalog(pool, scope)), 1);
     return await findLeftOut({
       catalog: pool,
       schemas: config.dbSchemas,
@@ -83,6 +87,7 @@ async function leftOutFor(config: Config, login: string): Promise<readonly Findi
       maxPageSize: config.graphqlMaxPageSize,
       deleteAnonymous: config.graphqlDeleteAnonymous,
       unindexedFilters: config.graphqlUnindexedFilters,
+      relations: () => catalog,
     });
   } finally {
     await pool.end();

@@ -22,6 +22,8 @@ export type EngineOptions = {
   readonly maxRows: number;
   /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
   readonly maxTables: number;
+  /** Resolves when the catalog of the database is up to date. */
+  readDatabase(): Promise<unknown>;
   countTables(): number;
   constraintMessages(): ConstraintMessages;
 };
@@ -56,7 +58,8 @@ export class Engine {
    * now, it throws and the previous schema stays. New objects whose names conflict are omitted.
    */
   async rebuild(): Promise<void> {
-    const { maxTables, countTables } = this.#options;
+    const { maxTables, countTables, readDatabase } = this.#options;
+    await readDatabase();
     if (countTables() > maxTables) throw tooManyTables(countTables(), maxTables);
     const built = await buildSchema({ ...this.#options.schema, catalog: this.#options.database.catalog });
     const known = this.omissions.map(lineOf);

@@ -39,7 +39,7 @@ export type GraphQLOptions = {
   readonly changes: ChangeFeed;
   readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
-  readonly catalog: Pick<LiveCatalog, "current">;
+  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
   onInternalError(error: unknown, requestId: string): void;
   /** Called after each build of the schema, and after each failure. */
   onSchemaBuilt(): void;
@@ -65,6 +65,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
       maxPageSize: settings.graphqlMaxPageSize,
       timeScalar: settings.graphqlTimeScalar,
       deleteAnonymous: settings.graphqlDeleteAnonymous,
+      relations: () => catalog.current,
       unindexedFilters: settings.graphqlUnindexedFilters,
     },
     limits: {
@@ -77,6 +78,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     },
     maxRows: settings.graphqlMaxRows,
     maxTables: settings.graphqlMaxTables,
+    readDatabase: () => catalog.caughtUp(),
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
     constraintMessages: () => catalog.current.constraintMessages,
   });

@@ -4,9 +4,12 @@ import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
 import { type GraphQLSchema, isInterfaceType, isObjectType, parse } from "postgraphile/graphql";
 import type { Finding } from "../db/advisor/finding.ts";
+import type { Catalog } from "../db/catalog/catalog.ts";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
+import { manyToManyPlugin } from "../plugins/ManyToManyPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
+import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
 import { withoutConsole } from "./console.ts";
 import { LeftOut } from "./left-out.ts";
 import { sendQueriesTogether } from "./plan-phases.ts";
@@ -18,6 +21,8 @@ export type SchemaOptions = {
   readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
   readonly deleteAnonymous: "error" | "false-result";
+  /** What the table interface knows about views and junctions. */
+  relations(): Catalog;
   /** Whether columns without an index can be filtered and ordered by. */
   readonly unindexedFilters: boolean;
 };
@@ -39,6 +44,8 @@ export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> 
     extends: [contractPreset],
     plugins: [
       leftOut.plugin,
+      viewKeysPlugin(options.relations),
+      manyToManyPlugin(options.relations),
       ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
       ...(options.unindexedFilters ? [UnindexedFiltersPlugin] : []),
     ],

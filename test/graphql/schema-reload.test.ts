@@ -116,6 +116,8 @@ test("a table that a DBA adds is served in the shapes of the contract, and no re
     edges: "[BookmarkEdge!]!",
     pageInfo: "PageInfo!",
     totalCount: "Int!",
+    aggregates: "BookmarkAggregates!",
+    groupedAggregates: "[BookmarkAggregates!]!",
   });
   expect(await fieldsOf("BookmarkEdge")).toEqual({ cursor: "String!", node: "Bookmark!" });
   expect(await fieldsOf("Query")).toMatchObject({ bookmark: "Bookmark", bookmarks: "BookmarkConnection!" });

@@ -1,0 +1,102 @@
+import { beforeAll, expect, test } from "vitest";
+import { useService } from "../support/http-client.ts";
+
+const { data, errors, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on" });
+
+beforeAll(async () => {
+  await sql(`
+    create table public.genres (id bigint primary key, label text not null);
+    create table public.films (id bigint primary key, title text not null, owner_id bigint);
+    create table public.film_genres (
+      film_id bigint references public.films, genre_id bigint references public.genres, primary key (film_id, genre_id)
+    );
+    create index on public.film_genres (genre_id);
+    create table public.film_rivals (
+      film_id bigint references public.films, rival_id bigint references public.films, primary key (film_id, rival_id)
+    );
+    create index on public.film_rivals (rival_id);
+    insert into public.films values (1, 'Alien', 0), (2, 'Brazil', 0), (3, 'Casablanca', 1);
+    insert into public.genres values (1, 'horror'), (2, 'future'), (3, 'drama');
+    insert into public.film_genres values (1, 1), (1, 2), (2, 2), (3, 3);
+    insert into public.film_rivals values (1, 2), (1, 3);
+    alter table public.films enable row level security;
+    create policy "own" on public.films using (owner_id = 0 or owner_id = (select auth.uid()));
+    create policy "insert" on public.films for insert with check (true);
+    create view public.film_titles with (security_invoker = true) as select id, upper(title) as name from public.films;
+    create view public.film_labels with (security_invoker = true) as
+      select fg.film_id, fg.genre_id, g.label from public.film_genres as fg join public.genres as g on g.id = fg.genre_id;
+    grant select on public.films, public.genres, public.film_genres, public.film_rivals, public.film_titles, public.film_labels
+      to anon, authenticated;
+    grant insert on public.films to authenticated;
+    create function public.films_initial(film public.films) returns text language sql stable return left(film.title, 1);
+    create function public.films_others(film public.films, from_letter text default 'A') returns setof public.films language sql stable
+      begin atomic select * from public.films where id <> (film).id and title >= from_letter order by id desc; end;
+    create function public.add_film(id bigint, title text) returns public.films language sql volatile
+      begin atomic insert into public.films values (add_film.id, add_film.title, 0) returning *; end;
+    create function public.film_count() returns integer language sql stable begin atomic select count(*)::int from public.films; end;
+    grant execute on function public.films_initial, public.films_others, public.film_count, public.add_film to anon, authenticated;
+  `);
+});
+
+test("a table whose primary key is two foreign keys is a many-to-many relationship of both tables, in one round trip", async () => {
+  const query = `{ films(orderBy: ID_ASC) { edges { node { title
+    genres(orderBy: LABEL_DESC, limit: 1) { label films(orderBy: TITLE_ASC) { title } }
+    genresConnection(filter: { label: { notEqualTo: "horror" } }) { totalCount aggregates { count } edges { node { label } } }
+    filmsByRivalId { title } } } } }`;
+  const before = service().service.databaseWaits();
+  const { films } = await data(query);
+  expect(service().service.databaseWaits() - before).toBe(1);
+  // Casablanca is hidden, also as a rival.
+  expect(films.edges.map(({ node }: any) => node)).toEqual([
+    {
+      title: "Alien",
+      genres: [{ label: "horror", films: [{ title: "Alien" }] }],
+      genresConnection: { totalCount: 1, aggregates: { count: 1 }, edges: [{ node: { label: "future" } }] },
+      filmsByRivalId: [{ title: "Brazil" }],
+    },
+    {
+      title: "Brazil",
+      genres: [{ label: "future", films: [{ title: "Alien" }, { title: "Brazil" }] }],
+      genresConnection: { totalCount: 1, aggregates: { count: 1 }, edges: [{ node: { label: "future" } }] },
+      filmsByRivalId: [],
+    },
+  ]);
+});
+
+test("a view has the key and the relationships of its tables", async () => {
+  const { filmTitle, filmLabels } = await data(`{
+    filmTitle(id: 1) { name }
+    filmLabels(filter: { label: { startsWith: "h" } }, orderBy: FILM_ID_ASC) { edges { node { label film { title genres { label } } genre { label } } } }
+  }`);
+  expect(filmTitle).toEqual({ name: "ALIEN" });
+  expect(filmLabels.edges).toEqual([
+    {
+      node: {
+        label: "horror",
+        film: { title: "Alien", genres: [{ label: "horror" }, { label: "future" }] },
+        genre: { label: "horror" },
+      },
+    },
+  ]);
+});
+
+test("computed columns and set-returning functions of a row are its fields, with filter, order and pages", async () => {
+  const { film } = await data(
+    `{ film(id: 1) { initial
+    others(fromLetter: "B", orderBy: TITLE_ASC, first: 1) { totalCount edges { node { title initial } } pageInfo { hasNextPage } }
+    all: others(filter: { title: { startsWith: "C" } }) { totalCount } } }`,
+    { as: "ada" },
+  );
+  expect(film).toEqual({
+    initial: "A",
+    others: { totalCount: 2, edges: [{ node: { title: "Brazil", initial: "B" } }], pageInfo: { hasNextPage: true } },
+    all: { totalCount: 1 },
+  });
+});
+
+test("volatile functions are mutations, stable ones queries", async () => {
+  expect(await data("{ filmCount }")).toEqual({ filmCount: 2 });
+  const { addFilm } = await data('mutation { addFilm(id: 9, title: "Dune") { title initial } }', { as: "ada" });
+  expect(addFilm).toEqual({ title: "Dune", initial: "D" });
+  expect(await errors("mutation { filmCount }")).toEqual([expect.stringMatching(/^VALIDATION_ERROR/)]);
+});
