@@ -22,6 +22,7 @@ import {
   secret,
   servedSchemas,
 } from "./setting-types.ts";
+import { trustedDocuments } from "./trusted-documents.ts";
 import { issuersFile } from "./trusted-issuers.ts";
 
 /** One setting. `fallback` is the default, written as in the environment; "" means unset. */
@@ -302,6 +303,16 @@ export const SETTINGS = {
     onOff,
     "off",
     "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy.",
+  ),
+  GRAPHQL_DOCUMENTS: setting(
+    trustedDocuments,
+    "",
+    "Files with trusted documents, separated by commas: manifests of graphql-codegen, Relay or Apollo. They are read at start.",
+  ),
+  GRAPHQL_DOCUMENTS_MODE: setting(
+    oneOf("off", "allow", "only"),
+    "off",
+    "off: each request contains its GraphQL document. allow: it may also name a trusted document by its id, or register a document by its hash (automatic persisted queries). only: nothing but trusted documents is executed.",
   ),
   GRAPHQL_BUILD: setting(
     oneOf("ready", "request"),

@@ -11,6 +11,7 @@ import { NAME_CONFLICT } from "./left-out.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { type BuiltSchema, buildSchema, lostFields, type SchemaOptions } from "./schema.ts";
+import type { DocumentStore } from "./trusted-documents.ts";
 
 export type EngineOptions = {
   readonly database: Database;
@@ -18,6 +19,7 @@ export type EngineOptions = {
   readonly anonymousRole: string;
   readonly schema: Omit<SchemaOptions, "catalog">;
   readonly limits: DocumentLimits;
+  readonly documents: DocumentStore;
   /** Maximum number of rows that one operation may read in one transaction. */
   readonly maxRows: number;
   /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
@@ -77,7 +79,7 @@ export class Engine {
   /** Checks a request. Returns the operation, or the errors of the request. Throws ApiError while there is no schema. */
   prepare(request: GraphQLRequest): PreparedOperation {
     const { documents, schema } = this.#current();
-    return prepareOperation(request, schema, documents);
+    return prepareOperation(request, schema, documents, this.#options.documents);
   }
 
   /** Executes a query or mutation. `data` of the result is JSON text. */

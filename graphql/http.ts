@@ -138,11 +138,17 @@ async function readRequest(
 function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown {
   const [, search] = /\?(.*)/s.exec(request.url ?? "") ?? [];
   const searchParams = new URLSearchParams(search);
-  const variables = searchParams.get("variables");
+  const text = (name: string) => searchParams.get(name) ?? undefined;
+  const json = (name: string) => {
+    const value = searchParams.get(name);
+    return value === null ? undefined : parseJson(Buffer.from(value), limits.depth);
+  };
   return {
-    query: searchParams.get("query") ?? undefined,
-    operationName: searchParams.get("operationName") ?? undefined,
-    variables: variables === null ? undefined : parseJson(Buffer.from(variables), limits.depth),
+    query: text("query"),
+    documentId: text("documentId"),
+    operationName: text("operationName"),
+    variables: json("variables"),
+    extensions: json("extensions"),
   };
 }
 
@@ -150,16 +156,24 @@ function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown 
 function requestOf(body: unknown): GraphQLRequest {
   if (Array.isArray(body)) throw refuse(400, "batched requests are not supported: send one operation per request");
   if (typeof body !== "object" || body === null) throw refuse(400, "the body must be a JSON object with a query");
-  const { query, variables, operationName } = body as Record<string, unknown>;
-  if (typeof query !== "string" || query === "") throw refuse(400, "query must be a GraphQL document");
+  const { query, documentId, variables, operationName, extensions } = body as Record<string, any>;
+  const hash = extensions?.persistedQuery?.sha256Hash;
+  const isNamed = documentId != null || hash != null;
+  if (isNamed ? query != null && typeof query !== "string" : typeof query !== "string" || query === "")
+    throw refuse(400, "query must be a GraphQL document");
+  if (documentId != null && typeof documentId !== "string") throw refuse(400, "documentId must be a string");
+  if (hash != null && typeof hash !== "string")
+    throw refuse(400, "extensions.persistedQuery.sha256Hash must be a string");
   if (variables != null && (typeof variables !== "object" || Array.isArray(variables)))
     throw refuse(400, "variables must be an object");
   if (operationName != null && typeof operationName !== "string") throw refuse(400, "operationName must be a string");
   return {
-    query,
-    variables: (variables as Record<string, unknown> | null) ?? undefined,
+    query: query || undefined,
+    documentId: documentId ?? undefined,
+    hash: hash ?? undefined,
+    variables: variables ?? undefined,
     operationName: operationName || undefined,
-  } as GraphQLRequest;
+  };
 }
 
 const refuse = (status: number, message: string) => new ApiError({ status, code: "VALIDATION_ERROR", message });

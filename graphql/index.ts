@@ -11,6 +11,7 @@ import { Engine } from "./engine.ts";
 import { graphqlInterface } from "./http.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
 import { graphqlSocket } from "./socket.ts";
+import { DocumentStore } from "./trusted-documents.ts";
 
 export type GraphQLSettings = Pick<
   Config,
@@ -18,6 +19,8 @@ export type GraphQLSettings = Pick<
   | "dbAnonRole"
   | "embedded"
   | "graphqlDeleteAnonymous"
+  | "graphqlDocuments"
+  | "graphqlDocumentsMode"
   | "graphqlInternalStatus"
   | "graphqlMaxComplexity"
   | "graphqlMaxSearches"
@@ -76,6 +79,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
       brackets: jsonMaxDepth,
       suggestions: settings.embedded,
     },
+    documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
     maxRows: settings.graphqlMaxRows,
     maxTables: settings.graphqlMaxTables,
     readDatabase: () => catalog.caughtUp(),

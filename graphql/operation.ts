@@ -13,12 +13,12 @@ import {
 } from "postgraphile/graphql";
 import type { DocumentCache } from "./document.ts";
 import { refuseLargeVariables } from "./document-size.ts";
+import type { DocumentReference, DocumentStore } from "./trusted-documents.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
 
 /** A GraphQL request, over any transport. */
-export type GraphQLRequest = {
-  readonly query: string;
+export type GraphQLRequest = DocumentReference & {
   readonly variables: Variables | undefined;
   readonly operationName: string | undefined;
 };
@@ -38,8 +38,11 @@ export function prepareOperation(
   request: GraphQLRequest,
   schema: GraphQLSchema,
   documents: DocumentCache,
+  store: DocumentStore,
 ): PreparedOperation {
-  const checked = documents.check(request.query);
+  const text = findDocument(store, request);
+  if (typeof text !== "string") return { errors: [text] };
+  const checked = documents.check(text);
   if ("errors" in checked) return checked;
   const { document, sizes } = checked;
   const definition = getOperationAST(document, request.operationName);
@@ -56,6 +59,15 @@ export function prepareOperation(
   const kind = definition.operation;
   const stopsAfterFailure = kind === "mutation" && hasOnlyNonNullFields(schema, definition);
   return { ...request, document, kind, stopsAfterFailure };
+}
+
+function findDocument(store: DocumentStore, request: GraphQLRequest): string | GraphQLError {
+  try {
+    return store.find(request);
+  } catch (error) {
+    if (error instanceof GraphQLError) return error;
+    throw error;
+  }
 }
 
 const MAX_NAME_IN_MESSAGE = 100;

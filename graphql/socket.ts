@@ -128,9 +128,17 @@ async function authenticate(
 }
 
 /** While there is no schema, each operation fails and the socket stays open. */
-function prepare(engine: Engine, { query, variables, operationName }: SubscribePayload): ReturnType<Engine["prepare"]> {
+function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["prepare"]> {
+  const { query, variables, operationName, extensions, documentId } = payload as SubscribePayload & Record<string, any>;
+  const hash = (extensions as any)?.persistedQuery?.sha256Hash;
   try {
-    return engine.prepare({ query, variables: variables ?? undefined, operationName: operationName ?? undefined });
+    return engine.prepare({
+      query: query || undefined,
+      documentId: typeof documentId === "string" ? documentId : undefined,
+      hash: typeof hash === "string" ? hash : undefined,
+      variables: variables ?? undefined,
+      operationName: operationName ?? undefined,
+    });
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const { message, code } = error.problem;
@@ -162,7 +170,7 @@ async function receive(
   const { socket, requestId } = session;
   // Messages that arrive after the close frame was sent are ignored.
   if (socket.readyState !== socket.OPEN) return;
-  let message: { readonly type?: unknown } | null;
+  let message: { readonly type?: unknown; readonly payload?: Record<string, unknown> } | null;
   try {
     message = parseJson(data as Buffer, options.maxDepth) as typeof message;
   } catch {
@@ -170,6 +178,9 @@ async function receive(
   }
   if (!CLIENT_TYPES.has(message?.type))
     return socket.close(BAD_REQUEST, "the message type is not allowed for a client");
+  // graphql-ws refuses a message without a query; a trusted document has an id instead.
+  if (message?.type === "subscribe" && message.payload && message.payload.query === undefined)
+    message.payload.query = "";
   try {
     await listener(message as never);
   } catch (error) {

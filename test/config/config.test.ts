@@ -109,6 +109,8 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlUnindexedFilters: false,
     graphqlInternalStatus: 200,
     graphqlDeleteAnonymous: "error",
+    graphqlDocuments: new Map(),
+    graphqlDocumentsMode: "off",
     graphiql: true,
     bodyLimit: 1_048_576,
     jsonMaxDepth: 64,

@@ -1,0 +1,106 @@
+import { parseArgs } from "node:util";
+import pg from "pg";
+import { type GraphQLError, parse, validate } from "postgraphile/graphql";
+import type { Config, Environment } from "../config/config.ts";
+import { readManifest } from "../config/trusted-documents.ts";
+import { buildCatalog } from "../db/catalog/build.ts";
+import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
+import { loginName } from "../db/cluster/provision.ts";
+import { buildSchema } from "../graphql/schema.ts";
+import { CommandError, ownerUrl, readSettings, runCommand, withOwner } from "./command.ts";
+
+const HELP = `\
+Checks trusted documents against the GraphQL schema of the database.
+
+  npm run documents -- check                   check the files in GRAPHQL_DOCUMENTS
+  npm run documents -- check manifest.json     check these files
+  npm run documents -- --help                  show this help
+
+Exits with 1 if a document is not valid, for example because a field was removed or an argument became required.
+The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+`;
+
+/** The output for these arguments. Throws CommandError. */
+export async function documents(args: string[], environment?: Environment): Promise<string> {
+  const options = readOptions(args);
+  if (options === null) return HELP;
+  const config = readSettings(environment);
+  const given = options.files.length > 0 ? readFiles(options.files) : [...config.graphqlDocuments];
+  if (given.length === 0) throw new CommandError(2, "no documents: name a file, or set GRAPHQL_DOCUMENTS");
+  const { schema } = await readSchema(config);
+  const faults = given.flatMap(([id, document]) => faultsOf(document).map((fault) => `${id}: ${fault}`));
+  if (faults.length > 0) throw new CommandError(1, faults.join("\n"));
+  return `${given.length} ${given.length === 1 ? "document is" : "documents are"} valid\n`;
+
+  function faultsOf(document: string): string[] {
+    try {
+      return validate(schema, parse(document)).map(textOf);
+    } catch (error) {
+      return [textOf(error as GraphQLError)];
+    }
+  }
+}
+
+/** `Cannot query field "titel" on type "Article". (line 2)` */
+const textOf = ({ message, locations }: GraphQLError): string =>
+  locations?.[0] ? `${message} (line ${locations[0].line})` : message;
+
+/** Null for the help. */
+function readOptions(args: string[]): { readonly files: string[] } | null {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      options: { help: { type: "boolean", short: "h" } },
+      allowPositionals: true,
+    });
+    const [command, ...files] = positionals;
+    if (values.help) return null;
+    if (command !== "check") throw new Error("the command must be check");
+    return { files };
+  } catch (error) {
+    throw new CommandError(2, `${(error as Error).message}; see npm run documents -- --help`);
+  }
+}
+
+const readFiles = (files: readonly string[]): [string, string][] =>
+  files.flatMap((file) => {
+    try {
+      return readManifest(file);
+    } catch (error) {
+      throw new CommandError(2, `${file}: ${(error as Error).message}`);
+    }
+  });
+
+/** The schema that npm start serves: its login role, and not the owner, decides what it contains. */
+async function readSchema(config: Config) {
+  const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
+  const { catalog, role } = await withOwner(config, async (client) => {
+    const name = (await client.query("select current_database() as name")).rows[0].name;
+    return {
+      catalog: await buildCatalog(await parseCatalog(await readCatalog(client, scope)), 1),
+      role: config.migrate ? loginName(name, "data") : null,
+    };
+  });
+  const pool = new pg.Pool({
+    connectionString: ownerUrl(config),
+    max: 1,
+    ...(role && { options: `-c role=${role.replace(/[\\ ]/g, "\\$&")}` }),
+  });
+  try {
+    return await buildSchema({
+      catalog: pool,
+      schemas: config.dbSchemas,
+      maxPageSize: config.graphqlMaxPageSize,
+      timeScalar: config.graphqlTimeScalar,
+      deleteAnonymous: config.graphqlDeleteAnonymous,
+      unindexedFilters: config.graphqlUnindexedFilters,
+      relations: () => catalog,
+    });
+  } catch (error) {
+    throw new CommandError(1, `the schema cannot be built: ${(error as Error).message}`);
+  } finally {
+    await pool.end();
+  }
+}
+
+if (import.meta.main) await runCommand(documents);
