@@ -9,6 +9,7 @@ import {
 import { type ConnectionStep, lambda, SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { AGGREGATES, type Aggregate, columnsOf, type Grouping, groupingsOf } from "./aggregates.ts";
+import { FLOATS, finite } from "./FiniteFloatsPlugin.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
@@ -167,7 +168,8 @@ export function fieldsOfColumns(build: GraphileBuild.Build, table: Table, aggreg
     if (!result || !type) return [];
     const plan = ($row: PgSelectSingleStep) => {
       const column: SQL = sql`${$row.getClassStep().alias}.${sql.identifier(attribute)}`;
-      return $row.select(aggregate.write(column), result, isCount);
+      const $value = $row.select(aggregate.write(column), result, isCount);
+      return FLOATS.has(result) ? finite($value) : $value;
     };
     return [[fieldName, { type, plan }] as const];
   });
@@ -181,7 +183,8 @@ function keyField(build: GraphileBuild.Build, { fieldName, codec }: Grouping): [
     lambda([($row.getClassStep() as any).getGroupDetails(), $row] as const, ([groups, row]: any) => {
       const found = groups?.indicies.find((part: any) => part.codec.groupName === fieldName);
       const text = found && row?.[found.index];
-      return text == null ? null : codec.fromPg(text);
+      const value = text == null ? null : codec.fromPg(text);
+      return typeof value === "number" && !Number.isFinite(value) ? null : value;
     });
   return [[fieldName, { type, plan }]];
 }

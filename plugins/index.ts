@@ -11,12 +11,14 @@ import { DefaultsPlugin } from "./DefaultsPlugin.ts";
 import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
+import { FiniteFloatsPlugin } from "./FiniteFloatsPlugin.ts";
 import { FunctionMutationsPlugin } from "./FunctionMutationsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./GeneratedColumnsPlugin.ts";
 import { HavingPlugin } from "./HavingPlugin.ts";
 import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
 import { ListShapePlugin } from "./ListShapePlugin.ts";
+import { NamesakesPlugin } from "./NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./NotNullByDeclarationPlugin.ts";
 import { NullRecordArraysPlugin } from "./NullRecordArraysPlugin.ts";
 import { OrderByPlugin } from "./OrderByPlugin.ts";
@@ -55,11 +57,13 @@ export const contractPreset: GraphileConfig.Preset = {
   ],
   plugins: [
     ContractNamesPlugin,
+    NamesakesPlugin,
     IdColumnsPlugin,
     HideForeignKeyColumnsPlugin,
     GeneratedColumnsPlugin,
     NotNullByDeclarationPlugin,
     NullRecordArraysPlugin,
+    FiniteFloatsPlugin,
     OrderByPlugin,
     ConnectionShapePlugin,
     ListShapePlugin,

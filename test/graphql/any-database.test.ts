@@ -1,0 +1,318 @@
+import fc from "fast-check";
+import jwt from "jsonwebtoken";
+import pino from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readConfig } from "../../config/config.ts";
+import { type Service, startService } from "../../server.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const SECRET = "the secret of another issuer for HS256";
+let database: TestDatabase;
+let service: Service;
+let reader: string;
+let anonymous: string;
+let login: string;
+
+const DDL = (): string => `
+  drop event trigger announce_schema_change; drop event trigger announce_schema_drop;
+  create role ${anonymous}; create role ${reader}; create role ${login} login noinherit password 'secret';
+  grant ${anonymous}, ${reader} to ${login};
+  create schema api;
+  grant usage on schema api to ${anonymous}, ${reader};
+  create type api.mood as enum ('SAD', 'OK', 'HAPPY');
+  create domain api.percent as integer check (value between 0 and 100);
+  create type api.place as (street text, number integer);
+  create table api.items (
+    id bigint primary key, token uuid not null unique, name text, amount numeric, share api.percent, mood api.mood, day date,
+    moment timestamptz, plain timestamp, is_open boolean, ratio double precision, small smallint, tags text[], doc jsonb, span int4range,
+    network inet, place api.place, owner text not null, parent_id bigint references api.items, lasts interval, raw bytea, code varchar(9)
+  );
+  create index on api.items (parent_id);
+  insert into api.items
+    select n, ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, (array['Ada', 'bob', 'Åse', 'a_b', '10%', null])[1 + n % 6],
+      (array[1.5, 2, null, -3, 1e10])[1 + n % 5], (array[0, 50, null, 100])[1 + n % 4],
+      (array['SAD', 'OK', 'HAPPY', null])[1 + n % 4]::api.mood, date '2026-01-01' + n % 7, '2026-01-01T00:00Z'::timestamptz + n % 9 * interval '1 hour',
+      '2026-01-01'::timestamp + n % 3 * interval '1 day', (array[true, false, null])[1 + n % 3], (array[0.1, 'NaN', '-Infinity', null, 1e300])[1 + n % 5]::float8,
+      n % 4, array['t' || n % 3, 't' || n % 2], jsonb_build_object('n', n % 3), int4range(n % 5, 5 + n % 5), ('10.0.0.' || n % 8)::inet,
+      row('Street', n)::api.place, (array['all', 'ada', 'bob'])[1 + n % 3], case when n > 10 then n % 10 + 1 end, n % 3 * interval '1 day', '\\x01', 'c' || n % 4
+    from generate_series(1, 60) as n;
+  create table api.pairs (one integer, two text, label text not null, item_id bigint references api.items, primary key (one, two));
+  create index on api.pairs (item_id);
+  insert into api.pairs select n % 6, 't' || n, 'label ' || n % 4, 1 + n % 60 from generate_series(1, 40) as n;
+  create table api.item_friends (item_id bigint references api.items, friend_id bigint references api.items, primary key (item_id, friend_id));
+  create index on api.item_friends (friend_id);
+  insert into api.item_friends select n, 61 - n from generate_series(1, 60) as n;
+  create table api.logs (at date not null, id bigint not null, text text, primary key (at, id)) partition by range (at);
+  create table api.logs_2026 partition of api.logs for values from ('2026-01-01') to ('2027-01-01');
+  create table api.logs_2027 partition of api.logs for values from ('2027-01-01') to ('2028-01-01');
+  insert into api.logs select date '2026-12-20' + n, n, 'log ' || n % 3 from generate_series(1, 20) as n;
+  create table api."order" ("select" integer primary key, "from" text, "group" integer references api."order", type text, query text);
+  create index on api."order" ("group");
+  insert into api."order" select n, 'x' || n % 3, nullif(n - 1, 0), 't', 'q' from generate_series(1, 9) as n;
+  create table api.notes (text text, number integer);
+  insert into api.notes values ('a', 1), ('b', 2), ('c', null);
+  create view api.open_items with (security_invoker = true) as select id, name, mood, parent_id from api.items where is_open;
+  create materialized view api.moods as select mood, count(*) as items from api.items group by mood;
+  comment on view api.open_items is E'@name freeItems\\nItems that are open.';
+  create function api.items() returns integer language sql stable return 1;
+  create function api.items_label(item api.items) returns text language sql stable return 'item ' || (item).id;
+  create function api.items_near(item api.items) returns setof api.items language sql stable
+    begin atomic select * from api.items where abs(id - (item).id) = 1; end;
+  alter table api.items enable row level security;
+  create policy "own" on api.items using (owner = 'all' or owner = current_setting('request.jwt.claims', true)::json ->> 'sub');
+  alter table api.pairs enable row level security;
+  create policy "items" on api.pairs using (exists (select from api.items as i where i.id = item_id));
+  grant select on all tables in schema api to ${anonymous}, ${reader};
+  revoke execute on all functions in schema api from public;
+  grant execute on all functions in schema api to ${anonymous}, ${reader};
+`;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  [anonymous, reader, login] = ["anon", "reader", "login"].map((name) => `${database.name}_${name}`) as [
+    string,
+    string,
+    string,
+  ];
+  await database.owner.query(DDL());
+  const url = new URL(database.url);
+  Object.assign(url, { username: login, password: "secret" });
+  const config = readConfig({
+    DATABASE_URL: url.href,
+    MIGRATE: "off",
+    DB_SCHEMAS: "api",
+    DB_ANON_ROLE: anonymous,
+    JWT_SECRET: SECRET,
+    API_KEY_REQUIRED: "off",
+    GRAPHQL_UNINDEXED_FILTERS: "on",
+    GRAPHQL_BUILD: "request",
+    RATE_LIMIT: "0",
+    PORT: "0",
+  });
+  service = await startService(config, pino({ level: "silent" }));
+});
+afterAll(async () => {
+  await service.stop();
+  for (const role of [login, reader, anonymous]) await database.owner.query(`drop owned by ${role}; drop role ${role}`);
+  await database.drop();
+});
+
+const headersOf = (sub: string | null): Record<string, string> => ({
+  "content-type": "application/json",
+  ...(sub && { authorization: `Bearer ${jwt.sign({ role: reader, sub }, SECRET, { noTimestamp: true })}` }),
+});
+
+async function graphql(query: string, variables: object = {}, sub: string | null = null): Promise<any> {
+  const body = JSON.stringify({ query, variables });
+  const response = await fetch(`${service.url}/graphql`, { method: "POST", headers: headersOf(sub), body });
+  const { data, errors } = (await response.json()) as any;
+  if (errors) throw new Error(`${JSON.stringify(errors)} for ${query} ${JSON.stringify(variables)}`);
+  return data;
+}
+
+async function rest(path: string, sub: string | null): Promise<any[]> {
+  const response = await fetch(`${service.url}/rest/v1/${path}`, { headers: headersOf(sub) });
+  const rows = (await response.json()) as any;
+  if (!response.ok) throw new Error(`${JSON.stringify(rows)} for ${path}`);
+  return rows;
+}
+
+const health = async () => ((await (await fetch(`${service.url}/health`)).json()) as any).details.graphql;
+
+describe("with a database of another application", () => {
+  test("the schema is built, with everything in it", async () => {
+    const { __schema } = await graphql("{ __schema { mutationType { name } queryType { fields { name } } } }");
+    const names = __schema.queryType.fields.map(({ name }: any) => name);
+    for (const name of [
+      "items",
+      "item",
+      "itemByToken",
+      "itemsFunction",
+      "pairs",
+      "pair",
+      "logs",
+      "orders",
+      "notes",
+      "freeItems",
+      "moods",
+    ]) {
+      expect(names).toContain(name);
+    }
+    expect(await health()).toEqual({ schema: "current" });
+  });
+
+  test("a mutation is refused if nothing may be written", async () => {
+    await expect(graphql("mutation { createItem }")).rejects.toThrow("the schema has no mutations");
+  });
+
+  test("every type and all its fields can be queried", async () => {
+    const { __schema } = await graphql(`{ __schema { queryType { fields { name args { type { kind } } type { ...T } } }
+      types { name kind fields { name args { type { kind } } type { ...T } } } } }
+      fragment T on __Type { kind name ofType { kind name ofType { kind name ofType { kind name } } } }`);
+    const types = new Map<string, any>(__schema.types.map((type: any) => [type.name, type]));
+    const named = (type: any): any => (type.ofType ? named(type.ofType) : type);
+    const hasNoRequired = ({ args }: any) => args.every(({ type }: any) => type.kind !== "NON_NULL");
+    const selectionOf = (type: any, depth: number): string =>
+      type.fields
+        .filter(hasNoRequired)
+        .flatMap((field: any) => {
+          const target = types.get(named(field.type).name);
+          if (target.kind !== "OBJECT") return [field.name];
+          return depth > 0 ? [`${field.name} { ${selectionOf(target, depth - 1) || "__typename"} }`] : [];
+        })
+        .join(" ");
+    const fields = __schema.queryType.fields.filter(hasNoRequired);
+    expect(fields.length).toBeGreaterThan(8);
+    for (const field of fields) {
+      const target = types.get(named(field.type).name);
+      const selection = target.kind === "OBJECT" ? `{ ${selectionOf(target, 2)} }` : "";
+      const data = await graphql(`{ ${field.name} ${selection} }`, {}, "ada");
+      expect(data[field.name]).not.toBeNull();
+    }
+  });
+
+  test("relationships lead through views, composite keys, self references and junctions", async () => {
+    const data = await graphql(
+      `{ item(id: 12) { label ratio parent { id } place { street number } pairs { one two } itemsByFriendId { id } near { edges { node { id } } } }
+         pair(one: 1, two: "t7") { label item { id } }
+         order(select: 2) { from orderByGroup { from } orders { select } }
+         freeItems(first: 1, orderBy: ID_ASC) { edges { node { id parent { id } } } } }`,
+      {},
+      "ada",
+    );
+    // The others belong to bob.
+    const seen = (id: number) => id % 3 !== 2;
+    expect(data.item).toEqual({
+      label: "item 12",
+      ratio: null,
+      parent: { id: "3" },
+      place: { street: "Street", number: 12 },
+      pairs: [{ one: "5", two: "t11" }],
+      itemsByFriendId: [{ id: "49" }].filter(() => seen(49)),
+      near: { edges: [11, 13].filter(seen).map((id) => ({ node: { id: String(id) } })) },
+    });
+    expect(data.order).toEqual({ from: "x2", orderByGroup: { from: "x1" }, orders: [{ select: "3" }] });
+    expect(data.pair).toBeNull();
+    expect(data.freeItems.edges[0].node).toHaveProperty("parent");
+  });
+});
+
+/** A column of api.items: its names, and values that occur in it, in the form of GraphQL and of a URL. */
+type Column = {
+  readonly field: string;
+  readonly column: string;
+  readonly values: readonly (string | number | boolean)[];
+  readonly isOrdered?: boolean;
+};
+
+const COLUMNS: readonly Column[] = [
+  { field: "id", column: "id", values: ["1", "17", "60", "999"], isOrdered: true },
+  { field: "name", column: "name", values: ["Ada", "bob", "Åse", "a_b", "10%"], isOrdered: true },
+  { field: "amount", column: "amount", values: ["1.5", "2", "-3"], isOrdered: true },
+  { field: "share", column: "share", values: [0, 50, 100], isOrdered: true },
+  { field: "mood", column: "mood", values: ["SAD", "OK", "HAPPY"] },
+  { field: "day", column: "day", values: ["2026-01-02", "2026-01-05"], isOrdered: true },
+  { field: "moment", column: "moment", values: ["2026-01-01T03:00:00Z"], isOrdered: true },
+  { field: "isOpen", column: "is_open", values: [true, false] },
+  { field: "small", column: "small", values: [0, 1, 3], isOrdered: true },
+  { field: "code", column: "code", values: ["c1", "c2"], isOrdered: true },
+  { field: "parentId", column: "parent_id", values: ["2", "5"], isOrdered: true },
+  { field: "network", column: "network", values: ["10.0.0.3"], isOrdered: true },
+];
+
+/** A condition in both languages. */
+type Condition = { readonly filter: object; readonly url: string };
+const quoted = (value: unknown) => `"${String(value)}"`;
+
+const condition: fc.Arbitrary<Condition> = fc.constantFrom(...COLUMNS).chain(({ field, column, values, isOrdered }) => {
+  const compare = (operator: string, theirs: string) =>
+    fc
+      .constantFrom(...values)
+      .map((value) => ({ filter: { [field]: { [operator]: value } }, url: `${column}.${theirs}.${quoted(value)}` }));
+  return fc.oneof(
+    compare("equalTo", "eq"),
+    compare("notEqualTo", "neq"),
+    compare("distinctFrom", "isdistinct"),
+    fc
+      .boolean()
+      .map((isNull) => ({ filter: { [field]: { isNull } }, url: `${column}.${isNull ? "" : "not."}is.null` })),
+    fc
+      .subarray([...values], { minLength: 1 })
+      .map((some) => ({ filter: { [field]: { in: some } }, url: `${column}.in.(${some.map(quoted)})` })),
+    ...(isOrdered
+      ? [
+          compare("greaterThan", "gt"),
+          compare("lessThan", "lt"),
+          compare("greaterThanOrEqualTo", "gte"),
+          compare("lessThanOrEqualTo", "lte"),
+        ]
+      : []),
+    ...(field === "name"
+      ? [
+          fc
+            .constantFrom("a%", "%b%", "A_a")
+            .map((pattern) => ({ filter: { name: { like: pattern } }, url: `name.like.${quoted(pattern)}` })),
+          fc.constantFrom("A", "o").map((text) => ({
+            filter: { name: { includesInsensitive: text } },
+            url: `name.ilike.${quoted(`*${text}*`)}`,
+          })),
+          fc
+            .constantFrom("^A", "b$")
+            .map((text) => ({ filter: { name: { matches: text } }, url: `name.match.${quoted(text)}` })),
+        ]
+      : []),
+  );
+});
+
+const tree: fc.Arbitrary<Condition> = fc.letrec<{ tree: Condition }>((tie) => ({
+  tree: fc.oneof(
+    { maxDepth: 2, depthSize: "small" },
+    condition,
+    fc.array(tie("tree"), { minLength: 1, maxLength: 3 }).chain((parts) =>
+      fc.constantFrom("and", "or").map((word) => ({
+        filter: { [word]: parts.map(({ filter }) => filter) },
+        url: `${word}(${parts.map(({ url }) => url)})`,
+      })),
+    ),
+    tie("tree").map(({ filter, url }) => ({ filter: { not: { and: [filter] } }, url: `not.and(${url})` })),
+  ),
+})).tree;
+
+const place = fc.constantFrom(
+  ["ASC", "asc"],
+  ["DESC", "desc"],
+  ["ASC_NULLS_FIRST", "asc.nullsfirst"],
+  ["DESC_NULLS_LAST", "desc.nullslast"],
+);
+const NULLABLE = ["name", "amount", "share", "mood", "day", "moment", "is_open", "small", "code", "parent_id"];
+const order = fc.array(fc.tuple(fc.constantFrom(...NULLABLE), place), { maxLength: 3 }).map((columns) => ({
+  orderBy: [...columns.map(([column, [name]]) => `${column.toUpperCase()}_${name}`), "ID_ASC"],
+  url: [...columns.map(([column, [, name]]) => `${column}.${name}`), "id.asc"].join(","),
+}));
+
+test("random filters, orders and pages return the rows of /rest/v1 for the same caller", async () => {
+  const query = `query ($filter: ItemFilter, $orderBy: [ItemOrderBy!], $first: Int, $offset: Int) {
+    items(filter: $filter, orderBy: $orderBy, first: $first, offset: $offset) {
+      totalCount aggregates { count } edges { node { id name amount mood } } pageInfo { hasNextPage hasPreviousPage } } }`;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(tree, { maxLength: 2 }),
+      order,
+      fc.nat(20),
+      fc.nat(8),
+      fc.constantFrom(null, "ada", "bob"),
+      async (conditions, { orderBy, url }, first, offset, sub) => {
+        const filter = { and: conditions.map((part) => part.filter) };
+        const { items } = await graphql(query, { filter, orderBy, first, offset }, sub);
+        const where =
+          conditions.length > 0 ? `and=${encodeURIComponent(`(${conditions.map((part) => part.url)})`)}&` : "";
+        const all = await rest(`items?${where}select=id::text,name,amount::text,mood&order=${url}`, sub);
+        expect(items.edges.map(({ node }: any) => node)).toEqual(all.slice(offset, offset + first));
+        expect(items.totalCount).toBe(all.length);
+        expect(items.aggregates.count).toBe(all.length);
+        expect(items.pageInfo.hasNextPage).toBe(all.length > offset + first);
+      },
+    ),
+    { numRuns: 200, seed: 20_261_121 },
+  );
+}, 30_000);
