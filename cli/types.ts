@@ -24,7 +24,11 @@ export async function types(args: string[], environment?: Environment): Promise<
   const config = readSettings(environment);
   const schemas = options.schemas ?? config.dbSchemas;
   const catalog = await withOwner(config, (client) =>
-    readDatabase(client, { schemas, extraSearchPath: config.dbExtraSearchPath }),
+    readDatabase(client, {
+      schemas,
+      extraSearchPath: config.dbExtraSearchPath,
+      servesPartitions: config.dbExposePartitions,
+    }),
   );
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
   if (missing.length > 0) throw new CommandError(1, `no such schema: ${missing.join(", ")}`);

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Dialect } from "../config/setting-types.ts";
 import type { Setting } from "../db/catalog/catalog.ts";
 import { LiveCatalog, type LiveCatalogLog } from "../db/catalog/live.ts";
+import type { CatalogScope } from "../db/catalog/read.ts";
 import type { Database } from "../db/database.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { AddressReader } from "../http/request.ts";
@@ -28,6 +29,7 @@ export type RestSettings = {
   readonly docs: boolean;
   readonly dbSchemas: readonly string[];
   readonly dbExtraSearchPath: readonly string[];
+  readonly dbExposePartitions: boolean;
   readonly dbAnonRole: string;
   readonly dbPreRequest: { readonly schema: string | null; readonly name: string } | null;
   readonly dbTxEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
@@ -86,8 +88,8 @@ export type RestInterface = {
 /** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
 export async function createRest(options: RestOptions): Promise<RestInterface> {
   const { settings, database, tokens, auth, log } = options;
-  const { dbSchemas: schemas, dbExtraSearchPath: extraSearchPath, apiKeyRequired } = settings;
-  const catalog = new LiveCatalog({ pool: database.catalog, schemas, extraSearchPath, log: catalogLog(log) });
+  const { apiKeyRequired } = settings;
+  const catalog = new LiveCatalog({ pool: database.catalog, ...scopeOf(settings), log: catalogLog(log) });
   catalog.onChange((changed) => database.follow(changed));
   await catalog.start();
   const tables = tableInterface(options, catalog);
@@ -109,6 +111,12 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     ],
   };
 }
+
+const scopeOf = (settings: RestSettings): CatalogScope => ({
+  schemas: settings.dbSchemas,
+  extraSearchPath: settings.dbExtraSearchPath,
+  servesPartitions: settings.dbExposePartitions,
+});
 
 function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
   const { settings, database, tasks, baseUrl, onInternalError } = options;

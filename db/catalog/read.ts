@@ -16,6 +16,8 @@ export type CatalogScope = {
   readonly schemas: readonly string[];
   /** Schemas that are searched after the served schema of a request, for types and computed fields; not served. */
   readonly extraSearchPath: readonly string[];
+  /** Whether partitions are served like tables; otherwise only through the tables that they belong to. */
+  readonly servesPartitions?: boolean;
 };
 
 export type SchemaRow = { readonly name: string; readonly isServed: boolean; readonly comment: string | null };
@@ -32,7 +34,7 @@ const SCHEMAS = `
  * - relations: served tables and views, the tables behind views, and the row types that functions return.
  * - locked: what another transaction has locked exclusively.
  */
-const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
+const commonTables = ({ schemas, extraSearchPath, servesPartitions = false }: CatalogScope): string => `
   searched as materialized (
     select n.oid, n.nspname as name, min(setting.position) as position,
       bool_or(setting.position <= ${schemas.length}) and n.nspname !~ '^pg_'
@@ -43,7 +45,8 @@ const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
   ),
   relations as materialized (
     select c.oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.relowner as owner, c.relacl as acl,
-      c.reltype as "rowType", s.oid is not null and c.relkind <> 'c' as "isServed", s.position
+      c.reltype as "rowType", s.position,
+      s.oid is not null and c.relkind <> 'c' ${servesPartitions ? "" : "and not c.relispartition"} as "isServed"
     from pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace
     left join searched as s on s.oid = n.oid and s."isServed"

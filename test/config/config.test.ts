@@ -69,6 +69,7 @@ test("without settings the service uses an embedded database with demo data and 
     dbMaxRows: 1000,
     safeUpdate: true,
     dbAggregates: true,
+    dbExposePartitions: false,
     dbPlan: false,
     restMaxEmbedDepth: 10,
     restMaxConditionDepth: 20,

@@ -71,7 +71,7 @@ const shop = useCatalog(
   create function shop.nothing(shop.films) returns void language sql as '';
   create procedure shop.burn(shop.films) language sql as '';
   comment on function shop.title(shop.films) is 'What it is called.';`,
-  { schemas: ["shop", "more"], extraSearchPath: ["helpers"] },
+  { schemas: ["shop", "more"], extraSearchPath: ["helpers"], servesPartitions: true },
 );
 
 const relationships = (name: string) => relationshipsOf(shop().table(name));
