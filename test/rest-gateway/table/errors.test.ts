@@ -31,6 +31,9 @@ const DDL = `
   create function faults.write() returns bigint language sql volatile return nextval('faults.numbers');
   create function faults.slow() returns text language sql volatile return pg_sleep(5)::text;
   create function faults.quick() returns text language sql volatile set statement_timeout = '20ms' return pg_sleep(5)::text;
+  create function faults.sort_on_disk() returns bigint language sql volatile set work_mem = '64kB'
+    as 'select count(*) from (select from generate_series(1, 100000) as n order by n desc offset 1) as sorted';
+  do $$ begin execute format('alter database %I set temp_file_limit = ''100kB''', current_database()); end $$;
   grant usage on schema faults to anon, authenticated;
   grant all on faults.authors, faults.books to anon, authenticated;
   grant execute on all functions in schema faults to anon, authenticated;`;
@@ -275,6 +278,12 @@ describe("an error of PostgreSQL", () => {
       expect(logged.filter(({ requestId, err }) => err && requestId === headers["x-request-id"])).toHaveLength(1);
     },
   );
+
+  test("of a statement that exceeds temp_file_limit is 53400 with Postgres' message", async () => {
+    const { status, json } = await rest("rpc/sort_on_disk", { body: {} });
+    const message = 'temporary file size exceeds "temp_file_limit" (100kB)';
+    expect([status, json]).toEqual([500, { code: "53400", message, details: null, hint: null }]);
+  });
 
   test("with the status 503 does not reveal the cause", async () => {
     const { json, headers } = await rest(...fail({ code: "53100", message: "could not extend file base/1/2" }));
