@@ -1,9 +1,9 @@
-import jwt from "jsonwebtoken";
+import type jwt from "jsonwebtoken";
 import { type ClaimPath, claimAt } from "../config/claim-path.ts";
 import type { Caller } from "../db/caller.ts";
-import { requireClaims } from "./claims.ts";
+import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import type { Key } from "./keys.ts";
-import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import { claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 export type ForeignTokenOptions = {
   /** If empty, every token is invalid. */
@@ -15,8 +15,6 @@ export type ForeignTokenOptions = {
   readonly anonymousRole: string;
 };
 
-/** Seconds by which the clock of another issuer may differ from the clock of this machine. */
-export const CLOCK_TOLERANCE = 30;
 const MAX_ROLE_BYTES = 63;
 
 /**
@@ -45,8 +43,8 @@ export class ForeignTokens implements Verifier {
 
   #check(token: string): Caller {
     const claims = this.#verifySignature(token);
-    requireClaims(claims, { audience: this.#options.audience, tolerance: CLOCK_TOLERANCE });
-    if (claims.type === "refresh") throw new TokenError("invalid");
+    requireClaims(claims, { audience: this.#options.audience, grace: CLOCK_TOLERANCE });
+    if (claims.type === "refresh") throw failedClaim("A refresh token cannot be used as an access token");
     const expiresAt = claims.exp === undefined ? null : (claims.exp + CLOCK_TOLERANCE) * 1000;
     return { role: this.#roleOf(claims), claims, expiresAt, refused: null };
   }
@@ -65,7 +63,8 @@ export class ForeignTokens implements Verifier {
     const { roleClaim, anonymousRole } = this.#options;
     const role = claimAt(claims, roleClaim);
     if (role === undefined) return anonymousRole;
-    if (typeof role !== "string" || !isRoleName(role)) throw new TokenError("invalid");
+    if (typeof role !== "string" || !isRoleName(role))
+      throw failedClaim("The JWT role claim must be the name of a role");
     return role;
   }
 }
@@ -81,17 +80,6 @@ function suitableKeys(keys: readonly Key[], token: string): readonly Key[] {
   const suitable = keys.filter((key) => mayVerify(key, header));
   if (suitable.length === 0) throw broken("No suitable key or wrong key type");
   return suitable;
-}
-
-/** Null when the key has not signed the token. The claims are not checked yet. */
-export function claimsWith({ verify, algorithm }: Key, token: string): jwt.JwtPayload | null {
-  try {
-    const options = { algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
-    const claims = jwt.verify(token, verify, options);
-    return typeof claims === "object" && claims !== null && !Array.isArray(claims) ? claims : null;
-  } catch {
-    return null;
-  }
 }
 
 /** Whether the key may have signed a token with this header. A key id that is missing on either side matches. */

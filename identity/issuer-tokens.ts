@@ -3,10 +3,10 @@ import type jwt from "jsonwebtoken";
 import { claimAt } from "../config/claim-path.ts";
 import type { TrustedIssuer } from "../config/trusted-issuers.ts";
 import type { Caller } from "../db/caller.ts";
-import { requireClaims } from "./claims.ts";
-import { CLOCK_TOLERANCE, claimsWith, isRoleName } from "./foreign-tokens.ts";
+import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
+import { isRoleName } from "./foreign-tokens.ts";
 import type { RemoteKeys } from "./remote-keys.ts";
-import { headerOf, IssuerUnavailable, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import { claimsWith, headerOf, IssuerUnavailable, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 export type IssuerTokensOptions = {
   readonly issuer: TrustedIssuer;
@@ -48,9 +48,9 @@ export class IssuerTokens {
   async #check(token: string): Promise<Caller> {
     const { issuer } = this.#options;
     const claims = await this.#verifySignature(token);
-    requireClaims(claims, { audience: issuer.audience, tolerance: CLOCK_TOLERANCE });
-    if (typeof claims.exp !== "number") throw invalid("JWT has no expiry");
-    if (isForOtherPurpose(claims)) throw invalid("JWT is not an access token");
+    requireClaims(claims, { audience: issuer.audience, grace: CLOCK_TOLERANCE });
+    if (typeof claims.exp !== "number") throw failedClaim("JWT has no expiry");
+    if (isForOtherPurpose(claims)) throw failedClaim("JWT is not an access token");
     const subject = typeof claims.sub === "string" ? claims.sub : "";
     const id = createHash("sha256").update(`${issuer.issuer}\0${subject}`).digest("hex");
     return {
@@ -81,12 +81,10 @@ export class IssuerTokens {
     if (role === undefined) return anonymousRole;
     if (typeof role !== "string" || !isRoleName(role)) throw new TokenError("invalid");
     const allowed = issuer.roles ?? (hasAccounts ? DEFAULT_ROLES : null);
-    if (allowed !== null && !allowed.includes(role)) throw invalid("JWT has a role that its issuer may not give");
+    if (allowed !== null && !allowed.includes(role)) throw failedClaim("JWT has a role that its issuer may not give");
     return role;
   }
 }
-
-const invalid = (message: string) => new TokenError("invalid", { part: "claims", message });
 
 /** Whether a token is for another purpose than access: a refresh, ID or logout token. Source: OpenID Connect Core, Keycloak. */
 function isForOtherPurpose({ type, typ, nonce, at_hash, events }: jwt.JwtPayload): boolean {

@@ -3,8 +3,9 @@ import jwt from "jsonwebtoken";
 import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
 import { toSeconds } from "./account.ts";
+import { requireClaims } from "./claims.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
-import { headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import { claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 /** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
 export const createTokens = (config: Config, secret: string): Tokens =>
@@ -140,7 +141,7 @@ export class Tokens implements Verifier {
    * decides whether the refresh token is still valid.
    */
   verifyRefresh(token: string): string | null {
-    const { type, sub } = (this.#verify(token) ?? {}) as { readonly type?: unknown; readonly sub?: unknown };
+    const { type, sub } = this.#verify(token);
     return type === "refresh" ? String(sub) : null;
   }
 
@@ -199,33 +200,25 @@ export class Tokens implements Verifier {
 
   #claimsOf(token: string, type: string): Readonly<Record<string, unknown>> {
     const claims = this.#verify(token);
-    if (typeof claims !== "object" || claims === null || (claims as { type?: unknown }).type !== type) {
-      throw new TokenError("invalid");
-    }
-    return claims as Readonly<Record<string, unknown>>;
+    if (claims.type !== type) throw new TokenError("invalid");
+    return claims;
   }
 
   /** The key determines the algorithm; the header of the token does not. */
-  #verify(token: string): unknown {
+  #verify(token: string): jwt.JwtPayload {
     const header = headerOf(token);
     const key = header && this.#keys.get(header.kid);
     if (!key) throw new TokenError("invalid");
-    try {
-      return jwt.verify(token, key.verify, {
-        algorithms: [key.algorithm],
-        issuer: ISSUER,
-        ...(this.#audience === "" ? null : { audience: this.#audience }),
-      });
-    } catch (error) {
-      throw new TokenError(error instanceof jwt.TokenExpiredError ? "expired" : "invalid");
-    }
+    const claims = claimsWith(key, token, { issuer: ISSUER });
+    if (claims === null) throw new TokenError("invalid");
+    requireClaims(claims, { audience: this.#audience, grace: 0 });
+    return claims;
   }
 }
 
-/** jsonwebtoken accepts tokens without expiry, without claims and of other types. */
-function isComplete(claims: unknown): claims is Claims {
-  if (typeof claims !== "object" || claims === null) return false;
-  const { exp, role, sub, type } = claims as Record<string, unknown>;
+/** jsonwebtoken accepts tokens without expiry and of other types. */
+function isComplete(claims: jwt.JwtPayload): claims is Claims {
+  const { exp, role, sub, type }: Readonly<Record<string, unknown>> = claims;
   if (typeof exp !== "number" || typeof role !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(role)) return false;
   if (KEY_ROLES.has(role)) return type === undefined;
   return type === "access" && typeof sub === "string" && /^[1-9][0-9]{0,17}$/.test(sub);

@@ -1,6 +1,7 @@
 import jwt from "jsonwebtoken";
 import { LRUCache } from "lru-cache";
 import type { Caller } from "../db/caller.ts";
+import type { Key } from "./keys.ts";
 
 /** What is wrong with an invalid token: a claim, the token itself, or that no secret is configured to verify it. */
 export type TokenFault = { readonly part: "claims" | "token" | "secret"; readonly message: string };
@@ -85,6 +86,21 @@ export function headerOf(token: string): jwt.JwtHeader | null {
   try {
     const header = jwt.decode(token, { complete: true })?.header ?? null;
     return header?.crit === undefined ? header : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Null when the key has not signed the token, or when it is of another issuer. The other claims are not checked yet. */
+export function claimsWith(
+  { verify, algorithm }: Pick<Key, "verify" | "algorithm">,
+  token: string,
+  rules: Pick<jwt.VerifyOptions, "issuer"> = {},
+): jwt.JwtPayload | null {
+  try {
+    const options = { ...rules, algorithms: [algorithm], ignoreExpiration: true, ignoreNotBefore: true };
+    const claims = jwt.verify(token, verify, options);
+    return typeof claims === "object" && claims !== null && !Array.isArray(claims) ? claims : null;
   } catch {
     return null;
   }

@@ -36,6 +36,16 @@ const expired = (claims: object) => jwt.sign(claims, SECRET, { issuer: "content-
 const expiredAda = expired({ sub: "1", role: "authenticated", type: "access" });
 const expiredKey = expired({ role: "anon" });
 const bearer = (token: string) => `Bearer ${token}`;
+const now = Math.floor(Date.now() / 1000);
+const minuteFromNow = now + 60;
+const OF_SERVICE = { iss: "content-service", exp: now + 3600 };
+
+/** jsonwebtoken refuses to sign some claims. */
+function signByHand(claims: object): string {
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const head = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
+  return `${head}.${createHmac("sha256", SECRET).update(head).digest("base64url")}`;
+}
 
 /** `"authenticated 1"`: role and subject; or status, code and message of the refusal. */
 function outcome(credentials: Credentials, resolver = callers): string {
@@ -127,6 +137,25 @@ describe("with API_KEY_REQUIRED=off,", () => {
   );
 });
 
+test.each<[string, object, string]>([
+  ["a start in the future", { nbf: minuteFromNow }, "JWT not yet valid"],
+  ["a time of issue in the future", { iat: minuteFromNow }, "JWT issued at future"],
+  ["a start that is not a number", { nbf: "now" }, "The JWT 'nbf' claim must be a number"],
+  ["an audience that is a number", { aud: 7 }, "The JWT 'aud' claim must be a string or an array of strings"],
+])(
+  "a token of the service with %s is PGRST303 with a message that says which claim fails",
+  (_what, claims, message) => {
+    const token = signByHand({ sub: "1", role: "authenticated", type: "access", ...OF_SERVICE, ...claims });
+    expect(outcome({ apikey: anon, authorization: bearer(token) })).toBe(`401 PGRST303 ${message}`);
+  },
+);
+
+test("a token of the service for another audience is PGRST303", () => {
+  const shop = new Tokens({ secret: SECRET, privateKey: "", audience: "shop", anonymousRole: "web_anon" });
+  const authorization = bearer(ada);
+  expect(outcome({ authorization }, callersOf(shop, false, "web_anon"))).toBe("401 PGRST303 JWT not in audience");
+});
+
 test("the same credentials resolve to the same caller, who expires with the token", () => {
   const resolve = () => callers.resolve({ apikey: anon, authorization: bearer(ada) });
   expect(resolve()).toBe(resolve());
@@ -147,8 +176,6 @@ describe("of the tokens of another issuer,", () => {
     new ForeignTokens({ ...options, keys: foreignKeys(secret, ""), ...more });
   const ofSecret = foreign(SECRET);
   const ofSet = foreign(JSON.stringify({ keys }));
-  const now = Math.floor(Date.now() / 1000);
-
   /** The role and subject, or why the token is refused. */
   function verified(verifier: ForeignTokens, token: string): string {
     try {
@@ -157,13 +184,6 @@ describe("of the tokens of another issuer,", () => {
     } catch (error) {
       return (error as Error).message;
     }
-  }
-
-  /** jsonwebtoken refuses to sign some claims. */
-  function signByHand(claims: object): string {
-    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
-    const head = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
-    return `${head}.${createHmac("sha256", SECRET).update(head).digest("base64url")}`;
   }
 
   const sign = (claims: object, header: Partial<jwt.JwtHeader> = {}) =>
@@ -287,6 +307,9 @@ describe("of the tokens of another issuer,", () => {
       ["a time of issue that is not a number", { iat: "now" }, "The JWT 'iat' claim must be a number"],
       ["an audience that is a number", { aud: 7 }, "The JWT 'aud' claim must be a string or an array of strings"],
       ["a number in the audience", { aud: ["a", 7] }, "The JWT 'aud' claim must be a string or an array of strings"],
+      ["a role that is not a string", { role: ["editor"] }, "The JWT role claim must be the name of a role"],
+      ["the role none", { role: "none" }, "The JWT role claim must be the name of a role"],
+      ["the type of a refresh token", { type: "refresh" }, "A refresh token cannot be used as an access token"],
       ["several failing claims", { aud: 7, nbf: now + 60, exp: now - 40 }, "JWT expired"],
     ])("a token with %s is PGRST303 with a message that says which claim fails", (_what, claims, message) => {
       const authorization = bearer(signByHand({ role: "editor", ...claims }));
