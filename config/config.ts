@@ -27,6 +27,7 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly seed: "demo" | "none";
   readonly graphiql: boolean;
   readonly docs: boolean;
+  readonly dbRequestCredentials: boolean;
   readonly usersWrite: UsersWrite;
   readonly taskAnonymous: boolean;
   readonly taskConcurrencyPerOwner: number;
@@ -42,6 +43,7 @@ type UnsetByDefault =
   | "seed"
   | "graphiql"
   | "docs"
+  | "dbRequestCredentials"
   | "usersWrite"
   | "taskAnonymous"
   | "taskConcurrencyPerOwner"
@@ -80,6 +82,7 @@ export function readConfig(environment: Environment = process.env): Config {
     seed: parsed.seed || (embedded ? "demo" : "none"),
     graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
     docs: parsed.docs === "" ? embedded : parsed.docs,
+    dbRequestCredentials: parsed.dbRequestCredentials === "" ? !parsed.migrate : parsed.dbRequestCredentials,
     usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:

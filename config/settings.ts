@@ -157,6 +157,11 @@ export const SETTINGS = {
     "",
     "Function that every transaction of the table interface calls before its statement.",
   ),
+  DB_REQUEST_CREDENTIALS: setting(
+    orUnset(onOff),
+    "",
+    "Pass Authorization, Cookie and keys to functions and policies in request.headers and request.cookies. Any function can then store them. When unset, on with MIGRATE=off, otherwise off.",
+  ),
   DB_TX_END: setting(
     oneOf("commit", "commit-allow-override", "rollback", "rollback-allow-override"),
     "commit",

@@ -5,8 +5,7 @@ import { ApiError, type ConstraintMessages, internalError } from "../db/errors.t
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { type Exchange, setHead } from "../http/exchange.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
-import { recipientOfResponse } from "../http/recipient.ts";
-import { contextOf } from "../http/request.ts";
+import { contextOfExchange } from "../http/recipient.ts";
 import { ClientGone, RETRY_SECONDS } from "../http/response.ts";
 import { graphqlCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
@@ -62,11 +61,12 @@ async function answerTo(exchange: Exchange, mediaType: MediaType, options: Graph
 
 async function run(
   graphqlRequest: GraphQLRequest,
-  { request, response, head, identity: requestIdentity }: Exchange,
+  exchange: Exchange,
   mediaType: MediaType,
   options: GraphQLHttpOptions,
 ): Promise<Answer> {
   const { engine } = options;
+  const { request, response, head, identity: requestIdentity } = exchange;
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
   const format = formatFor(caller, head.requestId, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
@@ -80,16 +80,15 @@ async function run(
     throw refuse(405, "a mutation must be sent with POST");
   }
 
-  const recipient = recipientOfResponse(response, requestIdentity, caller);
-  const identity = { caller, request: contextOf(request, "/graphql", recipient) };
+  const context = contextOfExchange(exchange, "/graphql", caller);
   const gone = new ClientGone(response);
-  const result = await engine.execute(operation, identity, gone);
+  const result = await engine.execute(operation, { caller, request: context }, gone);
   // The client has disconnected: the errors of its cancelled queries must not be logged.
   if (gone.aborted) return { status: 200, body: "" };
   if (operation.kind === "query") throwRefusal(result.errors);
   if (result.data === undefined) return requestErrors(result.errors ?? []);
   const answered = answer(result, format, options.internalStatus);
-  recipient.atLeast(answered.body.length);
+  context.recipient!.atLeast(answered.body.length);
   return answered;
 }
 

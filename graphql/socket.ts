@@ -152,7 +152,10 @@ async function start(engine: Engine, args: unknown) {
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const caller = extra.caller!.current;
   const recipient = recipientOf(extra.identity, caller);
-  const request = contextOf(extra.request, "/graphql", recipient);
+  const request = contextOf(extra.request, "/graphql", {
+    recipient,
+    showsCredentials: extra.identity.showsCredentials,
+  });
   try {
     return await engine.start(operation, { caller, request }, extra.closed);
   } finally {

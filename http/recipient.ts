@@ -1,14 +1,27 @@
 import type { ServerResponse } from "node:http";
 import type { Caller } from "../db/caller.ts";
+import type { RequestContext } from "../db/identity.ts";
 import { Recipient } from "../db/recipient.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
+import type { Exchange } from "./exchange.ts";
 import { networkOf } from "./rate-limit.ts";
+import { contextOf } from "./request.ts";
 
 /** The client of a request, as the limits count it. It must be closed when the client has taken all results. */
 export function recipientOf(identity: RequestIdentity, caller: Caller): Recipient {
   const network = networkOf(identity.address);
   return new Recipient(identity.nameOf(caller) ?? network, network);
 }
+
+/** The request as functions and policies see it. Call this when the caller is known; `path` is without the query string. */
+export const contextOfExchange = (
+  { request, response, identity }: Pick<Exchange, "request" | "response" | "identity">,
+  path: string,
+  caller: Caller,
+): RequestContext => {
+  const recipient = recipientOfResponse(response, identity, caller);
+  return contextOf(request, path, { recipient, showsCredentials: identity.showsCredentials });
+};
 
 /** The client that waits for a response. It is closed with the response: when all of it is sent, or the client has disconnected. */
 export function recipientOfResponse(response: ServerResponse, identity: RequestIdentity, caller: Caller): Recipient {

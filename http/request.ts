@@ -63,46 +63,50 @@ export const trustOf = (trustedProxies: readonly string[]): Trust =>
 /** ` 203.0.113.7:4711` → `203.0.113.7`, `[2001:db8::7]` → `2001:db8::7` */
 const withoutPort = (text: string) => text.trim().replace(/^(?:\[([^\]]+)\]|(\d+(?:\.\d+){3}))(?::\d+)?$/, "$1$2");
 
-/**
- * The request as functions and policies see it; `path` is without the query string and credentials. `recipient` is where
- * the results go.
- */
+export type ContextOptions = {
+  /** Where the results go. */
+  readonly recipient?: Recipient;
+  /** Whether functions can read the credentials, in the headers and cookies. */
+  readonly showsCredentials?: boolean;
+};
+
+/** The request as functions and policies see it; `path` is without the query string. */
 export const contextOf = (
   { method = "GET", headers }: Pick<IncomingMessage, "method" | "headers">,
   path: string,
-  recipient?: Recipient,
+  { recipient, showsCredentials = false }: ContextOptions = {},
 ): RequestContext => ({
   method,
   path,
-  headers: requestHeaders(headers),
-  cookies: requestCookies(headers.cookie),
+  headers: showsCredentials ? JSON.stringify(headers) : requestHeaders(headers),
+  cookies: requestCookies(headers.cookie, showsCredentials),
   recipient,
 });
 
-/** Headers that carry credentials do not reach the database, where any function could store them. */
+/** Headers that carry credentials. Any function of the database that reads them could store them. */
 const CREDENTIAL_HEADERS = new Set([
   ...["authorization", "proxy-authorization", "cookie", "apikey", "x-api-key"],
   ...["x-csrf-token", "x-xsrf-token"],
 ]);
 
-/** `{ "user-agent": "curl/8" }` → `{"user-agent":"curl/8"}` */
+/** `{ "user-agent": "curl/8", "cookie": "…" }` → `{"user-agent":"curl/8"}`, without credentials. */
 export function requestHeaders(headers: Readonly<Record<string, unknown>>): string {
   const shown: Record<string, unknown> = {};
   for (const name in headers) if (!CREDENTIAL_HEADERS.has(name)) shown[name] = headers[name];
   return JSON.stringify(shown);
 }
 
-/** The session cookie is a credential and does not reach the database either. */
+/** The session cookie is a credential too. */
 const CREDENTIAL_COOKIES = new Set(["SESSION"]);
 
 /** `a=1; b=%20` → `{"a":"1","b":"%20"}`; if a name is sent twice, the first counts. */
-function requestCookies(header: string | undefined): string {
+function requestCookies(header: string | undefined, showsCredentials: boolean): string {
   if (!header) return "{}";
   const cookies: Record<string, string> = Object.create(null);
   for (const pair of header.split(";")) {
     const at = pair.indexOf("=");
     const name = pair.slice(0, Math.max(0, at)).trim();
-    if (name === "" || CREDENTIAL_COOKIES.has(name) || name in cookies) continue;
+    if (name === "" || name in cookies || (CREDENTIAL_COOKIES.has(name) && !showsCredentials)) continue;
     const value = pair.slice(at + 1).trim();
     cookies[name] = value.startsWith('"') && value.endsWith('"') && value.length > 1 ? value.slice(1, -1) : value;
   }

@@ -71,6 +71,11 @@ export class RequestIdentity {
     return nameOfCaller(caller, this.#context.anonymousRole);
   }
 
+  /** Whether functions of the database can read the credentials. */
+  get showsCredentials(): boolean {
+    return this.#context.showsCredentials;
+  }
+
   /** The IP address of the client. */
   get address(): string {
     return this.#context.addressOf(this.#request);

@@ -14,6 +14,8 @@ export type IdentityContext = {
   readonly anonymous: Caller;
   /** Null when the database has no accounts of this service. */
   readonly store: IdentityStore | null;
+  /** Whether functions of the database can read the credentials of a request. */
+  readonly showsCredentials: boolean;
   /** The IP address of the client. */
   addressOf(request: IncomingMessage): string;
 };

@@ -76,7 +76,7 @@ function createContext(
   opened: OpenedDatabase,
   { config, log, secret, tokens, addressOf, clock }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
 ) {
-  const anonymousRole = config.dbAnonRole;
+  const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
   let isClosing = false;
   const onConnectionError = (error: Error & { client?: unknown }) => {
     // pg-pool adds the client to the error, with the secret that cancels its queries.
@@ -120,7 +120,8 @@ function createContext(
         onError,
       })
     : null;
-  const callers = auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf });
+  const callers =
+    auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });
   const { logins, tasksUrl } = opened;
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
   const addressKey = deriveKey(secret, "addresses of tasks");

@@ -37,6 +37,7 @@ import { tokensRouter } from "./tokens.ts";
 /** Named like the settings of the service. */
 export type AuthSettings = FactorSettings & {
   readonly dbAnonRole: string;
+  readonly dbRequestCredentials: boolean;
   readonly loginAttempts: number;
   readonly loginAttemptsPerAddress: number;
   /** Seconds. */
@@ -121,6 +122,7 @@ export function createAuth({
   const {
     mfaAttempts: codeAttempts,
     dbAnonRole: anonymousRole,
+    dbRequestCredentials: showsCredentials,
     registrationsPerAddress,
     auditRetention,
     emailReservation,
@@ -147,7 +149,13 @@ export function createAuth({
   const sameOrigin = new SameOriginCheck(settings);
   const identities = identityStore({ repository, keys, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed });
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: identities.forget });
-  const callers = new CallerResolver({ tokens: verifier, anonymousRole, store: identities, addressOf });
+  const callers = new CallerResolver({
+    tokens: verifier,
+    anonymousRole,
+    store: identities,
+    showsCredentials,
+    addressOf,
+  });
   const sessions = new Sessions({ repository, cache: identities.sessions, clock, maxAge: settings.sessionMaxAge });
   const limits = { size, depth };
   return {

@@ -1,10 +1,8 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import type { RequestContext } from "../../db/identity.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
-import { recipientOfResponse } from "../../http/recipient.ts";
-import { contextOf } from "../../http/request.ts";
+import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "../auth/auth.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
@@ -45,10 +43,6 @@ export type ResourceOptions = ParseOptions &
 /** Whether a body is read: one that is sent with DELETE or to an action is ignored. */
 const hasBody = (method: string, { kind }: Route): boolean =>
   kind !== "action" && (method === "POST" || method === "PUT" || method === "PATCH");
-
-/** Call this when the caller is known. */
-const contextOfExchange = ({ request, response, identity, caller }: Exchange, path: string): RequestContext =>
-  contextOf(request, path, recipientOfResponse(response, identity, caller!));
 
 /** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
 export class ResourceInterface implements HttpInterface {
@@ -108,7 +102,7 @@ export class ResourceInterface implements HttpInterface {
     const caller = await exchange.identity.caller();
     exchange.caller = caller;
     if (route) return this.#serve(exchange, target, route);
-    const request = contextOfExchange(exchange, path);
+    const request = contextOfExchange(exchange, path, exchange.caller!);
     return endpoint!.answer({ method, segments, parameters, caller, request, ...style });
   }
 
@@ -136,7 +130,11 @@ export class ResourceInterface implements HttpInterface {
     exchange.parsed = request;
     if (isAsync && mayBeTask(request)) return tasks.accept(newTask(exchange, body), style.prefix);
 
-    const identity = this.#runner.identity(request, exchange.caller!, contextOfExchange(exchange, path));
+    const identity = this.#runner.identity(
+      request,
+      exchange.caller!,
+      contextOfExchange(exchange, path, exchange.caller!),
+    );
     const signal = new ClientGone(exchange.response);
     let toRun = request;
     if (account !== null) {
@@ -154,8 +152,9 @@ export class ResourceInterface implements HttpInterface {
       return parseRequest(incoming, this.#options.limits);
     } catch (error) {
       if (!(error instanceof InvalidRecords)) throw error;
-      const context = contextOfExchange(exchange, exchange.target!.path);
-      throw await this.#runner.alsoViolated(error, incoming.route, incoming.style, exchange.caller!, context);
+      const caller = exchange.caller!;
+      const context = contextOfExchange(exchange, exchange.target!.path, caller);
+      throw await this.#runner.alsoViolated(error, incoming.route, incoming.style, caller, context);
     }
   }
 

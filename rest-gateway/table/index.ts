@@ -8,8 +8,7 @@ import type { Transactions } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
-import { recipientOfResponse } from "../../http/recipient.ts";
-import { contextOf } from "../../http/request.ts";
+import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
@@ -103,14 +102,14 @@ export class TableInterface implements HttpInterface {
 
   async #serve(parsed: TableRequest, body: Buffer | null, caller: Caller, exchange: Exchange): Promise<Answer> {
     const { database, tasks } = this.#options;
-    const { request, response, url, watch } = exchange;
+    const { response, url, watch } = exchange;
     const prepared = this.#preparer.prepare(parsed);
     exchange.plan = prepared.plan;
     watch?.mark("plan");
     if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(exchange, url, caller, body), prepared);
     }
-    const context = contextOf(request, url.path, recipientOfResponse(response, exchange.identity, caller));
+    const context = contextOfExchange(exchange, url.path, caller);
     const transaction = this.#preparer.write(parsed, prepared, caller, context);
     const result = await run(database.forRole(caller.role), prepared, transaction, {
       signal: new ClientGone(response),

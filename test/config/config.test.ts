@@ -70,6 +70,7 @@ test("without settings the service uses an embedded database with demo data and 
     safeUpdate: true,
     dbAggregates: true,
     dbExposePartitions: false,
+    dbRequestCredentials: false,
     dbPlan: false,
     restMaxEmbedDepth: 10,
     restMaxConditionDepth: 20,
@@ -165,6 +166,13 @@ test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL b
   expect(readConfig(OWN).usersWrite).toBe("owner");
   expect(readConfig({ ...OWN, MIGRATE: "off" }).usersWrite).toBe("owner");
   expect(readConfig({ ...OWN, USERS_WRITE: "open" }).usersWrite).toBe("open");
+});
+
+test("functions can read the credentials of a request only with MIGRATE=off by default", () => {
+  expect(readConfig(OWN).dbRequestCredentials).toBe(false);
+  expect(readConfig({ ...OWN, DB_REQUEST_CREDENTIALS: "on" }).dbRequestCredentials).toBe(true);
+  expect(readConfig({ ...OWN, MIGRATE: "off" }).dbRequestCredentials).toBe(true);
+  expect(readConfig({ ...OWN, MIGRATE: "off", DB_REQUEST_CREDENTIALS: "off" }).dbRequestCredentials).toBe(false);
 });
 
 test("anonymous callers may have tasks on the embedded database, and not with DATABASE_URL by default", () => {

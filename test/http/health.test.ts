@@ -28,6 +28,7 @@ async function serve(state: ServiceState, ping: () => Promise<void> = async () =
     tokens: null as never,
     anonymousRole: "anon",
     store: null,
+    showsCredentials: false,
     addressOf: () => "",
   });
   if (state !== "starting") pipeline.open([health, pages], callers);

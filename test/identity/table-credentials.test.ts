@@ -18,7 +18,13 @@ type Credentials = { readonly apikey?: string; readonly authorization?: string; 
 
 /** The caller who sends these headers to the table interface. */
 function callersOf(verifier: Verifier, needsKey: boolean, anonymousRole: string) {
-  const resolver = new CallerResolver({ tokens: verifier, anonymousRole, store: null, addressOf: () => "127.0.0.1" });
+  const resolver = new CallerResolver({
+    tokens: verifier,
+    anonymousRole,
+    store: null,
+    showsCredentials: false,
+    addressOf: () => "127.0.0.1",
+  });
   const resolve = (headers: Credentials) =>
     resolver.identify({ method: "GET", headers } as IncomingMessage, null).caller({ needsKey }) as Caller;
   return { resolve };

@@ -103,6 +103,8 @@ describe("with a database that it does not migrate, the service", () => {
       insert into api.posts values (1, 'open', true), (2, 'hidden', false);
       create function api.who() returns json language sql stable
         return json_build_object('role', current_user, 'login', session_user, 'sub', current_setting('request.jwt.claims')::json -> 'sub');
+      create function api.sent() returns json language sql stable return current_setting('request.headers')::json;
+      grant execute on function api.sent() to ${anon}, ${editor};
       grant select on api.posts to ${anon};
       grant all on api.posts, api.drafts to ${editor};
       grant execute on function api.who() to ${anon}, ${editor};
@@ -180,6 +182,18 @@ describe("with a database that it does not migrate, the service", () => {
     expect((await running.get("/rest/v1/posts", sign({ role: foreign.editor }), { method: "DELETE" })).status).toBe(
       204,
     );
+  });
+
+  test("passes all headers to functions, the token and cookies included, unless DB_REQUEST_CREDENTIALS is off", async () => {
+    const token = sign({ role: foreign.editor });
+    const sent = { apikey: token, cookie: "SESSION=a; theme=dark" };
+    const { json } = await running.get("/rest/v1/rpc/sent", token, { headers: sent });
+    expect(json).toMatchObject({ ...sent, authorization: `Bearer ${token}` });
+
+    const { service, get } = await serve(foreign, { DB_REQUEST_CREDENTIALS: "off" });
+    onTestFinished(() => service.stop());
+    const hidden = (await get("/rest/v1/rpc/sent", token, { headers: sent })).json;
+    expect(Object.keys(hidden)).not.toEqual(expect.arrayContaining(["authorization", "apikey", "cookie"]));
   });
 
   test("has no sign-in endpoints", async () => {
