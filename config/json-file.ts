@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { parseClaimPath } from "./claim-path.ts";
 
 /**
  * The path of a JSON file, which is read at once. The messages continue the name of the setting and give the place of the
@@ -58,11 +57,3 @@ export function isLoopbackUrl(text: string): boolean {
 }
 
 export const isLoopbackHost = (host: string): boolean => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
-
-/** `$.role`, `app.role` or `.roles[0]` */
-export const claimPath = requiredText.transform((text, { addIssue }) => {
-  const path = parseClaimPath(text.startsWith("$") ? text.slice(1) : text);
-  if (path !== null && path.length > 0) return path;
-  addIssue("must be the name of a claim, or a path such as app.role, .roles[0] or $.role");
-  return z.NEVER;
-});

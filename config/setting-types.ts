@@ -81,10 +81,12 @@ export const functionName = z
 
 /** The claim of a token that holds the role. */
 export const roleClaim = z.string().transform((text, { addIssue }) => {
-  const path = parseClaimPath(text);
-  if (path !== null) return path;
-  addIssue("must be the name of a claim, or a path such as app.role or .roles[0]");
-  return z.NEVER;
+  try {
+    return parseClaimPath(text);
+  } catch (error) {
+    addIssue((error as Error).message);
+    return z.NEVER;
+  }
 });
 
 /** A host name or an IP address, without a port. */

@@ -101,7 +101,7 @@ export const SETTINGS = {
   JWT_ROLE_CLAIM: setting(
     roleClaim,
     "role",
-    "With MIGRATE=off, the path of the claim that holds the Postgres role, for example role, app.role or .roles[0].",
+    "With MIGRATE=off, the path of the claim that holds the Postgres role, for example role, app.role, .roles[0] or the JSONPath $.roles[?(@ == 'editor')].",
   ),
   JWT_ISSUERS: setting(
     orUnset(issuersFile),

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
-import { claimPath, jsonFile, remoteUrl, requiredText } from "./json-file.ts";
+import { jsonFile, remoteUrl, requiredText } from "./json-file.ts";
+import { roleClaim } from "./setting-types.ts";
 
 /** Another service whose access tokens are accepted. */
 export type TrustedIssuer = {
@@ -24,7 +25,7 @@ const TrustedIssuerEntry = z
       issuer: remoteUrl,
       jwksUrl: remoteUrl.optional(),
       audience: requiredText,
-      roleClaim: claimPath.optional(),
+      roleClaim: requiredText.pipe(roleClaim).optional(),
       roles: z.array(requiredText, { error: "must be a list of roles" }).optional(),
     },
     { error: "must be an object" },

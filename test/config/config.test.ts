@@ -320,7 +320,7 @@ test.each([
   [
     "JWT_ROLE_CLAIM",
     "app..role",
-    'JWT_ROLE_CLAIM must be the name of a claim, or a path such as app.role or .roles[0] (is "app..role")',
+    `JWT_ROLE_CLAIM must be the name of a claim, a path such as app.role or .roles[0], or a JSONPath such as $.roles[?(@ == 'editor')] (is "app..role")`,
   ],
   ["WORKERS", "0", 'WORKERS must be at least 1 (is "0")'],
   [

@@ -77,8 +77,8 @@ test.each<[string, () => string, string]>([
   ],
   [
     "with a malformed path of a claim",
-    () => file({ ...ACME, roleClaim: "$..role" }),
-    "names a file in which [0].roleClaim must be the name of a claim, or a path such as app.role, .roles[0] or $.role",
+    () => file({ ...ACME, roleClaim: "$.role[" }),
+    "names a file in which [0].roleClaim must be a valid JSONPath (RFC 9535): unclosed bracketed selection ('$.role[':7)",
   ],
   [
     "with a role that is not in a list",
