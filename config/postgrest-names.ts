@@ -68,6 +68,9 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_DB_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
   PGRST_PRE_REQUEST: ["DB_PRE_REQUEST", unchanged],
   PGRST_DB_PLAN_ENABLED: ["DB_PLAN", postgrestBoolean],
+  PGRST_DB_ROOT_SPEC: ["DB_ROOT_SPEC", unchanged],
+  PGRST_ROOT_SPEC: ["DB_ROOT_SPEC", unchanged],
+  PGRST_CLIENT_ERROR_VERBOSITY: ["CLIENT_ERROR_VERBOSITY", oneOf("verbose", "minimal")],
   PGRST_JWT_SECRET: ["JWT_SECRET", orFile],
   PGRST_JWT_AUD: ["JWT_AUD", unchanged],
   PGRST_JWT_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", unchanged],
@@ -80,12 +83,7 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
     "LOG_LEVEL",
     oneOf("crit", "error", "warn", "info", "debug").transform((level) => (level === "crit" ? "fatal" : level)),
   ],
-  PGRST_OPENAPI_MODE: [
-    "OPENAPI",
-    oneOf("follow-privileges", "ignore-privileges", "disabled").transform((mode) =>
-      mode === "disabled" ? "off" : mode,
-    ),
-  ],
+  PGRST_OPENAPI_MODE: ["OPENAPI", oneOf("follow-privileges", "ignore-privileges", "disabled")],
 };
 
 /** Whether PGRST_JWT_SECRET is encoded as base64. */
@@ -95,7 +93,6 @@ const IS_BASE64 = ["PGRST_JWT_SECRET_IS_BASE64", "PGRST_SECRET_IS_BASE64"];
 const IGNORED = new Set([
   "PGRST_ADMIN_SERVER_HOST",
   "PGRST_ADMIN_SERVER_PORT",
-  "PGRST_CLIENT_ERROR_VERBOSITY",
   "PGRST_DB_CHANNEL",
   "PGRST_DB_CHANNEL_ENABLED",
   "PGRST_DB_CONFIG",
@@ -105,14 +102,12 @@ const IGNORED = new Set([
   "PGRST_DB_POOL_MAX_LIFETIME",
   "PGRST_DB_POOL_TIMEOUT",
   "PGRST_DB_PRE_CONFIG",
-  "PGRST_DB_ROOT_SPEC",
   "PGRST_DB_TIMEZONE_ENABLED",
   "PGRST_JWT_CACHE_MAX_ENTRIES",
   "PGRST_JWT_CACHE_MAX_LIFETIME",
   "PGRST_LOG_QUERY",
   "PGRST_OPENAPI_SECURITY_ACTIVE",
   "PGRST_OPENAPI_SERVER_PROXY_URI",
-  "PGRST_ROOT_SPEC",
   "PGRST_SERVER_OTEL_ENABLED",
   "PGRST_SERVER_TRACE_HEADER",
   "PGRST_SERVER_UNIX_SOCKET_MODE",

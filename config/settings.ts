@@ -157,6 +157,11 @@ export const SETTINGS = {
     "",
     "Function that every transaction of the table interface calls before its statement.",
   ),
+  DB_ROOT_SPEC: setting(
+    functionName,
+    "",
+    "Function whose result GET /rest/v1/ returns instead of the OpenAPI description.",
+  ),
   DB_REQUEST_CREDENTIALS: setting(
     orUnset(onOff),
     "",
@@ -216,7 +221,9 @@ export const SETTINGS = {
     "Maximum size in bytes of a request body of the table interface.",
   ),
   OPENAPI: setting(
-    oneOf("follow-privileges", "ignore-privileges", "off"),
+    oneOf("follow-privileges", "ignore-privileges", "off", "disabled").transform((mode) =>
+      mode === "disabled" ? "off" : mode,
+    ),
     "follow-privileges",
     "OpenAPI description of the table interface. follow-privileges: what the caller may use. ignore-privileges: everything. off: none, not for the resources either.",
   ),
@@ -224,6 +231,11 @@ export const SETTINGS = {
     orUnset(onOff),
     "",
     "API reference at /docs. When unset, on with the embedded database, otherwise off.",
+  ),
+  CLIENT_ERROR_VERBOSITY: setting(
+    oneOf("verbose", "minimal"),
+    "verbose",
+    "What errors of the table interface say. verbose: everything. minimal: only code and message, without details and hint.",
   ),
   SERVER_TIMING: setting(onOff, "on", "Send the Server-Timing header from the table interface."),
   USERS_WRITE: setting(

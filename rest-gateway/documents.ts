@@ -5,6 +5,8 @@ import { parseAccept } from "./conventions/media.ts";
 import { apiDescription } from "./openapi/tables/description.ts";
 import { typesOf } from "./openapi/typescript/database.ts";
 import type { Answer } from "./table/answer/answer.ts";
+import { profileHeader } from "./table/answer/headers.ts";
+import { parseProfile } from "./table/parse/headers.ts";
 import { descriptionOff, methodNotAllowed } from "./table/problem.ts";
 
 export type DocumentOptions = {
@@ -35,21 +37,21 @@ export function documentAt(
       typesOf(catalog, caller.role === "service_role" ? "service" : "others"),
     );
   if (options.openApi === "off") throw descriptionOff();
-  const schema = headers["accept-profile"] ?? catalog.schemas.keys().next().value ?? "";
+  const schema = parseProfile(headers["accept-profile"]) ?? catalog.schemas.keys().next().value ?? "";
   const { contentType, body } = apiDescription(catalog, {
-    schema: String(schema),
+    schema,
     role: caller.role,
     baseUrl: options.baseUrl,
     ignorePrivileges: options.openApi === "ignore-privileges",
     accept: parseAccept(headers.accept),
   });
-  return document(contentType, body);
+  return document(contentType, body, profileHeader(catalog, schema));
 }
 
 const isTable = (name: string, { schemas }: Catalog) => [...schemas.values()].some(({ tables }) => tables.has(name));
 
-const document = (type: string, text: string): Answer => ({
+const document = (type: string, text: string, profile: string | null = null): Answer => ({
   status: 200,
-  headers: [["Content-Type", type]],
+  headers: [["Content-Type", type], ...(profile === null ? [] : ([["Content-Profile", profile]] as const))],
   body: Buffer.from(text),
 });

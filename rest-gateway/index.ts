@@ -32,6 +32,7 @@ export type RestSettings = {
   readonly dbExposePartitions: boolean;
   readonly dbAnonRole: string;
   readonly dbPreRequest: { readonly schema: string | null; readonly name: string } | null;
+  readonly dbRootSpec: { readonly schema: string | null; readonly name: string } | null;
   readonly dbTxEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
   readonly safeUpdate: boolean;
   readonly dbAggregates: boolean;
@@ -51,6 +52,7 @@ export type RestSettings = {
   readonly jsonMaxDepth: number;
   readonly openapi: DocumentOptions["openApi"];
   readonly serverTiming: boolean;
+  readonly clientErrorVerbosity: "verbose" | "minimal";
   readonly apiKeyRequired: boolean;
   readonly appSettings: readonly Setting[];
   readonly bodyLimit: number;
@@ -145,12 +147,14 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
       patternLength: settings.restMaxPatternLength,
     },
     preRequest,
+    errorVerbosity: settings.clientErrorVerbosity,
   };
   tasks?.register("function", new FunctionTaskHandler(shared));
   return new TableInterface({
     ...shared,
     database,
     tasks,
+    rootSpec: settings.dbRootSpec,
     maxBodySize: settings.restBodyLimit,
     showsTiming: settings.serverTiming,
     callerRules: { needsKey: settings.apiKeyRequired },

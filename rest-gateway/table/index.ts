@@ -4,9 +4,10 @@ import type { CancelSignal } from "../../db/cancellation.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
+import type { Problem } from "../../db/errors.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
-import type { Exchange as HttpExchange } from "../../http/exchange.ts";
+import type { Destination, Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
 import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
@@ -20,7 +21,8 @@ import { isReadOnly, type Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
 import type { Prepared, QueryResult } from "./query.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
-import { Stopwatch, sendAnswer, sendTableProblem, TABLES } from "./send.ts";
+import { type RootSpec, rootCall } from "./root.ts";
+import { pipelineProblem, Stopwatch, sendAnswer, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PreparerOptions & {
@@ -34,6 +36,10 @@ export type TableOptions = PreparerOptions & {
   /** Whether responses have the header Server-Timing. */
   readonly showsTiming: boolean;
   readonly callerRules: CallerRules;
+  /** The function that responds at the root; null for the OpenAPI description. */
+  readonly rootSpec: RootSpec | null;
+  /** Whether errors have details and a hint. */
+  readonly errorVerbosity: Verbosity;
   /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null at other paths. */
   document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   onInternalError(error: unknown, requestId: string): void;
@@ -50,13 +56,17 @@ type Exchange = HttpExchange & {
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
 export class TableInterface implements HttpInterface {
   readonly serves = TABLES.serves;
-  readonly reject = TABLES.reject;
   readonly #options: TableOptions;
   readonly #preparer: Preparer;
 
   constructor(options: TableOptions) {
     this.#options = options;
     this.#preparer = new Preparer(options);
+  }
+
+  /** Responds with a problem of the pipeline. */
+  reject(destination: Destination, problem: Problem): void {
+    sendTableProblem(destination, pipelineProblem(problem), this.#options.errorVerbosity);
   }
 
   /** Only a value with the format of an API key is a credential. Other values are filters and arguments. */
@@ -79,16 +89,17 @@ export class TableInterface implements HttpInterface {
   }
 
   async #answer(exchange: Exchange): Promise<Answer> {
-    const { maxBodySize, catalog } = this.#options;
+    const { maxBodySize, catalog, rootSpec } = this.#options;
     const { request, response, url, watch } = exchange;
     const method = request.method!;
     const caller = await exchange.identity.caller(this.#options.callerRules);
     exchange.caller = caller;
-    const document = this.#options.document(url.path.slice(BASE.length + 1), request, caller, catalog.current);
+    const root = rootCall({ method, url, headers: request.headers, body: null }, rootSpec);
+    const document = root ? null : this.#options.document(pathOf(url), request, caller, catalog.current);
     if (document) return document;
 
     const body = HAS_BODY.has(method) ? await readBytes(request, maxBodySize) : null;
-    const parsed = this.#preparer.parse({ method, url, headers: request.headers, body });
+    const parsed = this.#preparer.parse(root ?? { method, url, headers: request.headers, body });
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     watch?.mark("parse");
     try {
@@ -125,7 +136,8 @@ export class TableInterface implements HttpInterface {
     const { constraints } = this.#options.catalog.current;
     const problem = problemOf(error, { isAnonymous, plan, constraints });
     if ((problem?.status ?? 500) === 500) this.#options.onInternalError(error, head.requestId);
-    sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId));
+    const { errorVerbosity } = this.#options;
+    sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
 }
 
@@ -147,6 +159,9 @@ async function run(
   if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
   return { main: results.at(-2)!, estimate: results.at(-1)! };
 }
+
+/** The path after the base, without the slash. */
+const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);
 
 const HAS_BODY = new Set(["POST", "PATCH", "PUT"]);
 

@@ -6,7 +6,7 @@ import type { Identity, RequestContext } from "../../db/identity.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { shapeCache } from "../cache.ts";
 import { finish, sql } from "../sql.ts";
-import { appliedPreferences, warningOf } from "./answer/headers.ts";
+import { appliedPreferences, profileHeader, warningOf } from "./answer/headers.ts";
 import { BASE, parseRequest } from "./parse/request.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
@@ -113,8 +113,7 @@ export function prepare(request: TableRequest, catalog: Catalog, options: Prepar
     timezone,
     isolation: isolationOf(plan.kind === "call" ? plan.function.settings : NO_SETTINGS),
     isRolledBack: isEndChosen ? tx === "rollback" : options.txEnd.startsWith("rollback"),
-    // Node writes each character of a header as one byte.
-    profile: catalog.schemas.size > 1 ? Buffer.from(plan.schema).toString("latin1") : null,
+    profile: profileHeader(catalog, plan.schema),
     appliedPreferences: appliedPreferences(plan, isEndChosen),
     warning: warningOf(plan),
   };

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Problem } from "../../db/errors.ts";
 import type { Destination as HttpDestination } from "../../http/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline.ts";
 import { endWith, RETRY_SECONDS, varyOf } from "../../http/response.ts";
@@ -18,9 +19,12 @@ export type Destination = HttpDestination & { readonly watch?: Stopwatch | null 
 /** The URLs of the table interface, and the form of its errors. */
 export const TABLES: HttpEnvelope = {
   serves: (url) => url.startsWith(BASE) && (url.length === BASE.length || "/?".includes(url[BASE.length]!)),
-  reject: (destination, { status, message, retryAfter }) =>
-    sendTableProblem(destination, toTableProblem({ status, message, headers: retryHeaders(retryAfter) })),
+  reject: (destination, problem) => sendTableProblem(destination, pipelineProblem(problem)),
 };
+
+/** A problem that occurs before the interface receives the request. */
+export const pipelineProblem = ({ status, message, retryAfter }: Problem): TableProblem =>
+  toTableProblem({ status, message, headers: retryHeaders(retryAfter) });
 
 const retryHeaders = (seconds: number | undefined): Record<string, string> =>
   seconds === undefined ? {} : { "Retry-After": String(seconds) };
@@ -85,19 +89,25 @@ function replaced(all: readonly string[], given: readonly Header[]): string[] {
   return [...kept, ...given.flat()];
 }
 
+/** How much an error says: with `minimal` there are no details and no hint. */
+export type Verbosity = "verbose" | "minimal";
+
 /** `{"code":"PGRST116","message":…,"details":…,"hint":…}` */
-export const problemBody = ({ code, message, details, hint }: TableProblem): object => ({
+export const problemBody = ({ code, message, details, hint }: TableProblem, verbosity: Verbosity): object => ({
   code,
   message,
-  details: details ?? null,
-  hint: hint ?? null,
+  ...(verbosity === "verbose" && { details: details ?? null, hint: hint ?? null }),
 });
 
 /** Sends a problem, formatted as PostgREST formats its errors. */
-export function sendTableProblem({ request, response, head }: Destination, problem: TableProblem): void {
+export function sendTableProblem(
+  { request, response, head }: Destination,
+  problem: TableProblem,
+  verbosity: Verbosity = "verbose",
+): void {
   const { status, statusText, code, headers = {} } = problem;
   const isBodiless = hasNoBody(request, status);
-  const body = Buffer.from(JSON.stringify(problemBody(problem)));
+  const body = Buffer.from(JSON.stringify(problemBody(problem, verbosity)));
   const all = [
     ...head.headers,
     ...["Content-Type", JSON_TYPE, "Cache-Control", "no-store"],

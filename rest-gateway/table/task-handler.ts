@@ -7,9 +7,12 @@ import { parseUrl } from "./parse/request.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
 import type { Prepared } from "./query.ts";
 import type { TableRequest } from "./request.ts";
-import { problemBody } from "./send.ts";
+import { problemBody, type Verbosity } from "./send.ts";
 
-export type TaskHandlerOptions = PreparerOptions & { readonly anonymousRole: string };
+export type TaskHandlerOptions = PreparerOptions & {
+  readonly anonymousRole: string;
+  readonly errorVerbosity: Verbosity;
+};
 
 /** A stored `POST /rest/v1/rpc/<function>`, parsed and prepared. */
 type PreparedCall = { readonly request: TableRequest; readonly prepared: Prepared };
@@ -44,11 +47,11 @@ export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
   }
 
   formatError(error: unknown, call: PreparedCall | null, { id, caller }: Task): ErrorResponse {
-    const { catalog, anonymousRole } = this.#options;
+    const { catalog, anonymousRole, errorVerbosity } = this.#options;
     const { constraints } = catalog.current;
     const context = { isAnonymous: caller.role === anonymousRole, plan: call?.prepared.plan ?? null };
     const problem = problemOf(error, { ...context, constraints }) ?? internalProblem(id);
-    return { status: problem.status, body: problemBody(problem) };
+    return { status: problem.status, body: problemBody(problem, errorVerbosity) };
   }
 }
 

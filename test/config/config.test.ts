@@ -70,6 +70,8 @@ test("without settings the service uses an embedded database with demo data and 
     safeUpdate: true,
     dbAggregates: true,
     dbExposePartitions: false,
+    dbRootSpec: null,
+    clientErrorVerbosity: "verbose",
     dbRequestCredentials: false,
     dbPlan: false,
     restMaxEmbedDepth: 10,
@@ -166,6 +168,10 @@ test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL b
   expect(readConfig(OWN).usersWrite).toBe("owner");
   expect(readConfig({ ...OWN, MIGRATE: "off" }).usersWrite).toBe("owner");
   expect(readConfig({ ...OWN, USERS_WRITE: "open" }).usersWrite).toBe("open");
+});
+
+test("OPENAPI=disabled means off", () => {
+  expect(readConfig({ OPENAPI: "disabled" }).openapi).toBe("off");
 });
 
 test("functions can read the credentials of a request only with MIGRATE=off by default", () => {

@@ -77,6 +77,8 @@ test.each([
   ["PGRST_SERVER_TIMING_ENABLED", "0", { serverTiming: false }],
   ["PGRST_LOG_LEVEL", "crit", { logLevel: "fatal" }],
   ["PGRST_OPENAPI_MODE", "disabled", { openapi: "off" }],
+  ["PGRST_DB_ROOT_SPEC", "api.root", { dbRootSpec: { schema: "api", name: "root" } }],
+  ["PGRST_CLIENT_ERROR_VERBOSITY", "minimal", { clientErrorVerbosity: "minimal" }],
   ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],
   ["PGRST_ADMIN_SERVER_PORT", "3001", { ignored: ["PGRST_ADMIN_SERVER_PORT"] }],
 ])("%s=%s", (name, value, expected) => expect(readConfig({ PGRST_DB_URI, [name]: value })).toMatchObject(expected));

@@ -1,3 +1,4 @@
+import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type ChangePlan, type EmbedPlan, isChange, type Plan, type RowsPlan } from "../plan.ts";
 import { invalidRange } from "../problem.ts";
 import { RESERVED_NAMES, type RequestUrl } from "../request.ts";
@@ -42,6 +43,10 @@ const olderNames = ({ embeds }: RowsPlan): EmbedPlan[] =>
 
 /** A quoted string in a header must be ASCII without quotes. */
 const asciiOf = (name: string) => name.replace(/[^ !#-[\]-~]/gu, encodeURIComponent);
+
+/** The header Content-Profile; null if only one schema is served. Node writes each character of a header as one byte. */
+export const profileHeader = ({ schemas }: Pick<Catalog, "schemas">, schema: string): string | null =>
+  schemas.size > 1 ? Buffer.from(schema).toString("latin1") : null;
 
 /** `0-19/100`; partial when there are more rows than these. */
 export type ContentRange = { readonly header: string; readonly isPartial: boolean };

@@ -56,6 +56,21 @@ describe("with several schemas,", () => {
     expect(await failure("rpc/boxed")).toEqual([404, "PGRST202"]);
   });
 
+  test("Accept-Profile selects the schema that GET /rest/v1/ describes, and Content-Profile names it", async () => {
+    for (const method of ["GET", "HEAD"]) {
+      const described = async (headers = {}) => rest("", { method, headers });
+      expect((await described()).headers.get("content-profile")).toBe("library");
+      const archive = await described({ "accept-profile": "archive" });
+      expect(archive.headers.get("content-profile")).toBe("archive");
+      if (method === "GET") expect(Object.keys(archive.json.paths)).toContain("/boxes");
+    }
+    const profile = Buffer.from("Größe").toString("latin1");
+    const { json, headers } = await rest("", reading(profile));
+    expect(Object.keys(json.paths)).toContain(`/${encodeURIComponent("maße")}`);
+    expect(headers.get("content-profile")).toBe(profile);
+    expect(await failure("", reading("cellar"))).toEqual([406, "PGRST106"]);
+  });
+
   test("a schema name may have any letters, as UTF-8", async () => {
     const profile = Buffer.from("Größe").toString("latin1");
     const { status, json, headers } = await rest("maße", reading(profile));
