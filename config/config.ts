@@ -28,6 +28,7 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly graphiql: boolean;
   readonly docs: boolean;
   readonly dbRequestCredentials: boolean;
+  readonly dbConfig: boolean;
   readonly usersWrite: UsersWrite;
   readonly taskAnonymous: boolean;
   readonly taskConcurrencyPerOwner: number;
@@ -44,6 +45,7 @@ type UnsetByDefault =
   | "graphiql"
   | "docs"
   | "dbRequestCredentials"
+  | "dbConfig"
   | "usersWrite"
   | "taskAnonymous"
   | "taskConcurrencyPerOwner"
@@ -83,6 +85,7 @@ export function readConfig(environment: Environment = process.env): Config {
     graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
     docs: parsed.docs === "" ? embedded : parsed.docs,
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? !parsed.migrate : parsed.dbRequestCredentials,
+    dbConfig: parsed.dbConfig === "" ? !parsed.migrate : parsed.dbConfig,
     usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:
@@ -91,6 +94,19 @@ export function readConfig(environment: Environment = process.env): Config {
     appSettings,
     ignored,
   };
+}
+
+/** The settings with other values for some of them. Throws ConfigError. */
+export function overrideConfig(config: Config, values: readonly Translated[]): Config {
+  const changes = values
+    .filter(({ text }) => text !== "")
+    .map(({ from, name, text }) => {
+      const { type }: Setting<unknown> = SETTINGS[name as keyof typeof SETTINGS];
+      return [camelCase(name), parseValue(from, type, text)];
+    });
+  const changed: Config = { ...config, ...Object.fromEntries(changes) };
+  rejectConflicts(changed, changed.embedded);
+  return changed;
 }
 
 const camelCase = (name: string) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
@@ -120,7 +136,7 @@ function rejectUnknown(names: readonly string[]): void {
   }
 }
 
-function rejectConflicts(parsed: Parsed, embedded: boolean): void {
+function rejectConflicts(parsed: Parsed | Config, embedded: boolean): void {
   const { migrate, jwtSecret } = parsed;
   const jwtIssuers = parsed.jwtIssuers || [];
   const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
@@ -134,6 +150,7 @@ function rejectConflicts(parsed: Parsed, embedded: boolean): void {
     [embedded && !migrate, "MIGRATE=off requires DATABASE_URL"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
+    [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],
     [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
     [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET requires MIGRATE=on"],
@@ -154,7 +171,8 @@ function rejectConflicts(parsed: Parsed, embedded: boolean): void {
   if (!migrate && isJwk(jwtSecret)) rejectInvalidKeys(jwtSecret);
 }
 
-const isOnLoopback = ({ baseUrl, host }: Parsed) => (baseUrl === "" ? isLoopbackHost(host) : isLoopbackUrl(baseUrl));
+const isOnLoopback = ({ baseUrl, host }: Pick<Parsed, "baseUrl" | "host">) =>
+  baseUrl === "" ? isLoopbackHost(host) : isLoopbackUrl(baseUrl);
 
 function rejectInvalidKeys(jwks: string): void {
   try {

@@ -108,6 +108,16 @@ export const SETTINGS = {
     "",
     "JSON file that lists other issuers whose access tokens are accepted.",
   ),
+  DB_CONFIG: setting(
+    orUnset(onOff),
+    "",
+    "With MIGRATE=off, read the settings of PostgREST in the database (alter role … set pgrst.db_max_rows = '100'), which take precedence. When unset, on with MIGRATE=off.",
+  ),
+  DB_PRE_CONFIG: setting(
+    functionName,
+    "",
+    "With DB_CONFIG, function that sets settings of PostgREST: set_config('pgrst.db_max_rows', '100', true).",
+  ),
   DB_SCHEMAS: setting(servedSchemas, "public", "Schemas to serve, separated by commas."),
   DB_ANON_ROLE: setting(
     anonymousRole,

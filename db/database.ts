@@ -1,12 +1,13 @@
 import pg from "pg";
 import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
 import { Admission } from "./admission.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired } from "./errors.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
-import type { StatementTimeouts } from "./statement-timeouts.ts";
+import { type StatementTimeoutOptions, StatementTimeouts } from "./statement-timeouts.ts";
 import { type TransactionOptions, Transactions } from "./transaction.ts";
 
 export type DatabaseOptions = {
@@ -25,6 +26,27 @@ export type DatabaseOptions = {
   /** Receives what the DBA should know about errors. */
   readonly log: Logger;
 };
+
+/** The database of the settings. `anonymousRoles` are the roles of callers without credentials. */
+export const createDatabase = (
+  config: Config,
+  options: Pick<DatabaseOptions, "logins" | "onConnectionError" | "log"> &
+    Pick<StatementTimeoutOptions, "anonymousRoles">,
+): Database =>
+  new Database({
+    ...options,
+    poolSize: config.dbPool,
+    poolTimeout: config.dbPoolTimeout,
+    poolShare: config.dbPoolShare,
+    statementTimeouts: new StatementTimeouts({
+      everyone: config.dbStatementTimeout,
+      anonymous: config.dbAnonStatementTimeout,
+      anonymousRoles: options.anonymousRoles,
+    }),
+    unsent: { total: config.maxUnsentBytes, perAddress: config.maxUnsentBytesPerAddress },
+    maxPrepared: config.dbPreparedStatements,
+    maxResultBytes: config.dbMaxResultBytes,
+  });
 
 /** The logins that take on the role of a caller. */
 export type CallerLogin = "data" | "admin" | "service";

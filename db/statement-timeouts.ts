@@ -11,7 +11,8 @@ export type StatementTimeoutOptions = {
 
 /** How long a statement of each role may run. `alter role … set statement_timeout` takes precedence over the defaults. */
 export class StatementTimeouts {
-  readonly #options: StatementTimeoutOptions;
+  #options: StatementTimeoutOptions;
+  #roles: ReadonlyMap<string, Role> = new Map();
   #byRole: ReadonlyMap<string, number>;
 
   constructor(options: StatementTimeoutOptions) {
@@ -31,7 +32,14 @@ export class StatementTimeouts {
 
   /** Applies the settings of the roles in a new catalog. */
   follow(roles: ReadonlyMap<string, Role>): void {
+    this.#roles = roles;
     this.#byRole = new Map([...this.#ofAnonymous(), ...ownTimeouts(roles)]);
+  }
+
+  /** Applies other roles of callers without credentials. */
+  followAnonymous(anonymousRoles: readonly string[]): void {
+    this.#options = { ...this.#options, anonymousRoles };
+    this.follow(this.#roles);
   }
 
   #ofAnonymous(): readonly (readonly [role: string, milliseconds: number])[] {

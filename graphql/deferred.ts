@@ -17,7 +17,7 @@ const UNAVAILABLE = "GraphQL is not available: try again";
 export class DeferredGraphQL {
   readonly http: HttpInterface;
   readonly socket: SocketRoute;
-  readonly #options: GraphQLOptions;
+  #options: GraphQLOptions;
   #loaded: GraphQLInterface | null = null;
   #loading: Promise<GraphQLInterface> | null = null;
   #isClosed = false;
@@ -56,6 +56,18 @@ export class DeferredGraphQL {
   load(): Promise<GraphQLInterface> {
     this.#loading ??= this.#load();
     return this.#loading;
+  }
+
+  /** Applies changed settings. Open sockets keep the schema and the role with which they began. */
+  async follow(settings: GraphQLOptions["settings"]): Promise<void> {
+    const used = ({ dbSchemas, dbAnonRole }: GraphQLOptions["settings"]) => JSON.stringify([dbSchemas, dbAnonRole]);
+    const isSame = used(settings) === used(this.#options.settings);
+    this.#options = { ...this.#options, settings };
+    if (isSame || this.#loading === null) return;
+    const previous = await this.#loading.catch(() => null);
+    this.#loading = null;
+    await this.load();
+    await previous?.reload.close();
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,5 @@
 import pino, { type Logger } from "pino";
+import type { LiveSettingsOptions } from "../db/live-settings.ts";
 
 /**
  * Structured lines of JSON, or readable text on a terminal. Fields with the names of secrets are redacted. The fields of
@@ -56,3 +57,9 @@ function describeError(error: unknown): unknown {
 /** The log of the migrations, whose level is their severity. */
 export const migrationLog = (log: Logger) => (level: string, message: string) =>
   log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
+
+/** The log of settings in the database. */
+export const settingsLog = (log: Logger): LiveSettingsOptions["log"] => ({
+  onIgnored: (settings) => log.warn({ settings }, "these settings in the database have no effect"),
+  onFailed: (err) => log.error({ err }, "the settings in the database cannot be used: the previous ones stay"),
+});

@@ -42,16 +42,22 @@ export class Pipeline {
   state: ServiceState = "starting";
   readonly listener: RequestListener = (request, response) => this.#receive(request, response);
   readonly #options: PipelineOptions;
-  readonly #cors: Cors;
+  #cors: Cors;
   /** Headers of every response. */
-  readonly #headers: readonly string[];
+  #headers: readonly string[];
   #interfaces: readonly HttpInterface[] = [];
   #callers: CallerResolver | null = null;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#cors = cors(options.corsOrigins);
-    this.#headers = [...securityHeaders(), ...this.#cors.headers];
+    this.#headers = [...SECURITY_HEADERS, ...this.#cors.headers];
+  }
+
+  /** Allows these origins from the next request on. */
+  allowOrigins(origins: readonly string[]): void {
+    this.#cors = cors(origins);
+    this.#headers = [...SECURITY_HEADERS, ...this.#cors.headers];
   }
 
   /** Makes the service ready. The first of the interfaces that serves a URL handles it; the last one serves every URL. */
@@ -140,7 +146,9 @@ const closing = ({ request, response, head }: Destination): Destination => ({
 });
 
 /** Helmet's headers; names and values alternate. They are the same for every response, so helmet runs once. */
-function securityHeaders(): readonly string[] {
+const SECURITY_HEADERS = recordHelmet();
+
+function recordHelmet(): readonly string[] {
   const headers: string[] = [];
   const recorder = {
     setHeader: (name: string, value: string) => headers.push(name, value),

@@ -9,10 +9,15 @@ export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
 
 /** Credentials → caller, for every interface. */
 export class CallerResolver {
-  readonly #context: IdentityContext;
+  #context: IdentityContext;
 
   constructor(options: CallerResolverOptions) {
     this.#context = { ...options, anonymous: anonymous(options.anonymousRole) };
+  }
+
+  /** Verifies the tokens of later requests with another verifier, and gives anonymous callers another role. */
+  follow({ tokens, anonymousRole }: Pick<CallerResolverOptions, "tokens" | "anonymousRole">): void {
+    this.#context = { ...this.#context, tokens, anonymousRole, anonymous: anonymous(anonymousRole) };
   }
 
   /** Reads the credentials of a request; `apiKey` is the parameter `api_key`. Nothing is looked up yet. */

@@ -85,6 +85,8 @@ export type RestInterface = {
   readonly resources: HttpInterface;
   /** Documentation and authentication. */
   readonly routers: readonly RequestHandler[];
+  /** Applies changed settings to the table interface. */
+  follow(settings: RestSettings): void;
 };
 
 /** Reads the catalog, and puts the REST interfaces together on it. Rejects when the database does not answer. */
@@ -94,7 +96,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const catalog = new LiveCatalog({ pool: database.catalog, ...scopeOf(settings), log: catalogLog(log) });
   catalog.onChange((changed) => database.follow(changed));
   await catalog.start();
-  const tables = tableInterface(options, catalog);
+  let tables = tableInterface(options, catalog);
   const lifecycle = new Lifecycle({
     status: settings.apiV1Status,
     sunset: settings.apiV1Sunset || null,
@@ -105,7 +107,16 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const { resources, register } = createResources(options, catalog, lifecycle);
   return {
     catalog,
-    tables,
+    tables: {
+      serves: (url) => tables.serves(url),
+      reject: (destination, problem) => tables.reject(destination, problem),
+      apiKeyIn: (url) => tables.apiKeyIn(url),
+      handle: (exchange) => tables.handle(exchange),
+    },
+    follow(changed) {
+      catalog.rescope(scopeOf(changed));
+      tables = tableInterface({ ...options, settings: changed }, catalog);
+    },
     resources,
     routers: [
       ...(settings.docs ? [docsRouter({ anonKey, versions: lifecycle.supported })] : []),

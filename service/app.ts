@@ -7,10 +7,10 @@ import { ChangeFeed } from "../db/changes/feed.ts";
 import { createSource } from "../db/changes/mode.ts";
 import { Notifications } from "../db/changes/notifications.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
-import { Database } from "../db/database.ts";
-import { StatementTimeouts } from "../db/statement-timeouts.ts";
+import { createDatabase } from "../db/database.ts";
+import { LiveSettings, settingsInDatabase } from "../db/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
-import { migrationLog } from "../http/log.ts";
+import { migrationLog, settingsLog } from "../http/log.ts";
 import type { addressReader } from "../http/request.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
@@ -35,19 +35,22 @@ export type AppOptions = {
 
 /** Opens the database and creates the interfaces on it. Rejects, with nothing left running, if that fails. */
 export async function createApp(options: AppOptions) {
-  const { config, log, url, onInternalError } = options;
-  const secret = await secretOf(config);
-  const tokens = createTokens(config, secret);
+  const { log, url, onInternalError } = options;
+  const secret = await secretOf(options.config);
+  const tokens = createTokens(options.config, secret);
   const opened = await options.open();
   let close = async () => opened.cluster?.stop();
   try {
-    const context = createContext(opened, { ...options, secret, tokens });
+    const settings = new LiveSettings({ config: options.config, url: opened.logins.data, log: settingsLog(log) });
+    const config = await settings.start();
+    const context = createContext(opened, { ...options, config, secret, tokens });
     const { notifications, auth, tasks } = context;
     close = context.close;
     await notifications.start();
     auth?.start();
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
     notifications.onSchemaChange(() => rest.catalog.soon());
+    notifications.onSettingsChange(() => settings.soon());
     await tasks?.start();
     const onSchemaBuilt = () => advisor?.soon();
     const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError, onSchemaBuilt };
@@ -60,11 +63,24 @@ export async function createApp(options: AppOptions) {
       : null;
     advisor?.follow(rest.catalog.current);
     rest.catalog.onChange((catalog) => advisor?.follow(catalog));
+    settings.onChange((changed) => {
+      context.follow(changed);
+      rest.follow(changed);
+      graphql?.follow(changed).catch((err) => log.error({ err }, "GraphQL cannot be loaded with the changed settings"));
+    });
     close = async () => {
-      await Promise.all([advisor?.close(), graphql?.close(), rest.catalog.close()]);
+      await Promise.all([settings.close(), advisor?.close(), graphql?.close(), rest.catalog.close()]);
       await context.close();
     };
-    return { ...context, graphql, rest, advisor, pages: new ExpressInterface({ routers, onInternalError }), close };
+    return {
+      ...context,
+      settings,
+      graphql,
+      rest,
+      advisor,
+      pages: new ExpressInterface({ routers, onInternalError }),
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -84,22 +100,8 @@ function createContext(
     // While the service stops, either side may close its connections first.
     log[isClosing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
   };
-  const database = new Database({
-    logins: opened.logins,
-    poolSize: config.dbPool,
-    poolTimeout: config.dbPoolTimeout,
-    statementTimeouts: new StatementTimeouts({
-      everyone: config.dbStatementTimeout,
-      anonymous: config.dbAnonStatementTimeout,
-      anonymousRoles: [config.dbAnonRole, ...EDITORS],
-    }),
-    poolShare: config.dbPoolShare,
-    unsent: { total: config.maxUnsentBytes, perAddress: config.maxUnsentBytesPerAddress },
-    maxPrepared: config.dbPreparedStatements,
-    maxResultBytes: config.dbMaxResultBytes,
-    onConnectionError,
-    log,
-  });
+  const anonymousRoles = [anonymousRole, ...EDITORS];
+  const database = createDatabase(config, { logins: opened.logins, anonymousRoles, onConnectionError, log });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const changes = new ChangeFeed({
     source: opened.changes && createSource(opened.changes, onConnectionError),
@@ -127,6 +129,13 @@ function createContext(
   const addressKey = deriveKey(secret, "addresses of tasks");
   const shared = { database, logins, addressOf, isStillCaller, log, onConnectionError };
   const tasks = tasksUrl === null ? null : createTasks({ settings: config, url: tasksUrl, addressKey, ...shared });
+  const follow = (changed: Config) => {
+    callers.follow({
+      tokens: createVerifier({ config: changed, tokens, clock, log }),
+      anonymousRole: changed.dbAnonRole,
+    });
+    database.statementTimeouts.followAnonymous([changed.dbAnonRole, ...EDITORS]);
+  };
   const close = async () => {
     await tasks?.close();
     await auth?.close();
@@ -135,13 +144,13 @@ function createContext(
     await database.close();
     await opened.cluster?.stop();
   };
-  return { opened, database, changes, notifications, tokens, auth, callers, tasks, addressOf, close };
+  return { opened, database, changes, notifications, tokens, auth, callers, tasks, addressOf, follow, close };
 }
 
 /** Starts the embedded database, or opens DATABASE_URL. */
 export async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
-  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = config;
+  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
   return openDatabase({ ...config, anonymousRole, schemas, secret, afterMigrations, log: migrationLog(log) });
 }

@@ -82,16 +82,17 @@ export async function startService(config: Config, log: Logger, options: StartOp
     server.close();
     throw error;
   }
-  const { opened, database, changes, tokens, tasks, callers, graphql, rest, pages } = app;
+  const { opened, database, changes, tokens, tasks, callers, graphql, rest, pages, settings } = app;
   const sockets = new UpgradeGate(server.node, {
     routes: graphql ? [graphql.socket] : [],
     limits: config,
     callers,
-    isAllowedOrigin: allowsOrigin(config.corsOrigins),
+    isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
     addressOf,
     rateLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
+  settings.follow(({ corsOrigins }) => pipeline.allowOrigins(corsOrigins));
   pipeline.open([rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, health, errors, pages], callers);
   if (config.graphqlBuild === "ready") graphql?.loadInBackground();
 

@@ -20,7 +20,7 @@ export type LiveCatalogOptions = CatalogScope & { readonly pool: Pool; readonly 
  * The catalog that follows its database. Without a change it remains the same object, so that cached plans stay valid.
  */
 export class LiveCatalog {
-  readonly #options: LiveCatalogOptions;
+  #options: LiveCatalogOptions;
   readonly #reads = new Debounced(
     () => this.#read(),
     (error) => this.#options.log.onFailed(error),
@@ -59,6 +59,12 @@ export class LiveCatalog {
     if (this.#reads.isPending) await this.#reads.settled();
     else if (Date.now() - this.#readAt >= FRESH) await this.#reads.now();
     return this.current !== before;
+  }
+
+  /** Serves other schemas, once they have been read. */
+  rescope(scope: CatalogScope): void {
+    this.#options = { ...this.#options, ...scope };
+    this.soon();
   }
 
   onChange(listener: (catalog: Catalog) => void): void {

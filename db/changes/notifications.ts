@@ -32,6 +32,7 @@ export type NotificationsOptions = {
 export class Notifications {
   readonly #options: NotificationsOptions;
   readonly #schemaListeners: (() => void)[] = [];
+  readonly #settingsListeners: (() => void)[] = [];
   readonly #identityListeners: ((change: IdentityChange) => void)[] = [];
   #client: pg.Client | null = null;
   #reconnectTimer: NodeJS.Timeout | undefined;
@@ -72,6 +73,11 @@ export class Notifications {
     this.#schemaListeners.push(listener);
   }
 
+  /** Calls back when the settings in the database have changed, or may have changed. */
+  onSettingsChange(listener: () => void): void {
+    this.#settingsListeners.push(listener);
+  }
+
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void {
     this.#identityListeners.push(listener);
@@ -85,8 +91,13 @@ export class Notifications {
   }
 
   #receive(channel: string, payload: string): void {
-    if (channel === "accounts") this.#identityChanged(parseIdentityChange(payload));
-    else this.#schemaChanged();
+    if (channel === "accounts") {
+      this.#identityChanged(parseIdentityChange(payload));
+      return;
+    }
+    // 'reload config' is also for the settings of roles, which are part of the catalog.
+    this.#schemaChanged();
+    if (channel === "pgrst" && payload !== "reload schema") this.#settingsChanged();
   }
 
   #identityChanged(change: IdentityChange | null): void {
@@ -95,6 +106,10 @@ export class Notifications {
 
   #schemaChanged(): void {
     for (const listener of this.#schemaListeners) listener();
+  }
+
+  #settingsChanged(): void {
+    for (const listener of this.#settingsListeners) listener();
   }
 
   #handleLoss(client: pg.Client): void {
@@ -127,6 +142,7 @@ export class Notifications {
         () => {
           this.#identityChanged("back");
           this.#schemaChanged();
+          this.#settingsChanged();
         },
         (error: Error) => {
           this.#options.onError(error);

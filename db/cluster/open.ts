@@ -135,7 +135,11 @@ async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
   return cluster;
 }
 
-async function withClient(connectionString: string, callback: (client: pg.Client) => Promise<unknown>): Promise<void> {
+/** Calls back with a connection that is closed afterwards. */
+export async function withClient(
+  connectionString: string,
+  callback: (client: pg.Client) => Promise<unknown>,
+): Promise<void> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
   await client.connect().catch((error: Error) => {
     throw new Error(`cannot connect to the database: ${reasonOf(error)}`, { cause: error });

@@ -70,6 +70,8 @@ test("without settings the service uses an embedded database with demo data and 
     safeUpdate: true,
     dbAggregates: true,
     dbExposePartitions: false,
+    dbConfig: false,
+    dbPreConfig: null,
     dbRootSpec: null,
     clientErrorVerbosity: "verbose",
     dbRequestCredentials: false,
@@ -414,6 +416,7 @@ test.each([
     "DATABASE_DIRECT_URL requires DATABASE_URL",
   ],
   ["no anonymous role with MIGRATE=on", { DB_ANON_ROLE: "none" }, "DB_ANON_ROLE=none requires MIGRATE=off"],
+  ["settings in the database with MIGRATE=on", { DB_CONFIG: "on" }, "DB_CONFIG=on requires MIGRATE=off"],
   ["another role claim with MIGRATE=on", { JWT_ROLE_CLAIM: "app.role" }, "JWT_ROLE_CLAIM requires MIGRATE=off"],
   [
     "a public key as the secret with MIGRATE=on",

@@ -77,6 +77,8 @@ test.each([
   ["PGRST_SERVER_TIMING_ENABLED", "0", { serverTiming: false }],
   ["PGRST_LOG_LEVEL", "crit", { logLevel: "fatal" }],
   ["PGRST_OPENAPI_MODE", "disabled", { openapi: "off" }],
+  ["PGRST_DB_CONFIG", "false", { dbConfig: false }],
+  ["PGRST_DB_PRE_CONFIG", "pre_config", { dbPreConfig: { schema: null, name: "pre_config" } }],
   ["PGRST_DB_ROOT_SPEC", "api.root", { dbRootSpec: { schema: "api", name: "root" } }],
   ["PGRST_CLIENT_ERROR_VERBOSITY", "minimal", { clientErrorVerbosity: "minimal" }],
   ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],

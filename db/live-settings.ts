@@ -1,0 +1,123 @@
+import pg from "pg";
+import { type Config, ConfigError } from "../config/config.ts";
+import { DATABASE_SETTINGS, type DatabaseSetting, withDatabaseSettings } from "../config/database-settings.ts";
+import { quoteName } from "./catalog/catalog.ts";
+import { Debounced } from "./changes/debounced.ts";
+import { withClient } from "./cluster/open.ts";
+
+export type LiveSettingsOptions = {
+  /** The settings of the environment. */
+  readonly config: Config;
+  /** The login whose settings are read. */
+  readonly url: string;
+  readonly log: {
+    onIgnored(names: readonly string[]): void;
+    /** The settings could not be read or are invalid: the previous ones remain in use. */
+    onFailed(error: Error): void;
+  };
+};
+
+/** The settings of the environment and, with DB_CONFIG, those in the database. */
+export class LiveSettings {
+  readonly #options: LiveSettingsOptions;
+  readonly #reads: Debounced;
+  readonly #listeners: ((config: Config) => void)[] = [];
+  #current: Config;
+  #text = "[]";
+
+  constructor(options: LiveSettingsOptions) {
+    this.#options = options;
+    this.#current = options.config;
+    this.#reads = new Debounced(() => this.#read(), options.log.onFailed);
+  }
+
+  get current(): Config {
+    return this.#current;
+  }
+
+  /** The first read. Rejects with ConfigError if a setting is invalid. */
+  async start(): Promise<Config> {
+    if (this.#options.config.dbConfig) await this.#reads.first();
+    return this.#current;
+  }
+
+  /** Schedules another read. */
+  soon(): void {
+    if (this.#options.config.dbConfig) this.#reads.soon();
+  }
+
+  onChange(listener: (config: Config) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Calls back now and after each change. */
+  follow(listener: (config: Config) => void): void {
+    listener(this.#current);
+    this.onChange(listener);
+  }
+
+  close(): Promise<void> {
+    return this.#reads.close();
+  }
+
+  async #read(): Promise<void> {
+    const { config, url, log } = this.#options;
+    const settings = await readSettings(url, config);
+    const text = JSON.stringify(settings);
+    if (text === this.#text) return;
+    // Invalid settings are reported once, not with each retry.
+    this.#text = text;
+    const { config: changed, ignored } = withDatabaseSettings(config, settings);
+    this.#current = changed;
+    if (ignored.length > 0) log.onIgnored(ignored);
+    for (const listener of this.#listeners) listener(changed);
+  }
+}
+
+/** The settings with those in the database, before the service starts. */
+export async function settingsInDatabase(config: Config, url: string): Promise<Config> {
+  return config.dbConfig ? withDatabaseSettings(config, await readSettings(url, config)).config : config;
+}
+
+const LOGIN_SETTINGS = `
+  select distinct on (name) name, value
+  from (
+    select substr(split_part(setting, '=', 1), 7) as name, substr(setting, strpos(setting, '=') + 1) as value,
+      s.setdatabase <> 0 as "isOfDatabase"
+    from pg_db_role_setting as s, unnest(s.setconfig) as setting
+    where s.setrole = current_user::regrole and setting like 'pgrst.%'
+      and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+  ) as settings
+  order by name, "isOfDatabase" desc`;
+
+/** Those of the login in this database take precedence over those of the login, and these over those of DB_PRE_CONFIG. */
+async function readSettings(url: string, config: Config): Promise<readonly DatabaseSetting[]> {
+  const found = new Map<string, string>();
+  await withClient(url, async (client) => {
+    const { rows: ofLogin } = await client.query<Setting>(LOGIN_SETTINGS);
+    // The login may name the function too.
+    const { dbPreConfig } = withDatabaseSettings(config, ofLogin.map(pairOf)).config;
+    const ofFunction = dbPreConfig ? await settingsOf(dbPreConfig, client) : [];
+    for (const { name, value } of [...ofFunction, ...ofLogin]) found.set(name, value);
+  });
+  return [...found];
+}
+
+type Setting = { readonly name: string; readonly value: string };
+const pairOf = ({ name, value }: Setting): DatabaseSetting => [name, value];
+
+/** The settings after a call of the function, which is undone. */
+async function settingsOf(fn: NonNullable<Config["dbPreConfig"]>, client: pg.Client): Promise<readonly Setting[]> {
+  const name = fn.schema === null ? pg.escapeIdentifier(fn.name) : quoteName({ schema: fn.schema, name: fn.name });
+  try {
+    await client.query(`begin; select ${name}()`);
+    const { rows } = await client.query<Setting>(
+      `select name, current_setting('pgrst.' || name, true) as value from unnest($1::text[]) as name
+       where current_setting('pgrst.' || name, true) <> ''`,
+      [DATABASE_SETTINGS],
+    );
+    return rows;
+  } catch (error) {
+    throw new ConfigError(`DB_PRE_CONFIG: ${(error as Error).message}`);
+  }
+}
