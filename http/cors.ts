@@ -8,6 +8,7 @@ export const allowsOrigin = (allowed: readonly string[]) => (origin: string) =>
   allowed.includes("*") || allowed.includes(origin);
 
 const EXPOSED_HEADERS = [
+  "Accept-Query",
   "X-Request-Id",
   "X-RateLimit-Limit",
   "X-RateLimit-Remaining",
@@ -47,6 +48,7 @@ export function cors(allowed: readonly string[]): Cors {
   const library = corsLibrary({
     origin: all ? "*" : [...allowed],
     credentials: !all,
+    methods: ["GET", "HEAD", "QUERY", "PUT", "PATCH", "POST", "DELETE"],
     maxAge: MAX_AGE_SECONDS,
     exposedHeaders: EXPOSED_HEADERS,
   }) as CorsHandler;

@@ -40,7 +40,7 @@ export type CallerRules = {
 
 const NO_RULES: CallerRules = { needsKey: false };
 
-const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS", "QUERY"]);
 
 /**
  * The credentials of one request, read once, and the caller that they identify. Each credential must be valid and all of

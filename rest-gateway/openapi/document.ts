@@ -24,7 +24,8 @@ export type SecurityRequirement = Readonly<Record<string, readonly string[]>>;
 
 export type Reference = { readonly $ref: string };
 
-export type PathItem = { readonly [M in "get" | "post" | "put" | "patch" | "delete"]?: Operation };
+/** `x-query` is `query` of OpenAPI 3.2. */
+export type PathItem = { readonly [M in "get" | "post" | "put" | "patch" | "delete" | "x-query"]?: Operation };
 
 export type Operation = {
   readonly operationId: string;

@@ -15,12 +15,13 @@ import type { CallerRules } from "../../identity/caller-resolver.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/problem.ts";
+import { unfoldQuery } from "./parse/carried-query.ts";
 import { BASE, parseUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
 import type { Prepared, QueryResult } from "./query.ts";
-import type { RequestUrl, TableRequest } from "./request.ts";
+import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { type RootSpec, rootCall } from "./root.ts";
 import { pipelineProblem, Stopwatch, sendAnswer, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
@@ -99,35 +100,37 @@ export class TableInterface implements HttpInterface {
     if (document) return document;
 
     const body = HAS_BODY.has(method) ? await readBytes(request, maxBodySize) : null;
-    const parsed = this.#preparer.parse(root ?? { method, url, headers: request.headers, body });
+    const text = root ?? unfoldQuery({ method, url, headers: request.headers, body });
+    const parsed = this.#preparer.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     watch?.mark("parse");
     try {
-      return await this.#serve(parsed, body, caller, exchange);
+      return await this.#serve(parsed, text, caller, exchange);
     } catch (error) {
       // The table may have been created or altered a moment ago.
       if (!mayBeStale(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
-      return this.#serve(parsed, body, caller, exchange);
+      return this.#serve(parsed, text, caller, exchange);
     }
   }
 
-  async #serve(parsed: TableRequest, body: Buffer | null, caller: Caller, exchange: Exchange): Promise<Answer> {
+  async #serve(parsed: TableRequest, text: RequestText, caller: Caller, exchange: Exchange): Promise<Answer> {
     const { database, tasks } = this.#options;
     const { response, url, watch } = exchange;
+    const { body } = text;
     const prepared = this.#preparer.prepare(parsed);
     exchange.plan = prepared.plan;
     watch?.mark("plan");
     if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(exchange, url, caller, body), prepared);
     }
-    const context = contextOfExchange(exchange, url.path, caller);
+    const context = { ...contextOfExchange(exchange, url.path, caller), method: methodOf(exchange, parsed) };
     const transaction = this.#preparer.write(parsed, prepared, caller, context);
     const result = await run(database.forRole(caller.role), prepared, transaction, {
       signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),
     });
     watch?.mark("query");
-    return answer(prepared, result, url);
+    return answer(prepared, result, text.url);
   }
 
   #fail(error: unknown, { request, response, head, caller, plan }: Exchange): void {
@@ -163,11 +166,18 @@ async function run(
 /** The path after the base, without the slash. */
 const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);
 
-const HAS_BODY = new Set(["POST", "PATCH", "PUT"]);
+const HAS_BODY = new Set(["POST", "PATCH", "PUT", "QUERY"]);
+
+/** The method as SQL sees it: QUERY, or the one that overrides POST. */
+const methodOf = ({ request }: Exchange, parsed: TableRequest) =>
+  request.method === "POST" ? parsed.method : request.method!;
+
+/** The types of bodies of QUERY. Source: RFC 10008, "Accept-Query". */
+const ACCEPT_QUERY = ["Accept-Query", QUERY_TYPE] as const;
 
 const allow = (methods: readonly string[]): Answer => ({
   status: 200,
-  headers: [["Allow", methods.join(",")]],
+  headers: [["Allow", methods.join(",")], ...(methods.includes("QUERY") ? [ACCEPT_QUERY] : [])],
   body: Buffer.alloc(0),
 });
 

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
@@ -11,7 +10,7 @@ import { BASE, parseRequest } from "./parse/request.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
 import type { Prepared } from "./query.ts";
-import type { ParseLimits, RequestUrl, TableRequest } from "./request.ts";
+import type { ParseLimits, RequestText, TableRequest } from "./request.ts";
 import { writeQuery } from "./write/query.ts";
 import { writeStatement } from "./write/statement.ts";
 
@@ -29,15 +28,6 @@ export type PreparerOptions = {
   readonly prepare: PrepareOptions;
   /** A function that is called before the statement of each request; null for none. */
   readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
-};
-
-/** A request as it arrived, or as it was stored for a task. */
-export type RequestText = {
-  readonly method: string;
-  readonly url: RequestUrl;
-  readonly headers: IncomingHttpHeaders;
-  /** Null when the method has no body. */
-  readonly body: Buffer | null;
 };
 
 /** The transaction of a request. */

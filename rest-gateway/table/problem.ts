@@ -1,4 +1,5 @@
 import type { RestProblem } from "../conventions/problem.ts";
+import { QUERY_TYPE } from "./request.ts";
 
 /** The error response of the table interface. The names of the body's fields are PostgREST's. */
 export type TableProblem = {
@@ -79,6 +80,11 @@ export const unsupportedMediaType = (type: string) =>
   error(415, "PGRST102", `Content-Type not acceptable: ${type}`, {
     hint: "Use application/json, text/csv or application/x-www-form-urlencoded.",
   });
+export const queryTypeOnly = (type: string) =>
+  error(415, "PGRST102", `Content-Type not acceptable for a query: ${type}`, {
+    hint: `Send the query string as ${QUERY_TYPE}.`,
+    headers: { "Accept-Query": QUERY_TYPE },
+  });
 export const invalidPreferences = (values: readonly string[]) =>
   error(400, "PGRST122", "Invalid preferences given with handling=strict", {
     details: `Invalid preferences: ${values.join(", ")}`,
@@ -97,7 +103,9 @@ export const descriptionOff = () => error(404, "PGRST126", "The OpenAPI descript
 export const methodNotAllowed = (method: string, allow: readonly string[]) =>
   error(405, "PGRST117", `Unsupported HTTP method: ${method}`, { headers: { Allow: allow.join(",") } });
 export const methodNotForFunctions = (method: string) =>
-  error(405, "PGRST101", `Cannot use the ${method} method on RPC`, { headers: { Allow: "OPTIONS,GET,HEAD,POST" } });
+  error(405, "PGRST101", `Cannot use the ${method} method on RPC`, {
+    headers: { Allow: "OPTIONS,GET,HEAD,QUERY,POST" },
+  });
 export const methodNotForTable = (method: string, allow: readonly string[]) =>
   error(405, "PGRST117", `${method} is not possible here`, { headers: { Allow: allow.join(",") } });
 export const noSuchSchema = (name: string, schemas: readonly string[]) =>

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { MediaType } from "../conventions/media.ts";
 
 /**
@@ -184,6 +185,18 @@ export type Body =
 
 /** The parts of a request's URL. `search` contains no credential, so it may be stored and returned. */
 export type RequestUrl = { readonly path: string; readonly search: string; readonly apiKey: string | null };
+
+/** A request as it arrived, or as it was stored for a task. */
+export type RequestText = {
+  readonly method: string;
+  readonly url: RequestUrl;
+  readonly headers: IncomingHttpHeaders;
+  /** Null when the method has no body. */
+  readonly body: Buffer | null;
+};
+
+/** The media type of a query string in a body. */
+export const QUERY_TYPE = "application/x-www-form-urlencoded";
 
 /** Parameters that are not filters. A column with one of these names must be quoted in a query string. */
 export const RESERVED_NAMES: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import { BASE } from "./parse/request.ts";
-import type { RequestText } from "./prepare.ts";
+import type { RequestText } from "./request.ts";
 
 /** The function of DB_ROOT_SPEC. `schema` is null for the schema of the request. */
 export type RootSpec = { readonly schema: string | null; readonly name: string };

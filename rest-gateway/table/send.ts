@@ -53,7 +53,7 @@ export const MAX_TAGGED_BYTES = 262_144;
  * for large bodies, and for HEAD, for which no body is produced.
  */
 export function tagOf(method: string, { status, headers, given, body }: Answer): string | null {
-  const isRead = (method === "GET" || method === "HEAD") && (status === 200 || status === 206);
+  const isRead = (method === "GET" || method === "HEAD" || method === "QUERY") && (status === 200 || status === 206);
   if (!isRead) return null;
   const own = given?.find(([name]) => name.toLowerCase() === "etag");
   if (own) return own[1];

@@ -70,6 +70,8 @@ const pathItem = z.strictObject({
   put: operation.optional(),
   patch: operation.optional(),
   delete: operation.optional(),
+  // `query` of OpenAPI 3.2.
+  "x-query": operation.optional(),
 });
 const components = <T extends z.ZodType>(type: T) => z.record(z.string().regex(/^[a-zA-Z0-9._-]+$/), type);
 

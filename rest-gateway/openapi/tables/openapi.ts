@@ -95,6 +95,12 @@ ${operators.join("\n")}
 
 Use \`limit\` and \`offset\`, or the header \`Range: 0-9\`. With \`Prefer: count=exact\` the header \`Content-Range\` contains the total number of rows.
 
+## Long queries
+
+If the query string is too long for a URL, send it as the body of \`QUERY /articles\`, with the type \`application/x-www-form-urlencoded\`.
+Clients that cannot send QUERY use POST with the header \`X-HTTP-Method-Override: GET\`. \`DELETE\` and \`PATCH\` in this header delete and
+change the rows that match; for PATCH the parameter \`body\` has the JSON object of changes.
+
 ## One row
 
 With \`Accept: application/vnd.pgrst.object+json\` the response is one object. If there is no row or more than one, the response is an error.

@@ -14,6 +14,8 @@ const ERRORS = {
     "The request is for one row and there is none or more than one, or no accepted media type is available.",
   ],
   409: ["Conflict", "The row violates a unique or foreign key."],
+  413: ["ContentTooLarge", "The body is too large."],
+  415: ["UnsupportedMediaType", "The type of the body is not supported."],
   416: ["RangeNotSatisfiable", "The range begins after the last row or is not valid."],
 } as const satisfies Record<number, readonly [key: string, description: string]>;
 

@@ -1,6 +1,7 @@
 import type { Relationship } from "../../../db/catalog/catalog.ts";
+import { QUERY_TYPE } from "../../table/request.ts";
 import { plainText } from "../comment.ts";
-import type { Operation, PathItem, Response } from "../document.ts";
+import type { JsonSchema, Operation, PathItem, Response } from "../document.ts";
 import { refer } from "../schema-parts.ts";
 import { filterReferences, keyParameter } from "./filters.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
@@ -10,7 +11,7 @@ import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema 
 /** `/articles`, with the methods that the role may use. */
 export function tablePath(visible: NamedSchema, access: TableAccess): [string, PathItem] {
   const item = {
-    ...(access.isReadable && { get: readOperation(visible, access) }),
+    ...(access.isReadable && { get: readOperation(visible, access), "x-query": queryOperation(visible, access) }),
     ...(access.isInsertable && { post: insertOperation(visible, access) }),
     ...(isReplaceable(access) && { put: replaceOperation(visible, access) }),
     ...(access.isUpdatable && { patch: updateOperation(visible, access) }),
@@ -34,19 +35,36 @@ function operation(visible: NamedSchema, access: TableAccess, verb: string, phra
 }
 
 function readOperation(visible: NamedSchema, access: TableAccess): Operation {
-  const rows = { ...headers("contentRange", "preferenceApplied"), content: returned(visible, access) };
   return operation(visible, access, "read", "Read", {
     parameters: [
       ...filterReferences(visible, access),
       ...shared("select", "order", "limit", "offset", "and", "or", "range", "rangeUnit", "preferRead"),
       ...profileParameters(visible, "Accept-Profile"),
     ],
-    responses: {
-      200: { description: "Returns the rows.", ...rows },
-      206: { description: "Returns some of the rows; `Content-Range` has their total number.", ...rows },
-      ...errors(400, 401, 403, 404, 406, 416),
-    },
+    responses: { ...found(visible, access), ...errors(400, 401, 403, 404, 406, 416) },
   });
+}
+
+/** A read whose query string is in the body, because it is too long for a URL. */
+const queryOperation = (visible: NamedSchema, access: TableAccess): Operation =>
+  operation(visible, access, "find", "With a query string in the body, read", {
+    parameters: [...shared("range", "rangeUnit", "preferRead"), ...profileParameters(visible, "Accept-Profile")],
+    requestBody: { required: true, content: { [QUERY_TYPE]: { schema: QUERY_SCHEMA } } },
+    responses: { ...found(visible, access), ...errors(400, 401, 403, 404, 406, 413, 415, 416) },
+  });
+
+const QUERY_SCHEMA: JsonSchema = {
+  type: "object",
+  description: "The query parameters of GET.",
+  additionalProperties: { type: "string" },
+};
+
+function found(visible: NamedSchema, access: TableAccess): Operation["responses"] {
+  const rows = { ...headers("contentRange", "preferenceApplied"), content: returned(visible, access) };
+  return {
+    200: { description: "Returns the rows.", ...rows },
+    206: { description: "Returns some of the rows; `Content-Range` has their total number.", ...rows },
+  };
 }
 
 function insertOperation(visible: NamedSchema, access: TableAccess): Operation {

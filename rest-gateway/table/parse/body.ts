@@ -109,7 +109,8 @@ function parseForm(text: string, { kind }: Target): Record<string, string | stri
   return Object.fromEntries([...fields].map(([name, values]) => [name, isOne(values) ? values.at(-1)! : values]));
 }
 
-function textOf(bytes: Buffer): string {
+/** Throws TableError for bytes that are not UTF-8. */
+export function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw invalidBody("the body is not valid UTF-8");
   return bytes.toString();
 }

@@ -76,10 +76,16 @@ function parseTarget(path: string): Target {
 
 function parseMethod(method: string, { kind }: Target): Method {
   const known = METHODS.find((each) => each === method);
-  if (!known) throw methodNotAllowed(method, kind === "table" ? METHODS : FUNCTION_METHODS);
+  if (!known) throw methodNotAllowed(method, allowedMethods(kind));
   if (kind === "function" && !FUNCTION_METHODS.includes(known)) throw methodNotForFunctions(method);
   return known;
 }
+
+/** QUERY is a GET whose query string is in the body. */
+const allowedMethods = (kind: Target["kind"]) =>
+  (kind === "table" ? METHODS : FUNCTION_METHODS).flatMap((method) =>
+    method === "HEAD" ? [method, "QUERY"] : [method],
+  );
 
 const NO_BYTES = Buffer.alloc(0);
 

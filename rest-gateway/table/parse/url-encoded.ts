@@ -32,7 +32,8 @@ const PLAIN = /^[!-$&-*,-~]*$/;
 const STRAY_PERCENT = /%(?![0-9a-f]{2})/gi;
 const ENCODED = /%(?:[0-9a-f]{2}(?:%[0-9a-f]{2})*)?/gi;
 
-function decodePiece(parameter: string, piece: string): string {
+/** A name or value of a query string or a form. */
+export function decodePiece(parameter: string, piece: string): string {
   if (PLAIN.test(piece)) return piece;
   return decodeText(parameter, piece.replaceAll("+", " ").replace(STRAY_PERCENT, "%25"));
 }

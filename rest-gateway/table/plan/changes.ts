@@ -98,6 +98,7 @@ export function methodsOf(table: Table): string[] {
     "OPTIONS",
     "GET",
     "HEAD",
+    "QUERY",
     ...(isInsertable ? ["POST"] : []),
     ...(isInsertable && isUpdatable && primaryKey.length > 0 ? ["PUT"] : []),
     ...(isUpdatable ? ["PATCH"] : []),

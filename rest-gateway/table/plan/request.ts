@@ -120,5 +120,5 @@ export function allowedMethods(request: TableRequest, catalog: Catalog): string[
   const overloads = schema.functions.get(name);
   if (!overloads) throw noSuchFunction(`${schema.name}.${name}`, "There is no function with this name.", null);
   const isOnlyVolatile = overloads.every(({ volatility }) => volatility === "volatile");
-  return isOnlyVolatile ? ["OPTIONS", "POST"] : ["OPTIONS", "GET", "HEAD", "POST"];
+  return isOnlyVolatile ? ["OPTIONS", "POST"] : ["OPTIONS", "GET", "HEAD", "QUERY", "POST"];
 }

@@ -101,7 +101,9 @@ describe("PUT is refused and writes nothing", () => {
   });
 
   test("and returns the header Allow if the status is 405", async () => {
-    expect((await put("remarks?id=eq.1", { id: 1 })).headers.get("allow")).toBe("OPTIONS,GET,HEAD,POST,PATCH,DELETE");
+    expect((await put("remarks?id=eq.1", { id: 1 })).headers.get("allow")).toBe(
+      "OPTIONS,GET,HEAD,QUERY,POST,PATCH,DELETE",
+    );
     expect((await put("items?id=gt.1", { id: 1 })).headers.get("allow")).toContain("PUT");
   });
 });

@@ -94,11 +94,11 @@ describe("HEAD has the headers of GET and no body", () => {
 
 describe("OPTIONS returns the allowed methods", () => {
   test.each([
-    ["books", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"],
-    ["loans", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"],
-    ["novels", "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"], // a view that is updatable in Postgres
-    ["shelves", "OPTIONS,GET,HEAD"], // a view that is not updatable
-    ["rpc/books_by", "OPTIONS,GET,HEAD,POST"],
+    ["books", "OPTIONS,GET,HEAD,QUERY,POST,PUT,PATCH,DELETE"],
+    ["loans", "OPTIONS,GET,HEAD,QUERY,POST,PUT,PATCH,DELETE"],
+    ["novels", "OPTIONS,GET,HEAD,QUERY,POST,PUT,PATCH,DELETE"], // a view that is updatable in Postgres
+    ["shelves", "OPTIONS,GET,HEAD,QUERY"], // a view that is not updatable
+    ["rpc/books_by", "OPTIONS,GET,HEAD,QUERY,POST"],
   ])("of %s: %s", async (path, allow) => {
     const { status, text, headers } = await rest(path, { method: "OPTIONS" });
     expect([status, text, headers.get("allow")]).toEqual([200, "", allow]);
@@ -144,7 +144,7 @@ describe("on the table interface", () => {
       method,
       ...(method !== "DELETE" && { body: { shelf: "poetry" } }),
     });
-    expect([status, json.code, headers.get("allow")]).toEqual([405, "PGRST117", "OPTIONS,GET,HEAD"]);
+    expect([status, json.code, headers.get("allow")]).toEqual([405, "PGRST117", "OPTIONS,GET,HEAD,QUERY"]);
   });
 
   test("an unknown method is 405", async () => {

@@ -300,7 +300,7 @@ describe("a function that does not exist or is not allowed:", () => {
 
 describe("the methods of functions:", () => {
   test.each([
-    ["one", "OPTIONS,GET,HEAD,POST"],
+    ["one", "OPTIONS,GET,HEAD,QUERY,POST"],
     ["tick", "OPTIONS,POST"],
   ])("OPTIONS rpc/%s returns %s", async (name, allow) => {
     const { status, headers } = await rest(`rpc/${name}`, { method: "OPTIONS" });
@@ -309,7 +309,7 @@ describe("the methods of functions:", () => {
 
   test.each(["PUT", "PATCH", "DELETE"])("%s on a function is 405", async (method) => {
     const { status, json, headers } = await rest("rpc/one", { method });
-    expect([status, json.code, headers.get("allow")]).toEqual([405, "PGRST101", "OPTIONS,GET,HEAD,POST"]);
+    expect([status, json.code, headers.get("allow")]).toEqual([405, "PGRST101", "OPTIONS,GET,HEAD,QUERY,POST"]);
   });
 
   test("HEAD returns the headers of GET and no body", async () => {

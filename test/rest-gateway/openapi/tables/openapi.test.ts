@@ -25,7 +25,10 @@ const content = (role: string): any => openApi(only("public"), { schema: "public
 const schemaOf = (document: any, name: string) => document.components.schemas[name];
 const namesOf = (document: any, { parameters }: any): string[] =>
   parameters.map((parameter: any) => (parameter.$ref ? resolve(document, parameter.$ref) : parameter).name);
-const methodsOf = (document: any, path: string) => Object.keys(document.paths[path] ?? {}).sort();
+const methodsOf = (document: any, path: string) =>
+  Object.keys(document.paths[path] ?? {})
+    .filter((name) => !name.startsWith("x-"))
+    .sort();
 const resultOf = (operation: any) => operation.responses[200].content["application/json"].schema;
 
 describe("the description is valid OpenAPI 3.1", () => {
@@ -235,6 +238,19 @@ test("a column with the name of a parameter is not a filter", () => {
 test("PUT requires the whole primary key in the URL", () => {
   const { parameters } = shop("authenticated").paths["/makers"].put;
   expect(parameters[0]).toMatchObject({ name: "id", in: "query", required: true, schema: { pattern: "^eq\\." } });
+});
+
+test("QUERY is described as an extension, because OpenAPI 3.1 does not have it: GET with the parameters in the body", () => {
+  const document = shop("authenticated");
+  const { get, "x-query": query } = document.paths["/makers"];
+  expect(Object.keys(query.requestBody.content)).toEqual(["application/x-www-form-urlencoded"]);
+  expect(namesOf(document, query)).toEqual(
+    namesOf(document, get).filter((name) => /^(Range|Prefer|Accept)/.test(name)),
+  );
+  expect(query.responses[200]).toEqual(get.responses[200]);
+  expect(Object.keys(query.responses)).toEqual(["200", "206", "400", "401", "403", "404", "406", "413", "415", "416"]);
+  expect(document.info.description).toContain("X-HTTP-Method-Override");
+  expect(shop("anon").paths["/notes"]["x-query"]).toBeUndefined();
 });
 
 describe("errors", () => {

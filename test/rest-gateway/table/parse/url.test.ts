@@ -35,7 +35,7 @@ test("other methods are refused with the allowed methods", () => {
   expect(problemOf(() => parse("users", { method: "TRACE" }))).toMatchObject({
     status: 405,
     code: "PGRST117",
-    headers: { Allow: "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE" },
+    headers: { Allow: "OPTIONS,GET,HEAD,QUERY,POST,PUT,PATCH,DELETE" },
   });
 });
 

@@ -44,6 +44,8 @@ function headerOf({ headers }: Response, name: string, base: string): string | n
   if (value === null) return null;
   // PostgREST sends two with 406.
   if (name === "content-type") return value.split(", ")[0]!;
+  // PostgREST does not support QUERY.
+  if (name === "allow") return value.replace(",QUERY", "");
   if (!name.endsWith("location")) return value;
   const path = base !== "/" && value.startsWith(base) ? value.slice(base.length) : value;
   return decodeURIComponent(path.replaceAll("+", " "));
