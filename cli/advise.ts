@@ -1,14 +1,11 @@
 // npm run advise: prints what is wrong in the database, and the SQL that cures it.
 import { parseArgs } from "node:util";
-import pg from "pg";
 import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
 import { callersOf } from "../db/advisor/callers.ts";
 import { countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
-import { buildCatalog } from "../db/catalog/build.ts";
-import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { CommandError, ownerUrl, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
 Checks the database for mistakes that leak rows, break requests or slow them down.
@@ -74,24 +71,11 @@ async function read(config: Config): Promise<Advice> {
 
 /** GraphQL has what the login of callers may use. */
 async function leftOutFor(config: Config, login: string): Promise<readonly Finding[]> {
-  const { findLeftOut } = await import("../graphql/schema.ts");
-  const pool = new pg.Pool({ connectionString: ownerUrl(config), max: 2, options: `-c role=${login}` });
-  pool.on("error", () => {});
-  try {
-    const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
-    const catalog = await buildCatalog(await parseCatalog(await readCatalog(pool, scope)), 1);
-    return await findLeftOut({
-      catalog: pool,
-      schemas: config.dbSchemas,
-      timeScalar: config.graphqlTimeScalar,
-      maxPageSize: config.graphqlMaxPageSize,
-      deleteAnonymous: config.graphqlDeleteAnonymous,
-      unindexedFilters: config.graphqlUnindexedFilters,
-      relations: () => catalog,
-    });
-  } finally {
-    await pool.end();
-  }
+  const [{ withSchemaOptions }, { findLeftOut }] = await Promise.all([
+    import("./graphql-schema.ts"),
+    import("../graphql/schema.ts"),
+  ]);
+  return withSchemaOptions(config, login, findLeftOut);
 }
 
 async function listRules(): Promise<string> {

@@ -1,13 +1,11 @@
 import { parseArgs } from "node:util";
-import pg from "pg";
 import { type GraphQLError, parse, validate } from "postgraphile/graphql";
 import type { Config, Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
-import { buildCatalog } from "../db/catalog/build.ts";
-import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { loginName } from "../db/cluster/provision.ts";
+import { callersOf } from "../db/advisor/callers.ts";
 import { buildSchema } from "../graphql/schema.ts";
-import { CommandError, ownerUrl, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
+import { withSchemaOptions } from "./graphql-schema.ts";
 
 const HELP = `\
 Checks trusted documents against the GraphQL schema of the database.
@@ -71,36 +69,12 @@ const readFiles = (files: readonly string[]): [string, string][] =>
     }
   });
 
-/** The schema that npm start serves: its login role, and not the owner, decides what it contains. */
+/** The schema that npm start serves: its login, and not the owner, decides what it contains. */
 async function readSchema(config: Config) {
-  const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
-  const { catalog, role } = await withOwner(config, async (client) => {
-    const name = (await client.query("select current_database() as name")).rows[0].name;
-    return {
-      catalog: await buildCatalog(await parseCatalog(await readCatalog(client, scope)), 1),
-      role: config.migrate ? loginName(name, "data") : null,
-    };
+  const { logins } = await withOwner(config, (client) => callersOf(client, config));
+  return withSchemaOptions(config, logins[0]!, buildSchema).catch((error: Error) => {
+    throw new CommandError(1, `the schema cannot be built: ${error.message}`);
   });
-  const pool = new pg.Pool({
-    connectionString: ownerUrl(config),
-    max: 1,
-    ...(role && { options: `-c role=${role.replace(/[\\ ]/g, "\\$&")}` }),
-  });
-  try {
-    return await buildSchema({
-      catalog: pool,
-      schemas: config.dbSchemas,
-      maxPageSize: config.graphqlMaxPageSize,
-      timeScalar: config.graphqlTimeScalar,
-      deleteAnonymous: config.graphqlDeleteAnonymous,
-      unindexedFilters: config.graphqlUnindexedFilters,
-      relations: () => catalog,
-    });
-  } catch (error) {
-    throw new CommandError(1, `the schema cannot be built: ${(error as Error).message}`);
-  } finally {
-    await pool.end();
-  }
 }
 
 if (import.meta.main) await runCommand(documents);

@@ -336,6 +336,11 @@ export const SETTINGS = {
     "off",
     "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy.",
   ),
+  GRAPHQL_NODE: setting(
+    onOff,
+    "off",
+    "on: GraphQL rows have a nodeId, and node(id:) finds them, for Relay. off: they have only the keys of the database.",
+  ),
   GRAPHQL_DOCUMENTS: setting(
     trustedDocuments,
     "",

@@ -9,33 +9,30 @@ import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine } from "./engine.ts";
 import { graphqlInterface } from "./http.ts";
+import { type SchemaSettings, schemaSettings } from "./schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
 import { graphqlSocket } from "./socket.ts";
 import { DocumentStore } from "./trusted-documents.ts";
 
-export type GraphQLSettings = Pick<
-  Config,
-  | "dbSchemas"
-  | "dbAnonRole"
-  | "embedded"
-  | "graphqlDeleteAnonymous"
-  | "graphqlDocuments"
-  | "graphqlDocumentsMode"
-  | "graphqlInternalStatus"
-  | "graphqlMaxComplexity"
-  | "graphqlMaxSearches"
-  | "graphqlMaxDepth"
-  | "graphqlMaxPageSize"
-  | "graphqlMaxRows"
-  | "graphqlMaxTables"
-  | "graphqlMaxTokens"
-  | "graphqlTimeScalar"
-  | "graphqlUnindexedFilters"
-  | "bodyLimit"
-  | "jsonMaxDepth"
-  | "wsMaxSubscriptions"
-  | "wsMaxBufferedBytes"
->;
+export type GraphQLSettings = SchemaSettings &
+  Pick<
+    Config,
+    | "dbAnonRole"
+    | "embedded"
+    | "graphqlDocuments"
+    | "graphqlDocumentsMode"
+    | "graphqlInternalStatus"
+    | "graphqlMaxComplexity"
+    | "graphqlMaxSearches"
+    | "graphqlMaxDepth"
+    | "graphqlMaxRows"
+    | "graphqlMaxTables"
+    | "graphqlMaxTokens"
+    | "bodyLimit"
+    | "jsonMaxDepth"
+    | "wsMaxSubscriptions"
+    | "wsMaxBufferedBytes"
+  >;
 
 export type GraphQLOptions = {
   readonly database: Database;
@@ -63,14 +60,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     database,
     changes,
     anonymousRole,
-    schema: {
-      schemas: settings.dbSchemas,
-      maxPageSize: settings.graphqlMaxPageSize,
-      timeScalar: settings.graphqlTimeScalar,
-      deleteAnonymous: settings.graphqlDeleteAnonymous,
-      relations: () => catalog.current,
-      unindexedFilters: settings.graphqlUnindexedFilters,
-    },
+    schema: { ...schemaSettings(settings), relations: () => catalog.current },
     limits: {
       depth: settings.graphqlMaxDepth,
       complexity: settings.graphqlMaxComplexity,

@@ -3,11 +3,13 @@ import { makeSchema } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
 import { type GraphQLSchema, isInterfaceType, isObjectType, parse } from "postgraphile/graphql";
+import type { Config } from "../config/config.ts";
 import type { Finding } from "../db/advisor/finding.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
 import { manyToManyPlugin } from "../plugins/ManyToManyPlugin.ts";
+import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
 import { withoutConsole } from "./console.ts";
@@ -21,11 +23,32 @@ export type SchemaOptions = {
   readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
   readonly deleteAnonymous: "error" | "false-result";
+  /** Whether rows have a `nodeId`, by which `node(id:)` finds them. */
+  readonly nodeIds: boolean;
   /** What the table interface knows about views and junctions. */
   relations(): Catalog;
   /** Whether columns without an index can be filtered and ordered by. */
   readonly unindexedFilters: boolean;
 };
+
+export type SchemaSettings = Pick<
+  Config,
+  | "dbSchemas"
+  | "graphqlDeleteAnonymous"
+  | "graphqlMaxPageSize"
+  | "graphqlNode"
+  | "graphqlTimeScalar"
+  | "graphqlUnindexedFilters"
+>;
+
+export const schemaSettings = (settings: SchemaSettings): Omit<SchemaOptions, "catalog" | "relations"> => ({
+  schemas: settings.dbSchemas,
+  timeScalar: settings.graphqlTimeScalar,
+  maxPageSize: settings.graphqlMaxPageSize,
+  deleteAnonymous: settings.graphqlDeleteAnonymous,
+  nodeIds: settings.graphqlNode,
+  unindexedFilters: settings.graphqlUnindexedFilters,
+});
 
 export type BuiltSchema = {
   readonly schema: GraphQLSchema;
@@ -41,7 +64,7 @@ export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> 
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
   const leftOut = new LeftOut();
   const preset: GraphileConfig.Preset = {
-    extends: [contractPreset],
+    extends: [contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
     plugins: [
       leftOut.plugin,
       viewKeysPlugin(options.relations),

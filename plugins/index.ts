@@ -29,15 +29,7 @@ import { TimeScalarPlugin } from "./TimeScalarPlugin.ts";
 export const contractPreset: GraphileConfig.Preset = {
   extends: [PostGraphileAmberPreset, PostGraphileConnectionFilterPreset],
   disablePlugins: [
-    // The contract has no Node interface, no nodeId, no clientMutationId and no query in the result of a mutation.
-    "NodePlugin",
-    "NodeAccessorPlugin",
-    "AddNodeInterfaceToSuitableTypesPlugin",
-    "PgTableNodePlugin",
-    "PgNodeIdAttributesPlugin",
-    "NodeIdCodecBase64JSONPlugin",
-    "NodeIdCodecPipeStringPlugin",
-    "RegisterQueryNodePlugin",
+    // The contract has no clientMutationId and no query in the result of a mutation.
     "ClientMutationIdDescriptionPlugin",
     "MutationPayloadQueryPlugin",
     "QueryQueryPlugin",

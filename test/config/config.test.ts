@@ -113,6 +113,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlBuild: "ready",
     graphqlTimeScalar: "Time",
     graphqlUnindexedFilters: false,
+    graphqlNode: false,
     graphqlInternalStatus: 200,
     graphqlDeleteAnonymous: "error",
     graphqlDocuments: new Map(),

@@ -1,0 +1,24 @@
+import pg from "pg";
+import type { Config } from "../config/config.ts";
+import { buildCatalog } from "../db/catalog/build.ts";
+import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
+import { type SchemaOptions, schemaSettings } from "../graphql/schema.ts";
+import { ownerUrl } from "./command.ts";
+
+/** Passes to `use` what the GraphQL schema is built from. The grants of `login` decide what the schema contains. */
+export async function withSchemaOptions<Result>(
+  config: Config,
+  login: string,
+  use: (options: SchemaOptions) => Promise<Result>,
+): Promise<Result> {
+  const options = `-c role=${login.replace(/[\\ ]/g, "\\$&")}`;
+  const pool = new pg.Pool({ connectionString: ownerUrl(config), max: 2, options });
+  pool.on("error", () => {});
+  try {
+    const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
+    const catalog = await buildCatalog(await parseCatalog(await readCatalog(pool, scope)), 1);
+    return await use({ ...schemaSettings(config), catalog: pool, relations: () => catalog });
+  } finally {
+    await pool.end();
+  }
+}

@@ -1,0 +1,347 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ApolloClient, ApolloLink, gql as apollo, HttpLink, InMemoryCache } from "@apollo/client";
+import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
+import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
+import { relayStylePagination } from "@apollo/client/utilities";
+import { preset } from "@graphql-codegen/client-preset";
+import { codegen } from "@graphql-codegen/core";
+import * as urql from "@urql/core";
+import { buildClientSchema, getIntrospectionQuery, OperationTypeNode, parse, printSchema } from "graphql";
+import { createClient } from "graphql-ws";
+import relay from "relay-runtime";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { WebSocket } from "ws";
+import { outcomeOf } from "../../cli/command.ts";
+import { documents } from "../../cli/documents.ts";
+import { useService } from "../support/http-client.ts";
+import { JWT_SECRET } from "../support/service.ts";
+
+const { article, data, service, sql, token } = useService({
+  GRAPHQL_NODE: "on",
+  GRAPHQL_DOCUMENTS_MODE: "allow",
+});
+/** Where the clients are generated: below the project, so that they find its packages. */
+mkdirSync("node_modules/.cache", { recursive: true });
+const folder = mkdtempSync(resolve("node_modules/.cache/clients-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let sdl: string;
+beforeAll(async () => {
+  sdl = printSchema(buildClientSchema(await data(getIntrospectionQuery())));
+});
+
+const graphqlUrl = () => `${service().url}/graphql`;
+const file = (name: string, content: string) => {
+  const path = join(folder, name);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+  return path;
+};
+
+function socketClient() {
+  const client = createClient({ url: graphqlUrl().replace("http", "ws"), webSocketImpl: WebSocket, retryAttempts: 0 });
+  onTestFinished(() => void client.dispose());
+  return client;
+}
+
+describe("node ids", () => {
+  const NODE = "query ($id: ID!) { node(id: $id) { __typename nodeId ... on Article { title author { name } } } }";
+
+  test("find the row of any type, in one round trip", async () => {
+    const { articles } = await data(
+      "{ articles(first: 1, orderBy: ID_ASC) { edges { node { nodeId title author { name } } } } }",
+    );
+    const [{ node }] = articles.edges;
+    const before = service().service.databaseWaits();
+    const found = await data(NODE, { variables: { id: node.nodeId } });
+    expect(service().service.databaseWaits() - before).toBe(1);
+    expect(found).toEqual({ node: { __typename: "Article", ...node } });
+  });
+
+  test.each([
+    "",
+    "no id",
+    "null",
+    "1",
+    '["Article"]',
+    '["Article","abc"]',
+    '["Article","9999"]',
+    '["Article",null]',
+    '["Article",{"toString":1}]',
+    '["Unknown","1"]',
+    '["Query"]',
+  ])("%s finds nothing", async (text) => {
+    for (const id of [text, Buffer.from(text).toString("base64")])
+      expect(await data(NODE, { variables: { id } })).toEqual({ node: null });
+  });
+});
+
+describe("Apollo Client", () => {
+  /** Requests of one client, as it sends them. */
+  function connectApollo(as?: "ada") {
+    const sent: any[] = [];
+    const http = new HttpLink({
+      uri: graphqlUrl(),
+      headers: as ? { authorization: `Bearer ${token(as)}` } : {},
+      fetch: (url, init) => {
+        sent.push(JSON.parse(String(init!.body)));
+        return fetch(url, init);
+      },
+    });
+    const persisted = new PersistedQueryLink({
+      sha256: (text: string) => createHash("sha256").update(text).digest("hex"),
+    });
+    const client = new ApolloClient({
+      cache: new InMemoryCache({
+        typePolicies: { Query: { fields: { articles: relayStylePagination(["filter", "orderBy"]) } } },
+      }),
+      link: ApolloLink.split(
+        ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION,
+        new GraphQLWsLink(socketClient()),
+        persisted.concat(http),
+      ),
+    });
+    return { client, sent };
+  }
+
+  const PAGE = apollo`query Page($after: String) {
+    articles(first: 2, after: $after, orderBy: [ID_ASC], filter: { title: { isNull: false } }) {
+      edges { cursor node { id title } } pageInfo { hasNextPage endCursor }
+    } }`;
+
+  test("pages with its helper, caches rows by id and sends hashes of known queries", async () => {
+    const { client, sent } = connectApollo("ada");
+    const titles = () => (client.readQuery({ query: PAGE }) as any).articles.edges.map(({ node }: any) => node.title);
+    const query = client.watchQuery({ query: PAGE });
+    const subscription = query.subscribe({});
+    onTestFinished(() => subscription.unsubscribe());
+    await expect.poll(() => query.getCurrentResult().dataState).toBe("complete");
+    let page = query.getCurrentResult().data as any;
+    while (page.articles.pageInfo.hasNextPage) {
+      page = (await query.fetchMore({ variables: { after: page.articles.pageInfo.endCursor } })).data;
+    }
+    const all = (await sql("select id, title from articles order by id")).map(({ title }) => title);
+    expect(titles()).toEqual(all);
+    // The first request of a query registers it; later ones send its hash alone.
+    expect(sent.filter(({ query: text }) => text).length).toBe(1);
+
+    const TITLE = apollo`mutation ($id: ID!) { updateArticle(id: $id, input: { title: "Another title" }) { id title } }`;
+    await client.mutate({ mutation: TITLE, variables: { id: "1" } });
+    expect(titles()).toEqual(["Another title", ...all.slice(1)]);
+  });
+
+  test("receives subscriptions", async () => {
+    const { client } = connectApollo();
+    const received: any[] = [];
+    const started = client
+      .subscribe({ query: apollo`subscription { onArticleCreated { title author { name } } }` })
+      .subscribe(({ data: event }) => received.push(event));
+    onTestFinished(() => started.unsubscribe());
+    await expect
+      .poll(async () => {
+        await article({ title: "For Apollo" });
+        return received.length;
+      })
+      .toBeGreaterThan(0);
+    expect(received[0]).toMatchObject({ onArticleCreated: { title: "For Apollo", author: { name: "Ada Lovelace" } } });
+  });
+});
+
+test("urql queries, writes, invalidates its cache and receives subscriptions", async () => {
+  const socket = socketClient();
+  const client = new urql.Client({
+    url: graphqlUrl(),
+    preferGetMethod: false,
+    fetchOptions: { headers: { authorization: `Bearer ${token("ada")}` } },
+    exchanges: [
+      urql.cacheExchange,
+      urql.fetchExchange,
+      urql.subscriptionExchange({
+        forwardSubscription: ({ query = "", variables }) => ({
+          subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query, variables: variables as any }, sink as any) }),
+        }),
+      }),
+    ],
+  });
+  const COMMENTS = "query ($id: ID!) { article(id: $id) { id comments { id content } } }";
+  const results: any[] = [];
+  const query = client.query(COMMENTS, { id: "2" }).subscribe(({ data: found }) => results.push(found));
+  onTestFinished(query.unsubscribe);
+  const events: any[] = [];
+  const comments = client
+    .subscription("subscription { onCommentAdded(articleId: 2) { content } }", {})
+    .subscribe(({ data: event }) => events.push(event));
+  onTestFinished(comments.unsubscribe);
+  await expect.poll(() => results.length).toBe(1);
+  const ADD = 'mutation { createComment(articleId: 2, content: "From urql") { id content article { id } } }';
+  await expect
+    .poll(async () => {
+      await client.mutation(ADD, {}).toPromise();
+      return events.length;
+    })
+    .toBeGreaterThan(0);
+  expect(events[0]).toEqual({ onCommentAdded: { content: "From urql" } });
+  await expect.poll(() => results.at(-1).article.comments.map(({ content }: any) => content)).toContain("From urql");
+});
+
+describe("graphql-codegen", () => {
+  const QUERY = `query Titles($filter: ArticleFilterInput, $first: Int!) {
+    articles(filter: $filter, first: $first, orderBy: [TITLE_ASC]) { totalCount edges { node { title author { name } } } } }`;
+  const client = (title: string) => `
+    import { graphql } from "./gql/gql.ts";
+    import type { TypedDocumentString } from "./gql/graphql.ts";
+    async function run<Result, Variables>(url: string, document: TypedDocumentString<Result, Variables>, variables: Variables) {
+      const documentId = document.__meta__!.hash;
+      const response = await fetch(url, {
+        method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ documentId, query: String(document), variables }),
+      });
+      return ((await response.json()) as { data: Result }).data;
+    }
+    const Titles = graphql(\`${QUERY}\`);
+    export async function titles(url: string): Promise<string[]> {
+      const { articles } = await run(url, Titles, { first: 5, filter: { status: "PUBLISHED" } });
+      return articles.edges.map(({ node }) => node.${title} + " by " + node.author.name);
+    }`;
+
+  beforeAll(async () => {
+    const schema = parse(sdl);
+    const outputs = await preset.buildGeneratesSection({
+      baseOutputDir: join(folder, "gql/"),
+      schema,
+      documents: [{ location: "client.ts", document: parse(QUERY), rawSDL: QUERY }],
+      config: {
+        documentMode: "string",
+        useTypeImports: true,
+        enumsAsTypes: true,
+        emitLegacyCommonJSImports: false,
+        importExtension: ".ts",
+      },
+      presetConfig: { persistedDocuments: { hashAlgorithm: "sha256" }, fragmentMasking: false },
+      plugins: [],
+      pluginMap: {},
+    } as never);
+    for (const output of outputs) file(join("gql", output.filename.split("/gql/")[1]!), await codegen(output));
+    file(
+      "tsconfig.json",
+      JSON.stringify({
+        compilerOptions: {
+          strict: true,
+          noEmit: true,
+          module: "nodenext",
+          target: "esnext",
+          allowImportingTsExtensions: true,
+          skipLibCheck: true,
+          types: ["node"],
+        },
+        files: ["client.ts"],
+      }),
+    );
+  });
+
+  const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
+
+  test("generates a typed client, whose manifest is trusted documents", async () => {
+    const path = file("client.ts", client("title"));
+    compile();
+    const { titles } = await import(pathToFileURL(path).href);
+    const published = await sql(
+      "select a.title || ' by ' || u.name as text from articles as a join users as u on u.id = author_id where status = 'PUBLISHED' order by title collate \"C\"",
+    );
+    expect(await titles(graphqlUrl())).toEqual(published.map(({ text }) => text));
+    const check = documents(["check", join(folder, "gql/persisted-documents.json")], {
+      DATABASE_URL: service().database.url,
+      JWT_SECRET,
+    });
+    expect(await outcomeOf(check)).toMatchObject({ exitCode: 0, stdout: "1 document is valid\n" });
+  });
+
+  test("a field that the schema does not have is an error of TypeScript", () => {
+    file("client.ts", client("subtitle"));
+    expect(() => compile()).toThrow(
+      expect.objectContaining({ stdout: expect.stringContaining("Property 'subtitle' does not exist") }),
+    );
+  });
+});
+
+describe("Relay", () => {
+  const { Environment, Network, RecordSource, Store, fetchQuery } = relay as any;
+  const SOURCES = {
+    "Newest.js": `graphql\`query NewestQuery { ...Newest_list }\`;
+      graphql\`fragment Newest_list on Query @refetchable(queryName: "NewestPageQuery") @argumentDefinitions(count: { type: "Int", defaultValue: 2 }, cursor: { type: "String" }) {
+        articles(first: $count, after: $cursor, filter: { status: PUBLISHED }) @connection(key: "Newest_articles") { edges { node { id ...Card_article } } } }\`;`,
+    "Card.js": `graphql\`fragment Card_article on Article @refetchable(queryName: "CardRefetchQuery") { title author { name } }\`;`,
+    "TitleMutation.js": `graphql\`mutation TitleMutation($id: ID!, $title: String!) { updateArticle(id: $id, input: { title: $title }) { ...Card_article } }\`;`,
+  };
+
+  beforeAll(() => {
+    for (const [name, source] of Object.entries(SOURCES)) file(`relay/${name}`, source);
+    file("relay/schema.graphql", sdl);
+    mkdirSync(join(folder, "relay/__generated__"));
+    file("relay/persisted.json", "{}");
+    file("relay/package.json", '{ "type": "module" }');
+    const config = {
+      src: ".",
+      schema: "schema.graphql",
+      language: "javascript",
+      artifactDirectory: "__generated__",
+      excludes: ["**/__generated__/**"],
+      eagerEsModules: true,
+      schemaConfig: { nodeInterfaceIdField: "nodeId" },
+      persistConfig: { file: "persisted.json", algorithm: "SHA256" },
+    };
+    execFileSync(
+      resolve("node_modules/.bin/relay-compiler"),
+      [file("relay/relay.config.json", JSON.stringify(config))],
+      {
+        cwd: join(folder, "relay"),
+        stdio: "pipe",
+      },
+    );
+  });
+
+  test("compiles connections, refetchable fragments and mutations, and its runtime reads and refetches", async () => {
+    const artifact = async (name: string) =>
+      (await import(pathToFileURL(join(folder, `relay/__generated__/${name}.graphql.js`)).href)).default;
+    const store = new Store(new RecordSource());
+    const environment = new Environment({
+      store,
+      getDataID: (row: any) => row.nodeId ?? row.id,
+      network: Network.create(async ({ text, id }: any, variables: object) => {
+        const query = text ?? manifest()[id];
+        const response = await fetch(graphqlUrl(), {
+          method: "POST",
+          headers: { "content-type": "application/json", authorization: `Bearer ${token("ada")}` },
+          body: JSON.stringify({ query, variables }),
+        });
+        return response.json();
+      }),
+    });
+    await fetchQuery(environment, await artifact("NewestQuery"), {}).toPromise();
+    const rows = () =>
+      Object.values<any>(store.getSource().toJSON()).filter(
+        ({ __typename, title }) => __typename === "Article" && title,
+      );
+    const [row] = rows();
+    expect(rows()).toHaveLength(2);
+    await sql("update articles set title = 'Changed by the DBA' where id = $1", row.id);
+    await fetchQuery(environment, await artifact("CardRefetchQuery"), { nodeId: row.nodeId }).toPromise();
+    expect(rows().find(({ id }) => id === row.id).title).toBe("Changed by the DBA");
+  });
+
+  const manifest = () => JSON.parse(readFileSync(join(folder, "relay/persisted.json"), "utf8"));
+
+  test("its manifest is trusted documents", async () => {
+    expect(Object.keys(manifest())).toHaveLength(4);
+    const check = documents(["check", join(folder, "relay/persisted.json")], {
+      DATABASE_URL: service().database.url,
+      GRAPHQL_NODE: "on",
+      JWT_SECRET,
+    });
+    const { exitCode, stderr } = await outcomeOf(check);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  });
+});
