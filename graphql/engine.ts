@@ -2,11 +2,13 @@ import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import type { CancelSignal } from "../db/cancellation.ts";
+import type { LiveCatalog } from "../db/catalog/live.ts";
 import { type ChangeFeed, FeedInterrupted } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
-import { ApiError, type ConstraintMessages, type Problem, problemOf } from "../db/errors.ts";
+import { ApiError, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
+import { withFields } from "./input-errors.ts";
 import { NAME_CONFLICT } from "./left-out.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
@@ -27,7 +29,7 @@ export type EngineOptions = {
   /** Resolves when the catalog of the database is up to date. */
   readDatabase(): Promise<unknown>;
   countTables(): number;
-  constraintMessages(): ConstraintMessages;
+  readonly catalog: Pick<LiveCatalog, "current">;
 };
 
 type ServedSchema = BuiltSchema & { readonly documents: DocumentCache };
@@ -83,10 +85,9 @@ export class Engine {
   }
 
   /** Executes a query or mutation. `data` of the result is JSON text. */
-  execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
-    return Promise.resolve(
-      execute({ ...this.#args(operation, identity, signal), outputDataAsString: true }) as ExecutionResult,
-    );
+  async execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
+    const args = { ...this.#args(operation, identity, signal), outputDataAsString: true };
+    return this.#withFields((await execute(args)) as ExecutionResult, operation, identity);
   }
 
   /** Executes an operation of any kind. Returns its result, or the events of a subscription. */
@@ -97,7 +98,14 @@ export class Engine {
   ): Promise<ExecutionResult | AsyncGenerator<ExecutionResult>> {
     const run = operation.kind === "subscription" ? subscribe : execute;
     const result: any = await run(this.#args(operation, identity, signal));
-    return Symbol.asyncIterator in result ? visibleEvents(result) : result;
+    return Symbol.asyncIterator in result ? visibleEvents(result) : this.#withFields(result, operation, identity);
+  }
+
+  async #withFields(result: ExecutionResult, operation: Operation, identity: Identity): Promise<ExecutionResult> {
+    if (result.errors === undefined || operation.kind !== "mutation") return result;
+    const { database, catalog } = this.#options;
+    const transactions = database.forRole(identity.caller.role);
+    return withFields(result, operation, { schema: this.schema, identity, transactions, catalog: catalog.current });
   }
 
   #current(): ServedSchema {
@@ -110,7 +118,7 @@ export class Engine {
     identity: Identity,
     signal?: CancelSignal,
   ) {
-    const { database, changes, anonymousRole, limits, maxRows, constraintMessages } = this.#options;
+    const { database, changes, anonymousRole, limits, maxRows, catalog } = this.#options;
     const { schema, resolvedPreset } = this.#current();
     const { role, refused } = identity.caller;
     const anonymous = role === anonymousRole;
@@ -134,7 +142,11 @@ export class Engine {
         changes,
         anonymous,
         problemOf: (error: unknown) =>
-          problemOf(error, { constraintMessages: constraintMessages(), anonymous, expired: refused === "expired" }),
+          problemOf(error, {
+            constraintMessages: catalog.current.constraintMessages,
+            anonymous,
+            expired: refused === "expired",
+          }),
       },
     } as any;
   }

@@ -1,7 +1,8 @@
 import { isSafeError } from "postgraphile/grafast";
 import { GraphQLError, type GraphQLFormattedError } from "postgraphile/graphql";
 import { FeedInterrupted } from "../db/changes/feed.ts";
-import { ApiError, type ErrorContext, internalError, problemOf } from "../db/errors.ts";
+import { ApiError, type ErrorContext, internalError, type Problem, problemOf } from "../db/errors.ts";
+import type { FieldFault } from "./input-errors.ts";
 
 export type ErrorFormat = ErrorContext & {
   readonly requestId: string;
@@ -21,7 +22,7 @@ export function formatError(error: GraphQLError, format: ErrorFormat): GraphQLFo
   }
   const problem = problemOf(cause, format);
   if (problem?.code === "INTERNAL_ERROR") return internal(error, problem.message, cause, format);
-  if (problem) return formatted(error, problem.message, problem.code);
+  if (problem) return ofProblem(error, problem);
   if (cause instanceof FeedInterrupted) return formatted(error, cause.message, "INTERNAL_ERROR");
   // Errors of Grafast and of plugins/ whose message is meant for clients: "Invalid cursor", "first must be from 0 to 1000".
   if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
@@ -40,9 +41,17 @@ export function throwRefusal(errors: readonly GraphQLError[] = []): void {
 }
 
 /** Returns the error that was thrown. graphql-js wraps it in `originalError`; Grafast wraps some in `cause` while planning. */
-function causeOf(error: GraphQLError): Error {
+export function causeOf(error: GraphQLError): Error {
   const thrown = error.originalError ?? error;
   return thrown.cause instanceof GraphQLError ? thrown.cause : thrown;
+}
+
+/** `fields` are the invalid fields of the input, if they are known. */
+function ofProblem(error: GraphQLError, { message, code }: Problem): GraphQLFormattedError {
+  const fields = error.extensions.fields as readonly FieldFault[] | undefined;
+  if (fields === undefined) return formatted(error, message, code);
+  const messages = new Set(fields.map((each) => each.message));
+  return formatted(error, [...messages].join("; "), code, { fields });
 }
 
 function internal(error: GraphQLError, message: string, cause: Error, format: ErrorFormat): GraphQLFormattedError {

@@ -73,8 +73,8 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     maxRows: settings.graphqlMaxRows,
     maxTables: settings.graphqlMaxTables,
     readDatabase: () => catalog.caughtUp(),
+    catalog,
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
-    constraintMessages: () => catalog.current.constraintMessages,
   });
   const reload = new SchemaReload(engine, reloadLog(log, options.onSchemaBuilt));
   await reload.start();

@@ -17,6 +17,7 @@ import { GeneratedColumnsPlugin } from "./GeneratedColumnsPlugin.ts";
 import { HavingPlugin } from "./HavingPlugin.ts";
 import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
+import { InputColumnsPlugin } from "./InputColumnsPlugin.ts";
 import { ListShapePlugin } from "./ListShapePlugin.ts";
 import { NamesakesPlugin } from "./NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./NotNullByDeclarationPlugin.ts";
@@ -70,6 +71,7 @@ export const contractPreset: GraphileConfig.Preset = {
     TableMutationsPlugin,
     BulkMutationsPlugin,
     TimeScalarPlugin,
+    InputColumnsPlugin,
     DescriptionsPlugin,
     ArticleSubscriptionsPlugin,
   ],

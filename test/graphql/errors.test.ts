@@ -157,7 +157,7 @@ describe("an error raised by Postgres itself", () => {
       "VALIDATION_ERROR: a value violates a constraint of the database",
     ],
     ["insert into users (name, email) values ('X', 'x')", "VALIDATION_ERROR: email must be a valid address"],
-    ["insert into nosy values (1, 'even')", "VALIDATION_ERROR: a value violates a constraint of the database"],
+    ["insert into nosy values (1, 'even')", "VALIDATION_ERROR: secret violates the rule nosy_secret_is_odd of nosy"],
     [
       "insert into rooms values (1, null, '[1,3]'), (2, null, '[2,4]')",
       "RESOURCE_CONFLICT: this conflicts with existing data",
