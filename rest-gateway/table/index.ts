@@ -21,6 +21,7 @@ import { allowedMethods } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
 import type { Prepared, QueryResult } from "./query.ts";
+import { type RefusedPlace, refusedPlaceOf } from "./refused-value.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { type RootSpec, rootCall } from "./root.ts";
 import { pipelineProblem, Stopwatch, sendAnswer, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
@@ -52,6 +53,8 @@ type Exchange = HttpExchange & {
   readonly watch: Stopwatch | null;
   caller: Caller | null;
   plan: Plan | null;
+  /** The value in the body that the database has refused. */
+  refused: RefusedPlace | null;
 };
 
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
@@ -79,7 +82,17 @@ export class TableInterface implements HttpInterface {
   async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
     const watch = this.#options.showsTiming ? new Stopwatch() : null;
     const url = parseUrl(request.url!);
-    const exchange: Exchange = { request, response, head, identity, url, watch, caller: null, plan: null };
+    const exchange: Exchange = {
+      request,
+      response,
+      head,
+      identity,
+      url,
+      watch,
+      caller: null,
+      plan: null,
+      refused: null,
+    };
     try {
       const answered = await this.#answer(exchange);
       watch?.mark("answer");
@@ -125,19 +138,25 @@ export class TableInterface implements HttpInterface {
     }
     const context = { ...contextOfExchange(exchange, url.path, caller), method: methodOf(exchange, parsed) };
     const transaction = this.#preparer.write(parsed, prepared, caller, context);
-    const result = await run(database.forRole(caller.role), prepared, transaction, {
+    const transactions = database.forRole(caller.role);
+    const result = await run(transactions, prepared, transaction, {
       signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),
+    }).catch(async (error) => {
+      const { constraints } = this.#options.catalog.current;
+      const write = { request: parsed, plan: prepared.plan, identity: transaction.identity, transactions, constraints };
+      exchange.refused = await refusedPlaceOf(error, write).catch(() => null);
+      throw error;
     });
     watch?.mark("query");
     return answer(prepared, result, text.url);
   }
 
-  #fail(error: unknown, { request, response, head, caller, plan }: Exchange): void {
+  #fail(error: unknown, { request, response, head, caller, plan, refused }: Exchange): void {
     if (response.destroyed) return;
     const isAnonymous = caller === null || caller.role === this.#options.anonymousRole;
-    const { constraints } = this.#options.catalog.current;
-    const problem = problemOf(error, { isAnonymous, plan, constraints });
+    const catalog = this.#options.catalog.current;
+    const problem = problemOf(error, { isAnonymous, plan, refused, catalog });
     if ((problem?.status ?? 500) === 500) this.#options.onInternalError(error, head.requestId);
     const { errorVerbosity } = this.#options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);

@@ -48,9 +48,8 @@ export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
 
   formatError(error: unknown, call: PreparedCall | null, { id, caller }: Task): ErrorResponse {
     const { catalog, anonymousRole, errorVerbosity } = this.#options;
-    const { constraints } = catalog.current;
     const context = { isAnonymous: caller.role === anonymousRole, plan: call?.prepared.plan ?? null };
-    const problem = problemOf(error, { ...context, constraints }) ?? internalProblem(id);
+    const problem = problemOf(error, { ...context, refused: null, catalog: catalog.current }) ?? internalProblem(id);
     return { status: problem.status, body: problemBody(problem, errorVerbosity) };
   }
 }

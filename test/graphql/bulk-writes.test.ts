@@ -75,9 +75,9 @@ describe("createParts", () => {
 
   test.each([
     [{ code: "f", maker: "Z", number: 2, price: "-1" }, "price", "price must be positive", "VALIDATION_ERROR"],
-    [{ code: "a", maker: "Z", number: 2 }, "code", "this value is already taken", "RESOURCE_CONFLICT"],
-    [{ code: "f", maker: "X", number: 1 }, null, "this value is already taken", "RESOURCE_CONFLICT"],
-    [{ code: "f", maker: "Z", number: 1 }, null, "this value is already taken", "RESOURCE_CONFLICT"],
+    [{ code: "a", maker: "Z", number: 2 }, "code", "code is already taken", "RESOURCE_CONFLICT"],
+    [{ code: "f", maker: "X", number: 1 }, null, "maker, number are already taken", "RESOURCE_CONFLICT"],
+    [{ code: "f", maker: "Z", number: 1 }, null, "maker, number are already taken", "RESOURCE_CONFLICT"],
   ])(
     "names the row and the field that the database rejects, and creates nothing: %j",
     async (bad, field, message, code) => {

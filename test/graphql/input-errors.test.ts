@@ -21,10 +21,10 @@ const DDL = `
 beforeAll(async () => {
   await sql(DDL);
   await vi.waitFor(async () => expect((await gql("{ orders { totalCount } }", { as: "ada" })).errors).toBeUndefined(), {
-    timeout: 10_000,
+    timeout: 25_000,
     interval: 50,
   });
-});
+}, 40_000);
 
 /** Message, code and fields of the only error. */
 async function failure(query: string, as?: "ada", variables?: Record<string, unknown>) {

@@ -26,6 +26,7 @@ import {
   writeAnswerTooLarge,
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
+import { pathOf, type RefusedPlace } from "../refused-value.ts";
 import { writeHeader } from "./response-settings.ts";
 
 /**
@@ -71,8 +72,10 @@ export type ProblemContext = {
   readonly isAnonymous: boolean;
   /** Null when the request failed before it was planned. */
   readonly plan: Plan | null;
-  /** Their comments become hints. */
-  readonly constraints: Catalog["constraints"];
+  /** The value in the body that the database has refused, if it was found. */
+  readonly refused: RefusedPlace | null;
+  /** The comments of constraints and the labels of enums become hints. */
+  readonly catalog: Catalog;
 };
 
 /** The problem to send for an error; null for an internal error, which the client must not see. */
@@ -121,11 +124,27 @@ export function tableRefusal(error: RefusedError): TableError {
   return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
 }
 
-function fromDatabase(raised: DatabaseError, status: number, { constraints }: ProblemContext): TableProblem {
+function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {
   const { code = "", message, detail, schema, table, constraint } = raised;
-  const hint = raised.hint ?? constraints.get(`${schema}.${table}.${constraint}`)?.message ?? undefined;
-  const details = isSafe(raised) ? detail : undefined;
+  const ofConstraint = catalog.constraints.get(`${schema}.${table}.${constraint}`)?.message;
+  const hint = raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
+  const details = detailsOf(isSafe(raised) ? detail : undefined, refused);
   return { status, code, message, details, ...(hint !== undefined && { hint }) };
+}
+
+/** Postgres' details, after the place in the body: `in [3].email: Key (lower(email))=(ada@example.com) already exists.` */
+function detailsOf(detail: string | undefined, refused: RefusedPlace | null): string | undefined {
+  // What Postgres says about one object names its columns already.
+  if (refused === null || (refused.row === null && detail !== undefined)) return detail;
+  return detail === undefined ? `in ${pathOf(refused)}` : `in ${pathOf(refused)}: ${detail}`;
+}
+
+/** `article_status must be one of DRAFT, PUBLISHED, ARCHIVED`; null for other errors. */
+function labelsOf({ code, message }: DatabaseError, { schemas }: Catalog): string | null {
+  const [, type] = (code === "22P02" && /^invalid input value for enum (?:.*\.)?"?(.+?)"?: "/.exec(message)) || [];
+  if (type === undefined) return null;
+  const labels = [...schemas.values()].flatMap(({ enums }) => enums.get(type) ?? []);
+  return labels.length === 0 ? null : `${type} must be one of ${labels.join(", ")}`;
 }
 
 /** `raise sqlstate 'PT402'` → 402 */

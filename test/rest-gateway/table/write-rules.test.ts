@@ -92,6 +92,47 @@ describe("articles", () => {
   });
 });
 
+describe("an error of a body", () => {
+  const failure = async (path: string, body: unknown, method = "POST") => {
+    const { json } = await rest(path, { body, method, as: "ada" });
+    return [json.code, json.details, json.hint];
+  };
+  const LABELS = "article_status must be one of DRAFT, PUBLISHED, ARCHIVED";
+
+  test.each<[what: string, body: unknown, code: string, details: unknown, hint: unknown]>([
+    ["a value that its column cannot have", { status: "LOST" }, "22P02", "in [2].status", LABELS],
+    ["a violated CHECK", { title: "Four" }, "23514", "in [2].title", "title must have at least 5 characters"],
+    ["a missing value", { content: null }, "23502", "in [2].content", null],
+  ])("names the row and the column of a bulk insert: %s", async (_what, given, code, details, hint) => {
+    const body = [ARTICLE, ARTICLE, { ...ARTICLE, ...(given as object) }, ARTICLE].map((each) => ({
+      ...{ status: "DRAFT" },
+      ...each,
+    }));
+    expect(await failure("articles", body)).toEqual([code, details, hint]);
+  });
+
+  test("names the row of a duplicate", async () => {
+    const user = (email: string) => ({ name: "Grace", email });
+    const body = [user("one@navy.example"), user("ADA@example.com"), user("two@navy.example")];
+    expect(await failure("users", body)).toEqual(["23505", "in [1].email", "email already registered"]);
+  });
+
+  test("names the column of one object, if Postgres does not", async () => {
+    expect(await failure("articles", { ...ARTICLE, status: "LOST" })).toEqual(["22P02", "in status", LABELS]);
+    expect(await failure("articles?id=eq.1", { status: "LOST" }, "PATCH")).toEqual(["22P02", "in status", LABELS]);
+    expect(await failure("articles", { ...ARTICLE, title: "Four" })).toEqual([
+      "23514",
+      null,
+      "title must have at least 5 characters",
+    ]);
+  });
+
+  test("and of a filter by an enum lists the labels", async () => {
+    const { json } = await rest("articles?status=eq.LOST");
+    expect([json.code, json.details, json.hint]).toEqual(["22P02", null, LABELS]);
+  });
+});
+
 describe("users", () => {
   test("sign up without credentials, and only once with each e-mail address, ignoring case", async () => {
     const body = { name: "Grace Hopper", email: "grace@navy.example" };
@@ -220,7 +261,7 @@ describe("a database error", () => {
       400,
       ["23502", 'null value in column "seats" of relation "bookings" violates not-null constraint', null, null],
     ],
-    [{ id: 2, seats: "two" }, 400, ["22P02", 'invalid input syntax for type integer: "two"', null, null]],
+    [{ id: 2, seats: "two" }, 400, ["22P02", 'invalid input syntax for type integer: "two"', "in seats", null]],
     [{ id: 2, seats: 7 }, 400, ["P0001", "seven is taken", "It always is.", "Take six."]],
     [{ id: 2, seats: 6 }, 402, ["PT402", "Payment required", null, null]],
   ])("for %j is %i %j", async (body, status, [code, message, details, hint]: any) => {

@@ -487,4 +487,24 @@ export const DIFFERENCES: readonly Difference[] = [
     differs: ["outcome: 200 → 406 PGRST116"],
     requests: ["POST /rpc/no_film?select=id, accept: application/vnd.pgrst.object+json, body {}"],
   },
+  {
+    why: "the error of an invalid enum value lists the labels",
+    differs: ["hint"],
+    requests: ["GET /films?select=id&order=id&rated=eq.X", "GET /rpc/rated?c=X"],
+  },
+  {
+    why: "the error of a value that a column cannot have names the column",
+    differs: ["details"],
+    requests: [
+      'POST /films, prefer return=representation, body {"id":"x","title":"X"}',
+      'POST /films, prefer return=representation, body {"id":52,"title":"X","code":"too long"}',
+      'POST /films, prefer return=representation, body {"id":52,"title":"X","year":99999}',
+      'POST /films, prefer return=representation, body {"id":52,"title":"X","released":"2020-13-01"}',
+    ],
+  },
+  {
+    why: "both",
+    differs: ["details", "hint"],
+    requests: ['POST /films, prefer return=representation, body {"id":52,"title":"X","rated":"Z"}'],
+  },
 ];

@@ -1,7 +1,7 @@
 import { type Sql, sql } from "../../sql.ts";
-import type { InsertCommand } from "../../table/plan.ts";
-import { writeCommand } from "../../table/write/changes.ts";
-import { Aliases } from "../../table/write/from.ts";
+import type { InsertCommand } from "../plan.ts";
+import { writeCommand } from "./changes.ts";
+import { Aliases } from "./from.ts";
 
 /** An insert that returns nothing: only its success matters. */
 export function writeTrial(command: InsertCommand): Sql {
