@@ -1,6 +1,7 @@
 import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
+import { ProviderReader } from "./providers.ts";
 import { ConfigError, parseValue } from "./setting-types.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
@@ -33,6 +34,8 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly taskAnonymous: boolean;
   readonly taskConcurrencyPerOwner: number;
   readonly jwtIssuers: readonly TrustedIssuer[];
+  /** Reads the identity providers of AUTH_PROVIDERS and of the table. */
+  readonly providers: ProviderReader;
   /** Session settings of every transaction: `[["app.settings.tenant", "7"]]`. */
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   /** Settings of PostgREST that are set and have no effect here. */
@@ -78,6 +81,8 @@ export function readConfig(environment: Environment = process.env): Config {
   ) as Parsed;
   const embedded = parsed.databaseUrl === "";
   rejectConflicts(parsed, embedded);
+  const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
+  providers.ofFile();
   return {
     ...parsed,
     embedded,
@@ -91,6 +96,7 @@ export function readConfig(environment: Environment = process.env): Config {
     taskConcurrencyPerOwner:
       parsed.taskConcurrencyPerOwner || Math.max(1, Math.floor((parsed.taskConcurrency * parsed.workers) / 2)),
     jwtIssuers: parsed.jwtIssuers || [],
+    providers,
     appSettings,
     ignored,
   };
@@ -151,6 +157,8 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean): void {
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],
+    [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
+    [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],
     [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
     [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET requires MIGRATE=on"],

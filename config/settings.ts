@@ -436,6 +436,12 @@ export const SETTINGS = {
     "0",
     "Seconds during which a used refresh token may be used again, for clients that refresh twice at once. Later reuse revokes everything issued for its sign-in.",
   ),
+  AUTH_PROVIDERS: setting(z.string(), "", "JSON file that lists the identity providers with which users may sign in."),
+  AUTH_RETURN_ORIGINS: setting(
+    origins,
+    "",
+    "Origins, besides that of BASE_URL, to which a browser may return after a sign-in with an identity provider, separated by commas.",
+  ),
   AUTH_PROVIDERS_LOOPBACK: setting(
     onOff,
     "off",

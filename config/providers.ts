@@ -1,0 +1,97 @@
+import { z } from "zod";
+import type { ClaimPath } from "./claim-path.ts";
+import { describeIssue, isLoopbackUrl, jsonFile } from "./json-file.ts";
+import { entryType, type Sources } from "./provider-entry.ts";
+import { ConfigError, parseValue } from "./setting-types.ts";
+
+/** What every identity provider has. */
+type CommonSettings = {
+  /** Its name in URLs: `/auth/oidc/acme`. */
+  readonly name: string;
+  /** Its name for people. */
+  readonly title: string;
+  /** Whether an identity without an account creates one. */
+  readonly signUp: boolean;
+  /** Where a value is in what the provider sends: the first path with a value counts. */
+  readonly claims: { readonly [Name in "subject" | "name" | "email"]: readonly ClaimPath[] };
+  /** Claims that must have one of these values: `[{ claim: ["hd"], values: ["acme.example"] }]`. */
+  readonly require: readonly { readonly claim: ClaimPath; readonly values: readonly unknown[] }[];
+};
+
+type OAuthClient = {
+  readonly clientId: string;
+  /** Null for a public client. */
+  readonly clientSecret: string | null;
+  /** How the secret is sent; null for what the provider prefers. */
+  readonly clientAuthentication: "post" | "basic" | null;
+  readonly scopes: readonly string[];
+  /** Further parameters of the authorization request. */
+  readonly parameters: Readonly<Record<string, string>>;
+};
+
+export type OidcSettings = CommonSettings & OAuthClient & { readonly kind: "oidc"; readonly issuer: string };
+
+export type OAuth2Settings = CommonSettings &
+  OAuthClient & {
+    readonly kind: "oauth2";
+    /** The issuer of its identities; the tokenUrl if it is not set. */
+    readonly issuer: string;
+    readonly authorizationUrl: string;
+    readonly tokenUrl: string;
+    readonly userinfoUrl: string;
+  };
+
+export type ProviderSettings = OidcSettings | OAuth2Settings;
+
+/** Reads the settings of identity providers: those of the file AUTH_PROVIDERS, and those of the table. */
+export class ProviderReader {
+  readonly #path: string;
+  readonly #environment: Sources["environment"];
+  readonly #allowsLoopback: boolean;
+
+  /** `path` is "" without a file. */
+  constructor(path: string, environment: Sources["environment"], allowsLoopback: boolean) {
+    this.#path = path;
+    this.#environment = environment;
+    this.#allowsLoopback = allowsLoopback;
+  }
+
+  /** Reads the file again each time. Throws ConfigError. */
+  ofFile(): readonly ProviderSettings[] {
+    if (this.#path === "") return [];
+    const entries = z
+      .array(entryType({ environment: this.#environment, isTable: false }), { error: "must be a list of providers" })
+      .refine(hasUniqueNames, { error: "names a provider twice" });
+    const providers = parseValue("AUTH_PROVIDERS", jsonFile(entries), this.#path);
+    for (const provider of providers) this.#refuseLoopback(provider);
+    return providers;
+  }
+
+  /** Reads a row of the table `auth_private.providers`. Throws ConfigError. */
+  ofTable(name: string, definition: Readonly<Record<string, unknown>>): ProviderSettings {
+    const type = entryType({ environment: this.#environment, isTable: true });
+    const { data, error } = type.safeParse({ ...definition, name });
+    if (error) throw new ConfigError(`the provider ${name} of the table: ${describeIssue(error.issues[0]!)}`);
+    this.#refuseLoopback(data);
+    return data;
+  }
+
+  #refuseLoopback(provider: ProviderSettings): void {
+    if (this.#allowsLoopback || !urlsOf(provider).some(isLoopbackUrl)) return;
+    throw new ConfigError(
+      `the provider ${provider.name} is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on`,
+    );
+  }
+}
+
+const hasUniqueNames = (providers: readonly ProviderSettings[]) =>
+  new Set(providers.map(({ name }) => name)).size === providers.length;
+
+function urlsOf(provider: ProviderSettings): readonly string[] {
+  switch (provider.kind) {
+    case "oidc":
+      return [provider.issuer];
+    case "oauth2":
+      return [provider.authorizationUrl, provider.tokenUrl, provider.userinfoUrl];
+  }
+}

@@ -1,0 +1,225 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type Environment, readConfig } from "../../config/config.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "providers-"));
+let files = 0;
+/** The path of a new file. */
+function write(text: string): string {
+  const path = join(folder, `${++files}`);
+  writeFileSync(path, text);
+  return path;
+}
+const OIDC = { name: "acme", kind: "oidc", issuer: "https://id.acme.example", clientId: "content" };
+const OAUTH2 = {
+  name: "legacy",
+  kind: "oauth2",
+  authorizationUrl: "https://legacy.example/authorize",
+  tokenUrl: "https://legacy.example/token",
+  userinfoUrl: "https://legacy.example/user",
+  clientId: "content",
+};
+
+const read = (entries: unknown, more: Environment = {}) =>
+  readConfig({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more }).providers.ofFile();
+/** The message, without the path of the file. */
+function errorOf(entries: unknown, more: Environment = {}): string {
+  try {
+    read(entries, more);
+    return "accepted";
+  } catch (error) {
+    return (error as Error).message.replace(/^AUTH_PROVIDERS names a file in which /, "").replace(/ \(is ".*"\)$/, "");
+  }
+}
+
+test("an entry of OpenID Connect needs name, issuer and client; everything else has a default", () => {
+  expect(read([OIDC])).toEqual([
+    {
+      ...OIDC,
+      title: "acme",
+      signUp: true,
+      claims: { subject: [["sub"]], name: [["name"], ["preferred_username"]], email: [["email"]] },
+      require: [],
+      clientSecret: null,
+      clientAuthentication: null,
+      scopes: ["openid", "profile", "email"],
+      parameters: {},
+    },
+  ]);
+});
+
+test("an entry of OAuth 2.0 is of the issuer tokenUrl unless it names another, and has no scopes", () => {
+  expect(read([OAUTH2])[0]).toMatchObject({
+    issuer: OAUTH2.tokenUrl,
+    scopes: [],
+    claims: { subject: [["sub"], ["id"]] },
+  });
+  expect(read([{ ...OAUTH2, issuer: "https://legacy.example" }])[0]).toMatchObject({
+    issuer: "https://legacy.example",
+  });
+});
+
+test("every field can be set", () => {
+  const oidc = {
+    ...OIDC,
+    title: "Acme Inc.",
+    signUp: false,
+    claims: { name: ["$.profile.nick", "name"], email: 'emails[0]."https://x.example/value"' },
+    require: { hd: "acme.example", "$.groups": ["staff", "board"], email_verified: true },
+    clientSecret: "in clear text",
+    clientAuthentication: "basic",
+    scopes: ["email", "groups"],
+    parameters: { prompt: "select_account" },
+  };
+  expect(read([oidc])[0]).toMatchObject({
+    title: "Acme Inc.",
+    signUp: false,
+    claims: {
+      subject: [["sub"]],
+      name: [["profile", "nick"], ["name"]],
+      email: [["emails", 0, "https://x.example/value"]],
+    },
+    require: [
+      { claim: ["hd"], values: ["acme.example"] },
+      { claim: ["groups"], values: ["staff", "board"] },
+      { claim: ["email_verified"], values: [true] },
+    ],
+    scopes: ["openid", "email", "groups"],
+    parameters: { prompt: "select_account" },
+  });
+});
+
+test("secrets may be read from files and from the environment", () => {
+  const secret = write("from a file\n");
+  const entries = [
+    { ...OIDC, clientSecret: { file: secret } },
+    { ...OAUTH2, clientSecret: { env: "LEGACY_SECRET" } },
+  ];
+  const [oidc, oauth2] = read(entries, { LEGACY_SECRET: "from the environment" }) as any[];
+  expect([oidc.clientSecret, oauth2.clientSecret]).toEqual(["from a file", "from the environment"]);
+});
+
+const URL_FAULT = "must be an https URL without a user, a password and #";
+const SECRET = 'must be a string, {"file": "…"} or {"env": "…"}';
+test.each<[unknown, string]>([
+  [{}, "the value must be a list of providers"],
+  [["x"], "[0] must be an object"],
+  [[{ ...OIDC, kind: "ldap" }], "[0].kind must be oidc or oauth2"],
+  [[{ name: "x" }], "[0].kind must be oidc or oauth2"],
+  [[OIDC, OIDC], "the value names a provider twice"],
+  [[{ ...OIDC, name: "Acme Inc" }], "[0].name must have 1 to 50 letters a to z, digits and hyphens"],
+  [[{ ...OIDC, issuer: undefined }], "[0].issuer is required"],
+  [[{ ...OIDC, issuer: "http://id.acme.example" }], `[0].issuer ${URL_FAULT}`],
+  [[{ ...OIDC, clientId: "" }], "[0].clientId must not be empty"],
+  [[{ ...OIDC, client_id: "x" }], "[0].client_id is not a known field"],
+  [[{ ...OIDC, signUp: "no" }], "[0].signUp must be true or false"],
+  [[{ ...OIDC, scopes: "email" }], "[0].scopes must be a list of scopes"],
+  [[{ ...OIDC, clientAuthentication: "jwt" }], "[0].clientAuthentication must be post or basic"],
+  [[{ ...OIDC, clientSecret: 5 }], `[0].clientSecret ${SECRET}`],
+  [[{ ...OIDC, clientSecret: {} }], `[0].clientSecret ${SECRET}`],
+  [
+    [{ ...OIDC, clientSecret: { env: "NOT_SET" } }],
+    "[0].clientSecret names the environment variable NOT_SET, which is not set",
+  ],
+  [[{ ...OIDC, clientSecret: { file: "/nowhere" } }], "[0].clientSecret names a file that cannot be read"],
+  [[{ ...OIDC, claims: { mail: "x" } }], "[0].claims.mail is not a known field"],
+  [[{ ...OIDC, claims: { email: [] } }], "[0].claims.email must not be empty"],
+  [
+    [{ ...OIDC, claims: { email: "a..b" } }],
+    "[0].claims.email[0] must be the name of a claim, or a path such as app.role, .roles[0] or $.role",
+  ],
+  [[{ ...OAUTH2, tokenUrl: "ftp://x" }], `[0].tokenUrl ${URL_FAULT}`],
+  [[OAUTH2, { ...OAUTH2, name: "b", userinfoUrl: undefined }], "[1].userinfoUrl is required"],
+])("a file with %.60j is rejected: %s", (entries, message) => expect(errorOf(entries)).toBe(message));
+
+test("parameters of the service cannot be replaced in the authorization request", () => {
+  for (const name of [
+    "state",
+    "nonce",
+    "redirect_uri",
+    "response_type",
+    "code_challenge_method",
+    "client_id",
+    "request",
+  ])
+    expect(errorOf([{ ...OIDC, parameters: { [name]: "x" } }])).toMatch(
+      /^\[0\]\.parameters must not contain client_id, redirect_uri/,
+    );
+});
+
+test("no message contains a secret", () => {
+  const secret = "a-client-secret-7";
+  const messages = [errorOf([{ ...OIDC, clientSecret: secret, scopes: 1 }])];
+  expect(messages.join()).not.toContain(secret);
+});
+
+test("providers on loopback addresses are for tests", () => {
+  const refusal = (name: string) =>
+    `the provider ${name} is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on`;
+  const local = [
+    { ...OIDC, issuer: "http://127.0.0.1:4000" },
+    { ...OAUTH2, tokenUrl: "http://localhost:4000/token" },
+  ];
+  for (const entry of local) {
+    expect(errorOf([entry])).toBe(refusal(entry.name));
+    expect(errorOf([entry], { AUTH_PROVIDERS_LOOPBACK: "on" })).toBe("accepted");
+  }
+});
+
+test("AUTH_RETURN_ORIGINS is a list of origins, and never all of them", () => {
+  const origins = (AUTH_RETURN_ORIGINS: string) => readConfig({ AUTH_RETURN_ORIGINS }).authReturnOrigins;
+  expect(origins("https://app.example.com, http://localhost:5173")).toEqual([
+    "https://app.example.com",
+    "http://localhost:5173",
+  ]);
+  expect(() => origins("*")).toThrow("AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins");
+  expect(() => origins("https://app.example.com/path")).toThrow("AUTH_RETURN_ORIGINS must be * or origins");
+});
+
+test("AUTH_PROVIDERS requires accounts", () => {
+  const foreign = { DATABASE_URL: "postgres://o:p@db.example.com/x", MIGRATE: "off", API_KEY_REQUIRED: "off" };
+  expect(errorOf([OIDC], foreign)).toBe("AUTH_PROVIDERS requires MIGRATE=on");
+});
+
+describe("a row of the table", () => {
+  const reader = readConfig({ AUTH_SECRET_ACME: "from the environment", OTHER: "x" }).providers;
+  const ofTable = (entry: object) => {
+    const { name, ...definition } = { ...OIDC, ...entry };
+    try {
+      return reader.ofTable(name, definition);
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  test("has the same fields, and names environment variables that begin with AUTH_SECRET_", () => {
+    expect(ofTable({ clientSecret: { env: "AUTH_SECRET_ACME" } })).toMatchObject({
+      clientSecret: "from the environment",
+    });
+  });
+
+  test.each([
+    [
+      { clientSecret: "in clear text" },
+      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table has no secrets, and cannot name others',
+    ],
+    [
+      { clientSecret: { env: "OTHER" } },
+      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table has no secrets, and cannot name others',
+    ],
+    [
+      { clientSecret: { env: "AUTH_SECRET_NONE" } },
+      "clientSecret names the environment variable AUTH_SECRET_NONE, which is not set",
+    ],
+    [
+      { clientSecret: { file: "/etc/passwd" } },
+      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table has no secrets, and cannot name others',
+    ],
+    [
+      { issuer: "http://127.0.0.1" },
+      "the provider acme is on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
+    ],
+  ])("with %j is rejected", (entry, message) => expect(ofTable(entry)).toContain(message));
+});
