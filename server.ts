@@ -4,7 +4,7 @@ import { printBanner } from "./cli/banner.ts";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
 import { createLog } from "./http/log.ts";
 import { findSharedPort } from "./http/server.ts";
-import { serveAsWorker, startWorkers, stopOnSignals } from "./http/workers.ts";
+import { reloadOnSignal, serveAsWorker, startWorkers, stopOnSignals } from "./http/workers.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
 import { openConfigured } from "./service/app.ts";
@@ -31,6 +31,7 @@ async function main(): Promise<void> {
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
   const starting = config.workers > 1 ? startInProcesses(config, log) : startService(config, log);
   stopOnSignals(starting, log);
+  reloadOnSignal(starting, log);
   try {
     const service = await starting;
     printBanner(config, service);

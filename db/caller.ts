@@ -8,6 +8,15 @@ export type Caller = {
   readonly refused: "expired" | "invalid" | null;
   /** The credential of the request; absent for anonymous callers and for callers that no request names. */
   readonly credential?: Credential;
+  /** Of a caller with a token of a trusted issuer, who may be linked to an account. */
+  readonly external?: ExternalIdentity;
+};
+
+/** `roles` are those that the account of the identity may have; null for every role. */
+export type ExternalIdentity = {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly roles: readonly string[] | null;
 };
 
 /** `id` identifies a session or key: its SHA-256 in hex; null for credentials without a row in the database. */

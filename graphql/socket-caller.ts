@@ -35,7 +35,7 @@ export class SocketCaller {
 
   /** Whether the change may affect this caller. */
   isAffectedBy(change: IdentityChange): boolean {
-    if (change === "lost" || !isIdentified(this.#current)) return false;
+    if (change === "lost" || change === "providers" || !isIdentified(this.#current)) return false;
     const { claims, credential } = this.#current;
     if (change === "back") return true;
     if ("user" in change) return change.user === claims.sub;

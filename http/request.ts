@@ -96,8 +96,8 @@ export function requestHeaders(headers: Readonly<Record<string, unknown>>): stri
   return JSON.stringify(shown);
 }
 
-/** The session cookie is a credential too. */
-const CREDENTIAL_COOKIES = new Set(["SESSION"]);
+/** The cookies of a session and of a sign-in at a provider are credentials too. */
+const CREDENTIAL_COOKIES = new Set(["SESSION", "__Host-sign-in"]);
 
 /** `a=1; b=%20` → `{"a":"1","b":"%20"}`; if a name is sent twice, the first counts. */
 function requestCookies(header: string | undefined, showsCredentials: boolean): string {

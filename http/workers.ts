@@ -18,6 +18,8 @@ export type Running = {
   readonly url: string;
   /** Waits for running requests, then stops everything. May be called more than once. */
   stop(): Promise<void>;
+  /** Reads the settings again that can change while the service runs. */
+  reload(): Promise<void>;
   /** Resolves when the embedded database ends unexpectedly. */
   readonly databaseLost: Promise<void>;
 };
@@ -52,6 +54,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Running> {
     return {
       url,
       stop: () => workers.stop().then(() => opened.cluster?.stop()),
+      reload: async () => workers.reload(),
       databaseLost: lossOf(opened, () => workers.isStopping),
     };
   } catch (error) {
@@ -97,6 +100,11 @@ class Workers {
     const late = setTimeout(() => this.kill(), this.#options.drainTimeout + GRACE);
     await this.#ended();
     clearTimeout(late);
+  }
+
+  /** Each worker handles the signal itself. */
+  reload(): void {
+    for (const { worker } of this.#running) worker.process.kill("SIGUSR2");
   }
 
   async kill(): Promise<void> {
@@ -156,7 +164,7 @@ function send(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => {});
 }
 
-type StoppableService = { readonly url: string; stop(): Promise<void> };
+type StoppableService = Pick<Running, "url" | "stop" | "reload">;
 
 /**
  * Serves as a worker until the primary process sends `stop`. `start` receives the database of the primary process. When that
@@ -173,6 +181,7 @@ export async function serveAsWorker(
     report({ kind: "waiting" });
     return database;
   });
+  reloadOnSignal(starting, log);
   orderOf("stop")
     .then(() => starting)
     .then((service) => service.stop())
@@ -212,4 +221,14 @@ export function stopOnSignals(starting: Promise<{ stop(): Promise<void> }>, log:
       });
   };
   process.on("SIGINT", stop).on("SIGTERM", stop);
+}
+
+/** Reads the settings again that can change, on SIGUSR2. */
+export function reloadOnSignal(starting: Promise<Pick<Running, "reload">>, log: Logger): void {
+  process.on("SIGUSR2", () => {
+    starting
+      .then((service) => service.reload())
+      .then(() => log.info("the settings that can change were read again"))
+      .catch((error) => log.error({ err: error }, "the settings that can change cannot be read"));
+  });
 }

@@ -12,7 +12,8 @@ export type Account = {
   readonly name: string;
   readonly role: string;
   readonly permissions: readonly string[];
-  readonly passwordHash: string;
+  /** Null if the user signs in with identities of providers alone. */
+  readonly passwordHash: string | null;
   readonly isDisabled: boolean;
   /** Increases when all tokens that were issued before must become invalid. */
   readonly epoch: number;

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { AccountState, FoundKey, Session } from "./account.ts";
+import type { Account, AccountState, FoundKey, Session } from "./account.ts";
 import type { BasicSignIns } from "./basic-sign-ins.ts";
 import type { LookupCache } from "./lookup-cache.ts";
 
@@ -11,6 +11,8 @@ export type IdentityStore = {
   readonly keys: LookupCache<FoundKey | null>;
   /** By the SHA-256 of the session's id in hex. */
   readonly sessions: LookupCache<Session | null>;
+  /** By `identityKey`: the account that an identity at another issuer is linked to. */
+  readonly linked: LookupCache<Account | null>;
   readonly basic: BasicSignIns;
   /** Milliseconds after which a session that is not used ends. */
   readonly sessionIdle: number;
@@ -23,3 +25,6 @@ export type IdentityStore = {
   onKeyUsed(id: string): void;
   clock(): number;
 };
+
+/** The key of an identity in the cache: `["https://id.example","7"]`. */
+export const identityKey = (issuer: string, subject: string): string => JSON.stringify([issuer, subject]);

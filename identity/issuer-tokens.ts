@@ -53,13 +53,21 @@ export class IssuerTokens {
     if (isForOtherPurpose(claims)) throw failedClaim("JWT is not an access token");
     const subject = typeof claims.sub === "string" ? claims.sub : "";
     const id = createHash("sha256").update(`${issuer.issuer}\0${subject}`).digest("hex");
+    const { hasAccounts } = this.#options;
     return {
       role: this.#roleOf(claims),
-      claims: this.#options.hasAccounts ? ofOtherService(claims) : claims,
+      claims: hasAccounts ? ofOtherService(claims) : claims,
       expiresAt: (claims.exp + CLOCK_TOLERANCE) * 1000,
       refused: null,
       credential: { kind: "token", id },
+      ...(hasAccounts && { external: { issuer: issuer.issuer, subject, roles: this.#roles } }),
     };
+  }
+
+  /** The roles that its tokens may have; null for every role. */
+  get #roles(): readonly string[] | null {
+    const { issuer, hasAccounts } = this.#options;
+    return issuer.roles ?? (hasAccounts ? DEFAULT_ROLES : null);
   }
 
   async #verifySignature(token: string): Promise<jwt.JwtPayload> {
@@ -76,12 +84,11 @@ export class IssuerTokens {
   }
 
   #roleOf(claims: jwt.JwtPayload): string {
-    const { issuer, anonymousRole, hasAccounts } = this.#options;
+    const { issuer, anonymousRole } = this.#options;
     const role = claimAt(claims, issuer.roleClaim);
     if (role === undefined) return anonymousRole;
     if (typeof role !== "string" || !isRoleName(role)) throw new TokenError("invalid");
-    const allowed = issuer.roles ?? (hasAccounts ? DEFAULT_ROLES : null);
-    if (allowed !== null && !allowed.includes(role)) throw failedClaim("JWT has a role that its issuer may not give");
+    if (this.#roles?.includes(role) === false) throw failedClaim("JWT has a role that its issuer may not give");
     return role;
   }
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import type { Caller } from "../db/caller.ts";
-import { type AccountState, callerOfAccount, type FoundKey, type Session } from "./account.ts";
+import type { Caller, ExternalIdentity } from "../db/caller.ts";
+import { type Account, type AccountState, callerOfAccount, type FoundKey, type Session } from "./account.ts";
 import type { BasicCredentials, Credentials } from "./credentials.ts";
-import type { IdentityStore } from "./identity-store.ts";
+import { type IdentityStore, identityKey } from "./identity-store.ts";
 import { RefusedError } from "./refused.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
 import { IssuerUnavailable, TokenError, type Verifier } from "./verifier.ts";
@@ -70,6 +70,13 @@ class AccessToken implements Proof {
 
   #current(caller: Caller): Caller | Promise<Caller> {
     const { store } = this.#context;
+    const { external } = caller;
+    if (store !== null && external !== undefined) {
+      const linked = store.linked.get(identityKey(external.issuer, external.subject));
+      return linked instanceof Promise
+        ? linked.then((account) => linkedCaller(caller, external, account))
+        : linkedCaller(caller, external, linked);
+    }
     const { sub } = caller.claims;
     if (store === null || typeof sub !== "string") return caller;
     const last = store.accounts.peek(sub);
@@ -203,7 +210,11 @@ class Password implements Proof {
 
 function nameOfToken(token: string, { tokens, store, anonymousRole }: IdentityContext): string | null {
   const caller = tokens.known(token);
-  if (caller === null || isAnonymous(caller, anonymousRole)) return null;
+  if (caller === null) return null;
+  const { external } = caller;
+  const account = external && store?.linked.peek(identityKey(external.issuer, external.subject));
+  if (account) return userName(account.id);
+  if (isAnonymous(caller, anonymousRole)) return null;
   const { sub } = caller.claims;
   const state = typeof sub === "string" ? store?.accounts.peek(sub) : undefined;
   const isValid = typeof sub !== "string" || store === null || (state && matchesAccount(caller, state));
@@ -222,6 +233,25 @@ const userName = (id: unknown) => `user ${id}`;
 /** The anon key identifies no user. */
 export const isAnonymous = ({ role, claims }: Caller, anonymousRole: string): boolean =>
   role === anonymousRole && claims.sub === undefined;
+
+/**
+ * The caller with a token of another issuer: the user, if the identity is linked to an account. The role is that of the
+ * account. The token proves no second factor, so it is rejected if the account has one, as passwords in Basic are.
+ */
+function linkedCaller(caller: Caller, { roles }: ExternalIdentity, account: Account | null): Caller {
+  if (account === null) return caller;
+  if (account.isDisabled) throw new RefusedError("revoked token");
+  if (account.hasFactor) throw new RefusedError("second factor elsewhere");
+  if (roles?.includes(account.role) === false) throw new RefusedError("bad token");
+  const known = linkedCallers.get(caller);
+  if (known?.account === account) return known.linked;
+  const { role, claims } = callerOfAccount(account, null);
+  const linked = { ...caller, role, claims: { ...caller.claims, ...claims } };
+  linkedCallers.set(caller, { account, linked });
+  return linked;
+}
+
+const linkedCallers = new WeakMap<Caller, { readonly account: Account; readonly linked: Caller }>();
 
 function requireMatch(caller: Caller, state: AccountState | null): Caller {
   if (state === null || !matchesAccount(caller, state)) throw new RefusedError("revoked token");

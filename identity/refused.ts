@@ -25,6 +25,12 @@ export const REFUSALS = {
   "wrong password": [401, "AUTH_REQUIRED", "wrong username or password"],
   "account disabled": [403, "PERMISSION_DENIED", "this account is disabled"],
   "second factor needed": [401, "MFA_REQUIRED", "the code of the second factor is required: send it as code"],
+  /** A token of another issuer, for an account with a second factor. */
+  "second factor elsewhere": [
+    401,
+    "MFA_REQUIRED",
+    "the account has a second factor, which this token does not prove: sign in to this service",
+  ],
   "expired challenge": [401, "TOKEN_EXPIRED", "the challenge has expired: sign in with the password again"],
   /** Also sent if the account has changed since the challenge was issued. */
   "invalid challenge": [401, "INVALID_TOKEN", "the challenge is not valid: sign in with the password again"],

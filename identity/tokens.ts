@@ -65,7 +65,7 @@ export type Challenge = { readonly id: string; readonly userId: string; readonly
 
 export const ACCESS_SECONDS = 3600;
 export const REFRESH_SECONDS = 7 * 24 * 3600;
-const CHALLENGE_SECONDS = 300;
+export const CHALLENGE_SECONDS = 300;
 const KEY_SECONDS = 10 * 365 * 24 * 3600;
 const ISSUER = "content-service";
 

@@ -47,7 +47,7 @@ export async function createApp(options: AppOptions) {
     const { notifications, auth, tasks } = context;
     close = context.close;
     await notifications.start();
-    auth?.start();
+    await auth?.start();
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
     notifications.onSchemaChange(() => rest.catalog.soon());
     notifications.onSettingsChange(() => settings.soon());
@@ -90,7 +90,15 @@ export async function createApp(options: AppOptions) {
 /** Database, identity and tasks. Nothing is started yet. */
 function createContext(
   opened: OpenedDatabase,
-  { config, log, secret, tokens, addressOf, clock }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
+  {
+    config,
+    log,
+    url,
+    secret,
+    tokens,
+    addressOf,
+    clock,
+  }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
 ) {
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
   let isClosing = false;
@@ -107,21 +115,9 @@ function createContext(
     source: opened.changes && createSource(opened.changes, onConnectionError),
     maxBytes: config.changesMaxBytes,
   });
-  const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const verifier = createVerifier({ config, tokens, clock, log });
-  const auth = config.migrate
-    ? createAuth({
-        settings: config,
-        database: database.auth,
-        tokens,
-        verifier,
-        secret,
-        notifications,
-        addressOf,
-        clock,
-        onError,
-      })
-    : null;
+  const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
+  const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, url, log }) : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });
   const { logins, tasksUrl } = opened;

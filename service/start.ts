@@ -82,7 +82,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     server.close();
     throw error;
   }
-  const { opened, database, changes, tokens, tasks, callers, graphql, rest, pages, settings } = app;
+  const { opened, database, changes, tokens, auth, tasks, callers, graphql, rest, pages, settings } = app;
   const sockets = new UpgradeGate(server.node, {
     routes: graphql ? [graphql.socket] : [],
     limits: config,
@@ -114,6 +114,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
       stopped ??= stop();
       return stopped;
     },
+    reload: async () => auth?.federated.providers.load(),
     databaseLost: lossOf(opened, () => stopped !== undefined),
   };
 }

@@ -2,13 +2,14 @@ import type { Socket } from "node:net";
 import pg from "pg";
 
 /**
- * The rights of a user (by id), a session or a key (by SHA-256 in hex) have changed. "lost": no changes are received
- * until "back".
+ * The rights of a user (by id), a session or a key (by SHA-256 in hex) have changed, or the identity providers of the table.
+ * "lost": no changes are received until "back".
  */
 export type IdentityChange =
   | { readonly user: string }
   | { readonly session: string }
   | { readonly key: string }
+  | "providers"
   | "lost"
   | "back";
 
@@ -156,7 +157,8 @@ export class Notifications {
 /** A forged payload only causes another check. */
 function parseIdentityChange(payload: string): IdentityChange | null {
   try {
-    const { user, session, key } = JSON.parse(payload);
+    const { user, session, key, providers } = JSON.parse(payload);
+    if (providers !== undefined) return "providers";
     if (user !== undefined) return { user: String(user) };
     if (session !== undefined) return { session: String(session) };
     return key === undefined ? null : { key: String(key) };

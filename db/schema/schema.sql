@@ -31,6 +31,12 @@
 --!include auth/security_events/access.sql
 --!include auth/security_events/functions.sql
 --!include auth/login_emails/functions.sql
+--!include auth/one_time_values/table.sql
+--!include auth/one_time_values/functions.sql
+--!include auth/providers/table.sql
+--!include auth/providers/functions.sql
+--!include auth/identities/table.sql
+--!include auth/identities/functions.sql
 --!include auth/attempts/table.sql
 --!include auth/attempts/functions.sql
 --!include auth/factors/functions.sql

@@ -14,6 +14,10 @@ import type { Verifier } from "../../identity/verifier.ts";
 import { emailRouter } from "./email.ts";
 import { Enrolment } from "./enrolment.ts";
 import { FactorRepository } from "./factor-repository.ts";
+import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
+import { identitiesRouter } from "./federated/identities.ts";
+import { logoutRouter } from "./federated/logout.ts";
+import { federatedRouter } from "./federated/routes.ts";
 import { AuthFunctions } from "./functions.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
@@ -35,34 +39,35 @@ import { Throttle } from "./throttle.ts";
 import { tokensRouter } from "./tokens.ts";
 
 /** Named like the settings of the service. */
-export type AuthSettings = FactorSettings & {
-  readonly dbAnonRole: string;
-  readonly dbRequestCredentials: boolean;
-  readonly loginAttempts: number;
-  readonly loginAttemptsPerAddress: number;
-  /** Seconds. */
-  readonly loginWindow: number;
-  readonly registrationsPerAddress: number;
-  /** Seconds. */
-  readonly auditRetention: number;
-  /** Seconds. */
-  readonly emailReservation: number;
-  /** Seconds. */
-  readonly sessionMaxAge: number;
-  /** Seconds. */
-  readonly jwtRefreshGrace: number;
-  readonly baseUrl: string;
-  readonly corsOrigins: readonly string[];
-  readonly mfaIssuer: string;
-  readonly mfaAttempts: number;
-  /** Seconds. */
-  readonly recentSignIn: number;
-  /** Per user. */
-  readonly apiKeysMax: number;
-  /** Bytes. */
-  readonly bodyLimit: number;
-  readonly jsonMaxDepth: number;
-};
+export type AuthSettings = FactorSettings &
+  FederatedSettings & {
+    readonly dbAnonRole: string;
+    readonly dbRequestCredentials: boolean;
+    readonly loginAttempts: number;
+    readonly loginAttemptsPerAddress: number;
+    /** Seconds. */
+    readonly loginWindow: number;
+    readonly registrationsPerAddress: number;
+    /** Seconds. */
+    readonly auditRetention: number;
+    /** Seconds. */
+    readonly emailReservation: number;
+    /** Seconds. */
+    readonly sessionMaxAge: number;
+    /** Seconds. */
+    readonly jwtRefreshGrace: number;
+    readonly baseUrl: string;
+    readonly corsOrigins: readonly string[];
+    readonly mfaIssuer: string;
+    readonly mfaAttempts: number;
+    /** Seconds. */
+    readonly recentSignIn: number;
+    /** Per user. */
+    readonly apiKeysMax: number;
+    /** Bytes. */
+    readonly bodyLimit: number;
+    readonly jsonMaxDepth: number;
+  };
 
 export type AuthOptions = {
   readonly settings: AuthSettings;
@@ -76,8 +81,9 @@ export type AuthOptions = {
   readonly notifications: Notifications;
   readonly addressOf: AddressReader;
   readonly clock: Clock;
-  /** Reports a background job that failed, such as a purge. */
-  onError(error: unknown): void;
+  /** The public URL of the service. */
+  readonly url: string;
+  readonly log: Logger;
 };
 
 /** The services behind authentication; each route uses the ones that it needs. */
@@ -98,12 +104,14 @@ export type Auth = {
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
   readonly callers: CallerResolver;
+  readonly federated: Federated;
   readonly limits: BodyLimits;
   readonly clock: Clock;
   readonly addressOf: AddressReader;
   /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
   forget(userId: string): void;
-  start(): void;
+  /** Rejects if the database does not respond. */
+  start(): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -116,8 +124,10 @@ export function createAuth({
   notifications,
   addressOf,
   clock,
-  onError,
+  url,
+  log,
 }: AuthOptions): Auth {
+  const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const { loginAttempts: attempts, loginAttemptsPerAddress: attemptsPerAddress, loginWindow: window } = settings;
   const {
     mfaAttempts: codeAttempts,
@@ -147,16 +157,13 @@ export function createAuth({
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
-  const identities = identityStore({ repository, keys, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed });
-  const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: identities.forget });
-  const callers = new CallerResolver({
-    tokens: verifier,
-    anonymousRole,
-    store: identities,
-    showsCredentials,
-    addressOf,
-  });
-  const sessions = new Sessions({ repository, cache: identities.sessions, clock, maxAge: settings.sessionMaxAge });
+  const federated = createFederated({ settings, url, functions, repository, secret, clock, log });
+  const { identities } = federated;
+  const forStore = { repository, keys, identities, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed };
+  const store = identityStore(forStore);
+  const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
+  const callers = new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf });
+  const sessions = new Sessions({ repository, cache: store.sessions, clock, maxAge: settings.sessionMaxAge });
   const limits = { size, depth };
   return {
     settings,
@@ -175,11 +182,18 @@ export function createAuth({
     csrf,
     sameOrigin,
     callers,
+    federated,
     limits,
     clock,
     addressOf,
-    forget: identities.forget,
-    start: () => housekeeping.start(),
+    forget: store.forget,
+    start: async () => {
+      await federated.providers.load();
+      notifications.onIdentityChange((change) => {
+        if (change === "providers" || change === "back") federated.providers.load().catch(onError);
+      });
+      housekeeping.start();
+    },
     close: async () => {
       await Promise.all([housekeeping.close(), keyUses.close()]);
     },
@@ -195,6 +209,9 @@ export function authRouter(auth: Auth): Router {
   router.use(keysRouter(auth));
   router.use(mfaRouter(auth));
   router.use(sessionRouter(auth));
+  router.use(federatedRouter(auth));
+  router.use(logoutRouter(auth));
+  router.use(identitiesRouter(auth));
   return router;
 }
 

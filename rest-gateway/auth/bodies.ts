@@ -117,9 +117,14 @@ const PASSWORD_IF_OLD = CONFIRMED.nullable()
     description: "The password. Required if the sign-in is older than `RECENT_SIGN_IN` seconds.",
   });
 
+const IF_ANY =
+  "Required unless the account has no password: then the sign-in must be at most `RECENT_SIGN_IN` seconds old.";
+
 /** The rules for the new password are checked later, together with "must differ from the old one". */
 export const PasswordBody = z.object({
-  oldPassword: text(MAX_PASSWORD, PASSWORD),
+  oldPassword: text(MAX_PASSWORD, PASSWORD)
+    .optional()
+    .meta({ ...PASSWORD, description: `The present password. ${IF_ANY}` }),
   code: CODE_IF_ENABLED,
   newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
 });
@@ -152,7 +157,27 @@ export const KeyBody = z.strictObject({
   code: CODE_IF_ENABLED,
 });
 
-export const ConfirmationBody = z.object({ password: CONFIRMED, code: CODE_IF_ENABLED });
+const signInCode = {
+  signInCode: text(MAX_TOKEN, secret("The parameter `sign_in_code` of the URL at which the sign-in has continued.")),
+  codeVerifier: field(
+    (value) => /^[\w.~-]{43,128}$/.test(value),
+    "must have 43 to 128 letters, digits, -, ., _ and ~",
+    {
+      ...secret("The text whose SHA-256 was sent as `code_challenge`."),
+      minLength: 43,
+      maxLength: 128,
+    },
+  ),
+};
+
+export const SignInCodeBody = z.object(signInCode);
+
+export const LinkBody = z.object({ ...signInCode, password: PASSWORD_IF_OLD, code: CODE_IF_ENABLED });
+
+export const ConfirmationBody = z.object({
+  password: CONFIRMED.optional().meta({ ...PASSWORD, description: `The password. ${IF_ANY}` }),
+  code: CODE_IF_ENABLED,
+});
 
 /** The body of `POST /api/mfa/enable`, which a recent sign-in need not send. */
 export const EnrolmentBody = z.object({ password: PASSWORD_IF_OLD });

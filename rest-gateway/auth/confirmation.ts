@@ -3,7 +3,14 @@ import { hasRecentSignIn } from "../../identity/recent-sign-in.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import type { Auth } from "./auth.ts";
 import type { WrongPassword } from "./password-check.ts";
-import { noFactorEnabled, passwordRequired, wrongCode, wrongPassword } from "./problem.ts";
+import {
+  missingPassword,
+  noFactorEnabled,
+  passwordRequired,
+  signInRequired,
+  wrongCode,
+  wrongPassword,
+} from "./problem.ts";
 import type { Owner } from "./route.ts";
 import type { AcceptedCode, Client, CodeToTry, TriedCode } from "./throttle.ts";
 
@@ -24,17 +31,17 @@ export type Confirmed = { readonly account: Account; readonly code: CodeToTry | 
  */
 export async function requireRecentSignIn(
   auth: Auth,
-  { id, caller }: Owner,
+  owner: Owner,
   { password, code = null }: Confirmation,
   client: Client,
 ): Promise<void> {
-  if (isRecent(auth, { id, caller })) return;
+  if (isRecent(auth, owner)) return;
   if (typeof password !== "string") throw passwordRequired(auth.settings.recentSignIn);
-  const confirmed = await confirm(auth, id, { password, code }, client);
+  const confirmed = await confirm(auth, owner, { password, code }, client);
   if (confirmed.code === null) return;
   const { factors, throttle } = auth;
   const spend = confirmed.code;
-  requireAccepted(await throttle.spendCode((limits) => factors.tryCode(id, spend, null, limits), client));
+  requireAccepted(await throttle.spendCode((limits) => factors.tryCode(owner.id, spend, null, limits), client));
 }
 
 /** Whether the caller need not send the password again. */
@@ -43,23 +50,67 @@ export const isRecent = ({ clock, settings }: Auth, { caller }: Owner): boolean 
 
 /**
  * Verifies the password and reads the code, which the change then spends in its transaction. A wrong password counts as a failed
- * login. Rejects with the error of `wrong`, and with RefusedError "second factor needed", "too many attempts" and "busy".
+ * login. An account without a password needs a recent sign-in instead. Rejects with RestError: the error of `wrong`, MISSING_FIELD
+ * without a password, and PASSWORD_REQUIRED; and with RefusedError "second factor needed", "too many attempts" and "busy".
  */
 export async function confirm(
-  { passwords, throttle, secondFactor }: Auth,
-  userId: string,
-  { password, code = null }: Confirmation & { readonly password: string },
+  auth: Auth,
+  owner: Owner,
+  { password, code = null }: Confirmation,
   client: Client,
   wrong = WRONG,
 ): Promise<Confirmed> {
-  const { account, factor, attempt } = await passwords.verify({ userId }, password, client, wrong);
-  await throttle.settle(attempt, false);
+  const known = await accountOf(auth, owner);
+  requirePassword(known, password, wrong.field);
+  const confirmed =
+    known.passwordHash === null ? bySignIn(auth, owner) : byPassword(auth, owner, password!, client, wrong);
+  const { account, factor } = await confirmed;
   if (!account.hasFactor) return { account, code: null };
   if (code === null) throw new RefusedError("second factor needed");
-  return { account, code: await secondFactor.read(account, { factor, code }, client.address) };
+  return { account, code: await auth.secondFactor.read(account, { factor, code }, client.address) };
 }
 
-const WRONG: WrongPassword = { event: "password_failed", error: wrongPassword };
+/** Throws RestError if the account has a password and none is sent. */
+export function requirePassword(
+  { passwordHash }: Account,
+  password: Confirmation["password"],
+  field = WRONG.field,
+): void {
+  if (passwordHash !== null && typeof password !== "string") throw missingPassword(field);
+}
+
+/** `factor` is the encrypted secret of the second factor, in hex. */
+type WithFactor = { readonly account: Account; readonly factor: string | null };
+
+async function byPassword(
+  { passwords, throttle }: Auth,
+  { id: userId }: Owner,
+  password: string,
+  client: Client,
+  wrong: WrongPassword,
+): Promise<WithFactor> {
+  const login = await passwords.verify({ userId }, password, client, wrong);
+  await throttle.settle(login.attempt, false);
+  return login;
+}
+
+async function bySignIn(auth: Auth, owner: Owner): Promise<WithFactor> {
+  if (!isRecent(auth, owner)) throw signInRequired(auth.settings.recentSignIn);
+  const [account, factor] = await Promise.all([accountOf(auth, owner), auth.factors.find(owner.id)]);
+  return { account, factor: factor?.secret ?? null };
+}
+
+/** Rejects with RefusedError if the account has been deleted. */
+export async function accountOf({ repository }: Auth, { id }: Owner): Promise<Account> {
+  const account = await repository.accountOf(id);
+  if (account === null) throw new RefusedError("revoked token");
+  return account;
+}
+
+/** The event and the error for a wrong password, and the field of the password. */
+export type Wrong = WrongPassword & { readonly field: string };
+
+const WRONG: Wrong = { event: "password_failed", error: wrongPassword, field: "password" };
 
 /** Throws RestError, or RefusedError, unless the code was accepted and its change made. */
 export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried is AcceptedCode<Result> {

@@ -1,10 +1,8 @@
 import type { Router } from "express";
-import { problemOf } from "../../db/errors.ts";
-import { RestError, restProblemOf } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { EmailBody, parse, readBody } from "./bodies.ts";
 import { requireRecentSignIn } from "./confirmation.ts";
-import { emailRefused } from "./problem.ts";
+import { emailRefused, refuseRaised } from "./problem.ts";
 import { clientOf, ownerOf, route, routes } from "./route.ts";
 
 /** `/auth/email`: changes the e-mail that the user signs in with, and the e-mail of the user. */
@@ -20,10 +18,4 @@ export function emailRouter(auth: Auth): Router {
     response.json({ email, message: "you sign in with the new e-mail from now on" });
   });
   return routes({ "/auth/email": { POST: change } });
-}
-
-/** Rejects with RestError for an error that a trigger of the DBA has raised, as a change at `/users` does. */
-function refuseRaised(error: unknown): never {
-  const problem = problemOf(error, { constraintMessages: new Map(), anonymous: false, expired: false });
-  throw problem === null ? error : new RestError(restProblemOf(problem), { cause: error });
 }

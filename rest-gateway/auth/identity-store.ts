@@ -1,10 +1,11 @@
 import type { Notifications } from "../../db/changes/notifications.ts";
-import type { AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
+import type { Account, AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
 import type { CsrfTokens } from "../../identity/csrf.ts";
 import type { IdentityStore } from "../../identity/identity-store.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
+import type { IdentityRepository } from "./federated/identity-repository.ts";
 import type { KeyRepository } from "./key-repository.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
@@ -19,6 +20,7 @@ const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
 export type IdentityStoreOptions = {
   readonly repository: AuthRepository;
   readonly keys: KeyRepository;
+  readonly identities: Pick<IdentityRepository, "accountOf">;
   readonly signIn: SignIn;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
@@ -45,6 +47,10 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     clock,
     lookUp: (hash) => repository.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
   });
+  const linked = new LookupCache<Account | null>({
+    ...forever,
+    lookUp: (key) => options.identities.accountOf(...(JSON.parse(key) as [issuer: string, subject: string])),
+  });
   const basic = new BasicSignIns({
     clock,
     signIn: (credentials, address) => signIn.account({ ...credentials, code: null }, address),
@@ -54,12 +60,15 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     accounts.delete(userId);
     keys.deleteWhere(isOfUser);
     sessions.deleteWhere(isOfUser);
+    // An identity without an account may have been linked to this one.
+    linked.deleteWhere((account) => account === null || account.id === userId);
     basic.forget(userId);
   };
   notifications.onIdentityChange((change) => {
     if (change === "lost" || change === "back") {
-      for (const each of [accounts, keys, sessions, basic]) each.setListening(change === "back");
-    } else if ("user" in change) forget(change.user);
+      for (const each of [accounts, keys, sessions, linked, basic]) each.setListening(change === "back");
+    } else if (change === "providers") return;
+    else if ("user" in change) forget(change.user);
     else if ("session" in change) sessions.delete(change.session);
     else keys.delete(change.key);
   });
@@ -67,6 +76,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     accounts,
     keys,
     sessions,
+    linked,
     forget,
     basic,
     sessionIdle: IDLE_SECONDS * 1000,

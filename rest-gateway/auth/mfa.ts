@@ -1,14 +1,20 @@
 import type { Request, Router } from "express";
 import { toDataURL } from "qrcode";
 import { readBytes } from "../../http/body.ts";
-import type { Account } from "../../identity/account.ts";
 import { parseBody } from "../conventions/json-body.ts";
-import { loginRequired } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { CodeBody, ConfirmationBody, EnrolmentBody, parse, readBody } from "./bodies.ts";
-import { type Confirmation, type Confirmed, confirm, isRecent, requireRecentSignIn } from "./confirmation.ts";
+import {
+  accountOf,
+  type Confirmation,
+  type Confirmed,
+  confirm,
+  isRecent,
+  requirePassword,
+  requireRecentSignIn,
+} from "./confirmation.ts";
 import { noFactorEnabled } from "./problem.ts";
-import { clientOf, type Owner, ownerOf, route, routes, signedInWith } from "./route.ts";
+import { clientOf, ownerOf, route, routes, signedInWith } from "./route.ts";
 import type { Client } from "./throttle.ts";
 
 const SCAN =
@@ -63,12 +69,6 @@ async function codeOf({ limits }: Auth, request: Request): Promise<string> {
   return code;
 }
 
-async function accountOf({ repository }: Auth, { id }: Owner): Promise<Account> {
-  const account = await repository.accountOf(id);
-  if (account === null) throw loginRequired();
-  return account;
-}
-
 /** The password, if it is sent: a recent sign-in needs no body, and then it is not read. */
 async function passwordIn({ limits }: Auth, request: Request): Promise<Confirmation> {
   const bytes = await readBytes(request, limits.size);
@@ -79,7 +79,8 @@ async function passwordIn({ limits }: Auth, request: Request): Promise<Confirmat
 async function confirmed(auth: Auth, request: Request, client: Client): Promise<Confirmed> {
   const owner = await ownerOf(request);
   const confirmation = parse(ConfirmationBody, await readBody(request, auth.limits));
-  const { hasFactor } = await accountOf(auth, owner);
-  if (!hasFactor) throw noFactorEnabled();
-  return confirm(auth, owner.id, confirmation, client);
+  const account = await accountOf(auth, owner);
+  requirePassword(account, confirmation.password);
+  if (!account.hasFactor) throw noFactorEnabled();
+  return confirm(auth, owner, confirmation, client);
 }

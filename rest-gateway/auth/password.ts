@@ -4,11 +4,10 @@ import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refused.ts";
 import type { Auth } from "./auth.ts";
 import { PasswordBody, parse, readBody } from "./bodies.ts";
-import { confirm, requireAccepted } from "./confirmation.ts";
-import type { WrongPassword } from "./password-check.ts";
+import { confirm, requireAccepted, type Wrong } from "./confirmation.ts";
 import { passwordFaults } from "./passwords.ts";
 import { badFields } from "./problem.ts";
-import { clientOf, ownerOf, route, routes } from "./route.ts";
+import { clientOf, type Owner, ownerOf, route, routes } from "./route.ts";
 import { sessionCookie } from "./sessions.ts";
 import type { Client, CodeLimits } from "./throttle.ts";
 import { startTokens } from "./tokens.ts";
@@ -16,10 +15,10 @@ import { startTokens } from "./tokens.ts";
 /** `/auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */
 export function passwordRouter(auth: Auth): Router {
   const change = route(async (request, response) => {
-    const { id, caller } = await ownerOf(request);
+    const owner = await ownerOf(request);
     const passwords = parse(PasswordBody, await readBody(request, auth.limits));
-    const account = await changePassword(auth, id, passwords, clientOf(auth, request, response));
-    const by = caller.credential?.kind;
+    const account = await changePassword(auth, owner, passwords, clientOf(auth, request, response));
+    const by = owner.caller.credential?.kind;
     if (by === "token") return void response.json(await startTokens(auth, account));
     if (by === "session") response.set("Set-Cookie", sessionCookie(await auth.sessions.begin(account)));
     response.json({ message: "the password is changed" });
@@ -32,26 +31,29 @@ type Passwords = z.infer<typeof PasswordBody>;
 /** Returns the changed account. A wrong old password counts as a failed login. */
 async function changePassword(
   auth: Auth,
-  userId: string,
+  owner: Owner,
   { oldPassword: password, newPassword, code }: Passwords,
   client: Client,
 ): Promise<Account> {
   const { repository, hashing, throttle } = auth;
   refuseWeak(newPassword, password);
-  if ((await repository.accountOf(userId)) === null) throw new RefusedError("revoked token");
-  const confirmed = await confirm(auth, userId, { password, code }, client, WRONG);
+  const confirmed = await confirm(auth, owner, { password, code }, client, WRONG);
   const hash = await hashing.hash(newPassword);
   const change = (limits: CodeLimits) =>
     repository.changePassword(confirmed.account, hash, confirmed.code, client.address, limits);
   const changed = await throttle.spendCode(change, client);
   requireAccepted(changed);
-  auth.forget(userId);
+  auth.forget(owner.id);
   return changed.account;
 }
 
-const WRONG: WrongPassword = { event: "password_refused", error: () => new RefusedError("wrong old password") };
+const WRONG: Wrong = {
+  event: "password_refused",
+  error: () => new RefusedError("wrong old password"),
+  field: "oldPassword",
+};
 
-function refuseWeak(newPassword: string, oldPassword: string): void {
+function refuseWeak(newPassword: string, oldPassword: string | null | undefined): void {
   const messages = passwordFaults(newPassword, "newPassword");
   if (newPassword === oldPassword) messages.push("newPassword must differ from oldPassword");
   if (messages.length > 0) throw badFields(messages.map((message) => ({ field: "newPassword", message })));

@@ -1,4 +1,5 @@
-import { restError as error, type Fault, RestError, type RestProblem } from "../conventions/problem.ts";
+import { problemOf } from "../../db/errors.ts";
+import { restError as error, type Fault, RestError, type RestProblem, restProblemOf } from "../conventions/problem.ts";
 
 export const notAnObject = () => error(400, "VALIDATION_ERROR", "the body must be a JSON object");
 
@@ -22,6 +23,12 @@ export const passwordRequired = (seconds: number) =>
   error(401, "PASSWORD_REQUIRED", `the sign-in is older than ${seconds} seconds: sign in again, or send the password`, {
     faults: [{ field: "password", message: "is required" }],
   });
+
+/** For changes that no password confirms. */
+export const signInRequired = (seconds: number) =>
+  error(401, "PASSWORD_REQUIRED", `the sign-in is older than ${seconds} seconds: sign in again`);
+
+export const missingPassword = (field: string) => badFields([{ field, message: `${field} is required` }], true);
 
 const EMAIL_REFUSALS = {
   taken: [409, "RESOURCE_CONFLICT", "email already registered"],
@@ -97,3 +104,9 @@ export const noSuchKey = () => error(404, "RESOURCE_NOT_FOUND", "there is no key
 
 export const tooManyKeys = (max: number) =>
   error(409, "RESOURCE_CONFLICT", `the user has ${max} keys already: delete one first`);
+
+/** Rejects with RestError for an error that a trigger of the DBA has raised, as a change at `/users` does. */
+export function refuseRaised(raised: unknown): never {
+  const problem = problemOf(raised, { constraintMessages: new Map(), anonymous: false, expired: false });
+  throw problem === null ? raised : new RestError(restProblemOf(problem), { cause: raised });
+}

@@ -30,8 +30,11 @@ export type EmailOutcome = "changed" | "taken" | "malformed" | "too often";
 
 /** A signed-in user: the token family or the session that signs them in, its hash in hex; both null with Basic credentials. */
 export type SignedIn = { readonly id: string; readonly family: string | null; readonly session: string | null };
-/** An attempt whose credentials are right, and the IP address of the client. */
-export type Admission = { readonly attempt: Attempt; readonly address: string };
+/**
+ * An attempt whose credentials are right, and the IP address of the client. `provider` is the name of the provider that has
+ * confirmed the identity of the user, if there is one.
+ */
+export type Admission = { readonly attempt: Attempt; readonly address: string; readonly provider?: string };
 /** `previous` is the hash of the id of the session that the login replaces. */
 export type SessionLogin = Admission & { readonly previous: Buffer | null };
 
@@ -201,6 +204,11 @@ export class AuthRepository {
     return this.#functions.call("reserve_registration($1, $2::integer, $3::timestamptz, $4::interval)", values);
   }
 
+  reserveResponse(address: string, attempts: number, window: number): Promise<Reservation> {
+    const values = [address, String(attempts), this.#functions.now(), seconds(window)];
+    return this.#functions.call("reserve_response($1, $2::integer, $3::timestamptz, $4::interval)", values);
+  }
+
   /** Counts or deletes the attempt, and records the event in the same transaction. */
   async settle(attempt: Attempt, counts: boolean, event?: SecurityEvent): Promise<void> {
     await this.#functions.run(settling(attempt, counts), ...(event ? [this.#noting(event)] : []));
@@ -221,9 +229,10 @@ export class AuthRepository {
   }
 
   /** The calls that complete a login: they delete the attempt and record the login. */
-  #completing({ id, epoch }: Account, { attempt, address }: Admission, issued: "token" | "session"): readonly Call[] {
-    const values = [id, String(epoch), address || null, issued, this.#functions.now()];
-    const call = "note_login($1::bigint, $2::integer, $3::inet, $4, $5::timestamptz)";
+  #completing({ id, epoch }: Account, login: Admission, by: "token" | "session"): readonly Call[] {
+    const { attempt, address, provider } = login;
+    const values = [id, String(epoch), address || null, JSON.stringify({ by, provider }), this.#functions.now()];
+    const call = "note_login($1::bigint, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
     return [settling(attempt, false), { call, values }];
   }
 }

@@ -114,8 +114,8 @@ export class Sessions {
   }
 
   /** Settles the attempt, records the login and ends the session `previous`. Rejects as `begin` does. */
-  async login({ account, attempt, address }: AdmittedLogin, previous: string | null): Promise<string> {
-    const id = await this.#begin(account, { attempt, address, previous: previous === null ? null : hashOf(previous) });
+  async login({ account, ...admission }: AdmittedLogin, previous: string | null): Promise<string> {
+    const id = await this.#begin(account, { ...admission, previous: previous === null ? null : hashOf(previous) });
     // Before the database reports it.
     if (previous !== null) this.#options.cache.delete(keyOf(previous));
     return id;

@@ -127,6 +127,13 @@ export class Throttle {
     return this.#whenDecided(async () => attemptOf(await reserve(), "too many registrations"), signal);
   }
 
+  /** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
+  async reserveResponse({ address, signal }: Client): Promise<Attempt> {
+    const { attemptsPerAddress, window } = this.#limits;
+    const reserve = () => this.#repository.reserveResponse(address, attemptsPerAddress, window);
+    return this.#whenDecided(async () => attemptOf(await reserve(), "too many attempts"), signal);
+  }
+
   /**
    * Reserves an attempt, spends a code and settles the attempt, in the transaction of the change that the code confirms.
    * Rejects as reserveLogin does.

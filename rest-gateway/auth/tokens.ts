@@ -6,8 +6,7 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verifier.ts";
 import { contentHandler } from "../conventions/conditional.ts";
-import type { RestError } from "../conventions/problem.ts";
-import { restRefusal } from "../conventions/problem.ts";
+import { type RestError, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { parse, parseLogin, RefreshBody, readBody } from "./bodies.ts";
 import {
@@ -76,10 +75,14 @@ export async function admit(auth: Auth, body: unknown, client: Client): Promise<
   }
 }
 
-function withChallenge(error: RefusedError, { tokens }: Auth): Error {
+function withChallenge(error: RefusedError, auth: Auth): Error {
   const { account } = error.more;
-  if (account === undefined) return error;
-  return challenged(restRefusal(error).problem, tokens.issueChallenge(account));
+  return account === undefined ? error : challengeOf(auth, account);
+}
+
+/** The error MFA_REQUIRED, with the challenge that completes the login together with a code. */
+export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epoch">): RestError {
+  return challenged(restRefusal(new RefusedError("second factor needed")).problem, tokens.issueChallenge(account));
 }
 
 /**

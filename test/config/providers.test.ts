@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -128,7 +128,7 @@ test.each<[unknown, string]>([
   [[{ ...OIDC, claims: { email: [] } }], "[0].claims.email must not be empty"],
   [
     [{ ...OIDC, claims: { email: "a..b" } }],
-    "[0].claims.email[0] must be the name of a claim, or a path such as app.role, .roles[0] or $.role",
+    `[0].claims.email[0] must be the name of a claim, a path such as app.role or .roles[0], or a JSONPath such as $.roles[?(@ == 'editor')]`,
   ],
   [[{ ...OAUTH2, tokenUrl: "ftp://x" }], `[0].tokenUrl ${URL_FAULT}`],
   [[OAUTH2, { ...OAUTH2, name: "b", userinfoUrl: undefined }], "[1].userinfoUrl is required"],
@@ -147,6 +147,20 @@ test("parameters of the service cannot be replaced in the authorization request"
     expect(errorOf([{ ...OIDC, parameters: { [name]: "x" } }])).toMatch(
       /^\[0\]\.parameters must not contain client_id, redirect_uri/,
     );
+});
+
+test("the entries in docs/federated-sign-in.md are valid", () => {
+  const text = readFileSync("docs/federated-sign-in.md", "utf8");
+  const section = text.slice(text.indexOf("## Providers"), text.indexOf("## Sign in"));
+  const examples = [...section.matchAll(/```json\n(.*?)```/gs)].map(([, json]) => JSON.parse(json!));
+  expect(examples.length).toBeGreaterThan(3);
+  const secret = write("secret");
+  const names = ["ACME_SECRET", "KEYCLOAK_SECRET", "ENTRA_SECRET", "GOOGLE_SECRET"];
+  const environment = Object.fromEntries(names.map((name) => [name, "secret"]));
+  for (const example of examples) {
+    const entries = JSON.parse(JSON.stringify(example).replaceAll(/"\/run\/secrets\/\w+"/g, JSON.stringify(secret)));
+    expect(read(entries, environment)).toHaveLength(entries.length);
+  }
 });
 
 test("no message contains a secret", () => {

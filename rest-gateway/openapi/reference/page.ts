@@ -117,7 +117,7 @@ function pageHandler({ anonKey, versions }: DocsOptions): RequestHandler {
   });
 }
 
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
 /** The bundle is stored compressed, and decompressed only for clients without gzip. */
 function bundleHandler(): RequestHandler {

@@ -40,38 +40,64 @@ $$;
 comment on function auth_api.find_account(text) is
   'The account that signs in with this username or e-mail, as account_of returns it; null if there is none.';
 
-create or replace function auth_api.register(
+create or replace function auth_private.add_account(
   name text, email text, age integer, email_skeleton text,
   username text, username_skeleton text, password_hash text)
 returns bigint
-language plpgsql volatile security definer set search_path = '' as $$
+language plpgsql volatile set search_path = '' as $$
 declare
   new_id bigint;
-  has_username constant boolean := lower(register.username) <> lower(register.email);
+  has_username constant boolean := lower(add_account.username) <> lower(add_account.email);
 begin
   insert into public.users (name, email, age)
-  values (register.name, register.email, register.age)
+  values (add_account.name, add_account.email, add_account.age)
   returning id into new_id;
 
   insert into auth_private.accounts (user_id, username, username_skeleton, password_hash)
   values (
     new_id,
-    case when has_username then register.username end,
-    case when has_username then register.username_skeleton end,
-    register.password_hash);
+    case when has_username then add_account.username end,
+    case when has_username then add_account.username_skeleton end,
+    add_account.password_hash);
 
   update auth_private.login_emails as e
-  set skeleton = register.email_skeleton
+  set skeleton = add_account.email_skeleton
   where e.user_id = new_id
-    and register.email_skeleton is not null;
+    and add_account.email_skeleton is not null;
   return new_id;
 end $$;
 
-comment on function auth_api.register(text, text, integer, text, text, text, text) is $$
+comment on function auth_private.add_account(text, text, integer, text, text, text, text) is $$
 Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
-e-mail. The skeletons say what e-mail and username look like. The constraints of the tables say which values are
-refused.
+e-mail. The skeletons say what e-mail and username look like. If the password is null, the caller links an identity. The
+constraints of the tables say which values are refused.
 $$;
+
+create or replace function auth_api.register(
+  name text, email text, age integer, email_skeleton text,
+  username text, username_skeleton text, password_hash text)
+returns bigint
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  if register.password_hash is null then
+    raise not_null_violation using
+      message = 'password must not be null',
+      schema = 'auth_private',
+      table = 'accounts',
+      column = 'password_hash';
+  end if;
+  return auth_private.add_account(
+    register.name,
+    register.email,
+    register.age,
+    register.email_skeleton,
+    register.username,
+    register.username_skeleton,
+    register.password_hash);
+end $$;
+
+comment on function auth_api.register(text, text, integer, text, text, text, text) is
+  'Creates a user with an account that has a password, as auth_private.add_account does, and returns the id.';
 
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
 create or replace function auth_private.begin_epoch() returns trigger
@@ -123,7 +149,7 @@ begin
   -- Before the attempts and the factor, here and elsewhere, so that no two changes wait for each other.
   perform from auth_private.accounts as a
   where a.user_id = lock_account.user_id
-    and a.password_hash = lock_account.password_hash
+    and a.password_hash is not distinct from lock_account.password_hash
     and a.disabled_at is null
   for no key update;
   return found;

@@ -2,7 +2,7 @@
 create table auth_private.accounts (
   user_id       bigint primary key references public.users on delete cascade,
   username      text, -- null: signs in with the e-mail alone (auth/login_emails)
-  password_hash text not null, -- argon2id, as a PHC string
+  password_hash text, -- argon2id, as a PHC string; null: signs in with an identity of a provider alone
   role          text not null default 'authenticated',
   permissions   text[] not null default '{}',
   disabled_at   timestamptz, -- null while the account may sign in

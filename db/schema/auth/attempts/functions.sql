@@ -140,6 +140,20 @@ $$;
 comment on function auth_api.reserve_registration(text, integer, timestamptz, interval) is
   'Reserves the creation of an account from an address.';
 
+create or replace function auth_api.reserve_response(
+  address text, attempts integer, now timestamptz, span interval)
+returns json
+language sql volatile security definer set search_path = '' as $$
+  select auth_api.reserve_attempt(
+    array[auth_private.attempt_key('address', address)],
+    array[attempts],
+    reserve_response.now,
+    span)
+$$;
+
+comment on function auth_api.reserve_response(text, integer, timestamptz, interval) is
+  'Reserves the verification of a provider''s response, which counts like a login from this address.';
+
 create or replace function auth_api.settle_attempt(ids bigint[], counts boolean) returns void
 language sql volatile security definer set search_path = '' as $$
   update auth_private.attempts as a
@@ -232,6 +246,9 @@ language sql volatile security definer set search_path = '' as $$
   delete from auth_private.spent_challenges as c
   where c.spent_at < purge.now - interval '1 day';
 
+  delete from auth_private.one_time_values as v
+  where v.expires_at < purge.now;
+
   delete from auth_private.sessions as s
   where s.expires_at < purge.now;
 
@@ -246,4 +263,4 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.purge(timestamptz, interval, interval, interval) is
-  'Deletes expired attempts, tokens, sessions, keys, reservations of e-mails and security events.';
+  'Deletes expired attempts, tokens, one-time values, sessions, keys, reservations of e-mails and security events.';

@@ -10,17 +10,17 @@ $$;
 comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Records a security event.';
 
 create or replace function auth_api.note_login(
-  user_id bigint, epoch integer, address inet, issued text, now timestamptz)
+  user_id bigint, epoch integer, address inet, detail jsonb, now timestamptz)
 returns void
 language sql volatile security definer set search_path = '' as $$
-  select auth_api.note_event(
-    'login', a.user_id, note_login.address, jsonb_build_object('by', issued), note_login.now)
+  select auth_api.note_event('login', a.user_id, note_login.address, note_login.detail, note_login.now)
   from auth_private.accounts as a
   where a.user_id = note_login.user_id
     and a.epoch = note_login.epoch
     and a.disabled_at is null
 $$;
 
-comment on function auth_api.note_login(bigint, integer, inet, text, timestamptz) is $$
-Records a login that was issued a token or a session, unless the account has changed since it was found.
+comment on function auth_api.note_login(bigint, integer, inet, jsonb, timestamptz) is $$
+Records a login that was issued a token or a session, unless the account has changed since it was found. `detail` is
+{by, provider}.
 $$;

@@ -1,0 +1,89 @@
+import type { Request, RequestHandler, Response } from "express";
+import { ApiError } from "../../../db/errors.ts";
+import { RefusedError } from "../../../identity/refused.ts";
+import { problemHeaders, RestError, type RestProblem, restProblemOf, restRefusal } from "../../conventions/problem.ts";
+import type { Auth } from "../auth.ts";
+import { route } from "../route.ts";
+import { SignInFailure } from "./failure.ts";
+import { sendFailure } from "./pages.ts";
+import { type Provider, urlOf } from "./provider.ts";
+import type { Start } from "./start.ts";
+
+/** What is known of a sign-in that a browser requests: it decides how a failure is reported. */
+export type Attempt = {
+  provider: Provider | null;
+  /** Null until the state of the sign-in has been taken. */
+  start: Start | null;
+};
+
+/**
+ * A handler whose errors are pages, because a browser shows them to the user. A client that does not accept HTML, or that
+ * requested tokens in the response, receives the errors of the REST endpoints. `title` is that of the page.
+ */
+export const page = (
+  auth: Auth,
+  handler: (request: Request, response: Response, attempt: Attempt) => Promise<void>,
+  title = "You are not signed in",
+): RequestHandler =>
+  route(async (request, response) => {
+    const attempt: Attempt = { provider: null, start: null };
+    try {
+      await handler(request, response, attempt);
+    } catch (error) {
+      const problem = problemOf(error);
+      if (problem === null) throw error;
+      await report(auth, error, request, response, attempt);
+      if (wantsJson(request, attempt)) throw new RestError(problem, { cause: error });
+      const retry = retryUrl(auth, attempt);
+      const requestId = response.get("X-Request-Id") ?? "";
+      const headers = problemHeaders(problem);
+      for (let i = 0; i < headers.length; i += 2) response.set(headers[i]!, headers[i + 1]!);
+      sendFailure(response, { ...problem, title, hint: problem.hint ?? null, requestId, retry });
+    }
+  });
+
+/** Null for a fault of the service, which the error handler masks and logs. */
+function problemOf(error: unknown): RestProblem | null {
+  if (error instanceof SignInFailure) return error.toRestError().problem;
+  if (error instanceof RefusedError) return restRefusal(error).problem;
+  if (error instanceof RestError) return error.problem;
+  return error instanceof ApiError ? restProblemOf(error.problem) : null;
+}
+
+function wantsJson({ headers: { accept = "" } }: Request, { start }: Attempt): boolean {
+  if (start?.mode === "token" && start.challenge === null) return true;
+  return !/\btext\/html\b/.test(accept);
+}
+
+/** Where the user can start again: the client's page, if it has to create another challenge. */
+function retryUrl({ federated }: Auth, { provider, start }: Attempt): string | null {
+  if (provider === null || start === null) return null;
+  if (start.challenge !== null) return start.returnTo;
+  const url = new URL(urlOf({ baseUrl: federated.url }, provider.settings));
+  if (start.returnTo !== null) url.searchParams.set("return_to", start.returnTo);
+  return url.href;
+}
+
+/** The page gives no reason that would help an attacker; the log and the security event do. */
+async function report(
+  { federated, repository, addressOf }: Auth,
+  error: unknown,
+  request: Request,
+  response: Response,
+  { provider, start }: Attempt,
+): Promise<void> {
+  if (!(error instanceof SignInFailure)) return;
+  const { reason, detail } = error;
+  const name = provider?.settings.name ?? null;
+  const requestId = response.get("X-Request-Id");
+  federated.log.warn({ requestId, provider: name, reason, detail }, "a sign-in at an identity provider has failed");
+  // Only for sign-ins that have begun: other requests could fill the table.
+  if (start === null || reason === "account disabled") return;
+  const event = {
+    event: "login_failed",
+    userId: null,
+    address: addressOf(request),
+    detail: { provider: name, reason },
+  };
+  await repository.note(event as Parameters<typeof repository.note>[0]);
+}

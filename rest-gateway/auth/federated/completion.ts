@@ -1,0 +1,116 @@
+import { createHash } from "node:crypto";
+import type { Account, Clock } from "../../../identity/account.ts";
+import { hashOf, newSecret } from "../../../identity/secrets.ts";
+import { refuseRaised } from "../problem.ts";
+import type { AuthRepository } from "../repository.ts";
+import type { SecretBox } from "../secret-box.ts";
+import { SignInFailure } from "./failure.ts";
+import type { IdentityRepository, SealedIdentity } from "./identity-repository.ts";
+import type { OneTimeValues } from "./one-time-values.ts";
+import type { ConfirmedIdentity } from "./profile.ts";
+import type { Provider } from "./provider.ts";
+
+/** Seconds within which a client must exchange its sign-in code. */
+export const CODE_SECONDS = 60;
+
+/** What a sign-in code stands for: to sign in, or to link the identity to the account of the caller. */
+export type CodePurpose = "token" | "link";
+
+/** An identity, and the name of the provider that has confirmed it. */
+export type Confirmed = { readonly provider: string; readonly identity: SealedIdentity };
+
+export type CompletionOptions = {
+  readonly identities: IdentityRepository;
+  readonly repository: Pick<AuthRepository, "note">;
+  readonly once: OneTimeValues;
+  /** Encrypts what the database must not read. */
+  readonly box: SecretBox;
+  readonly clock: Clock;
+};
+
+/** Turns an identity that a provider has confirmed into an account, or into a code that a client exchanges for one. */
+export class Completion {
+  readonly #options: CompletionOptions;
+
+  constructor(options: CompletionOptions) {
+    this.#options = options;
+  }
+
+  /** The identity as it is stored. */
+  seal(identity: ConfirmedIdentity): SealedIdentity {
+    const { signIn } = identity;
+    const owner = ownerOf(identity.issuer, identity.subject);
+    return { ...identity, signIn: signIn === null ? null : this.#options.box.seal(signIn, owner) };
+  }
+
+  /**
+   * The account of an identity, by issuer and subject. If it has none and the provider may sign users up, a new account is
+   * created: an e-mail is never enough to use an existing one. Rejects with SignInFailure, and with RestError if a trigger of
+   * the database refuses the new user.
+   */
+  async accountOf(identity: SealedIdentity, { settings }: Provider, address: string): Promise<Account> {
+    const { identities, repository } = this.#options;
+    const found = await identities.use(identity, settings.name);
+    const account = found ?? (await this.#register(identity, settings, address));
+    if (!account.isDisabled) return account;
+    const detail = { reason: "disabled", provider: settings.name };
+    await repository.note({ event: "login_refused", userId: account.id, address, detail });
+    throw new SignInFailure("account disabled");
+  }
+
+  /** A code that the client exchanges with the verifier of `challenge`. Source: RFC 7636. */
+  async issueCode(confirmed: Confirmed, purpose: CodePurpose, challenge: string): Promise<string> {
+    const { once, box, clock } = this.#options;
+    const code = newSecret();
+    const { signIn, ...identity } = confirmed.identity;
+    const text = JSON.stringify({
+      ...confirmed,
+      identity: { ...identity, signIn: signIn?.toString("base64") ?? null },
+    });
+    const data = { sealed: box.seal(text, purpose).toString("base64") };
+    await once.keep("code", codeKey(code, purpose, challenge), data, clock() + CODE_SECONDS * 1000);
+    return code;
+  }
+
+  /** The identity of a code. Returns null for a code that is unknown, expired or used, and for another verifier. */
+  async takeCode(code: string, purpose: CodePurpose, verifier: string): Promise<Confirmed | null> {
+    const { once, box } = this.#options;
+    const challenge = createHash("sha256").update(verifier).digest("base64url");
+    const data = await once.take<{ readonly sealed: string }>("code", codeKey(code, purpose, challenge));
+    const text = data && box.open(Buffer.from(data.sealed, "base64"), purpose);
+    if (!text) return null;
+    const { provider, identity } = JSON.parse(text);
+    const signIn = identity.signIn === null ? null : Buffer.from(identity.signIn, "base64");
+    return { provider, identity: { ...identity, signIn } };
+  }
+
+  /** What ends the user's last sign-in at the provider; null if there is nothing. */
+  async takeSignIn(userId: string, provider: Provider): Promise<string | null> {
+    const { identities, box } = this.#options;
+    const issuer = await provider.issuer();
+    const found = await identities.takeSignIn(userId, issuer);
+    return found && box.open(found.signIn, ownerOf(issuer, found.subject));
+  }
+
+  async #register(
+    identity: SealedIdentity,
+    { name: provider, signUp }: Provider["settings"],
+    address: string,
+  ): Promise<Account> {
+    if (!signUp) throw new SignInFailure("sign-up off");
+    if (identity.name === null || identity.email === null) throw new SignInFailure("no e-mail");
+    const outcome = await this.#options.identities.register(identity, provider, address).catch(refuseRaised);
+    if (outcome === "email taken") throw new SignInFailure("e-mail taken");
+    if (outcome === "malformed") throw new SignInFailure("no e-mail", "the name or the e-mail is malformed");
+    // Registered, or linked by another first sign-in at the same time.
+    const account = await this.#options.identities.use(identity, provider);
+    if (account === null) throw new SignInFailure("expired", "the account was deleted at the same time");
+    return account;
+  }
+}
+
+const ownerOf = (issuer: string, subject: string) => `${issuer}\0${subject}`;
+
+/** Only the right verifier finds the code, so a wrong one does not use it up. */
+const codeKey = (code: string, purpose: CodePurpose, challenge: string) =>
+  hashOf([purpose, code, challenge].join("\0"));

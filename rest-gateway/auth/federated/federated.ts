@@ -1,0 +1,61 @@
+import type { Logger } from "pino";
+import type { ProviderReader } from "../../../config/providers.ts";
+import type { Clock } from "../../../identity/account.ts";
+import { createOutbound, type OutboundSettings } from "../../../identity/outbound.ts";
+import type { AuthFunctions } from "../functions.ts";
+import type { AuthRepository } from "../repository.ts";
+import { deriveKey, SecretBox } from "../secret-box.ts";
+import { Completion } from "./completion.ts";
+import { Flows } from "./flow.ts";
+import { IdentityRepository } from "./identity-repository.ts";
+import { OneTimeValues } from "./one-time-values.ts";
+import { Providers } from "./providers.ts";
+import { ReturnUrls } from "./return-url.ts";
+
+/** Named like the settings of the service. */
+export type FederatedSettings = OutboundSettings & {
+  readonly providers: ProviderReader;
+  readonly authReturnOrigins: readonly string[];
+};
+
+export type FederatedOptions = {
+  readonly settings: FederatedSettings;
+  /** The public URL of the service. */
+  readonly url: string;
+  readonly functions: AuthFunctions;
+  readonly repository: Pick<AuthRepository, "note">;
+  /** The secret of the service, from which keys are derived. */
+  readonly secret: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+};
+
+/** The services behind sign-in with identity providers. */
+export type Federated = {
+  readonly url: string;
+  readonly providers: Providers;
+  readonly identities: IdentityRepository;
+  readonly flows: Flows;
+  readonly once: OneTimeValues;
+  readonly completion: Completion;
+  readonly returnUrls: ReturnUrls;
+  readonly log: Logger;
+};
+
+export function createFederated(options: FederatedOptions): Federated {
+  const { settings, url, functions, repository, secret, clock, log } = options;
+  const identities = new IdentityRepository(functions);
+  const once = new OneTimeValues(functions);
+  const context = { baseUrl: url, outbound: createOutbound(settings), clock };
+  const box = new SecretBox(deriveKey(secret, "identities"));
+  return {
+    url,
+    providers: new Providers({ reader: settings.providers, repository: identities, context, log }),
+    identities,
+    flows: new Flows(secret),
+    once,
+    completion: new Completion({ identities, repository, once, box, clock }),
+    returnUrls: new ReturnUrls(url, settings.authReturnOrigins),
+    log,
+  };
+}

@@ -1,0 +1,62 @@
+import { createHmac } from "node:crypto";
+import { hashOf, newSecret } from "../../../identity/secrets.ts";
+import { deriveKey } from "../secret-box.ts";
+
+/** What one sign-in at a provider sends there. Nothing of it is stored: the rest follows from the state. */
+export type Flow = {
+  /** 256 random bits, as `state`. */
+  readonly state: string;
+  readonly nonce: string;
+  /** The secret of PKCE, 43 characters. Source: RFC 7636. */
+  readonly codeVerifier: string;
+};
+
+/** Creates flows, and recreates them from their state. */
+export class Flows {
+  readonly #key: Buffer;
+
+  /** `secret` is the secret of the service. */
+  constructor(secret: string) {
+    this.#key = deriveKey(secret, "sign-in at a provider");
+  }
+
+  create(): Flow {
+    return this.of(newSecret());
+  }
+
+  /** The provider and the browser see the state, and cannot compute the other values without the key. */
+  of(state: string): Flow {
+    const derive = (purpose: string) =>
+      createHmac("sha256", this.#key).update(`${purpose}\0${state}`).digest("base64url");
+    return {
+      state,
+      nonce: derive("nonce"),
+      codeVerifier: derive("code verifier"),
+    };
+  }
+}
+
+/** Whether a text has the form of a state or of the id of a browser. */
+export const isState = (text: unknown): text is string => typeof text === "string" && /^[\w-]{43}$/.test(text);
+
+/** The key of a flow: only the same browser can continue it, and only at the same provider. */
+export const flowKey = (state: string, browser: string, provider: string): Buffer =>
+  hashOf([state, browser, provider].join("\0"));
+
+/**
+ * The cookie that says in which browser a sign-in began. Browsers accept the prefix only with Secure, Path=/ and without
+ * Domain, so no other host can set it. SameSite=Strict would leave it out when the provider sends the browser back.
+ */
+const COOKIE = "__Host-sign-in";
+
+/** Seconds for which a sign-in may take. */
+export const FLOW_SECONDS = 600;
+
+export const browserCookie = (browser: string): string =>
+  `${COOKIE}=${browser}; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=${FLOW_SECONDS}`;
+
+/** The id of the browser in the cookie; null without one. */
+export function browserOf(cookies: string | undefined): string | null {
+  const [, value] = new RegExp(`(?:^|;)\\s*${COOKIE}=([^;]*)`).exec(cookies ?? "") ?? [];
+  return isState(value?.trim()) ? value!.trim() : null;
+}

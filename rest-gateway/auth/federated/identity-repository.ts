@@ -1,0 +1,102 @@
+import type { Account } from "../../../identity/account.ts";
+import { type AuthFunctions, bytes } from "../functions.ts";
+import { emailSkeleton } from "../look-alikes.ts";
+import type { SignedIn } from "../repository.ts";
+import type { ConfirmedIdentity } from "./profile.ts";
+
+/** An identity as its owner reads it. */
+export type IdentityDescription = {
+  readonly id: string;
+  /** The name of its provider. */
+  readonly provider: string;
+  readonly email: string | null;
+  readonly linkedAt: string;
+  readonly lastUsedAt: string | null;
+};
+
+/** `signIn` is encrypted, and so is readable only by the service. */
+export type SealedIdentity = Omit<ConfirmedIdentity, "signIn"> & { readonly signIn: Buffer | null };
+
+export type Linked =
+  | { readonly outcome: "linked"; readonly id: string }
+  | { readonly outcome: "taken" | "too many" | "changed" };
+
+/** A row of the table of providers. */
+export type ProviderRow = { readonly name: string; readonly definition: Readonly<Record<string, unknown>> };
+
+/** The identities of accounts at providers, and the providers of the table. */
+export class IdentityRepository {
+  readonly #functions: AuthFunctions;
+
+  constructor(functions: AuthFunctions) {
+    this.#functions = functions;
+  }
+
+  providers(): Promise<readonly ProviderRow[]> {
+    return this.#functions.call("list_providers()", []);
+  }
+
+  /** Null if the identity is not linked to an account. */
+  accountOf(issuer: string, subject: string): Promise<Account | null> {
+    return this.#functions.call("account_of_identity($1, $2)", [issuer, subject]);
+  }
+
+  /** Records a sign-in. Returns null if the identity is not linked to an account. */
+  use({ issuer, subject, email, signIn }: SealedIdentity, provider: string): Promise<Account | null> {
+    const values = [issuer, subject, provider, email, signIn && bytes(signIn), this.#functions.now()];
+    return this.#functions.call("use_identity($1, $2, $3, $4, $5::bytea, $6::timestamptz)", values);
+  }
+
+  /** Creates a user with an account. Rejects with the errors of the database that a trigger has raised. */
+  register(
+    { issuer, subject, name, email, signIn }: SealedIdentity,
+    provider: string,
+    address: string,
+  ): Promise<"registered" | "linked" | "email taken" | "malformed"> {
+    const values = [issuer, subject, provider, name, email, email && emailSkeleton(email), signIn && bytes(signIn)];
+    return this.#functions.call("register_identity($1, $2, $3, $4, $5, $6, $7::bytea, $8::inet, $9::timestamptz)", [
+      ...values,
+      address || null,
+      this.#functions.now(),
+    ]);
+  }
+
+  link(
+    userId: string,
+    { issuer, subject, email, signIn }: SealedIdentity,
+    provider: string,
+    max: number,
+    address: string,
+  ): Promise<Linked> {
+    const values = [userId, issuer, subject, provider, email, signIn && bytes(signIn), String(max), address || null];
+    const call = "link_identity($1::bigint, $2, $3, $4, $5, $6::bytea, $7::integer, $8::inet, $9::timestamptz)";
+    return this.#functions.call(call, [...values, this.#functions.now()]);
+  }
+
+  list(userId: string): Promise<readonly IdentityDescription[]> {
+    return this.#functions.call("list_identities($1::bigint)", [userId]);
+  }
+
+  /** `issuers` are those with which a user can still sign in. Ends all other sign-ins of the user. */
+  unlink(
+    { id: userId, family, session }: SignedIn,
+    id: string,
+    issuers: readonly string[],
+    address: string,
+  ): Promise<"unlinked" | "missing" | "last" | "changed"> {
+    const list = JSON.stringify(issuers);
+    const values = [userId, id, list, family, session && `\\x${session}`, address || null, this.#functions.now()];
+    const types = "$1::bigint, $2::uuid, array(select jsonb_array_elements_text($3::jsonb)), $4::uuid, $5::bytea";
+    return this.#functions.call(`unlink_identity(${types}, $6::inet, $7::timestamptz)`, values);
+  }
+
+  /** What ends the last sign-in of the user at the issuer, which is forgotten. Null if there is nothing. */
+  async takeSignIn(
+    userId: string,
+    issuer: string,
+  ): Promise<{ readonly subject: string; readonly signIn: Buffer } | null> {
+    type Found = { readonly subject: string; readonly signIn: string };
+    const found = await this.#functions.call<Found | null>("take_sign_in($1::bigint, $2)", [userId, issuer]);
+    return found && { subject: found.subject, signIn: Buffer.from(found.signIn, "hex") };
+  }
+}

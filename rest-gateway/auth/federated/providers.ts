@@ -1,0 +1,109 @@
+import type { Logger } from "pino";
+import type { ProviderReader, ProviderSettings } from "../../../config/providers.ts";
+import { ConfigError } from "../../../config/setting-types.ts";
+import { SignInFailure } from "./failure.ts";
+import type { IdentityRepository } from "./identity-repository.ts";
+import type { Provider, ProviderContext } from "./provider.ts";
+
+export type ProvidersOptions = {
+  readonly reader: ProviderReader;
+  readonly repository: Pick<IdentityRepository, "providers">;
+  readonly context: ProviderContext;
+  readonly log: Logger;
+};
+
+export type Kind = ProviderSettings["kind"];
+
+/** The identity providers: those of the file AUTH_PROVIDERS, and those of the table. */
+export class Providers {
+  readonly #options: ProvidersOptions;
+  #providers: ReadonlyMap<string, Provider> = new Map();
+  #ofFile: readonly ProviderSettings[] = [];
+  #loading: Promise<void> = Promise.resolve();
+
+  constructor(options: ProvidersOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Reads the file and the table again. An entry that is not valid is logged: if it is in the file, the previous contents of
+   * the file stay. Providers that have not changed keep their metadata and keys. Rejects if the database does not respond.
+   */
+  load(): Promise<void> {
+    const loading = this.#loading.catch(() => {}).then(() => this.#load());
+    this.#loading = loading;
+    return loading;
+  }
+
+  /** Throws SignInFailure. */
+  find(kind: Kind, name: string): Provider {
+    const provider = this.#providers.get(name);
+    if (provider?.settings.kind !== kind) throw new SignInFailure("unknown provider");
+    return provider;
+  }
+
+  list(): readonly Provider[] {
+    return [...this.#providers.values()];
+  }
+
+  /** The issuers with whose identities users can sign in; those that do not respond are left out. */
+  async issuers(): Promise<readonly string[]> {
+    const found = await Promise.allSettled(this.list().map((provider) => provider.issuer()));
+    return found.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  }
+
+  async #load(): Promise<void> {
+    const ofFile = this.#readFile();
+    const ofTable = await this.#readTable(new Set(ofFile.map(({ name }) => name)));
+    const providers = [...ofFile, ...ofTable].map((each) => this.#unchanged(each) ?? this.#create(each));
+    this.#ofFile = ofFile;
+    this.#providers = new Map((await Promise.all(providers)).map((provider) => [provider.settings.name, provider]));
+  }
+
+  #readFile(): readonly ProviderSettings[] {
+    try {
+      return this.#options.reader.ofFile();
+    } catch (error) {
+      this.#report(error, "the providers of AUTH_PROVIDERS stay as they were");
+      return this.#ofFile;
+    }
+  }
+
+  async #readTable(taken: ReadonlySet<string>): Promise<readonly ProviderSettings[]> {
+    const { reader, repository, log } = this.#options;
+    const rows = await repository.providers();
+    return rows.flatMap(({ name, definition }) => {
+      if (taken.has(name)) {
+        log.error({ provider: name }, "a provider of the table is not used: AUTH_PROVIDERS has one of this name");
+        return [];
+      }
+      try {
+        return [reader.ofTable(name, definition)];
+      } catch (error) {
+        this.#report(error, "a provider of the table is not used");
+        return [];
+      }
+    });
+  }
+
+  #report(error: unknown, consequence: string): void {
+    if (!(error instanceof ConfigError)) throw error;
+    this.#options.log.error(`${error.message}: ${consequence}`);
+  }
+
+  #unchanged(settings: ProviderSettings): Provider | undefined {
+    const provider = this.#providers.get(settings.name);
+    return provider && JSON.stringify(provider.settings) === JSON.stringify(settings) ? provider : undefined;
+  }
+
+  /** The libraries are loaded only where a provider needs them. */
+  async #create(settings: ProviderSettings): Promise<Provider> {
+    const { context } = this.#options;
+    switch (settings.kind) {
+      case "oidc":
+        return new (await import("./oidc.ts")).OidcProvider(settings, context);
+      case "oauth2":
+        return new (await import("./oauth2.ts")).OAuth2Provider(settings, context);
+    }
+  }
+}

@@ -1,0 +1,193 @@
+import type { Request, Response, Router } from "express";
+import { identityOf } from "../../../http/exchange.ts";
+import { RefusedError } from "../../../identity/refused.ts";
+import { hashOf, newSecret } from "../../../identity/secrets.ts";
+import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
+import { RestError } from "../../conventions/problem.ts";
+import type { Auth } from "../auth.ts";
+import { ChallengeBody, parse } from "../bodies.ts";
+import { clientOf, routes } from "../route.ts";
+import { sessionCookie } from "../sessions.ts";
+import type { AdmittedLogin } from "../sign-in.ts";
+import { challengeOf, startTokens } from "../tokens.ts";
+import { type Attempt, page } from "./attempt.ts";
+import { SignInFailure } from "./failure.ts";
+import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
+import { readForm } from "./form.ts";
+import { sendCodeForm, sendContinuation } from "./pages.ts";
+import type { ConfirmedIdentity } from "./profile.ts";
+import type { Provider } from "./provider.ts";
+import type { Kind } from "./providers.ts";
+import { parseStart, type Start } from "./start.ts";
+
+/** `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider. */
+export function federatedRouter(auth: Auth): Router {
+  const callback = (kind: "oidc" | "oauth2") =>
+    page(auth, (request, response, attempt) =>
+      finish(auth, request, response, attempt, kind, new URLSearchParams(searchOf(request))),
+    );
+  return routes({
+    "/auth/oidc/:provider": { GET: starting(auth, "oidc") },
+    "/auth/oidc/:provider/callback": { GET: callback("oidc") },
+    "/auth/oauth2/:provider": { GET: starting(auth, "oauth2") },
+    "/auth/oauth2/:provider/callback": { GET: callback("oauth2") },
+    [CODE_PATH]: { POST: page(auth, (request, response) => completeWithCode(auth, request, response)) },
+  });
+}
+
+const CODE_PATH = "/auth/federated/code";
+
+/** `?a=b` → `a=b` */
+const searchOf = ({ url }: Request) => url.split("?", 2)[1] ?? "";
+
+/** Sends the browser to the provider. What the client wants is kept here, and not in the URL. */
+const starting = (auth: Auth, kind: Kind) =>
+  page(auth, async (request, response, attempt) => {
+    const { federated, clock } = auth;
+    const { providers, flows, once, returnUrls } = federated;
+    const provider = providers.find(kind, String(request.params.provider));
+    attempt.provider = provider;
+    const start = parseStart(searchOf(request), returnUrls);
+    const flow = flows.create();
+    const url = await provider.begin(flow);
+    // Sign-ins in several tabs share the cookie.
+    const browser = browserOf(request.headers.cookie) ?? newSecret();
+    const key = flowKey(flow.state, browser, provider.settings.name);
+    const data = { ...start, issuer: await provider.issuer() };
+    await once.keep("sign-in", key, data, clock() + FLOW_SECONDS * 1000);
+    response.set("Set-Cookie", browserCookie(browser));
+    response.redirect(302, url);
+  });
+
+/** Completes a sign-in with the response of the provider. */
+async function finish(
+  auth: Auth,
+  request: Request,
+  response: Response,
+  attempt: Attempt,
+  kind: Kind,
+  sent: URLSearchParams,
+): Promise<void> {
+  const { providers, completion } = auth.federated;
+  const provider = providers.find(kind, String(request.params.provider));
+  attempt.provider = provider;
+  const { flow, start } = await takeFlow(auth, request, provider, sent.get("state"));
+  attempt.start = start;
+  const identity = await verifyResponse(auth, request, response, () => provider.finish(sent, flow));
+  if (start.challenge !== null) return sendCode(auth, response, provider, identity, start);
+  const address = auth.addressOf(request);
+  const account = await completion.accountOf(completion.seal(identity), provider, address);
+  const login = { account, attempt: [], address, provider: provider.settings.name };
+  if (start.mode === "token") return sendTokens(auth, response, login, start);
+  if (account.hasFactor) return askForCode(auth, response, login, start);
+  await sendSession(auth, request, response, login, start.returnTo);
+}
+
+/** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
+async function verifyResponse<Identity>(
+  auth: Auth,
+  request: Request,
+  response: Response,
+  verify: () => Promise<Identity>,
+): Promise<Identity> {
+  const { throttle } = auth;
+  const attempt = await throttle.reserveResponse(clientOf(auth, request, response));
+  try {
+    const identity = await verify();
+    await throttle.settle(attempt, false);
+    return identity;
+  } catch (error) {
+    await throttle.settle(attempt, error instanceof SignInFailure && error.reason === "not verified");
+    throw error;
+  }
+}
+
+/** The state of a sign-in that this browser has begun at this provider. It is taken: no response is accepted twice. */
+async function takeFlow(
+  { federated }: Auth,
+  { headers }: Request,
+  provider: Provider,
+  state: string | null,
+): Promise<{ readonly flow: Flow; readonly start: Start }> {
+  const browser = browserOf(headers.cookie);
+  if (!isState(state)) throw new SignInFailure("expired", "the response has no state, or a malformed one");
+  if (browser === null) throw new SignInFailure("expired", "the browser has not sent its cookie");
+  const key = flowKey(state, browser, provider.settings.name);
+  const found = await federated.once.take<Start & { readonly issuer: string }>("sign-in", key);
+  if (found === null) throw new SignInFailure("expired", "this browser has no pending sign-in with this state");
+  const { issuer, ...start } = found;
+  if (issuer !== (await provider.issuer())) throw new SignInFailure("expired", "the provider has changed meanwhile");
+  return { flow: federated.flows.of(state), start };
+}
+
+/** The client exchanges the code for tokens, or links the identity, with the verifier that only the client knows. */
+async function sendCode(
+  { federated }: Auth,
+  response: Response,
+  { settings }: Provider,
+  identity: ConfirmedIdentity,
+  { mode, returnTo, challenge }: Start,
+): Promise<void> {
+  const { completion } = federated;
+  const confirmed = { provider: settings.name, identity: completion.seal(identity) };
+  const url = new URL(returnTo!);
+  url.searchParams.set("sign_in_code", await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
+  sendContinuation(response, url.href);
+}
+
+/** For programs that follow the redirects themselves. */
+async function sendTokens(auth: Auth, response: Response, login: AdmittedLogin, { returnTo }: Start): Promise<void> {
+  if (login.account.hasFactor) throw challengeOf(auth, login.account);
+  const pair = await startTokens(auth, login.account, login);
+  response.json({ ...pair, ...(returnTo !== null && { returnTo }) });
+}
+
+async function sendSession(
+  { sessions, federated }: Auth,
+  request: Request,
+  response: Response,
+  login: AdmittedLogin,
+  returnTo: string | null,
+): Promise<void> {
+  const previous = identityOf(request).credentials.session;
+  response.set("Set-Cookie", sessionCookie(await sessions.login(login, previous)));
+  sendContinuation(response, returnTo ?? new URL("/", federated.url).href);
+}
+
+/** The provider has replaced the password, and not the second factor of the account. */
+async function askForCode(
+  { tokens, federated, clock }: Auth,
+  response: Response,
+  { account, provider }: AdmittedLogin,
+  { returnTo }: Start,
+): Promise<void> {
+  const challenge = tokens.issueChallenge(account);
+  const data = { returnTo, provider };
+  await federated.once.keep("return", hashOf(challenge), data, clock() + CHALLENGE_SECONDS * 1000);
+  sendCodeForm(response, 200, { action: actionOf(federated.url), challenge, problem: null });
+}
+
+const actionOf = (url: string) => new URL(`${url}${CODE_PATH}`).pathname;
+
+/** Completes a sign-in with the code of the second factor. A wrong code is asked for again. */
+async function completeWithCode(auth: Auth, request: Request, response: Response): Promise<void> {
+  const { signIn, sameOrigin, federated } = auth;
+  sameOrigin.require(request.headers);
+  const form = await readForm(request);
+  const challenge = form.get("challenge") ?? "";
+  try {
+    const input = parse(ChallengeBody, { challenge, code: form.get("code") ?? undefined });
+    const login = await signIn.admitChallenge(input, clientOf(auth, request, response));
+    type Kept = { readonly returnTo: string | null; readonly provider: string };
+    const kept = await federated.once.take<Kept>("return", hashOf(challenge));
+    if (kept === null) throw new SignInFailure("expired", "the challenge is not one of a sign-in at a provider");
+    await sendSession(auth, request, response, { ...login, provider: kept.provider }, kept.returnTo);
+  } catch (error) {
+    if (error instanceof RestError && error.problem.faults?.some(({ field }) => field === "code")) {
+      const { status, message } = error.problem;
+      return sendCodeForm(response, status, { action: actionOf(federated.url), challenge, problem: message });
+    }
+    const isOver = error instanceof RefusedError && /challenge$/.test(error.reason);
+    throw isOver ? new SignInFailure("expired", error.reason) : error;
+  }
+}
