@@ -14,7 +14,10 @@ export type Route = {
   /** The schemas of the request body, of which one must match. */
   readonly body?: readonly AuthSchema[];
   readonly isBodyOptional?: boolean;
+  /** The schema of a form, in place of a JSON body. */
+  readonly form?: AuthSchema;
   readonly success: Success;
+  readonly otherSuccess?: Success;
   /** Statuses of errors, besides COMMON_FAILURES. */
   readonly failures: readonly ProblemStatus[];
   /** Allowed without credentials. */
@@ -22,16 +25,21 @@ export type Route = {
 };
 
 export type Success = {
-  readonly status: 200 | 201 | 204;
+  readonly status: 200 | 201 | 204 | 302 | 303;
   readonly about: string;
   /** The schemas of the response body, of which one matches; empty for a response without a body. */
   readonly body: readonly AuthSchema[];
+  /** Whether the response is a page, or may be. */
+  readonly isPage?: boolean;
   readonly headers?: readonly HeaderName[];
 };
 
-const ok = (about: string, ...body: readonly AuthSchema[]): Success => ({ status: 200, about, body });
-const withCookie = (success: Success): Success => ({ ...success, headers: ["Set-Cookie"] });
-const created = (about: string, ...body: readonly AuthSchema[]): Success => ({
+export const ok = (about: string, ...body: readonly AuthSchema[]): Success => ({ status: 200, about, body });
+export const withCookie = (success: Success): Success => ({
+  ...success,
+  headers: [...(success.headers ?? []), "Set-Cookie"],
+});
+export const created = (about: string, ...body: readonly AuthSchema[]): Success => ({
   status: 201,
   about,
   body,
@@ -39,7 +47,7 @@ const created = (about: string, ...body: readonly AuthSchema[]): Success => ({
 });
 
 /** Errors of a request body. */
-const OF_BODIES: readonly ProblemStatus[] = [400, 413, 415];
+export const OF_BODIES: readonly ProblemStatus[] = [400, 413, 415];
 
 const KEY_ID: Parameter = {
   name: "keyId",

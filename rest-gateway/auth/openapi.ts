@@ -1,12 +1,13 @@
 import { headerReferences, type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
 import type { Content, Operation, PathItem, Response } from "../openapi/document.ts";
 import { refer } from "../openapi/schema-parts.ts";
+import { FEDERATED_ROUTES } from "./federated/openapi-routes.ts";
 import { ROUTES, type Route, type Success } from "./openapi-routes.ts";
 import type { AuthSchema } from "./responses.ts";
 
 export const AUTH_TAG = {
   name: "authentication",
-  description: "Sign-up, sign-in, sessions, API keys and the second factor.",
+  description: "Sign-up, sign-in, sign-in with identity providers, sessions, API keys and the second factor.",
 };
 
 /**
@@ -16,7 +17,7 @@ export const AUTH_TAG = {
 export function authPaths(server: string | null): Readonly<Record<string, PathItem>> {
   const servers = server === null ? {} : { servers: [{ url: server }] };
   const paths: Record<string, PathItem> = {};
-  for (const route of ROUTES)
+  for (const route of [...ROUTES, ...FEDERATED_ROUTES])
     paths[route.path] = { ...paths[route.path], [route.method]: { ...operation(route), ...servers } };
   return paths;
 }
@@ -30,6 +31,7 @@ function operation({
   description,
   parameters = [],
   success,
+  otherSuccess,
   failures,
   ...route
 }: Route): Operation {
@@ -40,15 +42,26 @@ function operation({
     ...(description !== undefined && { description }),
     parameters,
     ...(route.body && { requestBody: { required: !route.isBodyOptional, content: contentOf(route.body) } }),
-    responses: { [success.status]: responseOf(success), ...problems(...failures, ...COMMON_FAILURES) },
+    ...(route.form && { requestBody: { required: true, content: formOf(route.form) } }),
+    responses: {
+      [success.status]: responseOf(success),
+      ...(otherSuccess && { [otherSuccess.status]: responseOf(otherSuccess) }),
+      ...problems(...failures, ...COMMON_FAILURES),
+    },
     ...(route.isOpen && { security: [] }),
   };
 }
 
-const responseOf = ({ about, body, headers = [] }: Success): Response => ({
+const responseOf = ({ about, body, isPage = false, headers = [] }: Success): Response => ({
   description: about,
   headers: headerReferences("X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", ...headers),
-  ...(body.length > 0 && { content: contentOf(body) }),
+  ...((body.length > 0 || isPage) && { content: { ...(isPage && PAGE), ...(body.length > 0 && contentOf(body)) } }),
+});
+
+const PAGE: Content = { "text/html": { schema: { type: "string" } } };
+
+const formOf = (name: AuthSchema): Content => ({
+  "application/x-www-form-urlencoded": { schema: refer("schemas", name) },
 });
 
 function contentOf(names: readonly AuthSchema[]): Content {

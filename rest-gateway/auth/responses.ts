@@ -9,9 +9,11 @@ import {
   EmailBody,
   EnrolmentBody,
   KeyBody,
+  LinkBody,
   LoginBody,
   PasswordBody,
   RefreshBody,
+  SignInCodeBody,
   schemaOf,
 } from "./bodies.ts";
 
@@ -45,6 +47,21 @@ const backupCodes: Properties = {
   warning: textOf("A message for people."),
 };
 
+const identity: Properties = {
+  id: { type: "string", format: "uuid" },
+  provider: textOf("The name of the provider."),
+  email: { type: ["string", "null"], description: "The e-mail that the provider has sent last." },
+  linkedAt: timeOf("When the identity was linked to the account."),
+  lastUsedAt: timeOrNull("When the user last signed in with it; null if never."),
+};
+
+const provider: Properties = {
+  name: textOf("Its name in URLs."),
+  title: textOf("Its name for people."),
+  kind: { type: "string", enum: ["oidc", "oauth2"] },
+  signIn: textOf("The path at which a sign-in starts."),
+};
+
 /** The account fields of a new user, by name. */
 export const ACCOUNT_PROPERTIES = schemaOf(AccountBody).properties as Properties;
 
@@ -72,6 +89,12 @@ export const AUTH_SCHEMAS = {
   Enrolment: schemaOf(EnrolmentBody),
   KeyInput: schemaOf(KeyBody),
   FactorCode: schemaOf(CodeBody),
+  SignInCode: schemaOf(SignInCodeBody),
+  IdentityLink: schemaOf(LinkBody),
+  FederatedCode: objectOf({
+    challenge: textOf("The challenge in the page."),
+    code: textOf("The code that the app shows, or a backup code."),
+  }),
   TokenPair: objectOf(tokens),
   Registered: objectOf({
     user: {
@@ -106,6 +129,16 @@ export const AUTH_SCHEMAS = {
     ...message,
   }),
   BackupCodes: objectOf(backupCodes),
+  ProviderList: objectOf({ data: arrayOf(objectOf(provider)) }),
+  Identity: objectOf(identity),
+  IdentityList: objectOf({ data: arrayOf(refer("schemas", "Identity")) }),
+  FederatedLogout: objectOf({
+    ...message,
+    location: {
+      type: ["string", "null"],
+      description: "The URL that ends the sign-in at the provider; null if it has none.",
+    },
+  }),
   Jwks: objectOf({ keys: arrayOf({ type: "object", additionalProperties: true }) }),
 } as const satisfies Properties;
 

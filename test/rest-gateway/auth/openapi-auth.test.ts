@@ -1,11 +1,20 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openApiFaults, withTags } from "../../support/openapi-rules.ts";
 import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
 import { appCode } from "../../support/totp.ts";
 import { documented, Seen } from "../resources/openapi-responses.ts";
+import { startProviders } from "./federated/openapi-requests.ts";
 
 const BODY_LIMIT = 2000;
-const client = useResources({ BODY_LIMIT: String(BODY_LIMIT), API_KEYS_MAX: "1", RATE_LIMIT: "1000000" });
+const providers = await startProviders();
+afterAll(() => providers.close());
+const client = useResources({
+  BODY_LIMIT: String(BODY_LIMIT),
+  API_KEYS_MAX: "1",
+  RATE_LIMIT: "1000000",
+  AUTH_PROVIDERS: providers.file,
+  AUTH_PROVIDERS_LOOPBACK: "on",
+});
 const throttled = useResources({ LOGIN_ATTEMPTS: "1", MFA_ATTEMPTS: "1", REGISTRATIONS_PER_ADDRESS: "1" });
 const foreign = useResources({ MIGRATE: "off", USERS_WRITE: "" });
 
@@ -37,7 +46,20 @@ const ROUTES: Readonly<Record<string, readonly string[]>> = {
   "/api/mfa/backup-codes": ["post"],
   "/api/mfa/disable": ["post"],
   "/.well-known/jwks.json": ["get"],
+  "/auth/providers": ["get"],
+  "/auth/oidc/{provider}": ["get"],
+  "/auth/oidc/{provider}/callback": ["get"],
+  "/auth/oidc/{provider}/logout": ["get", "post"],
+  "/auth/oauth2/{provider}": ["get"],
+  "/auth/oauth2/{provider}/callback": ["get"],
+  "/auth/federated/code": ["post"],
+  "/auth/federated/token": ["post"],
+  "/auth/identities": ["get", "post"],
+  "/auth/identities/{identityId}": ["delete"],
 };
+
+/** `/auth/keys/{keyId}` → the path of a key that does not exist */
+const example = (template: string) => template.replace(/\{\w+Id\}/, UNKNOWN).replace("{provider}", "unknown");
 
 test("the OpenAPI documents of both versions are valid, and include the routes of authentication", () => {
   for (const document of Object.values(documents)) {
@@ -65,7 +87,7 @@ test("if another service issues the tokens, the routes are neither served nor de
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 describe.each(Object.entries(ROUTES))("%s", (template, methods) => {
-  const path = template.replace("{keyId}", UNKNOWN);
+  const path = example(template);
   const served = methods.flatMap((method) => (method === "get" ? ["GET", "HEAD"] : [method.toUpperCase()]));
   const allow = [...served, "OPTIONS"].join(", ");
 
@@ -117,6 +139,7 @@ test("every response matches its description, and every described response occur
   await sendBadCredentials(ask);
   await useSecondFactor(ask);
   await useAllAttempts(asker(throttled, seen));
+  await providers.use(client, seen);
   expect(seen.faults).toEqual([]);
   // Statuses of every route: over the limit, without the database.
   const always = / (429|503|504)$/;
@@ -190,6 +213,7 @@ const POSTS_WITH_BODY = [
     "/api/auth/login",
   ],
   ...["/api/mfa/enable", "/api/mfa/verify", "/api/mfa/backup-codes", "/api/mfa/disable"],
+  ...["/auth/federated/token", "/auth/identities"],
 ];
 
 async function sendBadBodies(ask: Ask): Promise<void> {
@@ -207,7 +231,7 @@ async function sendBadBodies(ask: Ask): Promise<void> {
 async function sendBadCredentials(ask: Ask): Promise<void> {
   for (const [path, methods] of Object.entries(ROUTES)) {
     for (const method of methods) {
-      const request = `${method.toUpperCase()} ${path.replace("{keyId}", UNKNOWN)}`;
+      const request = `${method.toUpperCase()} ${example(path)}`;
       await ask(request, { headers: bearer("x") });
       await ask(request, { as: "service", headers: { origin: "https://elsewhere.example" } });
     }
