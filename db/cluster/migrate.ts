@@ -1,14 +1,21 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Logger } from "@graphile/logger";
-import { commit, compile, migrate as runMigrations, type Settings } from "graphile-migrate";
+import { commit, compile, migrate as runMigrations, type Settings, uncommit, watch } from "graphile-migrate";
 import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
 import type { PoolClient } from "pg";
+import { explainFailure } from "./migration-failure.ts";
 import { migrateQueue } from "./queue.ts";
+import { statementsOf } from "./statements.ts";
 
 /** Receives the log of graphile-migrate; `level` is its severity. */
 export type MigrationLog = (level: string, message: string) => void;
 
-const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
+/** `committed/`, `current.sql`, and `fixtures`, a link to the folder of the schema. */
+export const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
+
+const CURRENT = "current.sql";
 
 const BLANK_MIGRATION = `\
 -- Alter the shape here, with statements that may run twice, and include the topic files that changed:
@@ -16,41 +23,107 @@ const BLANK_MIGRATION = `\
 --   --!include content/articles/functions.sql
 `;
 
-/** Runs the committed migrations that are new to the database, and those of the task queue. */
-export async function migrate(databaseUrl: string, log: MigrationLog): Promise<void> {
-  await runMigrations(settings(databaseUrl, log)).finally(() => closePools(databaseUrl));
+/** Runs the committed migrations that are new to the database, and those of the task queue. Rejects with MigrationFailure. */
+export async function migrate(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
+  const running = new RunningFile(log);
+  await runMigrations(settings(databaseUrl, running.log, folder))
+    .catch(async (error) => {
+      throw await explained(error, databaseUrl, running.name, folder);
+    })
+    .finally(() => closePools(databaseUrl));
   await migrateQueue(databaseUrl, log);
 }
 
+/** Runs the committed migrations, and then `current.sql`. Rejects with MigrationFailure. */
+export async function applyCurrent(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
+  const running = new RunningFile(log);
+  await watch(settings(databaseUrl, running.log, folder), true)
+    .catch(async (error) => {
+      throw await explained(error, databaseUrl, running.name, folder);
+    })
+    .finally(() => closePools(databaseUrl));
+}
+
+/** Whether `current.sql` has statements, which no start runs. */
+export async function hasCurrent(folder = MIGRATIONS_FOLDER): Promise<boolean> {
+  return (
+    statementsOf(await readFile(join(folder, CURRENT), "utf8").catch(() => "")).length > 0 || (await includes(folder))
+  );
+}
+
+const includes = async (folder: string): Promise<boolean> =>
+  /^--! ?include /m.test(await readFile(join(folder, CURRENT), "utf8").catch(() => ""));
+
+type Urls = { readonly database: string; readonly shadow: string; readonly root: string };
+
 /**
- * Commits `migrations/current.sql` as the next migration, after all migrations have succeeded on the empty database
- * `shadow`. The login of `root` may drop and create that database.
+ * Commits `current.sql` as the next migration, after all migrations have succeeded on the empty database `shadow`. The login
+ * of `root` may drop and create that database.
  */
 export const commitMigration = (
-  urls: { database: string; shadow: string; root: string },
+  urls: Urls,
   message: string,
   log: MigrationLog,
+  folder = MIGRATIONS_FOLDER,
 ): Promise<void> =>
-  commit(
-    { ...settings(urls.database, log), shadowConnectionString: urls.shadow, rootConnectionString: urls.root },
-    message,
-  ).finally(() => closePools(urls.database, urls.shadow, urls.root));
+  commit(withShadow(urls, log, folder), message).finally(() => closePools(urls.database, urls.shadow, urls.root));
+
+/** Moves the latest committed migration back to `current.sql`, which must be empty. */
+export async function uncommitMigration(urls: Urls, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
+  await runMigrations(settings(urls.database, log, folder));
+  await uncommit(withShadow(urls, log, folder)).finally(() => closePools(urls.database, urls.shadow, urls.root));
+}
 
 /** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. */
-export const compileSchema = (databaseUrl: string): Promise<string> =>
+export const compileSchema = (databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<string> =>
   compile(
-    settings(databaseUrl, () => {}),
+    settings(databaseUrl, () => {}, folder),
     "--!include schema.sql\n",
   );
 
-const settings = (databaseUrl: string, log: MigrationLog): Settings => ({
+/** Remembers which migration runs, from the log. */
+class RunningFile {
+  name = CURRENT;
+  readonly log: MigrationLog;
+
+  constructor(log: MigrationLog) {
+    this.log = (level, message) => {
+      const [, name] = /Running migration '([^']+)'/.exec(message) ?? [];
+      if (name !== undefined) this.name = name;
+      if (/Running current\.sql/.test(message)) this.name = CURRENT;
+      // The failure is thrown too, with more.
+      if (level !== "error") log(level, message);
+    };
+  }
+}
+
+async function explained(error: unknown, url: string, name: string, folder: string): Promise<unknown> {
+  const path = name === CURRENT ? join(folder, name) : join(folder, "committed", name);
+  const written = await readFile(path, "utf8").catch(() => "");
+  const text =
+    name === CURRENT
+      ? await compile(
+          settings(url, () => {}, folder),
+          written,
+        )
+      : written;
+  return explainFailure(error, url, { file: name, text });
+}
+
+const settings = (databaseUrl: string, log: MigrationLog, migrationsFolder: string): Settings => ({
   connectionString: databaseUrl,
   // graphile-migrate requires a different one, even when no database is created or dropped.
   rootConnectionString: `${databaseUrl}#root`,
-  migrationsFolder: MIGRATIONS_FOLDER,
+  migrationsFolder,
   manageGraphileMigrateSchema: true,
   blankMigrationContent: BLANK_MIGRATION,
   logger: new Logger(() => (level, message) => log(level, message)),
+});
+
+const withShadow = ({ database, shadow, root }: Urls, log: MigrationLog, folder: string): Settings => ({
+  ...settings(database, log, folder),
+  shadowConnectionString: shadow,
+  rootConnectionString: root,
 });
 
 /**

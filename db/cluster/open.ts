@@ -5,7 +5,7 @@ import type { UsersWrite } from "../../config/config.ts";
 import { type ChangeMode, prepareChanges } from "../changes/mode.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
-import { type MigrationLog, migrate } from "./migrate.ts";
+import { hasCurrent, type MigrationLog, migrate } from "./migrate.ts";
 import { type Logins, provisionLogins } from "./provision.ts";
 
 export type OpenOptions = {
@@ -47,6 +47,8 @@ const DATABASE = "content";
 /** The oldest supported version of PostgreSQL. */
 const OLDEST = 15;
 const CONNECT_MILLISECONDS = 10_000;
+const UNCOMMITTED =
+  "db/migrations/current.sql is not committed, and a start does not run it: npm run db:apply does, npm run db:commit commits it";
 const SEED = new URL("../seed.sql", import.meta.url);
 
 /** Starts the embedded server if no other is configured, then migrates, provisions and seeds the database. */
@@ -76,6 +78,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     return { logins, listenUrl: directUrl, tasksUrl: null, changes: null };
   }
   await migrate(directUrl, options.log);
+  if (await hasCurrent()) options.log("warning", UNCOMMITTED);
   const { secret, usersWrite, anonymousRole, recentSignIn } = options;
   const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole, recentSignIn);
   await withClient(logins.data, (client) => refuseUnservable(client, options));

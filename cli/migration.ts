@@ -1,0 +1,210 @@
+// npm run db:apply, db:commit, db:uncommit and db:reset: the life of a migration.
+import { watch } from "node:fs";
+import { chmod, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import pg from "pg";
+import type { Environment } from "../config/config.ts";
+import { compareSchema } from "../db/cluster/compare.ts";
+import { runningUrl } from "../db/cluster/data-directory.ts";
+import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
+import {
+  applyCurrent,
+  commitMigration,
+  hasCurrent,
+  MIGRATIONS_FOLDER,
+  uncommitMigration,
+} from "../db/cluster/migrate.ts";
+import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { CommandError, ownerUrl, readSettings, runCommand } from "./command.ts";
+
+const HELP = `\
+Writes, tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
+
+  npm run -s db:apply                    run current.sql on the database of npm start
+  npm run -s db:apply -- --watch         again after each change of current.sql or of db/schema/
+  npm run -s db:commit -- "what it does" make current.sql the next migration
+  npm run -s db:uncommit                 move the latest migration back to current.sql
+  npm run -s db:reset -- --yes           delete the embedded database; the next npm start makes a new one
+  npm run -s db:check                    check that db/schema/ and the migrations create the same database
+
+The commands use the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+`;
+
+export type MigrationOptions = {
+  readonly environment?: Environment;
+  readonly folder?: string;
+  /** Starts an empty cluster, in which migrations are tried. */
+  readonly startScratch?: () => Promise<Cluster & { remove(): Promise<void> }>;
+};
+
+const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptions) => Promise<string>>> = {
+  apply,
+  commit,
+  uncommit,
+  reset,
+};
+
+/** Runs the command that the first argument names, and returns its output. Throws CommandError. */
+export async function migrationCommand(
+  [name = "", ...args]: string[],
+  options: MigrationOptions = {},
+): Promise<string> {
+  if (args.includes("--help") || args.includes("-h")) return HELP;
+  return COMMANDS[name]!(args, options).catch((error) => {
+    throw error instanceof MigrationFailure ? new CommandError(1, error.message) : error;
+  });
+}
+
+async function apply(args: string[], { environment, folder = MIGRATIONS_FOLDER }: MigrationOptions): Promise<string> {
+  const url = ownerUrl(readSettings(environment));
+  if (!args.includes("--watch")) return applyOnce(url, folder);
+  const run = () => applyOnce(url, folder).then(print, (error: Error) => print(`${error.message}\n`));
+  print("Watching db/migrations/current.sql and db/schema/; press Ctrl-C to stop.\n");
+  let running = run();
+  let timer: NodeJS.Timeout | undefined;
+  const soon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      running = running.then(run);
+    }, SETTLED);
+  };
+  watch(folder, soon);
+  watch(join(folder, "../schema"), { recursive: true }, soon);
+  return new Promise(() => {});
+}
+
+/** Milliseconds without a change after which a file counts as written. */
+const SETTLED = 200;
+
+const print = (text: string): void => void process.stdout.write(text);
+
+async function applyOnce(url: string, folder: string): Promise<string> {
+  if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
+  await applyCurrent(url, () => {}, folder);
+  return "db/migrations/current.sql has been applied. When it is complete, run npm run db:commit.\n";
+}
+
+async function commit(
+  [message = ""]: string[],
+  { folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions,
+): Promise<string> {
+  if (message.trim() === "") throw new CommandError(2, 'usage: npm run db:commit -- "what the migration does"');
+  if (!(await hasCurrent(folder))) throw new CommandError(1, "db/migrations/current.sql has no statements to commit");
+  return inScratchCluster(startScratch, async (cluster) => {
+    const { differences } = await compareSchema(cluster, { withCurrent: true, folder });
+    if (differences.length > 0) throw new CommandError(1, refusalOf(differences));
+    await createDatabase(cluster);
+    await commitMigration(urlsIn(cluster), message, () => {}, folder);
+    const committed = join(folder, "committed");
+    const files = (await readdir(committed)).sort();
+    // graphile-migrate lets only the owner read a migration, but another user may start the service.
+    for (const file of files) await chmod(join(committed, file), 0o444);
+    return `db/migrations/committed/${files.at(-1)} has been written.\n`;
+  });
+}
+
+/** Which of the two is incomplete, and the cure of each. */
+function refusalOf(differences: readonly string[]): string {
+  const marked = (mark: string) => differences.filter((line) => line.startsWith(mark));
+  const listed = (lines: readonly string[]) => lines.map((line) => `  ${line.replaceAll("\n", "\n      ")}`).join("\n");
+  const [migrated, written] = [marked("- "), marked("+ ")];
+  return [
+    "nothing was committed: db/schema/ and the migrations would create different databases.",
+    ...(migrated.length > 0
+      ? [`Only the migrations create these. Write them into the topic files of db/schema/ too:\n${listed(migrated)}`]
+      : []),
+    ...(written.length > 0
+      ? [
+          `Only db/schema/ creates these. Write them into db/migrations/current.sql, or --!include the file:\n${listed(written)}`,
+        ]
+      : []),
+  ].join("\n");
+}
+
+async function uncommit(
+  _args: string[],
+  { environment, folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions,
+): Promise<string> {
+  const config = readSettings(environment);
+  if (await hasCurrent(folder))
+    throw new CommandError(1, "db/migrations/current.sql is not empty: commit it first, or move it elsewhere");
+  const last = (await readdir(join(folder, "committed"))).sort().at(-1);
+  if (last === undefined) throw new CommandError(1, "there is no committed migration");
+  await inScratchCluster(startScratch, async (cluster) => {
+    await createDatabase(cluster);
+    await uncommitMigration(urlsIn(cluster), () => {}, folder);
+  });
+  const url = config.databaseUrl || runningUrl(config.dataDir);
+  const forgotten = url !== null && (await forget(url, last));
+  return `${last} is db/migrations/current.sql again.${forgotten ? " The database runs it again with npm run db:apply." : ""}\n`;
+}
+
+/** What the migration has made stays: its statements may run twice. */
+async function forget(url: string, file: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  try {
+    await client.connect();
+    const { rowCount } = await client.query("delete from graphile_migrate.migrations where filename = any ($1)", [
+      // graphile-migrate leaves the message out.
+      [file, `${file.slice(0, 6)}.sql`],
+    ]);
+    return rowCount === 1;
+  } catch (error) {
+    throw new CommandError(1, `the files are changed, but not the database: ${(error as Error).message}`);
+  } finally {
+    await client.end();
+  }
+}
+
+async function reset(args: string[], { environment }: MigrationOptions): Promise<string> {
+  const { databaseUrl, dataDir } = readSettings(environment);
+  if (databaseUrl !== "")
+    throw new CommandError(1, "db:reset deletes only the embedded database, and DATABASE_URL names another");
+  if (await isReachable(dataDir)) throw new CommandError(1, `a service uses ${dataDir}: stop npm start first`);
+  if (!args.includes("--yes"))
+    throw new CommandError(2, `this deletes the database in ${dataDir} with all its data: npm run db:reset -- --yes`);
+  await rm(join(dataDir, "postgres"), { recursive: true, force: true });
+  return `The database in ${dataDir} is deleted. The next npm start makes a new one.\n`;
+}
+
+async function isReachable(dataDir: string): Promise<boolean> {
+  const url = runningUrl(dataDir);
+  if (url === null) return false;
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2000 });
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+async function inScratchCluster<Result>(
+  start: MigrationOptions["startScratch"] = startScratchCluster,
+  work: (cluster: Cluster) => Promise<Result>,
+): Promise<Result> {
+  const cluster = await start();
+  try {
+    return await work(cluster);
+  } finally {
+    await cluster.remove();
+  }
+}
+
+async function createDatabase(cluster: Cluster): Promise<void> {
+  const root = new pg.Client({ connectionString: cluster.url("postgres") });
+  await root.connect();
+  await root.query("drop database if exists content");
+  await root.query("create database content");
+  await root.end();
+}
+
+const urlsIn = (cluster: Cluster) => ({
+  database: cluster.url("content"),
+  shadow: cluster.url("shadow"),
+  root: cluster.url("postgres"),
+});
+
+if (import.meta.main) await runCommand(migrationCommand);

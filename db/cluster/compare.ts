@@ -1,0 +1,79 @@
+import pg from "pg";
+import { advise } from "../advisor/advisor.ts";
+import { CALLER_ROLES } from "../advisor/callers.ts";
+import type { Finding } from "../advisor/finding.ts";
+import { describeDatabase, differences } from "./describe.ts";
+import type { Cluster } from "./embedded.ts";
+import { applyCurrent, compileSchema, MIGRATIONS_FOLDER, migrate } from "./migrate.ts";
+
+const DROP_ROLES = `
+  do $$
+  declare role name;
+  begin
+    for role in select rolname from pg_roles where rolname !~ '^pg_' and rolname <> current_user loop
+      execute format('drop role %I', role);
+    end loop;
+  end $$`;
+
+export type Comparison = {
+  /** `- ` marks what only the migrations create, `+ ` what only the schema creates. */
+  readonly differences: readonly string[];
+  /** The number of objects that the schema creates. */
+  readonly objects: number;
+  /** What the advisor finds in the schema. */
+  readonly findings: readonly Finding[];
+};
+
+export type CompareOptions = {
+  /** Whether `current.sql` counts as a migration. */
+  readonly withCurrent: boolean;
+  readonly folder?: string;
+};
+
+/** Compares the database that the migrations create with that of `db/schema/`, on a cluster without other databases. */
+export async function compareSchema(
+  cluster: Cluster,
+  { withCurrent, folder = MIGRATIONS_FOLDER }: CompareOptions,
+): Promise<Comparison> {
+  const run = withCurrent ? applyCurrent : migrate;
+  const migrated = await describeNew(cluster, "migrated", (url) => run(url, () => {}, folder));
+  let findings: readonly Finding[] = [];
+  const compiled = await describeNew(cluster, "compiled", async (url) => {
+    await query(url, await compileSchema(url, folder));
+    findings = await connected(url, findingsIn);
+  });
+  return { differences: differences(migrated, compiled), objects: compiled.length, findings };
+}
+
+/** Creates a database, describes it and drops it, with its roles: the next database must create them itself. */
+async function describeNew(
+  cluster: Cluster,
+  name: string,
+  build: (url: string) => Promise<unknown>,
+): Promise<string[]> {
+  await query(cluster.url("postgres"), `create database ${name}`);
+  try {
+    await build(cluster.url(name));
+    return await connected(cluster.url(name), describeDatabase);
+  } finally {
+    await query(cluster.url("postgres"), `drop database ${name}`);
+    await query(cluster.url("postgres"), DROP_ROLES);
+  }
+}
+
+async function findingsIn(client: pg.Client): Promise<readonly Finding[]> {
+  const roles = ["anon", ...CALLER_ROLES];
+  return (await advise(client, { schemas: ["public"], logins: [], roles })).findings;
+}
+
+const query = (url: string, text: string): Promise<unknown> => connected(url, (client) => client.query(text));
+
+async function connected<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,94 @@
+import pg from "pg";
+import { type SqlStatement, statementsOf } from "./statements.ts";
+
+/** A migration that failed, in words for a DBA: the file, the line, the statement and the way out. */
+export class MigrationFailure extends Error {}
+
+/** The text of a migration with its includes expanded, and the name of its file. */
+export type MigrationText = { readonly file: string; readonly text: string };
+
+/**
+ * Explains why a migration has failed. Postgres does not say which statement of many it was, so they are executed again, one
+ * after the other, in a transaction that is rolled back. Returns the error itself if that does not fail.
+ */
+export async function explainFailure(error: unknown, url: string, migration: MigrationText): Promise<unknown> {
+  if ((error as pg.DatabaseError).severity === undefined) return error;
+  const client = new pg.Client({ connectionString: url });
+  try {
+    await client.connect();
+    const failed = await firstFailure(client, statementsOf(migration.text));
+    return failed === null ? error : new MigrationFailure(describe(failed, migration), { cause: error });
+  } catch {
+    return error;
+  } finally {
+    await client.end();
+  }
+}
+
+type Failed = { readonly statement: SqlStatement; readonly error: pg.DatabaseError };
+
+async function firstFailure(client: pg.Client, statements: readonly SqlStatement[]): Promise<Failed | null> {
+  await client.query("begin");
+  try {
+    for (const statement of statements) {
+      const error = await client.query(statement.text).then(
+        () => null,
+        (failure: pg.DatabaseError) => failure,
+      );
+      if (error !== null) return { statement, error };
+    }
+    return null;
+  } finally {
+    await client.query("rollback");
+  }
+}
+
+function describe({ statement, error }: Failed, { file, text }: MigrationText): string {
+  const at = statement.at + Math.max(Number(error.position ?? 1) - 1, 0);
+  const place = placeOf(text.slice(0, at), file);
+  const shown = statement.text.length > MAX_SHOWN ? `${statement.text.slice(0, MAX_SHOWN)} …` : statement.text;
+  const more = [error.detail, error.hint, ADVICE[error.code ?? ""]].filter((line) => line !== undefined);
+  return [`${place}: ${error.message} (${error.code})`, shown.replace(/^/gm, "    "), ...more].join("\n");
+}
+
+const MAX_SHOWN = 400;
+
+/** `current.sql, line 3`, or `content/articles/access.sql, line 7, included by current.sql` */
+function placeOf(before: string, file: string): string {
+  const lines = before.split("\n");
+  const open: { readonly name: string; readonly line: number }[] = [];
+  for (const [i, line] of lines.entries()) {
+    const [, name] = /^--! Included (\S+)$/.exec(line) ?? [];
+    if (name !== undefined) open.push({ name, line: i });
+    else if (/^--! EndIncluded /.test(line)) open.pop();
+  }
+  const included = open.at(-1);
+  if (included === undefined) return `${file}, line ${lines.length}`;
+  return `db/schema/${included.name}, line ${lines.length - 1 - included.line}, included by ${file}`;
+}
+
+const EXISTS =
+  "It exists already, perhaps from an experiment in psql. Take it over with a statement that may run twice (create table if not " +
+  "exists; for a type: do $$ begin if to_regtype('…') is null then create type …; end if; end $$), or drop it in psql first.";
+const MISSING =
+  "It does not exist at this point. Put the statement that makes it before this one, or --!include the file that does.";
+
+/** The way out, by SQLSTATE. */
+const ADVICE: Readonly<Record<string, string>> = {
+  "42710": EXISTS,
+  "42P07": EXISTS,
+  "42701": EXISTS,
+  "42723": EXISTS,
+  "42P06": EXISTS,
+  "42P01": MISSING,
+  "42703": MISSING,
+  "42704": MISSING,
+  "42883": MISSING,
+  "3F000": MISSING,
+  "42501": "The login of DATABASE_URL must own the object: run the migrations as its owner.",
+  "55P03": "Another transaction holds a lock on the object: end it, and run this again.",
+  "2BP01": "Other objects depend on it: drop or change them first, in the same migration.",
+  "23502": "Rows that exist break the new rule: update them first, in the same migration.",
+  "23514": "Rows that exist break the new rule: update them first, in the same migration.",
+  "23505": "Rows that exist break the new rule: update them first, in the same migration.",
+};

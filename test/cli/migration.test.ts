@@ -1,0 +1,199 @@
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { outcomeOf } from "../../cli/command.ts";
+import { migrationCommand } from "../../cli/migration.ts";
+import { startScratchCluster } from "../../db/cluster/embedded.ts";
+import { hasCurrent, migrate } from "../../db/cluster/migrate.ts";
+import { statementsOf } from "../../db/cluster/statements.ts";
+import { PROJECT } from "../support/command.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const BLANK = "-- Nothing yet.\n";
+const SECRET = "s".repeat(32);
+
+let home: string;
+let folder: string;
+let database: TestDatabase;
+let scratch: Awaited<ReturnType<typeof startScratchCluster>>;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "migrations-"));
+  folder = join(home, "migrations");
+  await cp(join(PROJECT, "db/migrations"), folder, { recursive: true, verbatimSymlinks: true });
+  await cp(join(PROJECT, "db/schema"), join(home, "schema"), { recursive: true });
+  [database, scratch] = await Promise.all([createTestDatabase(), startScratchCluster()]);
+});
+afterAll(async () => {
+  await scratch.remove();
+  await database.drop();
+  await rm(home, { recursive: true });
+});
+beforeEach(() => current(BLANK));
+
+const current = (text: string) => writeFile(join(folder, "current.sql"), text);
+/** One cluster for all tests: starting one takes seconds. */
+const startScratch = async () => ({ ...scratch, url: (name: string) => scratch.url(name), remove: async () => {} });
+const run = (...args: string[]) => {
+  const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET };
+  return outcomeOf(migrationCommand(args, { environment, folder, startScratch }));
+};
+const committed = async () => (await readdir(join(folder, "committed"))).sort();
+
+describe("db:apply", () => {
+  test("runs current.sql again after each change, and says so", async () => {
+    await current("create table if not exists public.notes (id int primary key);");
+    expect(await run("apply")).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("has been applied") });
+    await current(
+      "create table if not exists public.notes (id int primary key);\nalter table public.notes add column if not exists note text;",
+    );
+    expect((await run("apply")).exitCode).toBe(0);
+    expect((await database.owner.query("select note from public.notes")).rows).toEqual([]);
+    expect((await run("apply")).exitCode).toBe(0);
+  });
+
+  test("without statements does nothing", async () => {
+    expect((await run("apply")).stdout).toMatch(/nothing to apply/);
+  });
+
+  test("names file, line, statement and the way out of a failure", async () => {
+    await database.owner.query("create type public.mood as enum ('good')");
+    await current("select 1;\n\n-- The mood.\ncreate type public.mood as enum ('good', 'bad');\n");
+    const { exitCode, stdout, stderr } = await run("apply");
+    expect([exitCode, stdout]).toEqual([1, ""]);
+    expect(stderr).toMatch(/^current\.sql, line 4: type "mood" already exists \(42710\)\n/);
+    expect(stderr).toContain("    create type public.mood as enum ('good', 'bad')\n");
+    expect(stderr).toMatch(/perhaps from an experiment in psql\. Take it over .*to_regtype/);
+    expect(stderr).not.toMatch(/node_modules|at async/);
+  });
+
+  test("names the included file and its line", async () => {
+    await writeFile(join(home, "schema/broken.sql"), "select 1;\nselect nothing\nfrom public.users;\n");
+    await current("--!include broken.sql\n");
+    expect((await run("apply")).stderr).toMatch(
+      /^db\/schema\/broken\.sql, line 2, included by current\.sql: column "nothing" does not exist \(42703\)/,
+    );
+    await rm(join(home, "schema/broken.sql"));
+  });
+});
+
+test("a committed migration that fails is named, with line, statement and cure", async () => {
+  const other = await createTestDatabase();
+  const extra = join(folder, "committed", "999999-broken.sql");
+  const [last] = (await committed()).toReversed();
+  const hash = /^--! Hash: (.+)$/m.exec(await readFile(join(folder, "committed", last!), "utf8"))![1];
+  const body = "alter table public.users add column name text;";
+  const header = (own: string) => `--! Previous: ${hash}\n--! Hash: ${own}\n--! AllowInvalidHash\n\n`;
+  await writeFile(extra, `${header("sha1:0000000000000000000000000000000000000000")}${body}\n`);
+  try {
+    const failure = migrate(other.url, () => {}, folder);
+    await expect(failure).rejects.toThrow(
+      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table/,
+    );
+  } finally {
+    await rm(extra);
+    await other.drop();
+  }
+});
+
+test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, with the cure", {
+  timeout: 30_000,
+}, async () => {
+  await current("alter table public.users add column if not exists nickname text;");
+  const { exitCode, stderr } = await run("commit", "users have nicknames");
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(/nothing was committed/);
+  expect(stderr).toMatch(
+    /Only the migrations create these\. Write them into the topic files of db\/schema\/ too:\n {2}- column public\.users\.nickname/,
+  );
+  expect(await committed()).not.toContainEqual(expect.stringContaining("nicknames"));
+  expect((await run("commit")).stderr).toMatch(/^usage: /);
+});
+
+test("db:commit writes the next migration, and db:uncommit makes it current.sql again, also in the database", {
+  timeout: 30_000,
+}, async () => {
+  const before = await committed();
+  const sql = "comment on table public.comments is 'What readers say.';";
+  const file = join(home, "schema/content/comments/functions.sql");
+  const schema = await readFile(file, "utf8");
+  await writeFile(file, `${schema}\n${sql}\n`);
+  await current(`${sql}\n`);
+  const done = await run("commit", "a shorter comment");
+  expect(done).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/committed\/\d{6}-a-shorter-comment\.sql/) });
+  expect(await committed()).toHaveLength(before.length + 1);
+  expect(await hasCurrent(folder)).toBe(false);
+
+  await migrate(database.url, () => {}, folder);
+  expect((await run("uncommit")).stdout).toMatch(/is db\/migrations\/current\.sql again\. The database runs it again/);
+  expect(await committed()).toEqual(before);
+  expect(await readFile(join(folder, "current.sql"), "utf8")).toContain(sql);
+  expect((await run("apply")).exitCode).toBe(0);
+  expect((await run("uncommit")).stderr).toMatch(/current\.sql is not empty/);
+  await writeFile(file, schema);
+});
+
+test("docs/from-psql-to-a-migration.md: each step does what the page says", async () => {
+  const guide = await readFile(join(PROJECT, "docs/from-psql-to-a-migration.md"), "utf8");
+  const [table, access, asAda, asBob, migration] = [...guide.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, sql]) => sql!);
+  const { owner } = database;
+  await owner.query(table!);
+  await owner.query(access!);
+  await expect(owner.query(asAda!)).rejects.toThrow(/permission denied for function act_as/);
+  const results = (await owner.query(asBob!)) as unknown as { rows: any[] }[];
+  expect(results.at(-2)!.rows).toEqual([{ count: "0" }]);
+
+  const topic = join(home, "schema/content/bookmarks");
+  await mkdir(topic);
+  await writeFile(
+    join(topic, "access.sql"),
+    access!
+      .replace(/create index.*\n/g, "")
+      .replace(
+        "create policy",
+        'drop policy if exists "users keep their own bookmarks" on public.bookmarks;\ncreate policy',
+      ),
+  );
+  await current(migration!);
+  expect(await run("apply")).toMatchObject({ exitCode: 0 });
+  await current(migration!.replace("create table if not exists", "create table"));
+  expect((await run("apply")).stderr).toMatch(/^current\.sql, line 1: relation "bookmarks" already exists \(42P07\)/);
+  await rm(topic, { recursive: true });
+});
+
+describe("db:reset", () => {
+  const reset = (environment: Record<string, string>, ...args: string[]) =>
+    outcomeOf(migrationCommand(["reset", ...args], { environment, folder }));
+
+  test("deletes the embedded database when it is confirmed", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "data-"));
+    await cp(folder, join(dataDir, "postgres"), { recursive: true, verbatimSymlinks: true });
+    expect(await reset({ DATA_DIR: dataDir })).toMatchObject({ exitCode: 2, stderr: expect.stringContaining("--yes") });
+    expect((await reset({ DATA_DIR: dataDir }, "--yes")).exitCode).toBe(0);
+    expect(await readdir(dataDir)).toEqual([]);
+    await rm(dataDir, { recursive: true });
+  });
+
+  test("is refused with DATABASE_URL", async () => {
+    const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET };
+    expect((await reset(environment, "--yes")).stderr).toMatch(/deletes only the embedded database/);
+  });
+});
+
+test.each([
+  ["select 1; select 2;", ["select 1", "select 2"]],
+  [
+    "select ';', \";\", $$;$$, $a$ $$;$$ $a$; -- ;\n/* ; /* ; */ ; */ select 2",
+    ["select ';', \";\", $$;$$, $a$ $$;$$ $a$", "select 2"],
+  ],
+  ["select e'\\';'; select 'it''s;'", ["select e'\\';'", "select 'it''s;'"]],
+  [
+    "create function f() returns int begin atomic select case when true then 1 end; select 2; end; select 3",
+    ["create function f() returns int begin atomic select case when true then 1 end; select 2; end", "select 3"],
+  ],
+  ["-- nothing\n/* ; */ ;", []],
+])("%s has the statements %j", (text, statements) => {
+  const found = statementsOf(text);
+  expect(found.map((each) => each.text)).toEqual(statements);
+  for (const { text: own, at } of found) expect(text.startsWith(own, at)).toBe(true);
+});
