@@ -47,6 +47,15 @@ export class DeferredGraphQL {
     return (this.#loaded?.reload.failure ?? null) === null;
   }
 
+  /** An operation that runs on the schema, for the explorer. */
+  async example(): Promise<string> {
+    try {
+      return (await this.load()).example();
+    } catch {
+      return "# GraphQL is not available: /health and the log give the reason.\n";
+    }
+  }
+
   loadInBackground(): void {
     this.load().catch((err) =>
       this.#options.log.error({ err }, "GraphQL cannot be loaded: the next request tries again"),

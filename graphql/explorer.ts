@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { type RequestHandler, Router } from "express";
-import { ruruHTML } from "ruru/server";
+import { type RuruClientConfig, ruruHTML } from "ruru/server";
 import { serveStatic } from "ruru/static";
 import { byMethod } from "../http/express.ts";
 
@@ -17,10 +18,29 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** `/graphiql`: Ruru, served from its npm package and not from a CDN. */
-export function explorerRouter(): Router {
-  const page = ruruHTML({ staticPath: STATIC_PATH, endpoint: "/graphql", subscriptionEndpoint: "/graphql" });
-  const html: RequestHandler = (_request, response) => {
+const SIGN_IN = readFileSync(new URL("explorer.html", import.meta.url), "utf8");
+
+export type ExplorerOptions = {
+  /** The operation that a new visitor sees. */
+  example(): Promise<string>;
+  /** Whether users sign in here. Otherwise there are only tokens of others. */
+  readonly hasAccounts: boolean;
+};
+
+/** `/graphiql`: Ruru, served from its npm package and not from a CDN, with a form to sign in. */
+export function explorerRouter({ example, hasAccounts }: ExplorerOptions): Router {
+  const signIn = SIGN_IN.replace("HAS_ACCOUNTS", String(hasAccounts));
+  const html: RequestHandler = async (_request, response) => {
+    const page = ruruHTML({
+      staticPath: STATIC_PATH,
+      endpoint: "/graphql",
+      subscriptionEndpoint: "/graphql",
+      clientConfig: { defaultQuery: await example() } as RuruClientConfig,
+      htmlParts: {
+        titleTag: "<title>GraphQL</title>",
+        bodyContent: (content) => signIn + content,
+      },
+    });
     response
       .set("Content-Security-Policy", CONTENT_SECURITY_POLICY)
       .set("Cache-Control", "no-cache")

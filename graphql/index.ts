@@ -8,6 +8,7 @@ import type { Database } from "../db/database.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { Engine } from "./engine.ts";
+import { exampleOperation } from "./example.ts";
 import { graphqlInterface } from "./http.ts";
 import { type SchemaSettings, schemaSettings } from "./schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
@@ -51,6 +52,8 @@ export type GraphQLInterface = {
   readonly http: HttpInterface;
   readonly socket: SocketRoute;
   readonly reload: SchemaReload;
+  /** An operation that runs on the schema. Throws ApiError while there is no schema. */
+  example(): string;
 };
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
@@ -99,7 +102,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     unsent: database.unsent,
     maxDepth: jsonMaxDepth,
   });
-  return { http, socket, reload };
+  return { http, socket, reload, example: () => exampleOperation(engine.schema) };
 }
 
 const reloadLog = (log: Logger, onBuilt: () => void): ReloadLog => ({

@@ -55,7 +55,7 @@ export async function createApp(options: AppOptions) {
     const onSchemaBuilt = () => advisor?.soon();
     const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError, onSchemaBuilt };
     const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL(shared);
-    const explorer = graphql && config.graphiql ? (await import("../graphql/explorer.ts")).explorerRouter() : null;
+    const explorer = graphql && config.graphiql ? await createExplorer(graphql, config) : null;
     const routers = [explorer, ...rest.routers].filter((router) => router !== null);
     const pool = context.database.catalog;
     const advisor = config.advisor
@@ -85,6 +85,12 @@ export async function createApp(options: AppOptions) {
     await close();
     throw error;
   }
+}
+
+/** Loaded only where it is served. */
+async function createExplorer(graphql: DeferredGraphQL, { migrate: hasAccounts }: Config) {
+  const { explorerRouter } = await import("../graphql/explorer.ts");
+  return explorerRouter({ example: () => graphql.example(), hasAccounts });
 }
 
 /** Database, identity and tasks. Nothing is started yet. */

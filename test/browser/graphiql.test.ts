@@ -1,9 +1,7 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-
-const QUERY = "query Newest { articles(first: 2) { totalCount edges { node { title author { name } } } } }";
 
 const installed = hasBrowser("the explorer");
 
@@ -18,26 +16,84 @@ afterAll(async () => {
   await service?.stop();
 });
 
+/** Opens the explorer. Resolves when its editor is ready. */
+async function openExplorer() {
+  const page = await browser.newPage({ viewport: { width: 1400, height: 700 }, reducedMotion: "reduce" });
+  onTestFinished(() => page.close());
+  const hosts = new Set<string>();
+  const faults: string[] = [];
+  page.on("request", (request) => hosts.add(new URL(request.url()).host));
+  page.on("pageerror", (error) => faults.push(error.message));
+  await page.goto(`${service.url}/graphiql`);
+  await page.locator(".graphiql-query-editor .monaco-editor").first().waitFor({ timeout: 30_000 });
+  return { page, hosts, faults };
+}
+
+async function write(page: Page, text: string): Promise<void> {
+  await page.locator(".graphiql-query-editor .monaco-editor").first().click();
+  await page.keyboard.press("Control+A");
+  await page.keyboard.insertText(text);
+}
+
+const execute = (page: Page) => page.locator(".graphiql-execute-button").click({ timeout: 30_000 });
+
+/** Executes the operation until the shown result matches: the editor passes on its text after a delay. */
+const expectResult = (page: Page) =>
+  expect.poll(
+    async () => {
+      await execute(page);
+      const text = await page.locator(".result-window, .graphiql-response").first().innerText();
+      // The editor writes spaces as no-break spaces.
+      return text.replaceAll("\u00a0", " ");
+    },
+    { timeout: 20_000, interval: 500 },
+  );
+
 test.skipIf(!installed)(
-  "/graphiql shows a query and its result and sends no request to another host",
+  "/graphiql opens with an operation that runs, and sends no request to another host",
   { timeout: 60_000 },
   async () => {
-    const page = await browser.newPage({ viewport: { width: 1400, height: 600 }, reducedMotion: "reduce" });
-    const hosts = new Set<string>();
-    const faults: string[] = [];
-    page.on("request", (request) => hosts.add(new URL(request.url()).host));
-    page.on("pageerror", (error) => faults.push(error.message));
-
-    await page.goto(`${service.url}/graphiql`);
-    await page.locator(".graphiql-query-editor .monaco-editor").first().click({ timeout: 30_000 });
-    await page.keyboard.press("Control+A");
-    await page.keyboard.insertText(QUERY);
-    await page.locator(".graphiql-execute-button").click({ timeout: 30_000 });
-    const answer = page.locator(".result-window, .graphiql-response").first();
-    await expect.poll(() => answer.innerText(), { timeout: 20_000 }).toContain("totalCount");
-    // The editor writes spaces as no-break spaces.
-    expect((await answer.innerText()).replaceAll("\u00a0", " ")).toContain('"name": "Ada Lovelace"');
+    const { page, hosts, faults } = await openExplorer();
+    await expectResult(page).toContain('"totalCount": 4');
+    await expectResult(page).toContain('"name": "Ada Lovelace"');
     expect([...hosts].filter((host) => host !== "")).toEqual([new URL(service.url).host]);
+    expect(faults).toEqual([]);
+  },
+);
+
+test.skipIf(!installed)(
+  "/graphiql has a form to sign in, whose token is sent with requests and subscriptions",
+  { timeout: 60_000 },
+  async () => {
+    const { page, faults } = await openExplorer();
+    const frames: string[] = [];
+    page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => frames.push(String(payload))));
+    await write(page, "query Me { me { name } }");
+    await expectResult(page).toContain("AUTH_REQUIRED");
+
+    const form = page.getByRole("form", { name: "Sign in" });
+    await form.getByLabel("Username").fill("ada");
+    await form.getByLabel("Password").fill("wrong");
+    await form.getByRole("button", { name: "Sign in" }).click();
+    await expect.poll(() => form.getByRole("alert").innerText()).not.toBe("");
+    await form.getByLabel("Password").fill("Correct-Horse-7!");
+    await form.getByRole("button", { name: "Sign in" }).click();
+    await expect.poll(() => form.getByRole("status").innerText()).toBe("Signed in as Ada Lovelace");
+    await expectResult(page).toContain('"name": "Ada Lovelace"');
+
+    await write(page, "subscription { onArticleCreated { title } }");
+    const firstFrame = async () => {
+      if (frames.length === 0) await execute(page);
+      return frames[0];
+    };
+    await expect
+      .poll(firstFrame, { timeout: 20_000, interval: 500 })
+      .toMatch(/"connection_init".*"Authorization":"Bearer /);
+
+    await form.getByRole("button", { name: "Sign out" }).click();
+    await form.getByLabel("Access token").fill(service.token("bob"));
+    await form.getByRole("button", { name: "Sign in" }).click();
+    await expect.poll(() => form.getByRole("status").innerText()).toBe("Signed in as Bob Kahn");
     expect(faults).toEqual([]);
   },
 );

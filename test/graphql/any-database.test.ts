@@ -86,6 +86,7 @@ beforeAll(async () => {
     API_KEY_REQUIRED: "off",
     GRAPHQL_UNINDEXED_FILTERS: "on",
     GRAPHQL_BUILD: "request",
+    GRAPHIQL: "on",
     RATE_LIMIT: "0",
     PORT: "0",
   });
@@ -139,6 +140,14 @@ describe("with a database of another application", () => {
       expect(names).toContain(name);
     }
     expect(await health()).toEqual({ schema: "current" });
+  });
+
+  test("/graphiql opens with an operation that runs", async () => {
+    const page = await (await fetch(`${service.url}/graphiql`)).text();
+    expect(page).toContain("hasAccounts = false");
+    const { defaultQuery } = JSON.parse(/RURU_CONFIG = (\{[\s\S]*?\n\});?\s*<\/script>/.exec(page)![1]!);
+    const { items } = await graphql(defaultQuery);
+    expect(items.edges).toHaveLength(10);
   });
 
   test("a mutation is refused if nothing may be written", async () => {
