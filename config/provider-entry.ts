@@ -1,9 +1,10 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
 import { remoteUrl, requiredText } from "./json-file.ts";
-import type { OAuth2Settings, OidcSettings, ProviderSettings } from "./providers.ts";
-import { roleClaim } from "./setting-types.ts";
+import type { OAuth2Settings, OidcSettings, ProviderSettings, SamlSettings } from "./providers.ts";
+import { isStrongRsa, roleClaim } from "./setting-types.ts";
 
 /** Where the secrets of an entry may come from. */
 export type Sources = {
@@ -14,13 +15,25 @@ export type Sources = {
 
 /** The JSON of one identity provider, which becomes its settings. */
 export const entryType = (sources: Sources): z.ZodType<ProviderSettings> =>
-  z.discriminatedUnion("kind", [oidcType(sources), oauth2Type(sources)], {
-    error: ({ code }) => (code === "invalid_union" ? "must be oidc or oauth2" : "must be an object"),
+  z.discriminatedUnion("kind", [oidcType(sources), oauth2Type(sources), samlType(sources)], {
+    error: ({ code }) => (code === "invalid_union" ? "must be oidc, oauth2 or saml" : "must be an object"),
   });
 
 /** Claims of the profile that providers send without being told where. */
 const OIDC_CLAIMS = { subject: ["sub"], name: ["name", "preferred_username"], email: ["email"] };
 const OAUTH2_CLAIMS = { subject: ["sub", "id"], name: ["name", "login", "username"], email: ["email"] };
+const SAML_CLAIMS = {
+  // The NameID, unless an attribute is named.
+  subject: [],
+  name: [
+    ...["displayName", "name", "cn", "urn:oid:2.16.840.1.113730.3.1.241", "urn:oid:2.5.4.3"],
+    "http://schemas.microsoft.com/identity/claims/displayname",
+  ],
+  email: [
+    ...["email", "mail", "urn:oid:0.9.2342.19200300.100.1.3"],
+    "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/emailaddress",
+  ],
+};
 
 /** Where a claim is: `$.profile.nick` */
 const claimPath = requiredText.pipe(roleClaim);
@@ -47,6 +60,23 @@ const oauth2Type = (sources: Sources) =>
       issuer: remoteUrl.optional(),
     })
     .transform((entry): OAuth2Settings => ({ ...named(entry), issuer: entry.issuer ?? entry.tokenUrl }));
+
+const samlType = (sources: Sources) =>
+  z
+    .strictObject({
+      kind: z.literal("saml"),
+      ...commonFields(attribute, SAML_CLAIMS),
+      metadata: metadata(sources),
+      entityId: requiredText.nullable().default(null),
+      keys: z
+        .array(z.strictObject({ privateKey: privateKey(sources), certificate: certificate(sources) }), {
+          error: "must be a list of key pairs",
+        })
+        .max(2, "must have at most 2 key pairs")
+        .default([]),
+      nameIdFormat: requiredText.nullable().default(null),
+    })
+    .transform((entry): SamlSettings => named(entry));
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,49}$/;
 
@@ -81,6 +111,9 @@ const named = <Entry extends { name: string; title?: string | undefined }>(entry
 
 const oneOrMore = <T>(type: z.ZodType<T, any>) =>
   z.preprocess((value) => (Array.isArray(value) ? value : [value]), z.array(type).min(1, "must not be empty"));
+
+/** An attribute of SAML, whose name may have dots. */
+const attribute = requiredText.transform((name): ClaimPath => [name]);
 
 /** Parameters of an authorization request that the service sets itself. */
 const OWN_PARAMETERS = new Set([
@@ -133,3 +166,27 @@ function readText(path: string): string | null {
     return null;
   }
 }
+
+/** A URL, or the path of a file. */
+const metadata = ({ isTable }: Sources) =>
+  requiredText.transform((text, { addIssue }): SamlSettings["metadata"] => {
+    if (/^https?:/.test(text)) {
+      if (remoteUrl.safeParse(text).success) return { url: text };
+      addIssue("must be an https URL without a user, a password and #");
+      return z.NEVER;
+    }
+    const xml = isTable ? null : readText(text);
+    if (xml) return { xml };
+    addIssue(isTable ? "must be an https URL" : "must be an https URL, or a file that can be read");
+    return z.NEVER;
+  });
+
+const privateKey = (sources: Sources) =>
+  secret(sources).refine((pem) => isStrongRsa(() => createPrivateKey(pem)), {
+    error: "must be the PEM of an RSA private key of at least 2048 bits",
+  });
+
+const certificate = (sources: Sources) =>
+  secret(sources).refine((pem) => isStrongRsa(() => new X509Certificate(pem).publicKey), {
+    error: "must be the PEM certificate of an RSA key of at least 2048 bits",
+  });

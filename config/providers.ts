@@ -41,7 +41,22 @@ export type OAuth2Settings = CommonSettings &
     readonly userinfoUrl: string;
   };
 
-export type ProviderSettings = OidcSettings | OAuth2Settings;
+/** A key pair of this service, in PEM format. */
+export type KeyPair = { readonly privateKey: string; readonly certificate: string };
+
+export type SamlSettings = CommonSettings & {
+  readonly kind: "saml";
+  /** The metadata of the provider: its URL, or the XML. */
+  readonly metadata: { readonly url: string } | { readonly xml: string };
+  /** The name of this service for the provider; null for the URL of its metadata. */
+  readonly entityId: string | null;
+  /** The first signs requests; all decrypt assertions. Empty: requests are not signed. */
+  readonly keys: readonly KeyPair[];
+  /** The format of the subject that is requested; null to leave it to the provider. */
+  readonly nameIdFormat: string | null;
+};
+
+export type ProviderSettings = OidcSettings | OAuth2Settings | SamlSettings;
 
 /** Reads the settings of identity providers: those of the file AUTH_PROVIDERS, and those of the table. */
 export class ProviderReader {
@@ -93,5 +108,7 @@ function urlsOf(provider: ProviderSettings): readonly string[] {
       return [provider.issuer];
     case "oauth2":
       return [provider.authorizationUrl, provider.tokenUrl, provider.userinfoUrl];
+    case "saml":
+      return "url" in provider.metadata ? [provider.metadata.url] : [];
   }
 }

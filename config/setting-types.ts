@@ -176,7 +176,8 @@ function isNetwork(text: string): boolean {
 const isRsaKey = (pem: string) => isStrongRsa(() => createPrivateKey(pem));
 const isRsaPublicKey = (pem: string) => isStrongRsa(() => createPublicKey(pem));
 
-function isStrongRsa(read: () => KeyObject): boolean {
+/** Whether the text is that of an RSA key of at least 2048 bits. `read` may throw. */
+export function isStrongRsa(read: () => KeyObject): boolean {
   try {
     const { asymmetricKeyType, asymmetricKeyDetails } = read();
     return asymmetricKeyType === "rsa" && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048;

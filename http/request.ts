@@ -97,7 +97,7 @@ export function requestHeaders(headers: Readonly<Record<string, unknown>>): stri
 }
 
 /** The cookies of a session and of a sign-in at a provider are credentials too. */
-const CREDENTIAL_COOKIES = new Set(["SESSION", "__Host-sign-in"]);
+const CREDENTIAL_COOKIES = new Set(["SESSION", "__Host-sign-in", "__Host-sign-in-post"]);
 
 /** `a=1; b=%20` → `{"a":"1","b":"%20"}`; if a name is sent twice, the first counts. */
 function requestCookies(header: string | undefined, showsCredentials: boolean): string {

@@ -29,8 +29,8 @@ export type Success = {
   readonly about: string;
   /** The schemas of the response body, of which one matches; empty for a response without a body. */
   readonly body: readonly AuthSchema[];
-  /** Whether the response is a page, or may be. */
-  readonly isPage?: boolean;
+  /** The media type of a response that is not JSON, or may be this in place of JSON. */
+  readonly text?: "text/html" | "application/samlmetadata+xml";
   readonly headers?: readonly HeaderName[];
 };
 

@@ -52,13 +52,13 @@ function operation({
   };
 }
 
-const responseOf = ({ about, body, isPage = false, headers = [] }: Success): Response => ({
+const responseOf = ({ about, body, text, headers = [] }: Success): Response => ({
   description: about,
   headers: headerReferences("X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", ...headers),
-  ...((body.length > 0 || isPage) && { content: { ...(isPage && PAGE), ...(body.length > 0 && contentOf(body)) } }),
+  ...((body.length > 0 || text) && {
+    content: { ...(text && { [text]: { schema: { type: "string" } } }), ...(body.length > 0 && contentOf(body)) },
+  }),
 });
-
-const PAGE: Content = { "text/html": { schema: { type: "string" } } };
 
 const formOf = (name: AuthSchema): Content => ({
   "application/x-www-form-urlencoded": { schema: refer("schemas", name) },

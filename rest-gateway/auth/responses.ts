@@ -58,7 +58,7 @@ const identity: Properties = {
 const provider: Properties = {
   name: textOf("Its name in URLs."),
   title: textOf("Its name for people."),
-  kind: { type: "string", enum: ["oidc", "oauth2"] },
+  kind: { type: "string", enum: ["oidc", "oauth2", "saml"] },
   signIn: textOf("The path at which a sign-in starts."),
 };
 
@@ -91,6 +91,10 @@ export const AUTH_SCHEMAS = {
   FactorCode: schemaOf(CodeBody),
   SignInCode: schemaOf(SignInCodeBody),
   IdentityLink: schemaOf(LinkBody),
+  SamlResponse: objectOf({
+    SAMLResponse: textOf("The response of the provider: XML in base64."),
+    RelayState: textOf("The relay state of the request."),
+  }),
   FederatedCode: objectOf({
     challenge: textOf("The challenge in the page."),
     code: textOf("The code that the app shows, or a backup code."),

@@ -4,11 +4,13 @@ import { deriveKey } from "../secret-box.ts";
 
 /** What one sign-in at a provider sends there. Nothing of it is stored: the rest follows from the state. */
 export type Flow = {
-  /** 256 random bits, as `state`. */
+  /** 256 random bits, as `state` or `RelayState`. */
   readonly state: string;
   readonly nonce: string;
   /** The secret of PKCE, 43 characters. Source: RFC 7636. */
   readonly codeVerifier: string;
+  /** The id of a SAML request. */
+  readonly requestId: string;
 };
 
 /** Creates flows, and recreates them from their state. */
@@ -26,12 +28,13 @@ export class Flows {
 
   /** The provider and the browser see the state, and cannot compute the other values without the key. */
   of(state: string): Flow {
-    const derive = (purpose: string) =>
-      createHmac("sha256", this.#key).update(`${purpose}\0${state}`).digest("base64url");
+    const derive = (purpose: string, encoding: "base64url" | "hex") =>
+      createHmac("sha256", this.#key).update(`${purpose}\0${state}`).digest(encoding);
     return {
       state,
-      nonce: derive("nonce"),
-      codeVerifier: derive("code verifier"),
+      nonce: derive("nonce", "base64url"),
+      codeVerifier: derive("code verifier", "base64url"),
+      requestId: `_${derive("request", "hex")}`,
     };
   }
 }
@@ -45,18 +48,21 @@ export const flowKey = (state: string, browser: string, provider: string): Buffe
 
 /**
  * The cookie that says in which browser a sign-in began. Browsers accept the prefix only with Secure, Path=/ and without
- * Domain, so no other host can set it. SameSite=Strict would leave it out when the provider sends the browser back.
+ * Domain, so no other host can set it. SameSite=Strict would leave it out when the provider sends the browser back; a POST
+ * of the provider, as SAML uses, needs None.
  */
-const COOKIE = "__Host-sign-in";
+const COOKIES = { Lax: "__Host-sign-in", None: "__Host-sign-in-post" } as const;
+export type SameSite = keyof typeof COOKIES;
 
 /** Seconds for which a sign-in may take. */
 export const FLOW_SECONDS = 600;
 
-export const browserCookie = (browser: string): string =>
-  `${COOKIE}=${browser}; Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=${FLOW_SECONDS}`;
+export const browserCookie = (sameSite: SameSite, browser: string): string =>
+  `${COOKIES[sameSite]}=${browser}; Path=/; HttpOnly; Secure; SameSite=${sameSite}; Max-Age=${FLOW_SECONDS}`;
 
 /** The id of the browser in the cookie; null without one. */
-export function browserOf(cookies: string | undefined): string | null {
-  const [, value] = new RegExp(`(?:^|;)\\s*${COOKIE}=([^;]*)`).exec(cookies ?? "") ?? [];
+export function browserOf(cookies: string | undefined, sameSite: SameSite): string | null {
+  const name = COOKIES[sameSite];
+  const [, value] = new RegExp(`(?:^|;)\\s*${name}=([^;]*)`).exec(cookies ?? "") ?? [];
   return isState(value?.trim()) ? value!.trim() : null;
 }

@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { ApiError } from "../../../db/errors.ts";
 import { readBytes } from "../../../http/body.ts";
 
-/** Bytes of a form, which has a challenge and a code. */
-const MAX_BYTES = 16_384;
+/** Bytes of a form. A SAML response has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
+const MAX_BYTES = 196_608;
 
 /** Reads the body of a form. Rejects with ApiError: 413 for a larger one, 415 for another media type. */
 export async function readForm(request: IncomingMessage): Promise<URLSearchParams> {

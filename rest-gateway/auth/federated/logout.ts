@@ -5,30 +5,47 @@ import type { Auth } from "../auth.ts";
 import { ownerOf, routes } from "../route.ts";
 import { endedCookie } from "../sessions.ts";
 import { type Attempt, page } from "./attempt.ts";
+import { SignInFailure } from "./failure.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import { sendSignedOut } from "./pages.ts";
 import type { Provider } from "./provider.ts";
+import type { SamlProvider } from "./saml.ts";
 import { parseReturnTo } from "./start.ts";
 
-/** `/auth/oidc/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL. */
+/** `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL. */
 export function logoutRouter(auth: Auth): Router {
-  const logout = {
-    GET: page(auth, (...given) => signOutInBrowser(auth, ...given), TITLE),
-    POST: page(auth, (...given) => signOutByClient(auth, ...given), TITLE),
-  };
-  return routes({ "/auth/oidc/:provider/logout": logout });
+  const handlers = (kind: "oidc" | "saml") => ({
+    GET: page(auth, (...given) => signOutInBrowser(auth, kind, ...given), TITLE),
+    POST: page(auth, (...given) => signOutByClient(auth, kind, ...given), TITLE),
+  });
+  return routes({
+    "/auth/oidc/:provider/logout": handlers("oidc"),
+    "/auth/saml/:provider/logout": handlers("saml"),
+  });
 }
 
 const TITLE = "You are not signed out";
 
+type Kind = "oidc" | "saml";
+
 /** A link of a page of this service: ends the session, then continues at the provider. */
-async function signOutInBrowser(auth: Auth, request: Request, response: Response, attempt: Attempt): Promise<void> {
+async function signOutInBrowser(
+  auth: Auth,
+  kind: Kind,
+  request: Request,
+  response: Response,
+  attempt: Attempt,
+): Promise<void> {
   const { federated, sameOrigin, sessions } = auth;
-  const provider = federated.providers.find("oidc", String(request.params.provider));
+  const provider = federated.providers.find(kind, String(request.params.provider));
   attempt.provider = provider;
   const search = request.url.split("?", 2)[1] ?? "";
-  const state = new URLSearchParams(search).get("state");
-  if (state !== null) return signedOutAtProvider(auth, provider, state, response);
+  const sent = new URLSearchParams(search);
+  if (kind === "saml" && sent.has("SAMLRequest")) {
+    return signOutForProvider(auth, provider as SamlProvider, search, request, response);
+  }
+  const state = sent.get(kind === "saml" ? "RelayState" : "state");
+  if (state !== null) return signedOutAtProvider(auth, provider, state, search, response);
   // Otherwise a page of another origin could sign the user out.
   sameOrigin.require(request.headers);
   const returnTo = parseReturnTo(readParameters(search), federated.returnUrls);
@@ -46,9 +63,15 @@ async function signOutInBrowser(auth: Auth, request: Request, response: Response
 }
 
 /** A program or a page with tokens: ends them as POST /auth/logout does, and returns the URL to continue at. */
-async function signOutByClient(auth: Auth, request: Request, response: Response, attempt: Attempt): Promise<void> {
+async function signOutByClient(
+  auth: Auth,
+  kind: Kind,
+  request: Request,
+  response: Response,
+  attempt: Attempt,
+): Promise<void> {
   const { federated, repository, sessions, forget } = auth;
-  const provider = federated.providers.find("oidc", String(request.params.provider));
+  const provider = federated.providers.find(kind, String(request.params.provider));
   attempt.provider = provider;
   const returnTo = parseReturnTo(readParameters(request.url.split("?", 2)[1] ?? ""), federated.returnUrls);
   const { id, caller } = await ownerOf(request);
@@ -98,10 +121,48 @@ async function signedOutAtProvider(
   { federated }: Auth,
   provider: Provider,
   state: string,
+  query: string,
   response: Response,
 ): Promise<void> {
   const key = isState(state) ? flowKey(state, "", provider.settings.name) : null;
   const kept = key && (await federated.once.take<{ readonly returnTo: string | null }>("logout", key));
+  if (kept !== null) {
+    try {
+      await provider.finishLogout(query, federated.flows.of(state));
+    } catch (error) {
+      if (!(error instanceof SignInFailure)) throw error;
+      federated.log.warn({ provider: provider.settings.name, detail: error.detail }, "a sign-out was not confirmed");
+      return sendSignedOut(response, "The provider has not confirmed that you are signed out there.");
+    }
+  }
   if (kept?.returnTo) response.redirect(303, kept.returnTo);
   else sendSignedOut(response);
 }
+
+/** The provider signs a user out everywhere, and has signed its request: ends all sign-ins of the user here. */
+async function signOutForProvider(
+  auth: Auth,
+  provider: SamlProvider,
+  query: string,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const { federated, repository, forget } = auth;
+  const { identities, flows } = federated;
+  const sent = await provider.readLogoutRequest(query);
+  // If an attribute is the subject, the request does not say whose sign-in it is.
+  const isSubject = provider.settings.claims.subject.length === 0;
+  const account = isSubject ? await identities.accountOf(await provider.issuer(), sent.nameId) : null;
+  if (account !== null) {
+    await repository.endEpoch(account.id);
+    forget(account.id);
+    await noteLogout(auth, request, account.id, "provider");
+  }
+  const relayState = new URLSearchParams(query).get("RelayState") ?? "";
+  const url = await provider.answerLogout(sent, account !== null, relayState.slice(0, MAX_RELAY_STATE), flows.create());
+  if (url === null) sendSignedOut(response);
+  else response.redirect(303, url);
+}
+
+/** Characters of the RelayState of a provider. Source: SAML 2.0 Bindings, 3.4.3, in bytes. */
+const MAX_RELAY_STATE = 80;

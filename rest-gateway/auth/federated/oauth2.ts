@@ -13,6 +13,7 @@ import type { Provider, ProviderContext } from "./provider.ts";
  */
 export class OAuth2Provider implements Provider {
   readonly settings: OAuth2Settings;
+  readonly sameSite = "Lax";
   readonly #context: ProviderContext;
   readonly #configuration: oauth.Configuration;
 
@@ -51,6 +52,8 @@ export class OAuth2Provider implements Provider {
   async logout(): Promise<null> {
     return null;
   }
+
+  async finishLogout(): Promise<void> {}
 
   async #profile(accessToken: string): Promise<unknown> {
     const url = new URL(this.settings.userinfoUrl);

@@ -20,6 +20,7 @@ type Discovered = { readonly configuration: oauth.Configuration; readonly at: nu
  */
 export class OidcProvider implements Provider {
   readonly settings: OidcSettings;
+  readonly sameSite = "Lax";
   readonly #context: ProviderContext;
   #discovered: Discovered | null = null;
   #discovering: Promise<Discovered> | null = null;
@@ -69,6 +70,9 @@ export class OidcProvider implements Provider {
       }).href;
     });
   }
+
+  /** The response has no contents. */
+  async finishLogout(): Promise<void> {}
 
   /** Many providers send only the subject in the ID token; the rest is at the userinfo endpoint, for the same subject. */
   async #completed(configuration: oauth.Configuration, claims: oauth.IDToken, accessToken: string): Promise<object> {

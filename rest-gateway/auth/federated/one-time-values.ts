@@ -6,8 +6,9 @@ import { type AuthFunctions, bytes, time } from "../functions.ts";
  * - code: an identity that a provider has confirmed, until the client that began exchanges its sign-in code
  * - return: where the browser continues after the code of the second factor
  * - logout: a sign-out at a provider, until the provider responds
+ * - assertion: a SAML assertion, which is kept and never taken
  */
-export type OneTimeKind = "sign-in" | "code" | "return" | "logout";
+export type OneTimeKind = "sign-in" | "code" | "return" | "logout" | "assertion";
 
 /** Values that are kept until they are taken, each in one statement. */
 export class OneTimeValues {

@@ -39,26 +39,28 @@ const START = [
   queryParameter("code_challenge_method", "Only `S256`.", { type: "string", enum: ["S256"] }),
 ];
 
-const page = (about: string, more: Partial<Success> = {}): Success => ({ ...ok(about), isPage: true, ...more });
+const page = (about: string, more: Partial<Success> = {}): Success => ({ ...ok(about), text: "text/html", ...more });
 const redirect = (status: 302 | 303, about: string): Success => ({ status, about, body: [], headers: ["Location"] });
 
 const FOR_BROWSERS = "Errors are pages if the client accepts HTML.";
 const COMPLETED = withCookie(page("Signed in. The page continues at `return_to`.", { body: ["TokenPair"] }));
 const COMPLETING: readonly ProblemStatus[] = [401, 403, 404, 409];
 
+const startOf = (kind: "oidc" | "oauth2" | "saml", name: string, title: string): Route => ({
+  path: `/auth/${kind}/{provider}`,
+  method: "get",
+  operationId: `start${name}`,
+  summary: `Sign in with ${title}`,
+  description: `For browsers, which continue at the provider. ${FOR_BROWSERS}`,
+  parameters: [PROVIDER, ...START],
+  success: withCookie(redirect(302, "The URL at the provider.")),
+  failures: [400, 404],
+  isOpen: true,
+});
+
 /** The sign-in at providers of one kind whose response is in the URL. */
 const flowOf = (kind: "oidc" | "oauth2", name: string, title: string): readonly Route[] => [
-  {
-    path: `/auth/${kind}/{provider}`,
-    method: "get",
-    operationId: `start${name}`,
-    summary: `Sign in with ${title}`,
-    description: `For browsers, which continue at the provider. ${FOR_BROWSERS}`,
-    parameters: [PROVIDER, ...START],
-    success: withCookie(redirect(302, "The URL at the provider.")),
-    failures: [400, 404],
-    isOpen: true,
-  },
+  startOf(kind, name, title),
   {
     path: `/auth/${kind}/{provider}/callback`,
     method: "get",
@@ -78,6 +80,43 @@ const flowOf = (kind: "oidc" | "oauth2", name: string, title: string): readonly 
   },
 ];
 
+const SAML_LOGOUT = [
+  queryParameter("SAMLRequest", "A sign-out that the provider requests: ends all sign-ins of the user."),
+  queryParameter("SAMLResponse", "The response of the provider to a sign-out that began here."),
+  queryParameter("RelayState", "Returned by the provider, or returned to it."),
+  queryParameter("SigAlg", "The algorithm of the signature: `rsa-sha256` or `rsa-sha512`, as a URI."),
+  queryParameter("Signature", "The signature of the message. Required."),
+];
+
+const logoutOf = (
+  kind: "oidc" | "saml",
+  response: readonly Parameter[],
+  failures: readonly ProblemStatus[],
+): readonly Route[] => [
+  {
+    path: `/auth/${kind}/{provider}/logout`,
+    method: "get",
+    operationId: `${kind}LogoutInBrowser`,
+    summary: "Sign out here and at a provider",
+    description: `For a link on a page of this service: ends the session, then continues at the provider, which returns to this URL. ${FOR_BROWSERS}`,
+    parameters: [PROVIDER, RETURN_TO, ...response],
+    success: redirect(303, "The URL at the provider, or `return_to`."),
+    otherSuccess: page("Signed out."),
+    failures,
+    isOpen: true,
+  },
+  {
+    path: `/auth/${kind}/{provider}/logout`,
+    method: "post",
+    operationId: `${kind}Logout`,
+    summary: "Sign out a client, and get the URL that signs out at the provider",
+    description: "Ends the session of a caller with a cookie; otherwise all tokens and the session of the user.",
+    parameters: [PROVIDER, RETURN_TO],
+    success: ok("Signed out. Open `location` in the browser.", "FederatedLogout"),
+    failures: [400, 401, 403, 404],
+  },
+];
+
 export const FEDERATED_ROUTES: readonly Route[] = [
   {
     path: "/auth/providers",
@@ -90,29 +129,33 @@ export const FEDERATED_ROUTES: readonly Route[] = [
     isOpen: true,
   },
   ...flowOf("oidc", "OidcSignIn", "OpenID Connect"),
+  ...logoutOf("oidc", [queryParameter("state", "Sent by the provider when it returns the browser.")], [400, 403, 404]),
+  ...flowOf("oauth2", "OAuth2SignIn", "OAuth 2.0"),
+  startOf("saml", "SamlSignIn", "SAML 2.0"),
   {
-    path: "/auth/oidc/{provider}/logout",
-    method: "get",
-    operationId: "oidcLogoutInBrowser",
-    summary: "Sign out here and at a provider",
-    description: `For a link on a page of this service: ends the session, then continues at the provider, which returns to this URL. ${FOR_BROWSERS}`,
-    parameters: [PROVIDER, RETURN_TO, queryParameter("state", "Sent by the provider when it returns the browser.")],
-    success: redirect(303, "The URL at the provider, or `return_to`."),
-    otherSuccess: page("Signed out."),
-    failures: [400, 403, 404],
+    path: "/auth/saml/{provider}/acs",
+    method: "post",
+    operationId: "finishSamlSignIn",
+    summary: "Complete a sign-in with SAML 2.0",
+    description: `The assertion consumer endpoint. The response must be one to a request of this browser, and is accepted once. With \`mode=token\` and without a code challenge, the response is tokens. ${FOR_BROWSERS}`,
+    parameters: [PROVIDER],
+    form: "SamlResponse",
+    success: COMPLETED,
+    failures: [...COMPLETING, 413, 415],
     isOpen: true,
   },
   {
-    path: "/auth/oidc/{provider}/logout",
-    method: "post",
-    operationId: "oidcLogout",
-    summary: "Sign out a client, and get the URL that signs out at the provider",
-    description: "Ends the session of a caller with a cookie; otherwise all tokens and the session of the user.",
-    parameters: [PROVIDER, RETURN_TO],
-    success: ok("Signed out. Open `location` in the browser.", "FederatedLogout"),
-    failures: [400, 401, 403, 404],
+    path: "/auth/saml/{provider}/metadata",
+    method: "get",
+    operationId: "readSamlMetadata",
+    summary: "Read the metadata of this service for a SAML provider",
+    description: `Its URL is the entity id of the service, unless the provider's entry names another. ${FOR_BROWSERS}`,
+    parameters: [PROVIDER],
+    success: { ...ok("The metadata."), text: "application/samlmetadata+xml" },
+    failures: [404],
+    isOpen: true,
   },
-  ...flowOf("oauth2", "OAuth2SignIn", "OAuth 2.0"),
+  ...logoutOf("saml", SAML_LOGOUT, [400, 401, 403, 404]),
   {
     path: "/auth/federated/code",
     method: "post",

@@ -66,8 +66,8 @@ export function sendContinuation(response: Response, url: string): void {
   sendPage(response, 200, "You are signed in", `<p><a href="${href}">Continue</a></p>`, head);
 }
 
-export function sendSignedOut(response: Response): void {
-  sendPage(response, 200, "You are signed out", "<p>You can close this page.</p>");
+export function sendSignedOut(response: Response, text = "You can close this page."): void {
+  sendPage(response, 200, "You are signed out", `<p>${escapeHtml(text)}</p>`);
 }
 
 /** Asks for the code of the second factor. `problem` is what was wrong with the previous one. */

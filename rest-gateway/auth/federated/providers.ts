@@ -4,6 +4,7 @@ import { ConfigError } from "../../../config/setting-types.ts";
 import { SignInFailure } from "./failure.ts";
 import type { IdentityRepository } from "./identity-repository.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
+import type { SamlProvider } from "./saml.ts";
 
 export type ProvidersOptions = {
   readonly reader: ProviderReader;
@@ -12,7 +13,8 @@ export type ProvidersOptions = {
   readonly log: Logger;
 };
 
-export type Kind = ProviderSettings["kind"];
+export type ProviderByKind = { readonly oidc: Provider; readonly oauth2: Provider; readonly saml: SamlProvider };
+export type Kind = keyof ProviderByKind;
 
 /** The identity providers: those of the file AUTH_PROVIDERS, and those of the table. */
 export class Providers {
@@ -36,10 +38,10 @@ export class Providers {
   }
 
   /** Throws SignInFailure. */
-  find(kind: Kind, name: string): Provider {
+  find<K extends Kind>(kind: K, name: string): ProviderByKind[K] {
     const provider = this.#providers.get(name);
     if (provider?.settings.kind !== kind) throw new SignInFailure("unknown provider");
-    return provider;
+    return provider as ProviderByKind[K];
   }
 
   list(): readonly Provider[] {
@@ -104,6 +106,8 @@ export class Providers {
         return new (await import("./oidc.ts")).OidcProvider(settings, context);
       case "oauth2":
         return new (await import("./oauth2.ts")).OAuth2Provider(settings, context);
+      case "saml":
+        return new (await import("./saml.ts")).SamlProvider(settings, context);
     }
   }
 }

@@ -26,11 +26,21 @@ export function federatedRouter(auth: Auth): Router {
     page(auth, (request, response, attempt) =>
       finish(auth, request, response, attempt, kind, new URLSearchParams(searchOf(request))),
     );
+  const consumer = page(auth, async (request, response, attempt) =>
+    finish(auth, request, response, attempt, "saml", await readForm(request)),
+  );
+  const metadata = page(auth, async (request, response) => {
+    const provider = auth.federated.providers.find("saml", String(request.params.provider));
+    response.type("application/samlmetadata+xml; charset=utf-8").send(provider.ownMetadata());
+  });
   return routes({
     "/auth/oidc/:provider": { GET: starting(auth, "oidc") },
     "/auth/oidc/:provider/callback": { GET: callback("oidc") },
     "/auth/oauth2/:provider": { GET: starting(auth, "oauth2") },
     "/auth/oauth2/:provider/callback": { GET: callback("oauth2") },
+    "/auth/saml/:provider": { GET: starting(auth, "saml") },
+    "/auth/saml/:provider/acs": { POST: consumer },
+    "/auth/saml/:provider/metadata": { GET: metadata },
     [CODE_PATH]: { POST: page(auth, (request, response) => completeWithCode(auth, request, response)) },
   });
 }
@@ -51,11 +61,11 @@ const starting = (auth: Auth, kind: Kind) =>
     const flow = flows.create();
     const url = await provider.begin(flow);
     // Sign-ins in several tabs share the cookie.
-    const browser = browserOf(request.headers.cookie) ?? newSecret();
+    const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
     const key = flowKey(flow.state, browser, provider.settings.name);
     const data = { ...start, issuer: await provider.issuer() };
     await once.keep("sign-in", key, data, clock() + FLOW_SECONDS * 1000);
-    response.set("Set-Cookie", browserCookie(browser));
+    response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
     response.redirect(302, url);
   });
 
@@ -71,7 +81,7 @@ async function finish(
   const { providers, completion } = auth.federated;
   const provider = providers.find(kind, String(request.params.provider));
   attempt.provider = provider;
-  const { flow, start } = await takeFlow(auth, request, provider, sent.get("state"));
+  const { flow, start } = await takeFlow(auth, request, provider, sent.get(kind === "saml" ? "RelayState" : "state"));
   attempt.start = start;
   const identity = await verifyResponse(auth, request, response, () => provider.finish(sent, flow));
   if (start.challenge !== null) return sendCode(auth, response, provider, identity, start);
@@ -109,7 +119,7 @@ async function takeFlow(
   provider: Provider,
   state: string | null,
 ): Promise<{ readonly flow: Flow; readonly start: Start }> {
-  const browser = browserOf(headers.cookie);
+  const browser = browserOf(headers.cookie, provider.sameSite);
   if (!isState(state)) throw new SignInFailure("expired", "the response has no state, or a malformed one");
   if (browser === null) throw new SignInFailure("expired", "the browser has not sent its cookie");
   const key = flowKey(state, browser, provider.settings.name);

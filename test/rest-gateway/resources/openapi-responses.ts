@@ -169,7 +169,9 @@ export class Seen {
     if (response === undefined) return;
     // Express writes a sentence into redirects; errors of routes for browsers may be pages.
     if (status === 302 || status === 303) return;
-    if (/^text\/html/.test(headers.get("content-type") ?? "") && hasPages(operation)) return;
+    const [type = ""] = (headers.get("content-type") ?? "").split(";");
+    if (type === "text/html" && hasPages(operation)) return;
+    if (/xml$/.test(type) && type in response.content) return;
     const schema = response.content?.["application/json"]?.schema;
     const faults = schema ? schemaFaults(this.#document, schema, json) : text === "" ? [] : ["there is a body"];
     this.faults.push(...faults.map((fault) => `${request} ${status}: ${fault}`));

@@ -1,9 +1,11 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { newCertificate } from "../../../support/certificate.ts";
 import { IdentityProvider, signInAt } from "../../../support/identity-provider.ts";
 import { OAuthServer } from "../../../support/oauth-server.ts";
 import type { ResourceClient } from "../../../support/resource-client.ts";
+import { type ResponseParts, SamlTestProvider, startAt } from "../../../support/saml-provider.ts";
 import { appCode } from "../../../support/totp.ts";
 import { WebClient, type WebPage } from "../../../support/web-client.ts";
 import type { Seen } from "../../resources/openapi-responses.ts";
@@ -14,12 +16,17 @@ const JSON_ONLY = { accept: "application/json" };
 
 /** The path of a file of providers, and what uses each route of federated sign-in so that every described response occurs. */
 export async function startProviders() {
-  const [oidc, oauth] = await Promise.all([IdentityProvider.start(), OAuthServer.start()]);
+  const [oidc, oauth, saml] = await Promise.all([
+    IdentityProvider.start(),
+    OAuthServer.start(),
+    SamlTestProvider.start(),
+  ]);
+  const corp = { name: "corp", kind: "saml", metadata: `${saml.url}/metadata`, keys: [newCertificate("service")] };
   const file = join(mkdtempSync(join(tmpdir(), "providers-")), "providers.json");
-  writeFileSync(file, JSON.stringify([oidcEntry(oidc), oauth.entry()]));
+  writeFileSync(file, JSON.stringify([oidcEntry(oidc), oauth.entry(), corp]));
   return {
     file,
-    close: () => [oidc, oauth].forEach((server) => void server.close()),
+    close: () => [oidc, oauth, saml].forEach((server) => void server.close()),
     use: async (client: ResourceClient, seen: Seen) => {
       const { url } = client.service();
       oidc.register({
@@ -28,9 +35,10 @@ export async function startProviders() {
       });
       const requests = new Requests(url, seen, oauth);
       await requests.useFlows(oidc);
+      await requests.useSaml(saml);
       await requests.useIdentities(client);
       await requests.useCodes(client);
-      await requests.signOut(client);
+      for (const path of ["/auth/oidc/acme", "/auth/saml/corp"]) await requests.signOut(client, `${path}/logout`);
     },
   };
 }
@@ -166,22 +174,53 @@ class Requests {
     await this.#ask(CODE, form(appCode(secret, Date.now())), browser);
     await this.#ask(CODE, { body: new URLSearchParams({ challenge: "x", code: "123456" }), headers: JSON_ONLY });
     await this.#ask(CODE, { body: "{}", headers: { ...JSON_ONLY, "content-type": "application/json" } });
-    await this.#ask(CODE, { body: new URLSearchParams({ more: "x".repeat(20_000) }), headers: JSON_ONLY });
+    await this.#ask(CODE, { body: new URLSearchParams({ more: "x".repeat(200_000) }), headers: JSON_ONLY });
     await client.sql("delete from auth_private.factors");
   }
 
-  async signOut(client: ResourceClient): Promise<void> {
-    const PATH = "/auth/oidc/acme/logout";
-    await this.#ask(`GET ${PATH}`);
-    await this.#ask(`GET ${PATH}?state=x`);
-    await this.#ask(`GET ${PATH}`, { headers: { ...JSON_ONLY, "sec-fetch-site": "cross-site" } });
+  async useSaml(saml: SamlTestProvider): Promise<void> {
+    const path = "/auth/saml/corp";
+    await this.#ask(`GET ${path}?return_to=/app`);
+    await this.#ask(`GET ${path}?return_to=https://evil.example`, { headers: JSON_ONLY });
+    for (const end of ["", "/metadata"]) await this.#ask(`GET ${path}x${end}`, { headers: JSON_ONLY });
+    await this.#ask(`GET ${path}/metadata`);
+    const send = async (
+      body: string | URLSearchParams,
+      headers: Record<string, string> = JSON_ONLY,
+      from = new WebClient(),
+    ) => this.#ask(`POST ${path}/acs`, { body, headers }, from);
+    const finish = async (parts: Partial<ResponseParts>, search = "") => {
+      const browser = new WebClient();
+      const started = await startAt(browser, `${this.#url}${path}${search}`);
+      const [acs, entityId] = [`${this.#url}${path}/acs`, `${this.#url}${path}/metadata`];
+      const SAMLResponse = await saml.respond(started, acs, entityId, parts);
+      return send(new URLSearchParams({ SAMLResponse, RelayState: started.relayState }), JSON_ONLY, browser);
+    };
+    await finish({}, "?mode=token");
+    await finish({});
+    await finish({ recipient: "https://evil.example" });
+    await finish({ nameId: "taken", attributes: { email: ["ada@example.com"] } });
+    const [responder, denied] = ["Responder", "AuthnFailed"].map(
+      (word) => `urn:oasis:names:tc:SAML:2.0:status:${word}`,
+    );
+    await finish({ status: responder!, subStatus: denied! });
+    await this.#ask(`POST ${path}x/acs`, { body: new URLSearchParams(), headers: JSON_ONLY });
+    await send("{}", { ...JSON_ONLY, "content-type": "application/json" });
+    await send(new URLSearchParams({ SAMLResponse: "A".repeat(200_000) }));
+    await this.#ask(`GET ${path}/logout?SAMLRequest=x`, { headers: JSON_ONLY });
+  }
+
+  async signOut(client: ResourceClient, path: string): Promise<void> {
+    await this.#ask(`GET ${path}?return_to=/bye`);
+    await this.#ask(`GET ${path}?${path.includes("saml") ? "RelayState" : "state"}=x`);
+    await this.#ask(`GET ${path}`, { headers: { ...JSON_ONLY, "sec-fetch-site": "cross-site" } });
     const headers = { ...JSON_ONLY, authorization: `Bearer ${(await this.#signUp()).accessToken}` };
     const key = client.service().service.tokens.issueKey("service_role");
-    await this.#ask(`POST ${PATH}`, { headers: { ...JSON_ONLY, "x-api-key": key, origin: "https://evil.example" } });
+    await this.#ask(`POST ${path}`, { headers: { ...JSON_ONLY, "x-api-key": key, origin: "https://evil.example" } });
     for (const method of ["GET", "POST"]) {
-      await this.#ask(`${method} ${PATH}?return_to=https://evil.example`, { headers });
-      await this.#ask(`${method} ${PATH.replace("acme", "unknown")}`, { headers });
+      await this.#ask(`${method} ${path}?return_to=https://evil.example`, { headers });
+      await this.#ask(`${method} ${path.replace(/acme|corp/, "unknown")}`, { headers });
     }
-    for (let n = 0; n < 2; n++) await this.#ask(`POST ${PATH}`, { headers });
+    for (let n = 0; n < 2; n++) await this.#ask(`POST ${path}`, { headers });
   }
 }

@@ -165,7 +165,7 @@ describe("when the file is read again", () => {
     await configure({ name: "acme", kind: "ldap" });
     expect(await names()).toEqual(["acme"]);
     expect(client.log().map(({ msg }) => msg)[0]).toMatch(
-      /^AUTH_PROVIDERS names a file in which \[0\]\.kind must be oidc or oauth2/,
+      /^AUTH_PROVIDERS names a file in which \[0\]\.kind must be oidc, oauth2 or saml/,
     );
   });
 

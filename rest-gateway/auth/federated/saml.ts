@@ -1,0 +1,218 @@
+import { promisify } from "node:util";
+import { SAML, type SamlConfig } from "@node-saml/node-saml";
+import { decrypt } from "xml-encryption";
+import type { KeyPair, SamlSettings } from "../../../config/providers.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import { SignInFailure } from "./failure.ts";
+import type { Flow } from "./flow.ts";
+import { type ConfirmedIdentity, identityOf, textAt } from "./profile.ts";
+import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
+import { type Assertion, CLOCK_SKEW, readAssertion } from "./saml-assertion.ts";
+import { parseMetadata, type SamlMetadata, writeMetadata } from "./saml-metadata.ts";
+import { checkLogoutResponse, type LogoutRequest, readLogoutRequest } from "./saml-redirect.ts";
+import { checkDecrypted, checkResponse, decodeResponse, type Expected, type ResponseShape } from "./saml-response.ts";
+import { XmlError } from "./xml.ts";
+
+/** Milliseconds after which the metadata of a provider are read again. */
+const MAX_AGE = 3_600_000;
+/** Milliseconds between two reads because a signature was of no known certificate. */
+const COOLDOWN = 30_000;
+
+const decryptXml = promisify(decrypt);
+
+/**
+ * A provider of SAML 2.0. node-saml verifies signature, times and audience; it accepts other recipients, issuers and
+ * requests, weak algorithms and XML that it parses in quadratic time. So a response is checked before (saml-response.ts), and
+ * the assertion that was signed after it (saml-assertion.ts).
+ */
+export class SamlProvider implements Provider {
+  readonly settings: SamlSettings;
+  readonly sameSite = "None";
+  readonly #context: ProviderContext;
+  readonly #entityId: string;
+  readonly #consumerUrl: string;
+  readonly #logoutUrl: string;
+  #metadata: SamlMetadata | null = null;
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor(settings: SamlSettings, context: ProviderContext) {
+    this.settings = settings;
+    this.#context = context;
+    this.#entityId = settings.entityId ?? urlOf(context, settings, "metadata");
+    this.#consumerUrl = urlOf(context, settings, "acs");
+    this.#logoutUrl = urlOf(context, settings, "logout");
+  }
+
+  async issuer(): Promise<string> {
+    return (await this.metadata()).entityId;
+  }
+
+  /** The metadata of this service for the provider. */
+  ownMetadata(): string {
+    const { keys, nameIdFormat } = this.settings;
+    const [entityId, consumerUrl, logoutUrl] = [this.#entityId, this.#consumerUrl, this.#logoutUrl];
+    return writeMetadata({ entityId, consumerUrl, logoutUrl, keys, nameIdFormat });
+  }
+
+  async begin(flow: Flow): Promise<string> {
+    const saml = new SAML(this.#options(await this.metadata(), flow));
+    return saml.getAuthorizeUrlAsync(flow.state, undefined, {});
+  }
+
+  async finish(response: URLSearchParams, flow: Flow): Promise<ConfirmedIdentity> {
+    const xml = decodeResponse(response.get("SAMLResponse"));
+    const metadata = await this.metadata();
+    const assertion = await this.#read(xml, metadata, flow);
+    await this.#useOnce(`${metadata.entityId}\0${assertion.id}`, assertion.expiresAt);
+    const { attributes, nameId, sessionIndex } = assertion;
+    const chosen = textAt(attributes, this.settings.claims.subject);
+    const subject = this.settings.claims.subject.length > 0 ? chosen : assertion.subject;
+    if (subject === null) {
+      const detail = "the NameID is transient, or the attribute of the subject is missing: name one in claims.subject";
+      throw new SignInFailure("not verified", detail);
+    }
+    const signIn = JSON.stringify({ nameId, sessionIndex });
+    return identityOf(this.settings, metadata.entityId, { subject, values: attributes, signIn });
+  }
+
+  async logout(signIn: string | null, flow: Flow): Promise<string | null> {
+    const metadata = await this.metadata();
+    if (metadata.logoutUrl === null || signIn === null) return null;
+    const { nameId, sessionIndex } = JSON.parse(signIn) as Pick<Assertion, "nameId" | "sessionIndex">;
+    const saml = new SAML(this.#options(metadata, flow));
+    const profile = {
+      issuer: metadata.entityId,
+      nameID: nameId.value,
+      nameIDFormat: nameId.format ?? "urn:oasis:names:tc:SAML:1.1:nameid-format:unspecified",
+      ...(nameId.nameQualifier !== null && { nameQualifier: nameId.nameQualifier }),
+      ...(nameId.spNameQualifier !== null && { spNameQualifier: nameId.spNameQualifier }),
+      ...(sessionIndex !== null && { sessionIndex }),
+    };
+    return saml.getLogoutUrlAsync(profile, flow.state, {});
+  }
+
+  async finishLogout(query: string, { requestId }: Flow): Promise<void> {
+    checkLogoutResponse(query, requestId, this.#sender(await this.metadata()));
+  }
+
+  /** Reads a request of the provider to end a sign-in, which is accepted once. */
+  async readLogoutRequest(query: string): Promise<LogoutRequest> {
+    const metadata = await this.metadata();
+    const request = readLogoutRequest(query, this.#sender(metadata));
+    await this.#useOnce(`${metadata.entityId}\0${request.id}`, request.expiresAt);
+    return request;
+  }
+
+  /** The URL at which the provider receives the response to its request. Null if it has none. */
+  async answerLogout({ id }: LogoutRequest, hasEnded: boolean, relayState: string, flow: Flow): Promise<string | null> {
+    const metadata = await this.metadata();
+    if (metadata.logoutResponseUrl === null) return null;
+    const saml = new SAML({ ...this.#options(metadata, flow), logoutUrl: metadata.logoutResponseUrl });
+    // The parameter of node-saml has the type of a profile; only the id of the request is read.
+    return saml.getLogoutResponseUrlAsync({ ID: id } as never, relayState, {}, hasEnded);
+  }
+
+  /** The metadata of the provider. If they cannot be read again, the previous ones stay. */
+  async metadata(maxAge = MAX_AGE): Promise<SamlMetadata> {
+    const now = this.#context.clock();
+    if (this.#metadata === null || now - this.#readAt > maxAge) {
+      this.#readAt = now;
+      await this.#readMetadata();
+    }
+    const metadata = this.#metadata!;
+    if (metadata.validUntil === null || metadata.validUntil > now) return metadata;
+    throw new SignInFailure("unavailable", "the metadata of the provider have expired (validUntil)");
+  }
+
+  async #readMetadata(): Promise<void> {
+    const { metadata: source } = this.settings;
+    try {
+      const text = "xml" in source ? source.xml : await this.#context.outbound.text(source.url, "application/xml, */*");
+      this.#metadata = parseMetadata(text);
+    } catch (error) {
+      if (this.#metadata !== null) return;
+      const what = error instanceof XmlError ? "the metadata of the provider " : "";
+      throw new SignInFailure("unavailable", `${what}${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  /** The assertion of a response. If no known certificate has signed it, the metadata are read again: there may be a new one. */
+  async #read(xml: string, metadata: SamlMetadata, flow: Flow): Promise<Assertion> {
+    try {
+      return await this.#verify(xml, metadata, flow);
+    } catch (error) {
+      if (!(error instanceof SignatureError)) throw error;
+      const newer = await this.metadata(COOLDOWN);
+      if (newer.certificates.join() === metadata.certificates.join()) throw error;
+      return this.#verify(xml, newer, flow);
+    }
+  }
+
+  async #verify(xml: string, metadata: SamlMetadata, flow: Flow): Promise<Assertion> {
+    const expected: Expected = {
+      issuer: metadata.entityId,
+      entityId: this.#entityId,
+      consumerUrl: this.#consumerUrl,
+      requestId: flow.requestId,
+      now: this.#context.clock(),
+    };
+    const shape = checkResponse(xml, expected);
+    const key = shape.isEncrypted ? await this.#keyOf(xml) : null;
+    const isAssertionSigned = key === null ? shape.isAssertionSigned : key.isAssertionSigned;
+    const saml = new SAML({
+      ...this.#options(metadata, flow),
+      ...(key !== null && { decryptionPvk: key.privateKey }),
+      // Every signature that is there must be valid.
+      wantAuthnResponseSigned: shape.isResponseSigned,
+      wantAssertionsSigned: isAssertionSigned,
+    });
+    const { profile } = await saml
+      .validatePostResponseAsync({ SAMLResponse: Buffer.from(xml).toString("base64") })
+      .catch((cause: Error) => {
+        throw new SignatureError("not verified", cause.message, { cause });
+      });
+    return readAssertion(profile!.getAssertionXml!(), expected);
+  }
+
+  /** The key that decrypts the assertion, whose contents anyone may have encrypted: they are checked before they are parsed. */
+  async #keyOf(xml: string): Promise<Pick<KeyPair, "privateKey"> & Pick<ResponseShape, "isAssertionSigned">> {
+    for (const { privateKey } of this.settings.keys) {
+      const options = { key: privateKey, disallowDecryptionWithInsecureAlgorithm: true };
+      const decrypted = await decryptXml(xml, options).catch(() => null);
+      if (decrypted !== null) return { privateKey, isAssertionSigned: checkDecrypted(decrypted) };
+    }
+    throw new SignInFailure("not verified", "the assertion cannot be decrypted with the keys of the provider's entry");
+  }
+
+  #options({ entityId, signInUrl, logoutUrl, certificates }: SamlMetadata, { requestId }: Flow): SamlConfig {
+    const [key] = this.settings.keys;
+    return {
+      entryPoint: signInUrl,
+      logoutUrl: logoutUrl ?? signInUrl,
+      callbackUrl: this.#consumerUrl,
+      issuer: this.#entityId,
+      audience: this.#entityId,
+      idpIssuer: entityId,
+      idpCert: [...certificates],
+      ...(key && { privateKey: key.privateKey }),
+      signatureAlgorithm: "sha256",
+      digestAlgorithm: "sha256",
+      identifierFormat: this.settings.nameIdFormat,
+      disableRequestedAuthnContext: true,
+      acceptedClockSkewMs: CLOCK_SKEW,
+      generateUniqueId: () => requestId,
+    };
+  }
+
+  #sender({ entityId: issuer, certificates }: SamlMetadata) {
+    return { issuer, certificates, destination: this.#logoutUrl, now: this.#context.clock() };
+  }
+
+  async #useOnce(id: string, expiresAt: number): Promise<void> {
+    if (await this.#context.once.keep("assertion", hashOf(id), {}, expiresAt)) return;
+    throw new SignInFailure("expired", "the assertion, or the request, was used before");
+  }
+}
+
+/** node-saml has not verified the response. */
+class SignatureError extends SignInFailure {}

@@ -1,0 +1,156 @@
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { findSharedPort } from "../../http/server.ts";
+import { oidcEntry } from "../rest-gateway/auth/federated/support.ts";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { newCertificate } from "../support/certificate.ts";
+import { IdentityProvider } from "../support/identity-provider.ts";
+import { OAuthServer } from "../support/oauth-server.ts";
+import { sendTo } from "../support/resource-client.ts";
+import { SamlTestProvider } from "../support/saml-provider.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+import { appCode } from "../support/totp.ts";
+
+const installed = hasBrowser("federated sign-in");
+
+let service: TestService;
+let oidc: IdentityProvider;
+let oauth: OAuthServer;
+let saml: SamlTestProvider;
+let browser: Browser;
+let context: BrowserContext;
+let page: Page;
+/** The service is another site than the providers, which are at 127.0.0.1. */
+let base: string;
+
+beforeAll(async () => {
+  if (!installed) return;
+  [oidc, oauth, saml, browser] = await Promise.all([
+    IdentityProvider.start(),
+    OAuthServer.start(),
+    SamlTestProvider.start(),
+    launchBrowser(),
+  ]);
+  const file = join(await mkdtemp(join(tmpdir(), "providers-")), "providers.json");
+  const corp = { name: "corp", kind: "saml", metadata: `${saml.url}/metadata`, keys: [newCertificate("service")] };
+  await writeFile(file, JSON.stringify([oidcEntry(oidc, { title: "Acme" }), oauth.entry(), corp]));
+  const port = await findSharedPort({ host: "127.0.0.1", port: 0 });
+  base = `http://localhost:${port}`;
+  const settings = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_LOOPBACK: "on", PORT: String(port), BASE_URL: base };
+  service = await startTestService({ ...settings, GRAPHQL_MAX_TABLES: "0" });
+  oidc.register({
+    redirectUris: [`${base}/auth/oidc/acme/callback`],
+    postLogoutRedirectUris: [`${base}/auth/oidc/acme/logout`],
+  });
+});
+afterAll(async () => {
+  await browser?.close();
+  await service?.stop();
+  for (const each of [oidc, oauth, saml]) each?.close();
+});
+beforeEach(async () => {
+  context = await browser?.newContext();
+  page = await context?.newPage();
+});
+afterEach(() => context?.close());
+
+const start = (path: string) => page.goto(`${base}${path}?return_to=/api/auth/me`);
+/** Enters the name at the provider, and agrees. */
+async function signInAtProvider(): Promise<void> {
+  await page.fill("input[name=login]", "mary");
+  await page.fill("input[name=password]", "any");
+  await page.click("button[type=submit]");
+  const consent = page.locator("button[type=submit]");
+  if (await consent.isVisible()) await consent.click();
+}
+/** The session that the last page of the sign-in shows: its request has sent the cookie, which is SameSite=Strict. */
+async function sessionOnPage(): Promise<unknown> {
+  await page.waitForURL(`${base}/api/auth/me`);
+  return JSON.parse(await page.innerText("body"));
+}
+
+describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
+  test("a user signs in with OpenID Connect, is recognized on the page at which the sign-in continues, and signs out", async () => {
+    await start("/auth/oidc/acme");
+    await signInAtProvider();
+    expect(await sessionOnPage()).toMatchObject({ username: "mary@acme.example" });
+    const cookies = await context.cookies(base);
+    expect(cookies.map(({ name, sameSite }) => [name, sameSite]).sort()).toEqual([
+      ["SESSION", "Strict"],
+      ["__Host-sign-in", "Lax"],
+    ]);
+
+    // A link of a page of this service.
+    await page.evaluate("location.assign('/auth/oidc/acme/logout?return_to=/live')");
+    await page.click("text=Sign out");
+    await page.waitForURL(`${base}/live`);
+    expect((await context.cookies(base)).map(({ name }) => name)).not.toContain("SESSION");
+  });
+
+  test("a user signs in with OAuth 2.0", async () => {
+    await start("/auth/oauth2/legacy");
+    expect(await sessionOnPage()).toMatchObject({ username: "mary@legacy.example" });
+  });
+
+  test("a user signs in with SAML, whose provider sends the browser back with a POST of another site", async () => {
+    await start("/auth/saml/corp");
+    await page.click("button");
+    expect(await sessionOnPage()).toMatchObject({ username: "mary@corp.example" });
+    expect((await context.cookies(base)).find(({ name }) => name === "__Host-sign-in-post")?.sameSite).toBe("None");
+  });
+
+  test("a user with a second factor enters the code after the sign-in at the provider", async () => {
+    await start("/auth/oauth2/legacy");
+    await sessionOnPage();
+    const { csrfToken } = (await (await page.request.get(`${base}/csrf-token`)).json()) as { csrfToken: string };
+    const headers = { "x-csrf-token": csrfToken };
+    const { secret } = (await (await page.request.post(`${base}/api/mfa/enable`, { headers })).json()) as any;
+    const code = appCode(secret, Date.now() - 30_000);
+    await page.request.post(`${base}/api/mfa/verify`, { headers, data: { code } });
+    await context.clearCookies();
+
+    await start("/auth/oauth2/legacy");
+    await page.fill("input[name=code]", "000000");
+    await page.click("button");
+    await page.waitForSelector(".error");
+    await page.fill("input[name=code]", appCode(secret, Date.now()));
+    await page.click("button");
+    expect(await sessionOnPage()).toMatchObject({ username: "mary@legacy.example" });
+  });
+
+  test("a user who cancels at the provider sees a page that says so, and can try again", async () => {
+    await start("/auth/oidc/acme");
+    await page.click("text=Cancel");
+    await page.waitForSelector("h1");
+    expect(await page.innerText("h1")).toBe("You are not signed in");
+    await page.click("a.button");
+    await signInAtProvider();
+    expect(await sessionOnPage()).toMatchObject({ username: "mary@acme.example" });
+  });
+
+  test("a page exchanges its sign-in code for tokens, with a verifier that no other page has", async () => {
+    await page.goto(`${base}/live`);
+    const verifier = await page.evaluate(async () => {
+      const text = Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16))
+        .join("")
+        .padEnd(43, "0");
+      const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+      const challenge = btoa(String.fromCharCode(...new Uint8Array(digest)))
+        .replace(/\+/g, "-")
+        .replace(/\//g, "_")
+        .replace(/=/g, "");
+      (globalThis as any).location.assign(`/auth/oauth2/legacy?mode=token&return_to=/live&code_challenge=${challenge}`);
+      return text;
+    });
+    await service.database.owner.query("delete from auth_private.factors");
+    await page.waitForURL(/sign_in_code=/);
+    const signInCode = new URL(page.url()).searchParams.get("sign_in_code");
+    const { status, json } = await sendTo(base, "POST /auth/federated/token", {
+      body: { signInCode, codeVerifier: verifier },
+    });
+    expect([status, json.tokenType]).toEqual([200, "Bearer"]);
+  });
+});
