@@ -24,7 +24,7 @@ const nameOf = (name: string) =>
   sequence(der(0x31, sequence(Buffer.from("0603550403", "hex"), der(0x0c, Buffer.from(name)))));
 
 /** A new key with a certificate, which Node cannot create. Source: RFC 5280, 4.1. */
-export function newCertificate(name = "test", bits = 2048, days = 30): TestKeyPair {
+export function newCertificate(name = "test", bits = 2048, days = 365): TestKeyPair {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: bits });
   return {
     privateKey: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),

@@ -10,7 +10,7 @@ export type ProviderContext = {
   /** The public URL of the service. URLs that providers send browsers back to are made from it, never from a request. */
   readonly baseUrl: string;
   readonly outbound: Outbound;
-  readonly once: OneTimeValues;
+  readonly once: Pick<OneTimeValues, "keep">;
   readonly clock: Clock;
 };
 

@@ -20,6 +20,7 @@ export type SamlMetadata = {
   readonly logoutResponseUrl: string | null;
   /** The certificates whose keys may sign, of which there are two while the provider changes its key. PEM. */
   readonly certificates: readonly string[];
+  readonly wantsSignedRequests: boolean;
   /** Milliseconds since 1970; null without an end. */
   readonly validUntil: number | null;
 };
@@ -52,6 +53,7 @@ export function parseMetadata(xml: string): SamlMetadata {
       locationOf(descriptor!, "SingleLogoutService", "ResponseLocation") ??
       locationOf(descriptor!, "SingleLogoutService"),
     certificates,
+    wantsSignedRequests: /^(true|1)$/.test(descriptor!.attributes.get("WantAuthnRequestsSigned") ?? ""),
     validUntil: ends.length === 0 ? null : Math.min(...ends.map((end) => Date.parse(end) || 0)),
   };
 }

@@ -20,6 +20,7 @@ test("metadata have the entity id, the URLs of the Redirect binding and the cert
     logoutUrl: null,
     logoutResponseUrl: null,
     certificates: [STRONG, OTHER].map(({ certificate }) => certificate),
+    wantsSignedRequests: false,
     validUntil: null,
   });
 });
@@ -33,7 +34,7 @@ test("metadata of a federation are accepted if one of the entities is an identit
   });
 });
 
-test.each([
+const REFUSED = [
   ["<a/>", "has no identity provider (IDPSSODescriptor)"],
   [
     `<EntitiesDescriptor ${MD}>${idp(key(STRONG) + SSO)}${idp(key(STRONG) + SSO)}</EntitiesDescriptor>`,
@@ -53,7 +54,11 @@ test.each([
   ["", "document must contain a root element."],
   ["<a>".repeat(1000), "has more than 40 levels"],
   [" ".repeat(1_048_577), "has more than 1048576 characters"],
-])("metadata such as %.40s are refused: %s", (xml, message) => expect(() => parseMetadata(xml)).toThrow(message));
+] as const;
+test.each(REFUSED.map(([xml, message]) => ({ xml, message })))(
+  "a document is refused: it $message",
+  ({ xml, message }) => expect(() => parseMetadata(xml)).toThrow(message),
+);
 
 test("our metadata are well formed whatever the settings contain", () => {
   const entityId = `urn:a"b<c>&'d`;

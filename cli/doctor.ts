@@ -1,0 +1,105 @@
+// npm run doctor -- federated: explains what is wrong with the settings of identity providers.
+import type { Config, Environment } from "../config/config.ts";
+import { isLoopbackUrl } from "../config/json-file.ts";
+import type { ProviderSettings } from "../config/providers.ts";
+import { ConfigError } from "../config/setting-types.ts";
+import { createOutbound } from "../identity/outbound.ts";
+import { type Check, diagnose, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
+import type { ProviderRow } from "../rest-gateway/auth/federated/identity-repository.ts";
+import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
+
+const HELP = `\
+Explains what is wrong with the settings of identity providers.
+
+  npm run -s doctor -- federated          check all providers of AUTH_PROVIDERS and of the table
+  npm run -s doctor -- federated <name>   check one
+  npm run -s doctor -- --help             show this help
+
+For each provider it prints what to register there, reads the metadata and keys, checks that the provider knows the
+client, and opens the URL at which a sign-in begins. It signs no user in, and prints no secret.
+
+The exit code is 1 if there is an error, otherwise 0. The command uses the settings of npm start.
+`;
+
+type Kind = ProviderSettings["kind"];
+const KINDS: Readonly<Record<Kind, string>> = { oidc: "OpenID Connect", oauth2: "OAuth 2.0", saml: "SAML 2.0" };
+
+/** The output for these arguments. Throws CommandError; with the output and exit code 1 if there is an error. */
+export async function doctor([topic, name, ...more]: string[], environment?: Environment): Promise<string> {
+  if (topic === "--help" || topic === "-h") return HELP;
+  if (topic !== "federated" || more.length > 0) {
+    throw new CommandError(2, "the topic must be federated; see npm run -s doctor -- --help");
+  }
+  const config = readSettings(environment);
+  const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
+  const general = [...checkBaseUrl(config)];
+  const providers = [...config.providers.ofFile(), ...(await providersOfTable(config, general))];
+  const chosen = providers.filter((provider) => name === undefined || provider.name === name);
+  if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
+  const outbound = createOutbound(config);
+  const found = await Promise.all(
+    chosen.map(async (provider) => ({
+      provider,
+      checks: await diagnose(provider, { baseUrl, outbound, now: Date.now() }),
+    })),
+  );
+  const all = [...general, ...found.flatMap(({ checks }) => checks)];
+  const blocks = found.map(({ provider, checks }) => blockOf(provider, baseUrl, checks));
+  const none = providers.length === 0 ? ["there are no providers: set AUTH_PROVIDERS"] : [];
+  const output = `${[...general.map(lineOf), ...none, ...blocks].join("\n")}\n`;
+  if (all.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
+  return output;
+}
+
+function* checkBaseUrl({ baseUrl }: Config): Generator<Check> {
+  if (baseUrl === "") {
+    yield {
+      level: "warning",
+      text: "BASE_URL is not set: providers send browsers to the URL that the service listens on",
+    };
+  } else if (!baseUrl.startsWith("https:") && !isLoopbackUrl(baseUrl)) {
+    yield { level: "error", text: "BASE_URL is not https: browsers do not store the cookies of a sign-in" };
+  }
+}
+
+/** The providers of the table. What prevents one from being used is added to `checks`. */
+async function providersOfTable(config: Config, checks: Check[]): Promise<readonly ProviderSettings[]> {
+  if (!config.migrate) return [];
+  let rows: readonly ProviderRow[];
+  try {
+    rows = await withOwner(
+      config,
+      async (client) => (await client.query("select name, definition from auth_private.providers order by name")).rows,
+    );
+  } catch (error) {
+    checks.push({ level: "note", text: `the providers of the table are not checked: ${(error as Error).message}` });
+    return [];
+  }
+  const taken = new Set(config.providers.ofFile().map(({ name }) => name));
+  return rows.flatMap(({ name, definition }) => {
+    try {
+      if (!taken.has(name)) return [config.providers.ofTable(name, definition)];
+      checks.push({
+        level: "error",
+        text: `the provider ${name} of the table is not used: AUTH_PROVIDERS has one of this name`,
+      });
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      checks.push({ level: "error", text: error.message });
+    }
+    return [];
+  });
+}
+
+function blockOf(provider: ProviderSettings, baseUrl: string, checks: readonly Check[]): string {
+  const register = registration(provider, baseUrl).map(([what, url]) => `  register  ${what}: ${url}`);
+  return [
+    `${provider.name}: ${KINDS[provider.kind]}`,
+    ...register,
+    ...checks.map((check) => `  ${lineOf(check)}`),
+  ].join("\n");
+}
+
+const lineOf = ({ level, text }: Check) => `${level.padEnd(8)}  ${text}`;
+
+if (import.meta.main) await runCommand(doctor);

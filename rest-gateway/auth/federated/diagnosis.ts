@@ -1,0 +1,193 @@
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import type { OAuth2Settings, OidcSettings, ProviderSettings, SamlSettings } from "../../../config/providers.ts";
+import type { Outbound } from "../../../identity/outbound.ts";
+import { readPublicKeys } from "../../../identity/remote-keys.ts";
+import { Flows } from "./flow.ts";
+import { OAuth2Provider } from "./oauth2.ts";
+import { discoverOidc, OidcProvider } from "./oidc.ts";
+import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
+import { SamlProvider } from "./saml.ts";
+
+/** What a check of a provider's settings has found, and what to do about it. */
+export type Check = { readonly level: "ok" | "note" | "warning" | "error"; readonly text: string };
+
+const ok = (text: string): Check => ({ level: "ok", text });
+const note = (text: string): Check => ({ level: "note", text });
+const warning = (text: string): Check => ({ level: "warning", text });
+const error = (text: string): Check => ({ level: "error", text });
+
+export type DiagnosisOptions = {
+  /** The public URL of the service. */
+  readonly baseUrl: string;
+  readonly outbound: Outbound;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+};
+
+/**
+ * Checks the settings of a provider by asking the provider: its metadata and keys, whether it knows the client, and whether it
+ * accepts the request with which a sign-in begins. It signs no user in.
+ */
+export async function diagnose(settings: ProviderSettings, options: DiagnosisOptions): Promise<readonly Check[]> {
+  const { baseUrl, outbound, now } = options;
+  const context: ProviderContext = { baseUrl, outbound, clock: () => now, once: { keep: async () => true } };
+  switch (settings.kind) {
+    case "oidc":
+      return diagnoseOidc(settings, context);
+    case "oauth2":
+      return [
+        await checkClient(settings, settings.tokenUrl, settings.clientAuthentication === "basic", context),
+        await checkStart(new OAuth2Provider(settings, context), context),
+      ];
+    case "saml":
+      return diagnoseSaml(settings, context);
+  }
+}
+
+async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): Promise<readonly Check[]> {
+  let metadata: Readonly<Record<string, unknown>>;
+  try {
+    ({ metadata } = await discoverOidc(settings, context));
+  } catch (cause) {
+    return [error(`${(cause as Error).message}. The issuer must be exactly as the provider spells it`)];
+  }
+  const supports = (field: string, value: string) => {
+    const values = metadata[field];
+    return !Array.isArray(values) || values.includes(value);
+  };
+  const checks: Check[] = [ok("the metadata name this issuer"), await checkKeys(String(metadata.jwks_uri), context)];
+  if (!supports("response_types_supported", "code")) checks.push(error("the provider does not support the code flow"));
+  if (!supports("code_challenge_methods_supported", "S256")) {
+    checks.push(warning("the provider does not list PKCE with S256: it may reject the code challenge"));
+  }
+  const unknown = settings.scopes.filter((scope) => !supports("scopes_supported", scope));
+  if (unknown.length > 0) checks.push(warning(`the provider does not list the scopes ${unknown.join(", ")}`));
+  if (metadata.end_session_endpoint === undefined) {
+    checks.push(note("the provider has no end-session endpoint: sign-out ends the session here alone"));
+  }
+  const isBasic = settings.clientAuthentication
+    ? settings.clientAuthentication === "basic"
+    : !supports("token_endpoint_auth_methods_supported", "client_secret_post");
+  checks.push(await checkClient(settings, String(metadata.token_endpoint), isBasic, context));
+  checks.push(await checkStart(new OidcProvider(settings, context), context));
+  return checks;
+}
+
+async function checkKeys(url: string, { outbound }: ProviderContext): Promise<Check> {
+  try {
+    const count = readPublicKeys(JSON.stringify(await outbound.json(url))).length;
+    return ok(`the key set has ${count} key${count === 1 ? "" : "s"} that can verify tokens`);
+  } catch (cause) {
+    return error(`the keys cannot be read: ${(cause as Error).message}`);
+  }
+}
+
+/** Exchanges an invalid code: a provider that knows the client rejects the code, and otherwise the client. Source: RFC 6749, 5.2. */
+async function checkClient(
+  settings: OidcSettings | OAuth2Settings,
+  tokenUrl: string,
+  isBasic: boolean,
+  context: ProviderContext,
+): Promise<Check> {
+  const { clientId, clientSecret } = settings;
+  const form = new URLSearchParams({
+    grant_type: "authorization_code",
+    code: "a-code-that-does-not-exist",
+    code_verifier: "a-verifier-that-does-not-belong-to-any-code",
+    redirect_uri: urlOf(context, settings, "callback"),
+    ...(!isBasic && { client_id: clientId, ...(clientSecret !== null && { client_secret: clientSecret }) }),
+  });
+  const headers = {
+    accept: "application/json",
+    "content-type": "application/x-www-form-urlencoded",
+    ...(isBasic && {
+      authorization: `Basic ${btoa([clientId, clientSecret ?? ""].map(encodeURIComponent).join(":"))}`,
+    }),
+  };
+  try {
+    const response = await context.outbound.fetch(tokenUrl, { method: "POST", headers, body: form });
+    const { error: code } = ((await response.json().catch(() => ({}))) ?? {}) as { readonly error?: unknown };
+    if (code === "invalid_grant") return ok("the provider accepts clientId and clientSecret");
+    if (code === "invalid_client" || code === "unauthorized_client" || response.status === 401) {
+      const sent = isBasic ? "basic" : "post";
+      return error(`the provider rejects clientId or clientSecret, sent with clientAuthentication ${sent}`);
+    }
+    return note(`the client cannot be checked: the token endpoint returned status ${response.status} for a wrong code`);
+  } catch (cause) {
+    return error(`the token endpoint does not respond: ${(cause as Error).message}`);
+  }
+}
+
+/** Opens the URL at which a sign-in begins, as a browser does. */
+async function checkStart(provider: Provider, { outbound, baseUrl }: ProviderContext): Promise<Check> {
+  try {
+    const url = await provider.begin(new Flows(randomBytes(32).toString("hex")).create());
+    const response = await outbound.fetch(url, { headers: { accept: "text/html" } });
+    const location = response.headers.get("location") ?? "";
+    const [, code] = location.startsWith(baseUrl) ? (/[?&]error=(\w{1,50})/.exec(location) ?? []) : [];
+    if (code === undefined && response.status < 400) return ok("the provider accepts the request of a sign-in");
+    const reason = code === undefined ? `status ${response.status}` : `the error ${code}`;
+    return error(`the provider rejects the request of a sign-in with ${reason}: compare what is registered there`);
+  } catch (cause) {
+    return error(`a sign-in cannot begin: ${(cause as Error).message}`);
+  }
+}
+
+const DAY = 86_400_000;
+
+async function diagnoseSaml(settings: SamlSettings, context: ProviderContext): Promise<readonly Check[]> {
+  const provider = new SamlProvider(settings, context);
+  const now = context.clock();
+  const checks: Check[] = settings.keys.flatMap(({ privateKey, certificate }, i) => {
+    const own = new X509Certificate(certificate);
+    const belongs = own.checkPrivateKey(createPrivateKey(privateKey));
+    const pair = belongs ? [] : [error(`keys[${i}]: the certificate is not that of the private key`)];
+    return [...pair, ...checkEnd(`the certificate of keys[${i}]`, own, now)];
+  });
+  try {
+    const { entityId, certificates, logoutUrl, wantsSignedRequests } = await provider.metadata();
+    checks.push(ok(`the metadata are those of ${entityId}`));
+    for (const pem of certificates) {
+      checks.push(...checkEnd("a certificate of the provider", new X509Certificate(pem), now));
+    }
+    if (settings.keys.length === 0) {
+      const text = "keys is empty: requests are not signed, and assertions cannot be encrypted";
+      checks.push(wantsSignedRequests ? error(`${text}. The provider requires signed requests`) : note(text));
+    }
+    if (logoutUrl === null) {
+      checks.push(
+        note("the provider has no logout URL with the Redirect binding: sign-out ends the session here alone"),
+      );
+    }
+  } catch (cause) {
+    return [...checks, error((cause as Error).message)];
+  }
+  return [...checks, await checkStart(provider, context)];
+}
+
+function checkEnd(what: string, { validTo }: X509Certificate, now: number): Check[] {
+  const days = Math.floor((Date.parse(validTo) - now) / DAY);
+  if (days > 30) return [];
+  return [warning(days < 0 ? `${what} expired on ${validTo}` : `${what} expires in ${days} days: add the next one`)];
+}
+
+/** The URLs that must be registered at the provider. */
+export function registration(settings: ProviderSettings, baseUrl: string): readonly (readonly [string, string])[] {
+  const url = (end: string) => urlOf({ baseUrl }, settings, end);
+  switch (settings.kind) {
+    case "oidc":
+      return [
+        ["redirect URI", url("callback")],
+        ["post-logout redirect URI", url("logout")],
+      ];
+    case "oauth2":
+      return [["redirect URI", url("callback")]];
+    case "saml":
+      return [
+        ["entity id", settings.entityId ?? url("metadata")],
+        ["metadata", url("metadata")],
+        ["assertion consumer URL", url("acs")],
+        ["logout URL", url("logout")],
+      ];
+  }
+}

@@ -1,0 +1,203 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { outcomeOf } from "../../cli/command.ts";
+import { doctor } from "../../cli/doctor.ts";
+import { oidcEntry } from "../rest-gateway/auth/federated/support.ts";
+import { newCertificate } from "../support/certificate.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { CLIENT_SECRET, IdentityProvider } from "../support/identity-provider.ts";
+import { OAuthServer } from "../support/oauth-server.ts";
+import { SamlTestProvider } from "../support/saml-provider.ts";
+
+const BASE_URL = "http://localhost:3999";
+const folder = mkdtempSync(join(tmpdir(), "doctor-"));
+const KEYS = newCertificate("service");
+
+let oidc: IdentityProvider;
+let oauth: OAuthServer;
+let saml: SamlTestProvider;
+let database: TestDatabase;
+beforeAll(async () => {
+  [oidc, oauth, saml, database] = await Promise.all([
+    IdentityProvider.start(),
+    OAuthServer.start(),
+    SamlTestProvider.start(),
+    createTestDatabase(),
+  ]);
+  oidc.register({ redirectUris: [`${BASE_URL}/auth/oidc/acme/callback`] });
+});
+afterEach(() => {
+  oidc.tamper = null;
+});
+afterAll(async () => {
+  for (const server of [oidc, oauth, saml]) server?.close();
+  await database?.drop();
+});
+
+const samlEntry = (more: object = {}) => ({ name: "corp", kind: "saml", metadata: `${saml.url}/metadata`, ...more });
+
+/** The output for these providers, one line per check. */
+async function check(entries: readonly object[], args = ["federated"], settings: object = {}) {
+  const file = join(folder, "providers.json");
+  writeFileSync(file, JSON.stringify(entries));
+  const environment = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_LOOPBACK: "on", BASE_URL, DATA_DIR: folder, ...settings };
+  const { exitCode, stdout, stderr } = await outcomeOf(doctor(args, environment));
+  const lines = stdout.split("\n").map((line) => line.trim().replace(/ {2,}/, " "));
+  return { exitCode, stderr, lines, errors: lines.filter((line) => line.startsWith("error ")) };
+}
+
+test("sound settings of each kind have no errors, and the output says what to register at the provider", async () => {
+  const entries = [oidcEntry(oidc), oauth.entry(), samlEntry({ keys: [KEYS] })];
+  const { exitCode, lines, errors } = await check(entries);
+  expect([exitCode, errors]).toEqual([0, []]);
+  expect(lines).toEqual([
+    expect.stringMatching(/^note the providers of the table are not checked: no embedded database is running/),
+    "acme: OpenID Connect",
+    `register redirect URI: ${BASE_URL}/auth/oidc/acme/callback`,
+    `register post-logout redirect URI: ${BASE_URL}/auth/oidc/acme/logout`,
+    "ok the metadata name this issuer",
+    "ok the key set has 1 key that can verify tokens",
+    "ok the provider accepts clientId and clientSecret",
+    "ok the provider accepts the request of a sign-in",
+    "legacy: OAuth 2.0",
+    `register redirect URI: ${BASE_URL}/auth/oauth2/legacy/callback`,
+    "ok the provider accepts clientId and clientSecret",
+    "ok the provider accepts the request of a sign-in",
+    "corp: SAML 2.0",
+    `register entity id: ${BASE_URL}/auth/saml/corp/metadata`,
+    `register metadata: ${BASE_URL}/auth/saml/corp/metadata`,
+    `register assertion consumer URL: ${BASE_URL}/auth/saml/corp/acs`,
+    `register logout URL: ${BASE_URL}/auth/saml/corp/logout`,
+    `ok the metadata are those of ${saml.entityId}`,
+    "ok the provider accepts the request of a sign-in",
+    "",
+  ]);
+});
+
+const metadata = (change: (body: any) => unknown) => {
+  oidc.tamper = (path, body) => (path.startsWith("/.well-known") ? change(body) : undefined);
+};
+test.each<[string, () => object, RegExp]>([
+  [
+    "an issuer that the provider spells otherwise",
+    () => oidcEntry(oidc, { issuer: `${oidc.url}/` }),
+    /names the issuer .* The issuer must be exactly/,
+  ],
+  ["an issuer that does not respond", () => oidcEntry(oidc, { issuer: "http://127.0.0.1:9" }), /ECONNREFUSED/],
+  ["a wrong client secret", () => oidcEntry(oidc, { clientSecret: "wrong" }), /rejects clientId or clientSecret/],
+  [
+    "an unknown client",
+    () => oidcEntry(oidc, { clientId: "unknown" }),
+    /rejects the request of a sign-in with status 400/,
+  ],
+  [
+    "a redirect URI that is not registered",
+    () => oidcEntry(oidc, { name: "renamed" }),
+    /rejects the request of a sign-in with status 400: compare what is registered/,
+  ],
+  [
+    "keys that cannot be read",
+    () => {
+      metadata((body) => ({ ...body, jwks_uri: `${oidc.url}/nowhere` }));
+      return oidcEntry(oidc);
+    },
+    /the keys cannot be read: .* returned status 404/,
+  ],
+  [
+    "a token endpoint in the network of the service",
+    () => {
+      metadata((body) => ({ ...body, token_endpoint: "https://10.0.0.1/token" }));
+      return oidcEntry(oidc);
+    },
+    /the token endpoint does not respond: .* 10\.0\.0\.1 is not a public address/,
+  ],
+  [
+    "a provider without the code flow",
+    () => {
+      metadata((body) => ({ ...body, response_types_supported: ["id_token"] }));
+      return oidcEntry(oidc);
+    },
+    /does not support the code flow/,
+  ],
+  [
+    "a wrong secret with OAuth 2.0",
+    () => oauth.entry({ tokenUrl: `${oidc.url}/token`, clientId: "x" }),
+    /rejects clientId/,
+  ],
+  [
+    "metadata that are no XML",
+    () => samlEntry({ metadata: `${oidc.url}/.well-known/openid-configuration` }),
+    /metadata/,
+  ],
+  [
+    "a certificate of another key",
+    () => samlEntry({ keys: [{ ...KEYS, certificate: newCertificate("other").certificate }] }),
+    /keys\[0\]: the certificate is not that of the private key/,
+  ],
+])("%s is an error that says what to do", async (_, entry, message) => {
+  const { exitCode, errors, stderr } = await check([entry()]);
+  expect([exitCode, stderr]).toEqual([1, "there are errors\n"]);
+  expect(errors.join("\n")).toMatch(message);
+});
+
+test("warnings and notes do not fail", async () => {
+  metadata(({ end_session_endpoint, ...body }) => ({
+    ...body,
+    code_challenge_methods_supported: ["plain"],
+    scopes_supported: ["openid"],
+  }));
+  const { exitCode, lines } = await check([oidcEntry(oidc), samlEntry()]);
+  expect(exitCode).toBe(0);
+  expect(lines.filter((line) => /^(warning|note)/.test(line))).toEqual([
+    expect.stringMatching(/^note the providers of the table/),
+    expect.stringMatching(/^warning the provider does not list PKCE with S256/),
+    "warning the provider does not list the scopes profile, email",
+    expect.stringMatching(/^note the provider has no end-session endpoint/),
+    expect.stringMatching(/^note keys is empty/),
+  ]);
+});
+
+test("a certificate that ends soon, or has ended, is a warning", async () => {
+  const [soon, ended] = [newCertificate("soon", 2048, 20), newCertificate("ended", 2048, -10)];
+  const { lines } = await check([samlEntry({ keys: [soon, ended] })]);
+  expect(lines.filter((line) => line.startsWith("warning"))).toEqual([
+    "warning the certificate of keys[0] expires in 19 days: add the next one",
+    expect.stringMatching(/^warning the certificate of keys\[1\] expired on /),
+  ]);
+});
+
+test("BASE_URL must be set, and be https unless it is on loopback", async () => {
+  const general = async (settings: object) => (await check([], ["federated"], settings)).lines[0];
+  expect(await general({ BASE_URL: "" })).toMatch(/^warning BASE_URL is not set/);
+  const insecure = { BASE_URL: "http://api.example.com", AUTH_PROVIDERS_LOOPBACK: "off" };
+  expect(await general(insecure)).toMatch(/^error BASE_URL is not https/);
+});
+
+test("providers of the table are checked too", async () => {
+  const define = (name: string, definition: object) =>
+    database.owner.query("insert into auth_private.providers values ($1, $2)", [name, definition]);
+  const { name, ...acme } = oidcEntry(oidc, { clientSecret: { env: "AUTH_SECRET_ACME" } }) as any;
+  await define("acme", acme);
+  await define("broken", { kind: "oidc" });
+  const settings = { DATABASE_URL: database.url, AUTH_SECRET_ACME: CLIENT_SECRET, JWT_SECRET: "x".repeat(32) };
+  const { lines, errors } = await check([], ["federated"], settings);
+  expect(lines).toContain("ok the provider accepts clientId and clientSecret");
+  expect(errors).toEqual([expect.stringContaining("the provider broken of the table: ")]);
+});
+
+test("one provider can be chosen, and no output has a secret", async () => {
+  const entries = [oidcEntry(oidc), oauth.entry()];
+  const { lines } = await check(entries, ["federated", "legacy"]);
+  expect(lines.filter((line) => / [0-9A-Z].*\d$/.test(line) && !line.includes("http"))).toEqual(["legacy: OAuth 2.0"]);
+  expect(lines.join()).not.toContain(oauth.clientSecret);
+  expect((await check(entries, ["federated", "none"])).stderr).toBe("there is no provider none\n");
+});
+
+test("faults of the file and of the arguments are one line and exit code 2", async () => {
+  expect((await check([{ name: "x" }])).stderr).toMatch(/^AUTH_PROVIDERS names a file in which \[0\]\.kind must be/);
+  const { exitCode, stderr } = await check([], ["database"]);
+  expect([exitCode, stderr]).toEqual([2, "the topic must be federated; see npm run -s doctor -- --help\n"]);
+  expect((await outcomeOf(doctor(["--help"]))).stdout).toContain("npm run -s doctor -- federated");
+});
