@@ -119,7 +119,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     },
     resources,
     routers: [
-      ...(settings.docs ? [docsRouter({ anonKey, versions: lifecycle.supported })] : []),
+      ...(settings.docs ? [docsRouter({ anonKey, versions: lifecycle.supported, hasAccounts: auth !== null })] : []),
       ...(auth && register ? [authRouter(auth), register] : []),
     ],
   };

@@ -107,6 +107,39 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     expect(faults).toEqual([]);
   });
 
+  test("with the cookie of a session that has ended is shown, and deletes the cookie", async () => {
+    const own = await browser.newContext();
+    onTestFinished(() => own.close());
+    await own.addCookies([{ name: "SESSION", value: "x".repeat(43), url: service.url, httpOnly: true }]);
+    const other = await own.newPage();
+    await other.goto(`${service.url}/docs`);
+    await expect.poll(() => other.locator("h1").first().innerText(), POLL).toBe(V1);
+    expect(await own.cookies()).toEqual([]);
+  });
+
+  test("has a form to sign in, and then shows and sends what the user may do", async () => {
+    const own = await browser.newContext({ viewport: { width: 1400, height: 600 } });
+    onTestFinished(() => own.close());
+    const other = await own.newPage();
+    const described = async () => {
+      const response = await other.waitForResponse((each) => each.url().endsWith("/rest/v1/"));
+      return Object.keys(((await response.json()) as any).paths["/articles"] ?? {});
+    };
+    const [anonymous] = await Promise.all([described(), other.goto(`${service.url}/docs`)]);
+    expect(anonymous).not.toContain("post");
+    const signIn = other.getByRole("form", { name: "Sign in" });
+    await signIn.getByLabel("Username").fill("ada");
+    await signIn.getByLabel("Password").fill("wrong");
+    await signIn.getByRole("button").click();
+    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/password/);
+    await signIn.getByLabel("Password").fill("Correct-Horse-7!");
+    const [mine] = await Promise.all([described(), signIn.getByRole("button").click()]);
+    expect(mine).toContain("post");
+    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/^Signed in as ada/);
+    const [again] = await Promise.all([described(), signIn.getByRole("button").click()]);
+    expect(again).toEqual(anonymous);
+  });
+
   test("shows a message without a description", async () => {
     const off = await startTestService({ ...SETTINGS, OPENAPI: "off" });
     onTestFinished(() => off.stop());

@@ -14,6 +14,8 @@ export type DocsOptions = {
   readonly anonKey: string | null;
   /** The supported versions of the resources. */
   readonly versions: readonly number[];
+  /** Whether users sign in here. */
+  readonly hasAccounts: boolean;
 };
 
 /** `/docs`: the reference of the resources and tables, rendered by Scalar. Everything is loaded from this service. */
@@ -24,28 +26,72 @@ export function docsRouter(options: DocsOptions): Router {
   return router;
 }
 
+/** The form signs in with a token, which is kept until the tab is closed. */
+const SIGN_IN = `
+const stored = JSON.parse(sessionStorage.getItem("content-service.docs") ?? "null");
+const form = document.getElementById("sign-in");
+const status = form.querySelector("[role=status]");
+const remember = (session) => {
+  sessionStorage.setItem("content-service.docs", JSON.stringify(session));
+  location.reload();
+};
+const postJson = (path, body, headers = {}) =>
+  fetch(path, { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
+form.classList.toggle("signed-in", stored !== null);
+form.noValidate = stored !== null;
+if (stored) status.textContent = "Signed in as " + stored.username + ": this page shows what you may do.";
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (stored) return remember(null);
+  const { username, password, code } = Object.fromEntries(new FormData(form));
+  const response = await postJson("/auth/login", { username, password, ...(code && { code }) });
+  const answer = await response.json();
+  if (response.ok) return remember({ username, token: answer.accessToken });
+  form.classList.toggle("needs-code", answer.error.code === "MFA_REQUIRED");
+  status.textContent = answer.error.message;
+});
+/** A session or token that has ended must not hide the page: it is removed, and the request is repeated. */
+async function fetchDescription(path, headers) {
+  const bearer = stored ? { Authorization: "Bearer " + stored.token } : {};
+  const response = await fetch(path, { headers: { ...headers, ...bearer } });
+  if (response.status !== 401) return response;
+  if (stored) {
+    remember(null);
+    return new Promise(() => {});
+  }
+  // Its response deletes the cookie of a session that has ended.
+  await fetch("/api/auth/me");
+  return fetch(path, { headers });
+}
+`;
+
 /**
  * Fetches the descriptions, with the key if one is needed, and renders them. "Try it" requests send the key as well.
  * Interfaces that are not served, such as resources whose tables are missing, are omitted.
  */
-const SCRIPT = `
+const SCRIPT = `${SIGN_IN}
 const reference = document.getElementById("reference");
 const { key, versions } = reference.dataset;
+const bearer = stored && { token: stored.token };
 const tables = {
   title: "Tables",
   base: "/rest/v1",
   path: "/rest/v1/",
   headers: key ? { apikey: key } : {},
-  authentication: { preferredSecurityScheme: "apikey", securitySchemes: { apikey: { value: key } } },
+  authentication: {
+    preferredSecurityScheme: bearer ? [["apikey", "bearer"]] : "apikey",
+    securitySchemes: { apikey: { value: key }, ...(bearer && { bearer }) },
+  },
 };
 const resources = versions.split(" ").map((version) => ({
   title: "Resources v" + version,
   base: version === "1" ? "" : "/api/v" + version,
   path: "/api/v" + version + "/openapi.json",
   headers: {},
+  authentication: bearer && { preferredSecurityScheme: "bearer", securitySchemes: { bearer } },
 }));
 const sources = await Promise.all([...resources, tables].map(async ({ title, base, path, headers, authentication }) => {
-  const response = await fetch(path, { headers });
+  const response = await fetchDescription(path, headers);
   const content = await response.json();
   content.servers = [{ url: location.origin + base }];
   for (const parameter of Object.values(content.components?.parameters ?? {})) disable(parameter);
@@ -94,7 +140,24 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-function pageHandler({ anonKey, versions }: DocsOptions): RequestHandler {
+/** Fields of the second factor are hidden until they are needed. */
+const STYLE = `
+#sign-in:not([hidden]) { display: flex; gap: 0.5rem; align-items: center; padding: 0.4rem 1rem; font: 14px system-ui, sans-serif;
+  background: #f3f4f6; color: #1f2328; border-bottom: 1px solid #d0d7de; }
+#sign-in input { font: inherit; width: 11rem; padding: 0.15rem 0.4rem; }
+#sign-in .code, #sign-in.signed-in label, #sign-in .out, #sign-in.signed-in .in { display: none; }
+#sign-in.needs-code .code, #sign-in.signed-in .out { display: inline; }
+`;
+
+const FORM = `<form id="sign-in" aria-label="Sign in">
+<label>Username <input name="username" autocomplete="username" required></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
+<label class="code">Code <input name="code" autocomplete="one-time-code"></label>
+<button><span class="in">Sign in</span><span class="out">Sign out</span></button>
+<span role="status"></span>
+</form>`;
+
+function pageHandler({ anonKey, versions, hasAccounts }: DocsOptions): RequestHandler {
   const text = `<!doctype html>
 <html lang="en">
 <head>
@@ -102,8 +165,10 @@ function pageHandler({ anonKey, versions }: DocsOptions): RequestHandler {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Reference</title>
 <link rel="icon" href="data:,">
+<style>${STYLE}</style>
 </head>
 <body>
+${hasAccounts ? FORM : FORM.replace("<form", "<form hidden")}
 <div id="reference" data-key="${escapeHtml(anonKey ?? "")}" data-versions="${versions.join(" ")}"></div>
 <script src="${BUNDLE_PATH}"></script>
 <script type="module">${SCRIPT}</script>
