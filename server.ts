@@ -4,10 +4,11 @@ import { printBanner } from "./cli/banner.ts";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
 import { createLog } from "./http/log.ts";
 import { findSharedPort } from "./http/server.ts";
-import { reloadOnSignal, serveAsWorker, startWorkers, stopOnSignals } from "./http/workers.ts";
+import { serveAsWorker, startWorkers } from "./http/workers.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
 import { openConfigured } from "./service/app.ts";
+import { closeInspector, handleSignals } from "./service/signals.ts";
 import { type Started, startService } from "./service/start.ts";
 
 export { type Service, startService } from "./service/start.ts";
@@ -27,11 +28,13 @@ async function main(): Promise<void> {
   }
   const log = createLog(config.logLevel, cluster.isWorker ? { worker: cluster.worker!.id, pid: process.pid } : null);
   const listensLast = cluster.isWorker && cluster.worker!.id > config.workers;
-  if (cluster.isWorker) return serveAsWorker((open) => startService(config, log, { open, listensLast }), log);
+  closeInspector();
+  if (cluster.isWorker)
+    return serveAsWorker((open) => startService(config, log, { open, listensLast, reread: readConfig }), log);
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
-  const starting = config.workers > 1 ? startInProcesses(config, log) : startService(config, log);
-  stopOnSignals(starting, log);
-  reloadOnSignal(starting, log);
+  const starting =
+    config.workers > 1 ? startInProcesses(config, log) : startService(config, log, { reread: readConfig });
+  handleSignals(starting, config.drainTimeout, log);
   try {
     const service = await starting;
     printBanner(config, service);

@@ -82,8 +82,9 @@ export function ourCommand(
 const assignmentsOf = (command: string): Record<string, string> =>
   Object.fromEntries([...command.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]));
 
-/** `node --max-semi-space-size=16 server.ts` → `["--max-semi-space-size=16"]` */
-const flagsOf = (command: string): string[] => command.match(/--[\w=-]+/g) ?? [];
+/** `node --max-semi-space-size=16 server.ts` → `["--max-semi-space-size=16"]`; paths become absolute. */
+const flagsOf = (command: string): string[] =>
+  (command.match(/--\S+/g) ?? []).map((flag) => flag.replace("=./", `=${fileOf("../")}`));
 
 /** Starts a server as a child process. Resolves when it is ready. */
 export async function startServer(program: Program, database: ServerDatabase): Promise<RunningServer> {

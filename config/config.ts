@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
 import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
@@ -70,7 +72,8 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|L
  *   readConfig({ PGRST_SERVER_PORT: "8080" }).port  // 8080
  *   readConfig({ PORT: "http" })                    // throws: PORT must be a whole number (is "http")
  */
-export function readConfig(environment: Environment = process.env): Config {
+export function readConfig(given: Environment = process.env): Config {
+  const environment = withFile(given);
   rejectUnknown(Object.keys(environment));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
   const parsed = Object.fromEntries(
@@ -115,7 +118,29 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
   return changed;
 }
 
+/** The environment, with the settings of SETTINGS_FILE that it does not have. Throws ConfigError. */
+function withFile(environment: Environment): Environment {
+  const { SETTINGS_FILE: file } = environment;
+  if (!file) return environment;
+  const settings = parseEnv(readSettingsFile(file));
+  const unknown = Object.keys(settings).find((name) => !(name in SETTINGS) && !name.startsWith("PGRST_"));
+  if (unknown !== undefined) throw new ConfigError(`${unknown} in ${file} is not a setting of this service`);
+  const own = Object.entries(environment).filter(([, value]) => value);
+  return { ...settings, ...Object.fromEntries(own) };
+}
+
+function readSettingsFile(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new ConfigError(`SETTINGS_FILE cannot be read: ${(error as Error).message}`);
+  }
+}
+
 const camelCase = (name: string) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
+/** The field of a setting: `fieldOf("MAX_CONNECTIONS")` is `"maxConnections"`. */
+export const fieldOf = (name: keyof typeof SETTINGS): keyof Config => camelCase(name) as keyof Config;
 
 /** The value of a setting under any of its names. Throws when two names have different values. */
 function readSetting(

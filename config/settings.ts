@@ -40,6 +40,11 @@ const setting = <T>(type: z.ZodType<T, any>, fallback: string, about: string): S
 
 /** Every setting by the name of its environment variable. Its field in `Config` has the same name in camelCase. */
 export const SETTINGS = {
+  SETTINGS_FILE: setting(
+    z.string(),
+    "",
+    "File with further settings, one NAME=value per line. The environment takes precedence. It is read again on SIGUSR2.",
+  ),
   HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on."),
   PORT: setting(integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),
   WORKERS: setting(

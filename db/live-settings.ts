@@ -22,17 +22,24 @@ export class LiveSettings {
   readonly #options: LiveSettingsOptions;
   readonly #reads: Debounced;
   readonly #listeners: ((config: Config) => void)[] = [];
+  #environment: Config;
   #current: Config;
   #text = "[]";
 
   constructor(options: LiveSettingsOptions) {
     this.#options = options;
+    this.#environment = options.config;
     this.#current = options.config;
     this.#reads = new Debounced(() => this.#read(), options.log.onFailed);
   }
 
   get current(): Config {
     return this.#current;
+  }
+
+  /** The settings of the environment. */
+  get environment(): Config {
+    return this.#environment;
   }
 
   /** The first read. Rejects with ConfigError if a setting is invalid. */
@@ -44,6 +51,15 @@ export class LiveSettings {
   /** Schedules another read. */
   soon(): void {
     if (this.#options.config.dbConfig) this.#reads.soon();
+  }
+
+  /** Replaces the settings of the environment, and calls back. Rejects, and changes nothing, if a setting is invalid. */
+  async rebase(environment: Config): Promise<void> {
+    const settings = environment.dbConfig ? await readSettings(this.#options.url, environment) : [];
+    const { config, ignored } = withDatabaseSettings(environment, settings);
+    this.#environment = environment;
+    this.#text = JSON.stringify(settings);
+    this.#use(config, ignored);
   }
 
   onChange(listener: (config: Config) => void): void {
@@ -61,16 +77,20 @@ export class LiveSettings {
   }
 
   async #read(): Promise<void> {
-    const { config, url, log } = this.#options;
-    const settings = await readSettings(url, config);
+    const { url } = this.#options;
+    const settings = await readSettings(url, this.#environment);
     const text = JSON.stringify(settings);
     if (text === this.#text) return;
     // Invalid settings are reported once, not with each retry.
     this.#text = text;
-    const { config: changed, ignored } = withDatabaseSettings(config, settings);
-    this.#current = changed;
-    if (ignored.length > 0) log.onIgnored(ignored);
-    for (const listener of this.#listeners) listener(changed);
+    const { config, ignored } = withDatabaseSettings(this.#environment, settings);
+    this.#use(config, ignored);
+  }
+
+  #use(config: Config, ignored: readonly string[]): void {
+    this.#current = config;
+    if (ignored.length > 0) this.#options.log.onIgnored(ignored);
+    for (const listener of this.#listeners) listener(config);
   }
 }
 

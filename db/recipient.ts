@@ -13,11 +13,15 @@ type Account = { readonly address: string; bytes: number; recipients: number };
  */
 export class UnsentBytes {
   #total = 0;
-  readonly #limits: UnsentLimits;
+  #limits: UnsentLimits = { total: 0, perAddress: 0 };
   readonly #accounts = new Map<string, Account>();
   readonly #listeners: (() => void)[] = [];
 
-  constructor({ total, perAddress }: UnsentLimits) {
+  constructor(limits: UnsentLimits) {
+    this.limitTo(limits);
+  }
+
+  limitTo({ total, perAddress }: UnsentLimits): void {
     this.#limits = {
       total: total || Number.POSITIVE_INFINITY,
       perAddress: perAddress || Number.POSITIVE_INFINITY,

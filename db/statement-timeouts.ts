@@ -20,6 +20,12 @@ export class StatementTimeouts {
     this.#byRole = new Map(this.#ofAnonymous());
   }
 
+  /** Replaces the defaults. */
+  limitTo(defaults: Pick<StatementTimeoutOptions, "everyone" | "anonymous">): void {
+    this.#options = { ...this.#options, ...defaults };
+    this.follow(this.#roles);
+  }
+
   /** Milliseconds after which Postgres cancels a statement of the role; 0 means never. */
   of(role: string): number {
     return this.ofRole(role) ?? this.#options.everyone;

@@ -72,8 +72,9 @@ export class DeferredGraphQL {
     const used = ({ dbSchemas, dbAnonRole }: GraphQLOptions["settings"]) => JSON.stringify([dbSchemas, dbAnonRole]);
     const isSame = used(settings) === used(this.#options.settings);
     this.#options = { ...this.#options, settings };
-    if (isSame || this.#loading === null) return;
+    if (this.#loading === null) return;
     const previous = await this.#loading.catch(() => null);
+    if (isSame) return previous?.follow(settings);
     this.#loading = null;
     await this.load();
     await previous?.reload.close();

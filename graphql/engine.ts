@@ -36,7 +36,7 @@ type ServedSchema = BuiltSchema & { readonly documents: DocumentCache };
 
 /** Holds the schema that is served and executes operations on it. */
 export class Engine {
-  readonly #options: EngineOptions;
+  #options: EngineOptions;
   /** Null until the first schema is built. */
   #served: ServedSchema | null = null;
 
@@ -71,6 +71,12 @@ export class Engine {
     const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served.schema, built.schema) : [];
     if (lost.length > 0) throw fieldsWouldBeLost(lost, conflicts);
     this.#served = { ...built, documents: new DocumentCache(built.schema, this.#options.limits) };
+  }
+
+  /** Checks later documents with these limits. */
+  limitTo(limits: DocumentLimits): void {
+    this.#options = { ...this.#options, limits };
+    if (this.#served) this.#served = { ...this.#served, documents: new DocumentCache(this.#served.schema, limits) };
   }
 
   /** Rejects if the database does not respond. */

@@ -7,6 +7,7 @@ import type { Notifications } from "../db/changes/notifications.ts";
 import type { Database } from "../db/database.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
+import type { DocumentLimits } from "./document.ts";
 import { Engine } from "./engine.ts";
 import { exampleOperation } from "./example.ts";
 import { graphqlInterface } from "./http.ts";
@@ -54,6 +55,8 @@ export type GraphQLInterface = {
   readonly reload: SchemaReload;
   /** An operation that runs on the schema. Throws ApiError while there is no schema. */
   example(): string;
+  /** Applies changed limits of documents. */
+  follow(settings: GraphQLSettings): void;
 };
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
@@ -64,14 +67,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     changes,
     anonymousRole,
     schema: { ...schemaSettings(settings), relations: () => catalog.current },
-    limits: {
-      depth: settings.graphqlMaxDepth,
-      complexity: settings.graphqlMaxComplexity,
-      searches: settings.graphqlMaxSearches,
-      tokens: settings.graphqlMaxTokens,
-      brackets: jsonMaxDepth,
-      suggestions: settings.embedded,
-    },
+    limits: limitsOf(settings),
     documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
     maxRows: settings.graphqlMaxRows,
     maxTables: settings.graphqlMaxTables,
@@ -102,8 +98,19 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     unsent: database.unsent,
     maxDepth: jsonMaxDepth,
   });
-  return { http, socket, reload, example: () => exampleOperation(engine.schema) };
+  const example = () => exampleOperation(engine.schema);
+  const follow = (changed: GraphQLSettings) => engine.limitTo(limitsOf(changed));
+  return { http, socket, reload, example, follow };
 }
+
+const limitsOf = (settings: GraphQLSettings): DocumentLimits => ({
+  depth: settings.graphqlMaxDepth,
+  complexity: settings.graphqlMaxComplexity,
+  searches: settings.graphqlMaxSearches,
+  tokens: settings.graphqlMaxTokens,
+  brackets: settings.jsonMaxDepth,
+  suggestions: settings.embedded,
+});
 
 const reloadLog = (log: Logger, onBuilt: () => void): ReloadLog => ({
   onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and the new one is served"),

@@ -3,9 +3,14 @@ import type { Logger } from "pino";
 import { networkOf } from "./rate-limit.ts";
 import { closingResponse, RETRY_SECONDS } from "./response.ts";
 
-export type ConnectionLimitOptions = {
+export type ConnectionLimits = {
   /** Open connections in total. */ readonly maxConnections: number;
   /** Open connections from one IP address, or from one IPv6 network. */ readonly maxConnectionsPerAddress: number;
+};
+
+export type ConnectionLimitOptions = {
+  /** Reads the limits, which may change. */
+  limits(): ConnectionLimits;
   /** A proxy has many clients: the limit per address does not apply to it. */
   isProxy(address: string): boolean;
   readonly log: Logger;
@@ -62,7 +67,8 @@ export class ConnectionLimit {
   }
 
   #exceeded(address: string): Limit | null {
-    const { maxConnections, maxConnectionsPerAddress, isProxy } = this.#options;
+    const { limits, isProxy } = this.#options;
+    const { maxConnections, maxConnectionsPerAddress } = limits();
     if (this.#open >= maxConnections) return IN_TOTAL;
     const count = this.#perNetwork.get(networkOf(address)) ?? 0;
     return count >= maxConnectionsPerAddress && !isProxy(address) ? PER_ADDRESS : null;

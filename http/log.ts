@@ -1,4 +1,6 @@
-import pino, { type Logger } from "pino";
+import { createRequire } from "node:module";
+import pino, { type DestinationStream, type Logger } from "pino";
+import type Pretty from "pino-pretty";
 import type { LiveSettingsOptions } from "../db/live-settings.ts";
 
 /**
@@ -6,20 +8,27 @@ import type { LiveSettingsOptions } from "../db/live-settings.ts";
  * `base` are added to every line.
  */
 export function createLog(level: string, base: Readonly<Record<string, unknown>> | null = null): Logger {
-  return pino({
+  const options = {
     level,
     base,
     timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label) => ({ level: label }) },
+    formatters: { level: (label: string) => ({ level: label }) },
     serializers: { err: describeError },
     redact: {
       paths: ["*", "*.*", "*.headers"].flatMap((parent) => SECRETS.map((name) => `${parent}["${name}"]`)),
       censor: "[redacted]",
     },
-    ...(process.stdout.isTTY && {
-      transport: { target: "pino-pretty", options: { ignore: "pid,hostname", singleLine: true } },
-    }),
-  });
+  };
+  return pino(options, standardOutput());
+}
+
+/** After its terminal was closed, the process must still be able to stop: lines that cannot be written are dropped. */
+function standardOutput(): DestinationStream {
+  const output = pino.destination({ fd: 1, sync: true });
+  output.on("error", () => {});
+  if (!process.stdout.isTTY) return output;
+  const pretty = createRequire(import.meta.url)("pino-pretty") as typeof Pretty;
+  return pretty({ destination: output, ignore: "pid,hostname", singleLine: true });
 }
 
 const SECRETS = [

@@ -76,7 +76,7 @@ export class Pipeline {
 
     const served = this.state === "ready" ? serving(this.#interfaces, url) : undefined;
     const identity = served ? this.#callers!.identify(request, served.apiKeyIn?.(url)) : null;
-    const taken = rateLimit?.count(request, identity?.knownName ?? null);
+    const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...limits, ...this.#headers] };
 
@@ -119,7 +119,7 @@ function serving<T extends HttpEnvelope>(list: readonly T[], url: string): T | u
 }
 
 /** Why a request is rejected before its interface receives it. */
-function rejectionOf(request: IncomingMessage, taken: Taken | undefined): Problem | null {
+function rejectionOf(request: IncomingMessage, taken: Taken | null): Problem | null {
   if (taken?.isOver) return tooManyRequests(taken);
   const ambiguity = ambiguityOf(request);
   return ambiguity === null ? null : { status: 400, code: "VALIDATION_ERROR", message: ambiguity };

@@ -21,9 +21,8 @@ export type RateLimitStore = {
 const EXEMPT = /^\/(live|health)(\?|$)/;
 
 export type RateLimitOptions = {
-  /** Requests per minute. */
+  /** Requests per minute; 0 means no limit. */
   readonly limit: number;
-  readonly store: RateLimitStore;
   readonly addressOf: AddressReader;
 };
 
@@ -32,19 +31,31 @@ export type RateLimitOptions = {
  * and so does every request without a valid credential, so that a flood of them is limited before it costs a query.
  */
 export class RateLimit {
-  readonly #options: RateLimitOptions;
-  readonly #limit: string;
+  readonly #addressOf: AddressReader;
+  #limit = "0";
+  #store: RateLimitStore | null = null;
 
-  constructor(options: RateLimitOptions) {
-    this.#options = options;
-    this.#limit = String(options.limit);
+  constructor({ limit, addressOf }: RateLimitOptions) {
+    this.#addressOf = addressOf;
+    this.follow(limit);
   }
 
-  /** Counts a request. Health checks are exempt, and so are preflights, which the browser adds to the requests of a page. */
-  count(request: IncomingMessage, knownName: string | null): Taken {
+  /** Applies another limit. All callers may then use all of it. */
+  follow(limit: number): void {
+    if (String(limit) === this.#limit) return;
+    this.#limit = String(limit);
+    this.#store = limit === 0 ? null : new MemoryBuckets({ limit });
+  }
+
+  /**
+   * Counts a request; null without a limit. Health checks are exempt, and so are preflights, which the browser adds to the
+   * requests of a page.
+   */
+  count(request: IncomingMessage, knownName: string | null): Taken | null {
+    if (this.#store === null) return null;
     // An IP address never looks like the name of a caller, which contains a space.
-    const key = knownName ?? networkOf(this.#options.addressOf(request));
-    return this.#options.store.take(key, isExempt(request) ? 0 : 1);
+    const key = knownName ?? networkOf(this.#addressOf(request));
+    return this.#store.take(key, isExempt(request) ? 0 : 1);
   }
 
   /** Headers of every response; names and values alternate. */
@@ -77,10 +88,6 @@ export function networkOf(address: string): string {
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(":");
 }
-
-/** `limit` is the number of requests per minute. Returns null if it is 0, which means no limit. */
-export const createRateLimit = (limit: number, addressOf: AddressReader): RateLimit | null =>
-  limit === 0 ? null : new RateLimit({ limit, store: new MemoryBuckets({ limit }), addressOf });
 
 type Bucket = { tokens: number; at: number };
 

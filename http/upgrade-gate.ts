@@ -32,7 +32,8 @@ export type SocketRoute = {
 
 export type UpgradeGateOptions = {
   readonly routes: readonly SocketRoute[];
-  readonly limits: SocketLimits;
+  /** Reads the limits, which may change, except that on messages. */
+  limits(): SocketLimits;
   /** Milliseconds between two pings. A client that does not answer a ping before the next one is disconnected. */
   readonly heartbeat?: number;
   readonly callers: CallerResolver;
@@ -65,7 +66,7 @@ export class UpgradeGate {
     this.#options = options;
     this.#websockets = new WebSocketServer({
       noServer: true,
-      maxPayload: options.limits.wsMaxMessageBytes,
+      maxPayload: options.limits().wsMaxMessageBytes,
       perMessageDeflate: false,
       // Missing in @types/ws.
       ...({ closeTimeout: CLOSE_TIMEOUT } as object),
@@ -97,7 +98,7 @@ export class UpgradeGate {
     socket.on("error", this.#options.onSocketError);
     const { routes, rateLimit, callers } = this.#options;
     const identity = callers.identify(request);
-    const taken = rateLimit?.count(request, identity.knownName);
+    const taken = rateLimit?.count(request, identity.knownName) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const route = routes.find(({ path }) => path === pathOf(request));
     const refusal = this.#refuse(request, route);
@@ -120,7 +121,8 @@ export class UpgradeGate {
 
   /** The status with which the upgrade is rejected, or null. */
   #refuse(request: IncomingMessage, route: SocketRoute | undefined): number | null {
-    const { limits, isAllowedOrigin, addressOf } = this.#options;
+    const { isAllowedOrigin, addressOf } = this.#options;
+    const limits = this.#options.limits();
     if (!this.#isOpen) return 503;
     if (ambiguityOf(request) !== null) return 400;
     if (!route) return 404;
@@ -140,7 +142,7 @@ export class UpgradeGate {
   }
 
   #limit(websocket: WebSocket): void {
-    const { wsMessageRate } = this.#options.limits;
+    const { wsMessageRate } = this.#options.limits();
     let second = 0;
     let messages = 0;
     const count = () => {

@@ -18,8 +18,9 @@ export type Running = {
   readonly url: string;
   /** Waits for running requests, then stops everything. May be called more than once. */
   stop(): Promise<void>;
-  /** Reads the settings again that can change while the service runs. */
-  reload(): Promise<void>;
+  reloadSchema(): void;
+  /** Resolves when the settings are in use, in worker processes possibly earlier. */
+  reloadSettings(): Promise<void>;
   /** Resolves when the embedded database ends unexpectedly. */
   readonly databaseLost: Promise<void>;
 };
@@ -31,7 +32,10 @@ type Report =
   | { readonly kind: "failed"; readonly message: string };
 
 /** A message of the primary process to a worker. */
-type Order = { readonly kind: "serve"; readonly database: OpenedDatabase } | { readonly kind: "stop" };
+type Order =
+  | { readonly kind: "serve"; readonly database: OpenedDatabase }
+  | { readonly kind: "stop" }
+  | { readonly kind: "reload"; readonly what: "schema" | "settings" };
 
 /** Milliseconds after which a worker counts as stable and is replaced without a delay. */
 const STABLE = 10_000;
@@ -54,7 +58,8 @@ export async function startWorkers(options: WorkersOptions): Promise<Running> {
     return {
       url,
       stop: () => workers.stop().then(() => opened.cluster?.stop()),
-      reload: async () => workers.reload(),
+      reloadSchema: () => workers.send({ kind: "reload", what: "schema" }),
+      reloadSettings: async () => workers.send({ kind: "reload", what: "settings" }),
       databaseLost: lossOf(opened, () => workers.isStopping),
     };
   } catch (error) {
@@ -96,15 +101,14 @@ class Workers {
 
   async stop(): Promise<void> {
     this.isStopping = true;
-    for (const { worker } of this.#running) send(worker, { kind: "stop" });
+    this.send({ kind: "stop" });
     const late = setTimeout(() => this.kill(), this.#options.drainTimeout + GRACE);
     await this.#ended();
     clearTimeout(late);
   }
 
-  /** Each worker handles the signal itself. */
-  reload(): void {
-    for (const { worker } of this.#running) worker.process.kill("SIGUSR2");
+  send(order: Order): void {
+    for (const { worker } of this.#running) sendTo(worker, order);
   }
 
   async kill(): Promise<void> {
@@ -146,7 +150,7 @@ class Workers {
       worker.on("message", (report: Report) => {
         if (report.kind === "ready") resolve(report.url);
         else if (report.kind === "failed") reject(new Error(report.message));
-        else this.#opening.then((opened) => send(worker, { kind: "serve", database: shared(opened) }), reject);
+        else this.#opening.then((opened) => sendTo(worker, { kind: "serve", database: shared(opened) }), reject);
       });
       ended.then(({ code, signal }) => reject(new Error(`it ended with ${signal ?? code}`)));
     });
@@ -160,28 +164,28 @@ class Workers {
 /** The embedded server belongs to the primary process. */
 const shared = (opened: OpenedDatabase): OpenedDatabase => ({ ...opened, cluster: null });
 
-function send(worker: Worker, order: Order): void {
+function sendTo(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => {});
 }
 
-type StoppableService = Pick<Running, "url" | "stop" | "reload">;
+type WorkerService = Omit<Running, "databaseLost">;
 
 /**
  * Serves as a worker until the primary process sends `stop`. `start` receives the database of the primary process. When that
  * process ends for any reason, node:cluster ends this one.
  */
 export async function serveAsWorker(
-  start: (open: () => Promise<OpenedDatabase>) => Promise<StoppableService>,
+  start: (open: () => Promise<OpenedDatabase>) => Promise<WorkerService>,
   log: Logger,
 ): Promise<void> {
-  // A terminal sends signals to all processes, but the primary process decides when to stop.
-  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => {});
+  // A terminal sends signals to all processes, but the primary process decides what they do.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"]) process.on(signal, () => {});
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
   const database = orderOf("serve").then((order) => order.database);
   const starting = start(() => {
     report({ kind: "waiting" });
     return database;
   });
-  reloadOnSignal(starting, log);
   orderOf("stop")
     .then(() => starting)
     .then((service) => service.stop())
@@ -190,45 +194,25 @@ export async function serveAsWorker(
       log.fatal({ err: error }, "a worker did not stop cleanly");
       process.exit(1);
     });
+  onOrder("reload", ({ what }) => {
+    const reload = (service: WorkerService) => (what === "schema" ? service.reloadSchema() : service.reloadSettings());
+    starting.then(reload, () => {});
+  });
   await starting.then(
     ({ url }) => report({ kind: "ready", url }),
     (error) => report({ kind: "failed", message: error.message }, () => process.exit(1)),
   );
 }
 
-function orderOf<K extends Order["kind"]>(kind: K): Promise<Extract<Order, { kind: K }>> {
-  return new Promise((resolve) => {
-    process.on("message", (order: Order) => {
-      if (order.kind === kind) resolve(order as Extract<Order, { kind: K }>);
-    });
+const orderOf = <K extends Order["kind"]>(kind: K): Promise<Extract<Order, { kind: K }>> =>
+  new Promise((resolve) => onOrder(kind, resolve));
+
+function onOrder<K extends Order["kind"]>(kind: K, act: (order: Extract<Order, { kind: K }>) => void): void {
+  process.on("message", (order: Order) => {
+    if (order.kind === kind) act(order as Extract<Order, { kind: K }>);
   });
 }
 
 function report(message: Report, sent: () => void = () => {}): void {
   process.send!(message, sent);
-}
-
-/** Stops the service on SIGINT and SIGTERM, and then this process. */
-export function stopOnSignals(starting: Promise<{ stop(): Promise<void> }>, log: Logger): void {
-  const stop = (signal: string) => {
-    log.info({ signal }, "stopping");
-    starting
-      .then((service) => service.stop())
-      .then(() => process.exit(0))
-      .catch((error) => {
-        log.fatal({ err: error }, "the service did not stop cleanly");
-        process.exit(1);
-      });
-  };
-  process.on("SIGINT", stop).on("SIGTERM", stop);
-}
-
-/** Reads the settings again that can change, on SIGUSR2. */
-export function reloadOnSignal(starting: Promise<Pick<Running, "reload">>, log: Logger): void {
-  process.on("SIGUSR2", () => {
-    starting
-      .then((service) => service.reload())
-      .then(() => log.info("the settings that can change were read again"))
-      .catch((error) => log.error({ err: error }, "the settings that can change cannot be read"));
-  });
 }

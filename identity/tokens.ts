@@ -9,13 +9,14 @@ import { claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from 
 
 /** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
 export const createTokens = (config: Config, secret: string): Tokens =>
-  new Tokens({
-    secret,
-    privateKey: config.jwtPrivateKey,
-    previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousPublicKey),
-    audience: config.jwtAud,
-    anonymousRole: config.dbAnonRole,
-  });
+  new Tokens({ ...keysOf(config, secret), audience: config.jwtAud, anonymousRole: config.dbAnonRole });
+
+/** The keys of the settings. `secret` as from `secretOf`. */
+export const keysOf = (config: Config, secret: string): TokenKeys => ({
+  secret,
+  privateKey: config.jwtPrivateKey,
+  previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousPublicKey),
+});
 
 /** Claims of the service's tokens. The application defines `permissions`. */
 type Claims = {
@@ -72,13 +73,16 @@ const ISSUER = "content-service";
 /** Roles of API keys, which identify no user. */
 const KEY_ROLES: ReadonlySet<string> = new Set(["anon", "service_role"]);
 
-export type TokenOptions = {
+export type TokenKeys = {
   /** At least 32 bytes. Ignored if there is a private key. */
   readonly secret: string;
   /** PEM of an RSA key, or "". */
   readonly privateKey: string;
   /** Retired keys: tokens that they have signed stay valid until they expire. */
   readonly previousKeys?: readonly Key[];
+};
+
+export type TokenOptions = TokenKeys & {
   /** The audience that tokens are issued with and must contain, or "". */
   readonly audience: string;
   /** The Postgres role of the anon key, whose claim is `anon`. */
@@ -90,20 +94,26 @@ export type TokenOptions = {
  * a role, and for users a subject and the type "access".
  */
 export class Tokens implements Verifier {
-  readonly #key: SigningKey;
+  #key!: SigningKey;
   /** By the key id in the header of a token. */
-  readonly #keys: ReadonlyMap<string | undefined, Key>;
+  #keys!: ReadonlyMap<string | undefined, Key>;
   readonly #audience: string;
   readonly #anonymousRole: string;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
 
-  constructor({ secret, privateKey, previousKeys = [], audience, anonymousRole }: TokenOptions) {
+  constructor({ audience, anonymousRole, ...keys }: TokenOptions) {
+    this.#audience = audience;
+    this.#anonymousRole = anonymousRole;
+    this.useKeys(keys);
+  }
+
+  /** Signs and verifies with these keys from now on. */
+  useKeys({ secret, privateKey, previousKeys = [] }: TokenKeys): void {
     this.#key = privateKey === "" ? secretKey(secret) : rsaKey(privateKey);
     const known = [...previousKeys, this.#key].map((key) => [key.kid ?? undefined, key] as const);
     // A token without a key id belongs to the current key.
     this.#keys = new Map<string | undefined, Key>([...known, [undefined, this.#key]]);
-    this.#audience = audience;
-    this.#anonymousRole = anonymousRole;
+    this.#verified.clear();
   }
 
   /** Tokens without a family can only be revoked together with all tokens of the user. */

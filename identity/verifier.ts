@@ -57,14 +57,14 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
     throw new TokenError("expired");
   }
 
+  /** Forgets all tokens. */
+  clear(): void {
+    this.#callers.clear();
+  }
+
   known(token: string): Caller | null {
     const cached = this.#callers.get(token);
     return cached !== undefined && !hasExpired(cached) ? cached : null;
-  }
-
-  /** For keys that have changed. */
-  clear(): void {
-    this.#callers.clear();
   }
 
   #verify(token: string): Checked {

@@ -15,7 +15,7 @@ import type { addressReader } from "../http/request.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
-import { createTokens, type Tokens } from "../identity/tokens.ts";
+import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
 import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface } from "../rest-gateway/express-interface.ts";
@@ -132,6 +132,13 @@ function createContext(
   const shared = { database, logins, addressOf, isStillCaller, log, onConnectionError };
   const tasks = tasksUrl === null ? null : createTasks({ settings: config, url: tasksUrl, addressKey, ...shared });
   const follow = (changed: Config) => {
+    auth?.follow(changed);
+    database.statementTimeouts.limitTo({
+      everyone: changed.dbStatementTimeout,
+      anonymous: changed.dbAnonStatementTimeout,
+    });
+    database.unsent.limitTo({ total: changed.maxUnsentBytes, perAddress: changed.maxUnsentBytesPerAddress });
+    tokens.useKeys(keysOf(changed, changed.jwtSecret || changed.jwtPrivateKey || secret));
     callers.follow({
       tokens: createVerifier({ config: changed, tokens, clock, log }),
       anonymousRole: changed.dbAnonRole,

@@ -6,7 +6,7 @@ import { ConnectionLimit } from "../http/connection-limit.ts";
 import { allowsOrigin } from "../http/cors.ts";
 import { healthInterface, reportOf } from "../http/health.ts";
 import { Pipeline } from "../http/pipeline.ts";
-import { createRateLimit } from "../http/rate-limit.ts";
+import { RateLimit } from "../http/rate-limit.ts";
 import { addressReader, trustOf } from "../http/request.ts";
 import { SendTimeout } from "../http/send-timeout.ts";
 import { HttpServer, urlOf } from "../http/server.ts";
@@ -17,6 +17,7 @@ import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
 import { errorReference, isErrorReference } from "../rest-gateway/openapi/reference/page.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 import { createApp, openConfigured } from "./app.ts";
+import { reloadSettings } from "./reload-settings.ts";
 
 /** The service, in this process or in worker processes. */
 export type Started = Running & { readonly tokens: Tokens };
@@ -35,6 +36,8 @@ export type StartOptions = {
   readonly open?: () => Promise<OpenedDatabase>;
   /** Whether to listen only when the service is ready, because other processes already serve the port. */
   readonly listensLast?: boolean;
+  /** Reads the settings again for a reload; may throw ConfigError. Without it a reload changes nothing. */
+  readonly reread?: () => Config;
   /** Returns milliseconds since 1970, for sessions, tokens and attempts. Tests replace it. */
   readonly clock?: () => number;
 };
@@ -44,7 +47,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const { open = () => openConfigured(config, log), listensLast = false, clock = Date.now } = options;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
   const addressOf = addressReader(config.trustProxy);
-  const rateLimit = createRateLimit(config.rateLimit, addressOf);
+  const rateLimit = new RateLimit({ limit: config.rateLimit, addressOf });
   const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
   const health = healthInterface(
     {
@@ -65,7 +68,11 @@ export async function startService(config: Config, log: Logger, options: StartOp
   });
   const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, log });
   const isProxy = trustOf(config.trustProxy);
-  const connections = new ConnectionLimit({ ...config, isProxy: (address) => isProxy(address, 0), log });
+  const connections = new ConnectionLimit({
+    limits: () => app?.settings.current ?? config,
+    isProxy: (address) => isProxy(address, 0),
+    log,
+  });
   const server = new HttpServer(pipeline.listener, (socket) => {
     const isAdmitted = connections.admits(socket);
     if (isAdmitted) sendTimeout.watch(socket);
@@ -82,25 +89,32 @@ export async function startService(config: Config, log: Logger, options: StartOp
     server.close();
     throw error;
   }
-  const { opened, database, changes, tokens, auth, tasks, callers, graphql, rest, pages, settings } = app;
+  const { opened, database, changes, notifications, tokens, auth, tasks, callers, graphql, rest, pages, settings } =
+    app;
   const sockets = new UpgradeGate(server.node, {
     routes: graphql ? [graphql.socket] : [],
-    limits: config,
+    limits: () => settings.current,
     callers,
     isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
     addressOf,
     rateLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
-  settings.follow(({ corsOrigins }) => pipeline.allowOrigins(corsOrigins));
   pipeline.open([rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, health, errors, pages], callers);
+  let { logLevel } = config;
+  settings.follow((changed) => {
+    if (changed.logLevel !== logLevel) log.level = changed.logLevel;
+    logLevel = changed.logLevel;
+    pipeline.allowOrigins(changed.corsOrigins);
+    rateLimit.follow(changed.rateLimit);
+  });
   if (config.graphqlBuild === "ready") graphql?.loadInBackground();
 
   let stopped: Promise<void> | undefined;
   const stop = async () => {
     pipeline.state = "draining";
     sockets.close();
-    await Promise.all([server.drain(config.drainTimeout), tasks?.close()]);
+    await Promise.all([server.drain(settings.current.drainTimeout), tasks?.close()]);
     sockets.terminate();
     await app?.close();
   };
@@ -114,7 +128,13 @@ export async function startService(config: Config, log: Logger, options: StartOp
       stopped ??= stop();
       return stopped;
     },
-    reload: async () => auth?.federated.providers.load(),
+    reloadSchema: () => notifications.reloadSchema(),
+    reloadSettings: async () => {
+      await reloadSettings(settings, options.reread ?? (() => config), log);
+      await auth?.federated.providers
+        .load()
+        .catch((err) => log.error({ err }, "the identity providers cannot be read"));
+    },
     databaseLost: lossOf(opened, () => stopped !== undefined),
   };
 }

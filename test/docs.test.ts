@@ -3,6 +3,7 @@ import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
 import { describeSettings } from "../config/config.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
+import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
 import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
@@ -29,6 +30,12 @@ function tableRows(file: string, heading = ""): string[][] {
 test("docs/configuration.md lists every setting with its default and meaning", () => {
   const settings = describeSettings().map(({ name, fallback, about }) => [name, fallback, about.replaceAll("`", "")]);
   expect(tableRows("docs/configuration.md", "## All settings")).toEqual(settings);
+});
+
+test("docs/configuration.md lists the settings that a reload applies", () => {
+  const text = readFileSync("docs/configuration.md", "utf8");
+  const [, listed = ""] = /`SIGUSR2` applies:\n\n([^.]*)\./.exec(text) ?? [];
+  expect(listed.match(/\w+/g)).toEqual(RELOADABLE);
 });
 
 test("docs/configuration.md lists the supported settings of PostgREST", () => {

@@ -79,6 +79,11 @@ export class Notifications {
     this.#settingsListeners.push(listener);
   }
 
+  /** Calls back the listeners of schema changes, on request of the operator. */
+  reloadSchema(): void {
+    this.#schemaChanged();
+  }
+
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void {
     this.#identityListeners.push(listener);

@@ -35,7 +35,7 @@ import { resealFactors } from "./secret-box.ts";
 import { Sessions, sessionRouter } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { fillSkeletons } from "./skeletons.ts";
-import { Throttle } from "./throttle.ts";
+import { Throttle, type ThrottleLimits } from "./throttle.ts";
 import { tokensRouter } from "./tokens.ts";
 
 /** Named like the settings of the service. */
@@ -110,6 +110,8 @@ export type Auth = {
   readonly addressOf: AddressReader;
   /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
   forget(userId: string): void;
+  /** Applies changed limits and origins. */
+  follow(settings: AuthSettings): void;
   /** Rejects if the database does not respond. */
   start(): Promise<void>;
   close(): Promise<void>;
@@ -128,12 +130,9 @@ export function createAuth({
   log,
 }: AuthOptions): Auth {
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
-  const { loginAttempts: attempts, loginAttemptsPerAddress: attemptsPerAddress, loginWindow: window } = settings;
   const {
-    mfaAttempts: codeAttempts,
     dbAnonRole: anonymousRole,
     dbRequestCredentials: showsCredentials,
-    registrationsPerAddress,
     auditRetention,
     emailReservation,
     bodyLimit: size,
@@ -143,8 +142,7 @@ export function createAuth({
   const repository = new AuthRepository(functions);
   const keys = new KeyRepository(functions);
   const factors = new FactorRepository(functions);
-  const limitsOfAttempts = { attempts, attemptsPerAddress, codeAttempts, registrationsPerAddress, window };
-  const throttle = new Throttle(repository, limitsOfAttempts);
+  const throttle = new Throttle(repository, limitsOfAttempts(settings));
   const hashing = new PasswordHashing();
   const passwords = new PasswordCheck({ hashing, throttle });
   const csrf = new CsrfTokens(secret);
@@ -152,7 +150,11 @@ export function createAuth({
   const secondFactor = new SecondFactor(factor);
   const signIn = new SignIn({ passwords, throttle, tokens, secondFactor });
   const registration = new Registration({ repository, hashing, throttle });
-  const retention = { attemptSeconds: window, eventSeconds: auditRetention, emailSeconds: emailReservation };
+  const retention = {
+    attemptSeconds: settings.loginWindow,
+    eventSeconds: auditRetention,
+    emailSeconds: emailReservation,
+  };
   const housekeeping = new Housekeeping({ repository, retention, onError });
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
@@ -186,6 +188,10 @@ export function createAuth({
     limits,
     clock,
     addressOf,
+    follow: (changed) => {
+      throttle.limitTo(limitsOfAttempts(changed));
+      sameOrigin.follow(changed);
+    },
     forget: store.forget,
     start: async () => {
       await federated.providers.load();
@@ -199,6 +205,14 @@ export function createAuth({
     },
   };
 }
+
+const limitsOfAttempts = (settings: AuthSettings): ThrottleLimits => ({
+  attempts: settings.loginAttempts,
+  attemptsPerAddress: settings.loginAttemptsPerAddress,
+  codeAttempts: settings.mfaAttempts,
+  registrationsPerAddress: settings.registrationsPerAddress,
+  window: settings.loginWindow,
+});
 
 /** The routes of authentication and the public keys. `/auth/register` is in resources/, because it creates a user. */
 export function authRouter(auth: Auth): Router {

@@ -13,9 +13,14 @@ export type SameOriginOptions = {
  * yet, and a logout can only end the session.
  */
 export class SameOriginCheck {
-  readonly #origins: ReadonlySet<string>;
+  #origins: ReadonlySet<string> = new Set();
 
-  constructor({ baseUrl, corsOrigins }: SameOriginOptions) {
+  constructor(options: SameOriginOptions) {
+    this.follow(options);
+  }
+
+  /** Accepts these origins from now on. */
+  follow({ baseUrl, corsOrigins }: SameOriginOptions): void {
     this.#origins = new Set([
       ...corsOrigins.filter((origin) => origin !== "*"),
       ...(baseUrl === "" ? [] : [new URL(baseUrl).origin]),

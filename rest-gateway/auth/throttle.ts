@@ -93,11 +93,15 @@ const MAX_WAITING = 64;
  */
 export class Throttle {
   readonly #repository: AuthRepository;
-  readonly #limits: ThrottleLimits;
+  #limits: ThrottleLimits;
   #waiting = 0;
 
   constructor(repository: AuthRepository, limits: ThrottleLimits) {
     this.#repository = repository;
+    this.#limits = limits;
+  }
+
+  limitTo(limits: ThrottleLimits): void {
     this.#limits = limits;
   }
 

@@ -1,5 +1,8 @@
 import { generateKeyPairSync } from "node:crypto";
-import { describe, expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError, describeSettings, helpText, readConfig } from "../../config/config.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
@@ -34,6 +37,7 @@ test("without settings the service uses an embedded database with demo data and 
   expect(readConfig({})).toEqual({
     advisor: true,
     advisorAccepted: "",
+    settingsFile: "",
     host: "127.0.0.1",
     port: 3000,
     workers: 1,
@@ -492,4 +496,27 @@ test("--help names every setting with its default", () => {
     expect(line).toContain(about);
     if (fallback !== "") expect(line).toContain(`Default: ${fallback}.`);
   }
+});
+
+describe("SETTINGS_FILE", () => {
+  const withFile = (text: string, environment: Record<string, string> = {}) => {
+    const file = join(mkdtempSync(join(tmpdir(), "content-settings-")), "settings.env");
+    onTestFinished(() => rmSync(dirname(file), { recursive: true }));
+    writeFileSync(file, text);
+    return { SETTINGS_FILE: file, ...environment };
+  };
+
+  test("holds settings and comments, and the environment takes precedence", () => {
+    const text = '# ours\nPORT=8080\nLOG_LEVEL="debug"\nPGRST_DB_MAX_ROWS=7\n';
+    const environment = withFile(text, { PORT: "9090", LOG_LEVEL: "" });
+    expect(readConfig(environment)).toMatchObject({ port: 9090, logLevel: "debug", dbMaxRows: 7 });
+  });
+
+  test.each([
+    ["PROT=8080", /^PROT in \S+ is not a setting of this service$/],
+    ["PORT=http", /^PORT must be a whole number \(is "http"\)$/],
+  ])("with %s is rejected", (text, message) => expect(errorOf(withFile(text))).toMatch(message));
+
+  test("that does not exist is rejected", () =>
+    expect(errorOf({ SETTINGS_FILE: "/nowhere/settings.env" })).toMatch(/^SETTINGS_FILE cannot be read: ENOENT/));
 });

@@ -173,8 +173,7 @@ describe("with limits on connections,", () => {
 
 test("connections from one IPv6 network count together", () => {
   const limit = new ConnectionLimit({
-    maxConnections: 10,
-    maxConnectionsPerAddress: 1,
+    limits: () => ({ maxConnections: 10, maxConnectionsPerAddress: 1 }),
     isProxy: () => false,
     log: pino({ level: "silent" }),
   });

@@ -387,7 +387,12 @@ describe("with limits,", () => {
     const server = createServer();
     const gate = new UpgradeGate(server, {
       routes: [{ path: "/graphql", protocol: "graphql-transport-ws", accept: () => {} }],
-      limits: { wsMaxConnections: 10, wsMaxConnectionsPerAddress: 10, wsMaxMessageBytes: 1000, wsMessageRate: 100 },
+      limits: () => ({
+        wsMaxConnections: 10,
+        wsMaxConnectionsPerAddress: 10,
+        wsMaxMessageBytes: 1000,
+        wsMessageRate: 100,
+      }),
       heartbeat: 100,
       callers: new CallerResolver({
         tokens: null as never,

@@ -28,6 +28,10 @@ export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
 export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
   start("sh", ["-c", SCRIPTS.start], { ...options, serves: true });
 
+/** The same in a terminal, which is closed when the child process is killed: its output is the text for people. */
+export const terminalStart = (options: Omit<StartOptions, "args">): Command =>
+  start("script", ["--quiet", "--return", "--command", SCRIPTS.start, "/dev/null"], { ...options, serves: true });
+
 /** `npm run -s types`; its output is complete when `exited()` has resolved. */
 export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
   start("npm", ["run", "--silent", "types", "--", ...args], options);
@@ -59,7 +63,7 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
   const { dataDir, settings = {}, as, shared = false, input, serves = false } = options;
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
   // The Node of node_modules, as npm would choose.
-  if (program === "sh") path.unshift(dirname(process.execPath));
+  if (program === "sh" || program === "script") path.unshift(dirname(process.execPath));
   const child = spawn(program, args, {
     cwd: PROJECT,
     detached: true,

@@ -114,7 +114,7 @@ describe("the account", () => {
     try {
       other.people[login] = { name: "Mallory", email: "mallory@evil.example" };
       await client.configure([oidcEntry(client.idp()), oidcEntry(other, { name: "evil" })]);
-      await client.service().service.reload();
+      await client.service().service.reloadSettings();
       other.register({ redirectUris: [url("/auth/oidc/evil/callback")] });
       const mallory = new WebClient();
       const { url: callback } = await signInAt(mallory, url("/auth/oidc/evil"), login);
@@ -128,7 +128,7 @@ describe("the account", () => {
         oidcEntry(client.idp(), { name: "closed", signUp: false }),
         oidcEntry(client.idp(), { name: "staff", require: { groups: ["staff", "board"], email_verified: true } }),
       ]);
-      await client.service().service.reload();
+      await client.service().service.reloadSettings();
     }
   });
 

@@ -13,7 +13,7 @@ beforeAll(async () => {
     claims: { subject: "data.uid", name: ["data.nick", "data.full"], email: "data.mail[0]" },
   };
   await client.configure([oauth.entry(), oauth.entry(path)]);
-  await client.service().service.reload();
+  await client.service().service.reloadSettings();
 });
 afterAll(() => oauth?.close());
 const PROFILE = { id: 4711, login: "mary", name: "Mary Somerville", email: "mary@legacy.example" };

@@ -22,7 +22,7 @@ const names = async () =>
   (await sendTo(url(), "GET /auth/providers", {})).json.data.map(({ name }: { name: string }) => name);
 async function configure(...entries: object[]): Promise<void> {
   await client.configure(entries);
-  await client.service().service.reload();
+  await client.service().service.reloadSettings();
 }
 
 describe("if the ID token has only the subject", () => {

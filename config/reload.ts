@@ -1,0 +1,33 @@
+import { type Config, fieldOf } from "./config.ts";
+import { SETTINGS } from "./settings.ts";
+
+type Name = keyof typeof SETTINGS;
+
+/** The settings that a reload (SIGUSR2) applies. The others need a restart. */
+export const RELOADABLE: readonly Name[] = [
+  "LOG_LEVEL",
+  "CORS_ORIGINS",
+  ...(["JWT_SECRET", "JWT_PRIVATE_KEY", "JWT_PREVIOUS_SECRET", "JWT_PREVIOUS_PUBLIC_KEY"] as const),
+  ...(["RATE_LIMIT", "MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_ADDRESS"] as const),
+  ...(["MAX_UNSENT_BYTES", "MAX_UNSENT_BYTES_PER_ADDRESS"] as const),
+  ...(["WS_MAX_CONNECTIONS", "WS_MAX_CONNECTIONS_PER_ADDRESS", "WS_MESSAGE_RATE"] as const),
+  ...(["DB_STATEMENT_TIMEOUT", "DB_ANON_STATEMENT_TIMEOUT"] as const),
+  ...(["LOGIN_ATTEMPTS", "LOGIN_ATTEMPTS_PER_ADDRESS", "LOGIN_WINDOW", "REGISTRATIONS_PER_ADDRESS"] as const),
+  "MFA_ATTEMPTS",
+  ...(["DB_MAX_ROWS", "DB_AGGREGATES", "DB_PLAN", "DB_TX_END", "SAFE_UPDATE", "SERVER_TIMING"] as const),
+  ...(["REST_MAX_EMBED_DEPTH", "REST_MAX_CONDITION_DEPTH", "REST_MAX_EMBEDS", "REST_MAX_EMBED_FILTERS"] as const),
+  ...(["REST_MAX_CONDITIONS", "REST_MAX_PATTERNS", "REST_MAX_PATTERN_LENGTH", "REST_BODY_LIMIT"] as const),
+  ...(["GRAPHQL_MAX_DEPTH", "GRAPHQL_MAX_COMPLEXITY", "GRAPHQL_MAX_SEARCHES", "GRAPHQL_MAX_TOKENS"] as const),
+  "DRAIN_TIMEOUT",
+];
+
+/** `config`: the running settings with the reloadable ones of `read`. `restart`: names of changed settings that need a restart. */
+export function reloaded(
+  running: Config,
+  read: Config,
+): { readonly config: Config; readonly restart: readonly string[] } {
+  const entries = RELOADABLE.map((name) => [fieldOf(name), read[fieldOf(name)]]);
+  const isChanged = (name: Name) => JSON.stringify(running[fieldOf(name)]) !== JSON.stringify(read[fieldOf(name)]);
+  const restart = (Object.keys(SETTINGS) as Name[]).filter((name) => isChanged(name) && !RELOADABLE.includes(name));
+  return { config: { ...running, ...Object.fromEntries(entries) }, restart };
+}
