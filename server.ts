@@ -30,10 +30,15 @@ async function main(): Promise<void> {
   const listensLast = cluster.isWorker && cluster.worker!.id > config.workers;
   closeInspector();
   if (cluster.isWorker)
-    return serveAsWorker((open) => startService(config, log, { open, listensLast, reread: readConfig }), log);
+    return serveAsWorker(
+      (open) => startService(config, log, { open, listensLast, reread: readConfig, measuresProcess: true }),
+      log,
+    );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
   const starting =
-    config.workers > 1 ? startInProcesses(config, log) : startService(config, log, { reread: readConfig });
+    config.workers > 1
+      ? startInProcesses(config, log)
+      : startService(config, log, { reread: readConfig, measuresProcess: true });
   handleSignals(starting, config.drainTimeout, log);
   try {
     const service = await starting;

@@ -32,6 +32,8 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly docs: boolean;
   readonly dbRequestCredentials: boolean;
   readonly dbConfig: boolean;
+  readonly metrics: boolean;
+  readonly adminHost: string;
   readonly usersWrite: UsersWrite;
   readonly taskAnonymous: boolean;
   readonly taskConcurrencyPerOwner: number;
@@ -51,6 +53,8 @@ type UnsetByDefault =
   | "docs"
   | "dbRequestCredentials"
   | "dbConfig"
+  | "metrics"
+  | "adminHost"
   | "usersWrite"
   | "taskAnonymous"
   | "taskConcurrencyPerOwner"
@@ -94,6 +98,8 @@ export function readConfig(given: Environment = process.env): Config {
     docs: parsed.docs === "" ? embedded : parsed.docs,
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? !parsed.migrate : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? !parsed.migrate : parsed.dbConfig,
+    metrics: parsed.metrics === "" ? embedded : parsed.metrics,
+    adminHost: parsed.adminHost || parsed.host,
     usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:
@@ -179,6 +185,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean): void {
     ],
     [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL requires DATABASE_URL"],
     [embedded && !migrate, "MIGRATE=off requires DATABASE_URL"],
+    [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],

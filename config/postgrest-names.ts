@@ -77,6 +77,8 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_JWT_AUD: ["JWT_AUD", unchanged],
   PGRST_JWT_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", unchanged],
   PGRST_ROLE_CLAIM_KEY: ["JWT_ROLE_CLAIM", unchanged],
+  PGRST_ADMIN_SERVER_HOST: ["ADMIN_HOST", z.string().transform((text) => HOSTS[text] ?? text)],
+  PGRST_ADMIN_SERVER_PORT: ["ADMIN_PORT", unchanged],
   PGRST_SERVER_HOST: ["HOST", z.string().transform((text) => HOSTS[text] ?? text)],
   PGRST_SERVER_PORT: ["PORT", unchanged],
   PGRST_SERVER_CORS_ALLOWED_ORIGINS: ["CORS_ORIGINS", unchanged],
@@ -93,8 +95,6 @@ const IS_BASE64 = ["PGRST_JWT_SECRET_IS_BASE64", "PGRST_SECRET_IS_BASE64"];
 
 /** Settings that have no effect here. */
 const IGNORED = new Set([
-  "PGRST_ADMIN_SERVER_HOST",
-  "PGRST_ADMIN_SERVER_PORT",
   "PGRST_DB_CHANNEL",
   "PGRST_DB_CHANNEL_ENABLED",
   "PGRST_DB_HOISTED_TX_SETTINGS",

@@ -7,7 +7,7 @@ import { parseClaimPath } from "./claim-path.ts";
 export class ConfigError extends Error {}
 
 /** Messages do not repeat the values of these settings. */
-const SECRETS = /(SECRET|KEY|URL|URI)$/;
+export const SECRETS = /(SECRET|KEY|URL|URI)$/;
 
 /** Parses the text of the environment variable `name`. Throws ConfigError. */
 export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: string): T {

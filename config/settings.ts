@@ -522,6 +522,22 @@ export const SETTINGS = {
     "",
     "File with findings of the advisor that you accept, one per line: rule object # reason. It is read at each check.",
   ),
+  METRICS: setting(
+    orUnset(onOff),
+    "",
+    "Metrics at /metrics on PORT. When unset, on with the embedded database, otherwise off. With ADMIN_PORT they are only there.",
+  ),
+  METRICS_MAX_OPERATIONS: setting(
+    integer(0, 10_000),
+    "100",
+    "Maximum number of GraphQL operation names that are measured by name. Further ones count as other.",
+  ),
+  ADMIN_PORT: setting(
+    integer(0, 65535),
+    "0",
+    "Port for operators: probes, metrics, settings, the schema that is served, and the console, which are then not on PORT. 0 means no such port.",
+  ),
+  ADMIN_HOST: setting(orUnset(host), "", "Host name or IP address to listen on for ADMIN_PORT. When unset, HOST."),
   LOG_LEVEL: setting(
     oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
     "info",

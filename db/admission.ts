@@ -9,6 +9,8 @@ export type AdmissionOptions = {
   /** Milliseconds that a transaction waits before it is refused. */
   readonly timeout: number;
   readonly unsent: UnsentBytes;
+  /** Called with the name of the setting whose limit has refused a transaction. */
+  onLimit?(setting: string): void;
 };
 
 type Waiter = { readonly recipient: Recipient | null; admit(): void };
@@ -31,6 +33,8 @@ export class Admission {
   /** The clients with waiting transactions; the first has the next turn. */
   readonly #turns = new Set<Client>();
   #free: number;
+  /** Transactions that were refused because they waited too long for a connection. */
+  timeouts = 0;
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
@@ -133,7 +137,16 @@ export class Admission {
 
   #refusal(recipient: Recipient | null): Problem {
     const reached = recipient && this.#options.unsent.limitReached(recipient);
+    if (reached === null) this.timeouts++;
+    this.#options.onLimit?.(SETTINGS[reached ?? "time"]);
     if (reached === null) return connectionsBusy();
     return reached === "address" ? addressReadsTooSlowly() : clientsReadTooSlowly();
   }
 }
+
+/** The settings of the limits. */
+const SETTINGS = {
+  time: "DB_POOL_TIMEOUT",
+  address: "MAX_UNSENT_BYTES_PER_ADDRESS",
+  total: "MAX_UNSENT_BYTES",
+} as const;

@@ -1,6 +1,8 @@
 import pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { REQUEST_SECONDS } from "../telemetry/histogram.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
@@ -8,7 +10,7 @@ import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired } from "./errors.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./statement-timeouts.ts";
-import { type TransactionOptions, Transactions } from "./transaction.ts";
+import { type PoolUse, type TransactionOptions, Transactions, type TransactionTimes } from "./transaction.ts";
 
 export type DatabaseOptions = {
   readonly logins: Logins;
@@ -25,12 +27,16 @@ export type DatabaseOptions = {
   readonly onConnectionError: (error: Error) => void;
   /** Receives what the DBA should know about errors. */
   readonly log: Logger;
+  /** Absent where nothing is measured. */
+  readonly metrics?: Metrics;
+  /** Called with the name of the setting whose limit has refused a transaction. */
+  onLimit?(setting: string): void;
 };
 
 /** The database of the settings. `anonymousRoles` are the roles of callers without credentials. */
 export const createDatabase = (
   config: Config,
-  options: Pick<DatabaseOptions, "logins" | "onConnectionError" | "log"> &
+  options: Pick<DatabaseOptions, "logins" | "onConnectionError" | "log" | "metrics" | "onLimit"> &
     Pick<StatementTimeoutOptions, "anonymousRoles">,
 ): Database =>
   new Database({
@@ -79,26 +85,36 @@ export class Database {
     const statementTimeoutOf = (role: string) => statementTimeouts.of(role);
     const few = Math.min(4, poolSize);
     const unsent = new UnsentBytes(options.unsent);
+    const timesOf = options.metrics && transactionTimes(options.metrics);
     const transactions = (
-      login: string,
+      login: CallerLogin | "auth",
       slots: number,
       more: Pick<TransactionOptions, "admission" | "onFailure"> = {},
-    ) => new Transactions({ ...options, statementTimeoutOf, pool: pool(login, slots), ...more });
+    ) =>
+      new Transactions({
+        ...options,
+        statementTimeoutOf,
+        pool: pool(logins[login], slots),
+        ...more,
+        ...(timesOf && { times: timesOf(login) }),
+      });
+    const { onLimit = () => {} } = options;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
-    const admitted = (login: string, slots: number, share: number) =>
+    const admitted = (login: CallerLogin, slots: number, share: number) =>
       transactions(login, slots, {
-        admission: new Admission({ slots, share, timeout: poolTimeout, unsent }),
+        admission: new Admission({ slots, share, timeout: poolTimeout, unsent, onLimit }),
         onFailure,
       });
 
     this.statementTimeouts = statementTimeouts;
     this.unsent = unsent;
     this.#logins = logins;
-    this.#data = admitted(logins.data, poolSize, poolShare);
+    this.#data = admitted("data", poolSize, poolShare);
     // Admins and callers with the service key are trusted, and may act for many users.
-    this.#admin = admitted(logins.admin, few, 100);
-    this.#service = admitted(logins.service, few, 100);
-    this.auth = transactions(logins.auth, few);
+    this.#admin = admitted("admin", few, 100);
+    this.#service = admitted("service", few, 100);
+    this.auth = transactions("auth", few);
+    if (options.metrics) this.#register(options.metrics);
     this.catalog = new pg.Pool(pool(logins.data, 2));
     this.catalog.on("error", onConnectionError);
     this.catalog.on("connect", (client) => client.on("error", onConnectionError));
@@ -112,6 +128,31 @@ export class Database {
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     for (const transactions of [this.#data, this.#admin, this.#service]) transactions.follow(code);
+  }
+
+  #register(metrics: Metrics): void {
+    const pools = { data: this.#data, admin: this.#admin, service: this.#service, auth: this.auth };
+    const perPool = (read: (pool: Transactions) => number) => ({
+      labels: ["pool"],
+      read: () => Object.entries(pools).map(([pool, each]) => ({ labels: { pool }, value: read(each) })),
+    });
+    const of = (name: keyof PoolUse) => perPool(({ use }) => use[name]);
+    const [max, available, waiting] = [
+      "Maximum connections.",
+      "Open connections that are not in use.",
+      "Transactions that wait.",
+    ];
+    metrics.gauge({ name: "db_pool_max", about: max, ...of("max") });
+    metrics.gauge({ name: "db_pool_available", about: available, ...of("available") });
+    metrics.gauge({ name: "db_pool_waiting", about: waiting, ...of("waiting") });
+    const timeouts = "Transactions that did not get a connection within DB_POOL_TIMEOUT.";
+    metrics.counter({ name: "db_pool_timeouts_total", about: timeouts, ...of("timeouts") });
+    const trips = "Round trips to the database: a transaction takes one.";
+    metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });
+    const cancelled = "Statements that exceeded their statement timeout.";
+    metrics.counter({ name: "db_statement_timeouts_total", about: cancelled, ...perPool((each) => each.cancelled) });
+    const unsent = "Bytes of results that clients have not read yet.";
+    metrics.gauge({ name: "unsent_bytes", about: unsent, read: () => this.unsent.total });
   }
 
   /** Round trips to the database so far. */
@@ -141,6 +182,16 @@ export class Database {
     const all = [this.#data, this.#admin, this.#service, this.auth];
     await Promise.all([...all.map((transactions) => transactions.close()), this.catalog.end()]);
   }
+}
+
+/** Observes the transactions of each pool. */
+function transactionTimes(metrics: Metrics): (pool: string) => TransactionTimes {
+  const shared = { labels: ["pool"], buckets: REQUEST_SECONDS };
+  const waitAbout = "Time that transactions wait for a connection.";
+  const wait = metrics.histogram({ name: "db_connection_wait_seconds", about: waitAbout, ...shared });
+  const runAbout = "Time from sending a transaction until its results are complete.";
+  const run = metrics.histogram({ name: "db_transaction_duration_seconds", about: runAbout, ...shared });
+  return (pool) => ({ wait: wait.of(pool), run: run.of(pool) });
 }
 
 /** The roles that the login of admins may become, without those of the login for all callers. */

@@ -1,5 +1,6 @@
 import pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import type { Times } from "../telemetry/histogram.ts";
 import type { Admission } from "./admission.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result, type Statement } from "./batch.ts";
 import { type CancelSignal, cancelRequest } from "./cancellation.ts";
@@ -10,6 +11,7 @@ import type { Failure } from "./diagnosis.ts";
 import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
 import { type Frame, type FrameOptions, frameOf } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
+import { KnownStatements } from "./known-statements.ts";
 import type { Recipient } from "./recipient.ts";
 
 export type { Result, Statement } from "./batch.ts";
@@ -28,7 +30,12 @@ export type TransactionOptions = {
   readonly onConnectionError: (error: Error) => void;
   /** Called with errors that the database has raised for a caller. */
   readonly onFailure?: (failure: Failure) => void;
+  /** Absent where they are not measured. */
+  readonly times?: TransactionTimes;
 };
+
+/** In seconds: until a connection is free, and from then on until the results are complete. */
+export type TransactionTimes = { readonly wait: Times; readonly run: Times };
 
 export type RunOptions = FrameOptions & {
   /** Called when the transaction has a connection. */
@@ -43,9 +50,6 @@ export type RunOptions = FrameOptions & {
 
 /** pg-pool's message when no connection becomes free in time; a server that rejects connections causes another one. */
 const QUEUE_TIMEOUT = "timeout exceeded when trying to connect";
-const MAX_NAMES_PER_ROLE = 2000;
-/** Longer statements are not prepared: one-off queries would take megabytes on every connection. */
-const MAX_PREPARED_LENGTH = 10_000;
 
 /**
  * Runs statements as an identity in one transaction and one round trip. The session settings of the identity are local
@@ -54,17 +58,21 @@ const MAX_PREPARED_LENGTH = 10_000;
 export class Transactions {
   /** Round trips so far: one per Sync. */
   syncs = 0;
+  /** Transactions that did not get a connection in time. */
+  timeouts = 0;
+  /** Transactions with a statement that has exceeded its time. */
+  cancelled = 0;
   readonly #pool: pg.Pool;
   readonly #options: TransactionOptions;
-  readonly #known = new Map<string, Map<string, KnownStatement>>();
+  readonly #known: KnownStatements;
   readonly #cleaning: Cleaning;
   /** What said that statements on a connection run no code, since it was last cleaned. */
   readonly #judgedBy = new WeakMap<pg.PoolClient, Code>();
-  #nextName = 1;
   #code = UNKNOWN_CODE;
 
   constructor(options: TransactionOptions) {
     this.#options = options;
+    this.#known = new KnownStatements(options.maxPrepared > 0);
     this.#cleaning = new Cleaning(options.maxPrepared);
     this.#pool = new pg.Pool({
       ...options.pool,
@@ -91,12 +99,16 @@ export class Transactions {
    */
   async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const code = this.#code;
-    const runsCode = this.#runsCode(identity.caller.role, statements);
+    const runsCode = this.#known.runCode(identity.caller.role, statements, code);
     const frame = frameOf(statements.length, options, runsCode);
     const batch = this.#statementsOf(identity, statements, frame);
     const { recipient = null } = identity.request;
     const { signal } = options;
+    const { times } = this.#options;
+    const asked = performance.now();
     const client = await this.#connectClean(recipient);
+    const connected = performance.now();
+    times?.wait.observe((connected - asked) / 1000);
     options.onConnected?.();
     if (signal?.aborted) {
       this.#release(client, recipient);
@@ -123,9 +135,11 @@ export class Transactions {
     } catch (error) {
       if (isLost(error as DatabaseError)) broken = error as Error;
       else this.#report(error as DatabaseError, identity, statements);
+      if ((error as DatabaseError).code === "57014" && !signal?.aborted) this.cancelled++;
       if (signal?.aborted) throw signal.reason;
       throw isSocketError(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
     } finally {
+      times?.run.observe((performance.now() - connected) / 1000);
       // A cancel request affects whatever the connection executes: release it only after the request has finished.
       signal?.removeEventListener("abort", cancel);
       if (cancelled) await cancelled;
@@ -133,6 +147,18 @@ export class Transactions {
       if (work.cleaned === null) this.#release(client, recipient, broken);
       else work.cleaned.then((error) => this.#release(client, recipient, broken ?? error));
     }
+  }
+
+  /** The connections of the pool, and the transactions that wait for one. */
+  get use(): PoolUse {
+    const { idleCount, waitingCount, options } = this.#pool;
+    const { admission } = this.#options;
+    return {
+      max: options.max,
+      available: idleCount,
+      waiting: waitingCount + (admission?.waiting ?? 0),
+      timeouts: this.timeouts + (admission?.timeouts ?? 0),
+    };
   }
 
   async close(): Promise<void> {
@@ -169,6 +195,7 @@ export class Transactions {
       admission?.leave(recipient);
       const { totalCount, idleCount, options } = this.#pool;
       const isBusy = totalCount >= options.max && idleCount === 0 && (error as Error).message === QUEUE_TIMEOUT;
+      if (isBusy) this.timeouts++;
       throw new ApiError(isBusy ? connectionsBusy() : databaseUnavailable(), { cause: error });
     }
   }
@@ -186,31 +213,8 @@ export class Transactions {
     for (const value of settings.values) refuseUnstorable(value);
     return [...begin, settings, ...statements, ...end].map((statement) => ({
       ...statement,
-      name: this.#knownOf(role, statement.text)?.name ?? "",
+      name: this.#known.of(role, statement.text, this.#code)?.name ?? "",
     }));
-  }
-
-  /** Whether the statements may leave state on the connection. */
-  #runsCode(role: string, statements: readonly Statement[]): boolean {
-    return statements.some(({ text }) => this.#knownOf(role, text)?.runsCode ?? true);
-  }
-
-  /**
-   * Undefined for a statement that is too long to be kept. Row-level policies are part of a plan: a name shared by two roles
-   * would be replanned at each change of role.
-   */
-  #knownOf(role: string, text: string): KnownStatement | undefined {
-    if (text.length > MAX_PREPARED_LENGTH) return undefined;
-    const ofRole = this.#known.get(role) ?? new Map<string, KnownStatement>();
-    this.#known.set(role, ofRole);
-    const known = ofRole.get(text);
-    if (known?.code === this.#code) return known;
-
-    if (!known && ofRole.size >= MAX_NAMES_PER_ROLE) ofRole.delete(ofRole.keys().next().value as string);
-    const name = known?.name ?? (this.#options.maxPrepared === 0 ? "" : `s${this.#nextName++}`);
-    const created = { name, code: this.#code, runsCode: this.#code.isIn(text) };
-    ofRole.set(text, created);
-    return created;
   }
 
   /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
@@ -269,8 +273,13 @@ export class Transactions {
   }
 }
 
-/** A statement, by its text and role: the name that it is prepared as, and whether it runs `code`. */
-type KnownStatement = { readonly name: string; readonly code: Code; readonly runsCode: boolean };
+/** `available`: connections that are open and not in use. */
+export type PoolUse = {
+  readonly max: number;
+  readonly available: number;
+  readonly waiting: number;
+  readonly timeouts: number;
+};
 
 /** The statements of a transaction, with those before and after the caller's. */
 type Work = {

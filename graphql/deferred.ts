@@ -20,6 +20,7 @@ export class DeferredGraphQL {
   #options: GraphQLOptions;
   #loaded: GraphQLInterface | null = null;
   #loading: Promise<GraphQLInterface> | null = null;
+  #failure: string | null = null;
   #isClosed = false;
 
   constructor(options: GraphQLOptions) {
@@ -54,6 +55,12 @@ export class DeferredGraphQL {
     } catch {
       return "# GraphQL is not available: /health and the log give the reason.\n";
     }
+  }
+
+  /** Why GraphQL cannot be served: null if it can, or if it is loaded only with the first request. */
+  get fault(): string | null {
+    if (this.#loaded) return this.#loaded.reload.fault;
+    return this.#loading || this.#failure ? (this.#failure ?? "the GraphQL schema is being built") : null;
   }
 
   loadInBackground(): void {
@@ -102,6 +109,7 @@ export class DeferredGraphQL {
       this.#loaded = await createGraphQL(this.#options);
       return this.#loaded;
     } catch (error) {
+      this.#failure = `GraphQL cannot be loaded: ${(error as Error).message}`;
       this.#loading = null;
       throw error;
     }

@@ -11,6 +11,7 @@ import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { withFields } from "./input-errors.ts";
 import { NAME_CONFLICT } from "./left-out.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
+import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { type BuiltSchema, buildSchema, lostFields, type SchemaOptions } from "./schema.ts";
 import type { DocumentStore } from "./trusted-documents.ts";
@@ -30,6 +31,7 @@ export type EngineOptions = {
   readDatabase(): Promise<unknown>;
   countTables(): number;
   readonly catalog: Pick<LiveCatalog, "current">;
+  readonly metrics: OperationMetrics;
 };
 
 type ServedSchema = BuiltSchema & { readonly documents: DocumentCache };
@@ -64,7 +66,7 @@ export class Engine {
   async rebuild(): Promise<void> {
     const { maxTables, countTables, readDatabase } = this.#options;
     await readDatabase();
-    if (countTables() > maxTables) throw tooManyTables(countTables(), maxTables);
+    if (countTables() > maxTables) throw new TooManyTables(countTables(), maxTables);
     const built = await buildSchema({ ...this.#options.schema, catalog: this.#options.database.catalog });
     const known = this.omissions.map(lineOf);
     const conflicts = built.omissions.filter((each) => each.rule === NAME_CONFLICT && !known.includes(lineOf(each)));
@@ -91,9 +93,11 @@ export class Engine {
   }
 
   /** Executes a query or mutation. `data` of the result is JSON text. */
-  async execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
+  execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
     const args = { ...this.#args(operation, identity, signal), outputDataAsString: true };
-    return this.#withFields((await execute(args)) as ExecutionResult, operation, identity);
+    return this.#options.metrics.measure(operation, async () =>
+      this.#withFields((await execute(args)) as ExecutionResult, operation, identity),
+    );
   }
 
   /** Executes an operation of any kind. Returns its result, or the events of a subscription. */
@@ -103,7 +107,8 @@ export class Engine {
     signal: CancelSignal,
   ): Promise<ExecutionResult | AsyncGenerator<ExecutionResult>> {
     const run = operation.kind === "subscription" ? subscribe : execute;
-    const result: any = await run(this.#args(operation, identity, signal));
+    const args = this.#args(operation, identity, signal);
+    const result: any = await this.#options.metrics.measure(operation, async () => run(args));
     return Symbol.asyncIterator in result ? visibleEvents(result) : this.#withFields(result, operation, identity);
   }
 
@@ -158,8 +163,12 @@ export class Engine {
   }
 }
 
-const tooManyTables = (tables: number, max: number) =>
-  new Error(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
+/** The operator has chosen not to serve GraphQL for such a database. */
+export class TooManyTables extends Error {
+  constructor(tables: number, max: number) {
+    super(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
+  }
+}
 
 /** Reported to the DBA in the log and in /health. */
 const fieldsWouldBeLost = (lost: readonly string[], conflicts: readonly Finding[]) =>

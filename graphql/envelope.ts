@@ -11,7 +11,9 @@ export type Answer = { readonly status: number; readonly body: string };
 export const GRAPHQL: HttpEnvelope = {
   serves: (url) => url === "/graphql" || url.startsWith("/graphql?"),
   reject({ request, response, head }, problem) {
-    const { status, retryAfter = RETRY_SECONDS } = problem;
+    const { status, code, retryAfter = RETRY_SECONDS } = problem;
+    head.notes.route = "/graphql";
+    head.notes.code = code;
     setHead(response, head);
     if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
     sendAnswer(response, mediaTypeOf(request.headers.accept), refusal(problem));

@@ -6,12 +6,20 @@ import type { FieldFault } from "./input-errors.ts";
 
 export type ErrorFormat = ErrorContext & {
   readonly requestId: string;
+  /** Called with the code of each error. */
+  onFormatted?(code: string): void;
   /** Called with errors whose cause is not sent to the client. */
   onInternalError(error: unknown): void;
 };
 
 /** Formats an error for the client. The cause of an internal error is logged and not sent. */
 export function formatError(error: GraphQLError, format: ErrorFormat): GraphQLFormattedError {
+  const formatted = withCode(error, format);
+  format.onFormatted?.(String(formatted.extensions!.code));
+  return formatted;
+}
+
+function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedError {
   const cause = causeOf(error);
   // Errors of graphql-js and Grafast: an invalid document or variable. An error with a path occurred during execution.
   if (cause instanceof GraphQLError) {

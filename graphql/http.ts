@@ -3,7 +3,7 @@ import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postg
 import type { Caller } from "../db/caller.ts";
 import { ApiError, type ConstraintMessages, internalError } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
-import { type Exchange, setHead } from "../http/exchange.ts";
+import { type Exchange, type Head, setHead } from "../http/exchange.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import { contextOfExchange } from "../http/recipient.ts";
 import { ClientGone, RETRY_SECONDS } from "../http/response.ts";
@@ -31,6 +31,7 @@ export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => 
   ...GRAPHQL,
   async handle(exchange) {
     const { request, response, head } = exchange;
+    head.notes.route = "/graphql";
     setHead(response, head);
     const mediaType = mediaTypeOf(request.headers.accept);
     sendAnswer(response, mediaType, await answerTo(exchange, mediaType, options));
@@ -47,10 +48,12 @@ async function answerTo(exchange: Exchange, mediaType: MediaType, options: Graph
       const { status, retryAfter = RETRY_SECONDS } = error.problem;
       if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
       if (status === 401) response.setHeader("WWW-Authenticate", "Bearer");
+      head.notes.code = error.problem.code;
       return refusal(error.problem);
     }
     if (response.destroyed) throw error;
     const { requestId } = head;
+    head.notes.code = "INTERNAL_ERROR";
     options.onInternalError(error, requestId);
     return refusal(
       { ...internalError(), status: mediaType === "application/json" ? options.internalStatus : 500 },
@@ -68,7 +71,7 @@ async function run(
   const { engine } = options;
   const { request, response, head, identity: requestIdentity } = exchange;
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
-  const format = formatFor(caller, head.requestId, options);
+  const format = formatFor(caller, head, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
   const operation = engine.prepare(graphqlRequest);
@@ -115,11 +118,14 @@ function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: nu
 
 const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code === "INTERNAL_ERROR";
 
-const formatFor = (caller: Caller, requestId: string, options: GraphQLHttpOptions): ErrorFormat => ({
+const formatFor = (caller: Caller, { requestId, notes }: Head, options: GraphQLHttpOptions): ErrorFormat => ({
   constraintMessages: options.constraintMessages(),
   anonymous: caller.role === options.anonymousRole,
   expired: caller.refused === "expired",
   requestId,
+  onFormatted: (code) => {
+    notes.code ??= code;
+  },
   onInternalError: (error) => options.onInternalError(error, requestId),
 });
 

@@ -11,6 +11,7 @@ import type { DocumentLimits } from "./document.ts";
 import { Engine } from "./engine.ts";
 import { exampleOperation } from "./example.ts";
 import { graphqlInterface } from "./http.ts";
+import type { OperationMetrics } from "./operation-metrics.ts";
 import { type SchemaSettings, schemaSettings } from "./schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
 import { graphqlSocket } from "./socket.ts";
@@ -42,6 +43,7 @@ export type GraphQLOptions = {
   readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
   readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
+  readonly metrics: OperationMetrics;
   onInternalError(error: unknown, requestId: string): void;
   /** Called after each build of the schema, and after each failure. */
   onSchemaBuilt(): void;
@@ -73,6 +75,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     maxTables: settings.graphqlMaxTables,
     readDatabase: () => catalog.caughtUp(),
     catalog,
+    metrics: options.metrics,
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
   });
   const reload = new SchemaReload(engine, reloadLog(log, options.onSchemaBuilt));

@@ -26,6 +26,8 @@ export type GraphQLRequest = DocumentReference & {
 /** A checked request: the operation can be executed. */
 export type Operation = GraphQLRequest & {
   readonly document: DocumentNode;
+  /** Null for an operation without a name. */
+  readonly name: string | null;
   readonly kind: "query" | "mutation" | "subscription";
   /** Whether a failed field ends the operation: it is a mutation, and the failure makes all of `data` null. */
   readonly stopsAfterFailure: boolean;
@@ -58,7 +60,7 @@ export function prepareOperation(
   if (errors.length > 0) return { errors };
   const kind = definition.operation;
   const stopsAfterFailure = kind === "mutation" && hasOnlyNonNullFields(schema, definition);
-  return { ...request, document, kind, stopsAfterFailure };
+  return { ...request, document, name: definition.name?.value ?? null, kind, stopsAfterFailure };
 }
 
 function findDocument(store: DocumentStore, request: GraphQLRequest): string | GraphQLError {

@@ -1,6 +1,6 @@
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import { Debounced } from "../db/changes/debounced.ts";
-import type { Engine } from "./engine.ts";
+import { type Engine, TooManyTables } from "./engine.ts";
 import { notBuilt } from "./schema.ts";
 
 export type ReloadLog = {
@@ -20,6 +20,7 @@ export type GraphQLHealth = { readonly schema: string; readonly omissions?: read
 export class SchemaReload {
   /** Why the newest schema is not served; null if it is. */
   failure: string | null = null;
+  #hasTooManyTables = false;
   readonly #engine: Engine;
   readonly #log: ReloadLog;
   readonly #rebuilds = new Debounced(
@@ -30,6 +31,11 @@ export class SchemaReload {
   constructor(engine: Engine, log: ReloadLog) {
     this.#engine = engine;
     this.#log = log;
+  }
+
+  /** Why no schema is served; null if one is, or if the database has more tables than GraphQL is served for. */
+  get fault(): string | null {
+    return this.#engine.isServing || this.#hasTooManyTables ? null : this.failure;
   }
 
   /** The state of the schema for `/health`. */
@@ -83,6 +89,7 @@ export class SchemaReload {
   }
 
   #fail(error: Error): void {
+    this.#hasTooManyTables = error instanceof TooManyTables;
     this.failure = error.message;
     this.#log.onBuilt();
     this.#log.onFailed(error, this.#engine.isServing);

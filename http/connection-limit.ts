@@ -13,6 +13,8 @@ export type ConnectionLimitOptions = {
   limits(): ConnectionLimits;
   /** A proxy has many clients: the limit per address does not apply to it. */
   isProxy(address: string): boolean;
+  /** Called with the name of the setting whose limit has rejected a connection. */
+  onLimit?(setting: string): void;
   readonly log: Logger;
 };
 
@@ -56,6 +58,11 @@ export class ConnectionLimit {
     this.#options = options;
   }
 
+  /** Open connections. */
+  get open(): number {
+    return this.#open;
+  }
+
   /** Counts a new connection until it closes. Over a limit, responds and closes it, and returns false. */
   admits(socket: Socket): boolean {
     // Without an address, the client has already closed the connection.
@@ -86,6 +93,7 @@ export class ConnectionLimit {
   }
 
   #reject(socket: Socket, address: string, { setting, response }: Limit): void {
+    this.#options.onLimit?.(setting);
     this.#report(address, setting);
     // Without this listener, a reset by the client would end the process.
     socket.on("error", () => {});

@@ -1,11 +1,21 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
+import { OTHER } from "../telemetry/tally.ts";
+
+/** What the interfaces find out about a request, for the log and the metrics. */
+export class RequestNotes {
+  /** The template of the path, one of few texts: `/users/{id}`. */
+  route = OTHER;
+  /** The code of the error that was sent. */
+  code: string | null = null;
+}
 
 /** The first headers of every response, whichever interface sends it. */
 export type Head = {
   readonly requestId: string;
   /** Includes X-Request-Id. Names and values alternate: the format that `writeHead` processes fastest. */
   readonly headers: readonly string[];
+  readonly notes: RequestNotes;
 };
 
 /** A request and its response, which is still empty. */

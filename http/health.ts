@@ -11,6 +11,8 @@ export type Health = {
   state(): ServiceState;
   /** Rejects when the database does not respond. */
   ping(): Promise<void>;
+  /** Why requests cannot be served although the database responds: the schema is not served. Null if they can. */
+  fault(): string | null;
   /** Facts for the operator. Degraded: requests are answered, but a part of the service is outdated or missing. */
   report(): { readonly isDegraded: boolean; readonly details: Readonly<Record<string, unknown>> };
 };
@@ -21,8 +23,8 @@ const PING_TIMEOUT = 3000;
 const ALLOW = "GET, HEAD, OPTIONS";
 
 /**
- * `GET /live`: 200 while the process runs, without a query. `GET /health`: 200 when the service can respond to
- * requests, `degraded` when a part of it cannot; otherwise 503 with the reason.
+ * `GET /live`: 200 while the process runs, without a query. `GET /ready`: 200 when the service should receive requests, otherwise
+ * 503 with the reason. `GET /health`: the same with details. A service whose schema is not served is not ready, and `degraded`.
  */
 export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): AlwaysOnInterface {
   return {
@@ -31,9 +33,9 @@ export function healthInterface(health: Health, reject: HttpEnvelope["reject"]):
     async handle(destination) {
       const { request, response, head } = destination;
       const { method, url } = request;
+      head.notes.route = url!.split("?", 1)[0]!;
       if (method === "GET" || method === "HEAD") {
-        const reply = url!.startsWith("/live") ? { status: 200, body: { status: "ok" } } : await replyOf(health);
-        return send(destination, reply);
+        return send(destination, await replyTo(head.notes.route, health));
       }
       response.setHeader("Allow", ALLOW);
       if (method !== "OPTIONS") return reject(destination, methodNotAllowed(method!));
@@ -69,16 +71,19 @@ export function reportOf({ graphql, advice, showsFindings }: Reported): ReturnTy
   };
 }
 
-const PATH = /^\/(?:live|health)(?:\?|$)/;
+const PATH = /^\/(?:live|ready|health)(?:\?|$)/;
 
 const methodNotAllowed = (method: string) =>
   ({ status: 405, code: "VALIDATION_ERROR", message: `${method} is not possible here: use ${ALLOW}` }) as const;
 
 type Reply = { readonly status: number; readonly body: object };
 
-async function replyOf(health: Health): Promise<Reply> {
-  const reason = await reasonOf(health);
+async function replyTo(path: string, health: Health): Promise<Reply> {
+  if (path === "/live") return { status: 200, body: { status: "ok" } };
+  const isReady = path === "/ready";
+  const reason = (await reasonOf(health)) ?? (isReady ? health.fault() : null);
   if (reason !== null) return { status: 503, body: { status: "unavailable", reason } };
+  if (isReady) return { status: 200, body: { status: "ok" } };
   const { isDegraded, details } = health.report();
   return { status: 200, body: { status: isDegraded ? "degraded" : "ok", details } };
 }

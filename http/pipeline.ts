@@ -4,10 +4,11 @@ import type { Logger } from "pino";
 import { internalError, type Problem } from "../db/errors.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import { type Cors, cors } from "./cors.ts";
-import { type Destination, type Exchange, type Head, setHead } from "./exchange.ts";
+import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import type { ServiceState } from "./health.ts";
 import type { RateLimit, Taken } from "./rate-limit.ts";
 import { ambiguityOf, requestIdOf } from "./request.ts";
+import type { RequestMetrics } from "./request-metrics.ts";
 
 /** The URLs of an interface and the format of its errors. Exists before the interface itself can be created. */
 export type HttpEnvelope = {
@@ -35,6 +36,10 @@ export type PipelineOptions = {
   readonly alwaysOn: readonly AlwaysOnInterface[];
   /** The first one that serves a URL rejects its requests until the service is ready. The last one serves every URL. */
   readonly envelopes: readonly HttpEnvelope[];
+  /** Called with the name of the setting whose limit has rejected a request. */
+  onLimit?(setting: string): void;
+  /** Null when requests are not measured. */
+  readonly metrics: Pick<RequestMetrics, "observe"> | null;
 };
 
 /** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface that serves the URL. */
@@ -69,22 +74,30 @@ export class Pipeline {
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const start = performance.now();
-    const { rateLimit, log } = this.#options;
+    const { rateLimit, log, metrics } = this.#options;
     const url = request.url!;
     const requestId = requestIdOf(request);
-    response.once("close", () => logRequest(log, request, url, response, requestId, performance.now() - start));
+    const notes = new RequestNotes();
+    response.once("close", () => {
+      const method = request.method!;
+      const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
+      const milliseconds = performance.now() - start;
+      metrics?.observe(method, notes, status, milliseconds / 1000);
+      logRequest(log, { requestId, method, url, status, milliseconds }, notes);
+    });
 
     const served = this.state === "ready" ? serving(this.#interfaces, url) : undefined;
     const identity = served ? this.#callers!.identify(request, served.apiKeyIn?.(url)) : null;
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...limits, ...this.#headers] };
+    const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...limits, ...this.#headers], notes };
 
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () => {
       const envelope = served ?? this.#envelopeAt(url);
       const rejection = rejectionOf(request, taken);
+      if (taken?.isOver) this.#options.onLimit?.("RATE_LIMIT");
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
       if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
@@ -161,18 +174,20 @@ function recordHelmet(): readonly string[] {
 /** The status that nginx, and other servers since, log for a client that closed the connection before the response. */
 const CLIENT_GONE = 499;
 
-function logRequest(
-  log: Logger,
-  { method }: IncomingMessage,
-  url: string,
-  response: ServerResponse,
-  requestId: string,
-  took: number,
-): void {
-  const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
-  const level = levelOf(status);
+type Finished = {
+  readonly requestId: string;
+  readonly method: string;
+  readonly url: string;
+  readonly status: number;
+  readonly milliseconds: number;
+};
+
+function logRequest(log: Logger, { url, milliseconds, ...request }: Finished, { code }: RequestNotes): void {
+  const level = levelOf(request.status);
   if (!log.isLevelEnabled(level)) return;
-  log[level]({ requestId, method, path: url.split("?", 1)[0], status, milliseconds: Math.round(took) }, "request");
+  const path = url.split("?", 1)[0];
+  const details = { ...request, path, milliseconds: Math.round(milliseconds), ...(code !== null && { code }) };
+  log[level](details, "request");
 }
 
 /** 503 is not an error here: while the service starts or stops, waiting clients receive it many times. */

@@ -17,8 +17,8 @@ export type RateLimitStore = {
   take(key: string, cost: 0 | 1): Taken;
 };
 
-/** Health checks are not limited. */
-const EXEMPT = /^\/(live|health)(\?|$)/;
+/** Probes are not limited. */
+const EXEMPT = /^\/(live|ready|health|metrics)(\?|$)/;
 
 export type RateLimitOptions = {
   /** Requests per minute; 0 means no limit. */

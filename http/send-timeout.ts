@@ -4,6 +4,8 @@ import type { Logger } from "pino";
 export type SendTimeoutOptions = {
   /** Milliseconds without progress after which a connection is closed. */
   readonly timeout: number;
+  /** Called with the name of the setting when a connection is closed. */
+  onLimit?(setting: string): void;
   readonly log: Logger;
 };
 
@@ -58,6 +60,7 @@ export class SendTimeout {
   }
 
   #close(socket: Socket, sent: number, unsent: number): void {
+    this.#options.onLimit?.("SEND_TIMEOUT");
     this.#options.log.info(
       { address: socket.remoteAddress, sent, unsent },
       "a connection was closed, because its client did not read the response within SEND_TIMEOUT",

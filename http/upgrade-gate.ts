@@ -42,6 +42,8 @@ export type UpgradeGateOptions = {
   readonly addressOf: AddressReader;
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
+  /** Called with the name of the setting whose limit has rejected or closed a socket. */
+  onLimit?(setting: string): void;
   onSocketError(error: Error): void;
 };
 
@@ -102,6 +104,7 @@ export class UpgradeGate {
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const route = routes.find(({ path }) => path === pathOf(request));
     const refusal = this.#refuse(request, route);
+    if (taken?.isOver) this.#options.onLimit?.("RATE_LIMIT");
     if (taken?.isOver) respond(socket, 429, [...limits, "Retry-After", String(taken.retryAfter)]);
     else if (refusal !== null || !route) respond(socket, refusal ?? 404, limits);
     else this.#open({ request, requestId: requestIdOf(request), identity }, socket, head, route);
@@ -130,9 +133,15 @@ export class UpgradeGate {
     if (origin !== undefined && !isAllowedOrigin(origin)) return 403;
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
     if (!offered.includes(route.protocol)) return 400;
-    if (this.#websockets.clients.size >= limits.wsMaxConnections) return 503;
-    if ((this.#perNetwork.get(networkOf(addressOf(request))) ?? 0) >= limits.wsMaxConnectionsPerAddress) return 429;
+    const ofAddress = this.#perNetwork.get(networkOf(addressOf(request))) ?? 0;
+    if (this.#websockets.clients.size >= limits.wsMaxConnections) return this.#over("WS_MAX_CONNECTIONS", 503);
+    if (ofAddress >= limits.wsMaxConnectionsPerAddress) return this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", 429);
     return null;
+  }
+
+  #over(setting: string, status: number): number {
+    this.#options.onLimit?.(setting);
+    return status;
   }
 
   #count(network: string, change: 1 | -1): void {
@@ -151,7 +160,9 @@ export class UpgradeGate {
         second = now;
         messages = 0;
       }
-      if (++messages > wsMessageRate) websocket.close(TOO_MANY_MESSAGES, "too many messages");
+      if (++messages <= wsMessageRate) return;
+      if (websocket.readyState === websocket.OPEN) this.#options.onLimit?.("WS_MESSAGE_RATE");
+      websocket.close(TOO_MANY_MESSAGES, "too many messages");
     };
     for (const event of ["message", "ping", "pong"] as const) {
       websocket.on(event, count);

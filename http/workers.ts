@@ -2,6 +2,7 @@ import cluster, { type Worker } from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
+import { collectFromWorkers } from "./worker-metrics.ts";
 
 export type WorkersOptions = {
   readonly count: number;
@@ -52,6 +53,7 @@ const GRACE = 10_000;
  */
 export async function startWorkers(options: WorkersOptions): Promise<Running> {
   const opening = options.open();
+  collectFromWorkers();
   const workers = new Workers(options, opening);
   try {
     const [opened, url] = await Promise.all([opening, workers.start()]);
@@ -150,7 +152,8 @@ class Workers {
       worker.on("message", (report: Report) => {
         if (report.kind === "ready") resolve(report.url);
         else if (report.kind === "failed") reject(new Error(report.message));
-        else this.#opening.then((opened) => sendTo(worker, { kind: "serve", database: shared(opened) }), reject);
+        else if (report.kind === "waiting")
+          this.#opening.then((opened) => sendTo(worker, { kind: "serve", database: shared(opened) }), reject);
       });
       ended.then(({ code, signal }) => reject(new Error(`it ended with ${signal ?? code}`)));
     });

@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
 import { csrfTokenIn } from "./csrf.ts";
 import { type IdentityContext, isAnonymous, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
 import { RefusedError } from "./refused.ts";
+import type { CacheUse } from "./verifier.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
 
@@ -18,6 +20,26 @@ export class CallerResolver {
   /** Verifies the tokens of later requests with another verifier, and gives anonymous callers another role. */
   follow({ tokens, anonymousRole }: Pick<CallerResolverOptions, "tokens" | "anonymousRole">): void {
     this.#context = { ...this.#context, tokens, anonymousRole, anonymous: anonymous(anonymousRole) };
+  }
+
+  /** The metrics of verified tokens. */
+  registerMetrics(metrics: Metrics): void {
+    const use = (name: keyof CacheUse) => () => this.#context.tokens.cache[name];
+    metrics.counter({
+      name: "jwt_cache_requests_total",
+      about: "Lookups of tokens that may have been verified before.",
+      read: use("requests"),
+    });
+    metrics.counter({
+      name: "jwt_cache_hits_total",
+      about: "Tokens that had been verified before.",
+      read: use("hits"),
+    });
+    metrics.counter({
+      name: "jwt_cache_evictions_total",
+      about: "Tokens that made room for others.",
+      read: use("evictions"),
+    });
   }
 
   /** Reads the credentials of a request; `apiKey` is the parameter `api_key`. Nothing is looked up yet. */

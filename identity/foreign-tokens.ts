@@ -3,7 +3,7 @@ import { type ClaimPath, claimAt } from "../config/claim-path.ts";
 import type { Caller } from "../db/caller.ts";
 import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import type { Key } from "./keys.ts";
-import { claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import { type CacheUse, claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 export type ForeignTokenOptions = {
   /** If empty, every token is invalid. */
@@ -39,6 +39,10 @@ export class ForeignTokens implements Verifier {
 
   known(token: string): Caller | null {
     return this.#verified.known(token);
+  }
+
+  get cache(): CacheUse {
+    return this.#verified.use;
   }
 
   #check(token: string): Caller {

@@ -6,7 +6,15 @@ import type { Caller } from "../db/caller.ts";
 import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import { isRoleName } from "./foreign-tokens.ts";
 import type { RemoteKeys } from "./remote-keys.ts";
-import { claimsWith, headerOf, IssuerUnavailable, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import {
+  type CacheUse,
+  claimsWith,
+  headerOf,
+  IssuerUnavailable,
+  TokenError,
+  VerifiedTokens,
+  type Verifier,
+} from "./verifier.ts";
 
 export type IssuerTokensOptions = {
   readonly issuer: TrustedIssuer;
@@ -38,6 +46,10 @@ export class IssuerTokens {
 
   known(token: string): Caller | null {
     return this.#verified.known(token);
+  }
+
+  get cache(): CacheUse {
+    return this.#verified.use;
   }
 
   /** Tokens are verified again, because the keys have changed. */
@@ -130,7 +142,8 @@ export class TrustedIssuers implements Verifier {
 
   verify(token: string): Caller | Promise<Caller> {
     // Most tokens are known ones, and reading the issuer takes longer than finding them.
-    return this.#own.known(token) ?? this.#of(token)?.callerOf(token) ?? this.#own.verify(token);
+    const issuer = this.#own.known(token) === null ? this.#of(token) : undefined;
+    return issuer ? issuer.callerOf(token) : this.#own.verify(token);
   }
 
   verifyKey(token: string): Caller | Promise<Caller> {
@@ -139,6 +152,12 @@ export class TrustedIssuers implements Verifier {
 
   known(token: string): Caller | null {
     return this.#own.known(token) ?? this.#of(token)?.known(token) ?? null;
+  }
+
+  get cache(): CacheUse {
+    const uses = [this.#own.cache, ...[...this.#issuers.values()].map(({ cache }) => cache)];
+    const sumOf = (name: keyof CacheUse) => uses.reduce((sum, use) => sum + use[name], 0);
+    return { requests: sumOf("requests"), hits: sumOf("hits"), evictions: sumOf("evictions") };
   }
 
   #of(token: string): IssuerTokens | undefined {

@@ -5,7 +5,7 @@ import type { Caller } from "../db/caller.ts";
 import { toSeconds } from "./account.ts";
 import { requireClaims } from "./claims.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
-import { claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import { type CacheUse, claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
 
 /** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
 export const createTokens = (config: Config, secret: string): Tokens =>
@@ -172,6 +172,10 @@ export class Tokens implements Verifier {
 
   known(token: string): Caller | null {
     return this.#verified.known(token);
+  }
+
+  get cache(): CacheUse {
+    return this.#verified.use;
   }
 
   /** Public keys for services that verify these tokens; empty if a secret signs them. */

@@ -31,7 +31,11 @@ export type Verifier = {
   verifyKey(token: string): Caller | Promise<Caller>;
   /** The caller of a token that was verified before and has not expired; null for every other token. */
   known(token: string): Caller | null;
+  readonly cache: CacheUse;
 };
+
+/** The use of a cache so far. */
+export type CacheUse = { readonly requests: number; readonly hits: number; readonly evictions: number };
 
 const MAX_TOKENS = 10_000;
 
@@ -42,7 +46,14 @@ const MAX_TOKENS = 10_000;
 export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
   readonly #check: (token: string) => Checked;
   // `max` would allocate all entries at the start.
-  readonly #callers = new LRUCache<string, Caller>({ maxSize: MAX_TOKENS, sizeCalculation: () => 1 });
+  readonly #callers = new LRUCache<string, Caller>({
+    maxSize: MAX_TOKENS,
+    sizeCalculation: () => 1,
+    dispose: (_caller, _token, reason) => {
+      if (reason === "evict") this.use.evictions++;
+    },
+  });
+  readonly use = { requests: 0, hits: 0, evictions: 0 };
 
   constructor(check: (token: string) => Checked) {
     this.#check = check;
@@ -51,7 +62,9 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
   /** Throws, or rejects with, TokenError. */
   callerOf(token: string): Caller | Checked {
     const cached = this.#callers.get(token);
+    this.use.requests++;
     if (cached === undefined) return this.#verify(token);
+    this.use.hits++;
     if (!hasExpired(cached)) return cached;
     this.#callers.delete(token);
     throw new TokenError("expired");

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import express, { type Express, type RequestHandler } from "express";
 import { ApiError, internalError } from "../db/errors.ts";
-import { type Destination, type Exchange, keepExchange, setHead } from "../http/exchange.ts";
+import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline.ts";
 import {
   nothingHere,
@@ -42,21 +42,29 @@ export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
     const { request, response, head } = exchange;
     if ("identity" in exchange) keepExchange(exchange);
     setHead(response, head);
+    // Before the listener of the pipeline. Express sets `route` when it has found one.
+    response.prependOnceListener("close", () => {
+      const { route } = request as { route?: { path: string } };
+      if (route) head.notes.route = templateOf(route.path);
+    });
     // Called if no router has an endpoint for the URL, and with the errors of all routers.
     this.#app(request as never, response as never, (error: unknown = nothingHere()) => {
-      this.#fail(error, response, head.requestId);
+      this.#fail(error, response, head);
     });
   }
 
-  #fail(error: unknown, response: ServerResponse, requestId: string): void {
+  #fail(error: unknown, response: ServerResponse, head: Head): void {
     // The client has closed the connection, which caused the error.
     if (response.destroyed) return;
     const problem = problemOf(error);
-    if (problem === null) this.#options.onInternalError(error, requestId);
+    if (problem === null) this.#options.onInternalError(error, head.requestId);
     if (response.headersSent) response.destroy();
-    else sendProblem(response, problem ?? restProblemOf(internalError()), requestId);
+    else sendProblem(response, problem ?? restProblemOf(internalError()), head);
   }
 }
+
+/** `/auth/keys/:id` → `/auth/keys/{id}` */
+const templateOf = (path: string) => path.replace(/[:*](\w+)/g, "{$1}");
 
 function problemOf(error: unknown): RestProblem | null {
   if (error instanceof RestError) return error.problem;

@@ -10,6 +10,7 @@ import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
 import { createDatabase } from "../db/database.ts";
 import { LiveSettings, settingsInDatabase } from "../db/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
+import { OperationMetrics } from "../graphql/operation-metrics.ts";
 import { migrationLog, settingsLog } from "../http/log.ts";
 import type { addressReader } from "../http/request.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
@@ -22,10 +23,14 @@ import { ExpressInterface } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
 import { EDITORS } from "../rest-gateway/resources/descriptions/index.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 
 export type AppOptions = {
   readonly config: Config;
   readonly log: Logger;
+  readonly metrics: Metrics;
+  /** Called with the name of the setting whose limit has rejected something. */
+  onLimit(setting: string): void;
   open(): Promise<OpenedDatabase>;
   readonly url: string;
   readonly addressOf: ReturnType<typeof addressReader>;
@@ -49,12 +54,14 @@ export async function createApp(options: AppOptions) {
     await notifications.start();
     await auth?.start();
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
+    rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
     notifications.onSettingsChange(() => settings.soon());
     await tasks?.start();
     const onSchemaBuilt = () => advisor?.soon();
     const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError, onSchemaBuilt };
-    const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL(shared);
+    const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
+    const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations });
     const explorer = graphql && config.graphiql ? await createExplorer(graphql, config) : null;
     const routers = [explorer, ...rest.routers].filter((router) => router !== null);
     const pool = context.database.catalog;
@@ -100,6 +107,8 @@ function createContext(
     config,
     log,
     url,
+    metrics,
+    onLimit,
     secret,
     tokens,
     addressOf,
@@ -115,7 +124,8 @@ function createContext(
     log[isClosing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
   };
   const anonymousRoles = [anonymousRole, ...EDITORS];
-  const database = createDatabase(config, { logins: opened.logins, anonymousRoles, onConnectionError, log });
+  const { logins } = opened;
+  const database = createDatabase(config, { logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const changes = new ChangeFeed({
     source: opened.changes && createSource(opened.changes, onConnectionError),
@@ -123,14 +133,16 @@ function createContext(
   });
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
-  const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, url, log }) : null;
+  const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, onLimit, url, log }) : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });
-  const { logins, tasksUrl } = opened;
+  const { tasksUrl } = opened;
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
   const addressKey = deriveKey(secret, "addresses of tasks");
   const shared = { database, logins, addressOf, isStillCaller, log, onConnectionError };
   const tasks = tasksUrl === null ? null : createTasks({ settings: config, url: tasksUrl, addressKey, ...shared });
+  callers.registerMetrics(metrics);
+  tasks?.registerMetrics(metrics);
   const follow = (changed: Config) => {
     auth?.follow(changed);
     database.statementTimeouts.limitTo({

@@ -1,21 +1,30 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { maskedSettings } from "../config/masked.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { GRAPHQL } from "../graphql/envelope.ts";
+import { adminInterface } from "../http/admin.ts";
 import { ConnectionLimit } from "../http/connection-limit.ts";
 import { allowsOrigin } from "../http/cors.ts";
 import { healthInterface, reportOf } from "../http/health.ts";
 import { Pipeline } from "../http/pipeline.ts";
 import { RateLimit } from "../http/rate-limit.ts";
 import { addressReader, trustOf } from "../http/request.ts";
+import { RequestMetrics } from "../http/request-metrics.ts";
 import { SendTimeout } from "../http/send-timeout.ts";
 import { HttpServer, urlOf } from "../http/server.ts";
 import { UpgradeGate } from "../http/upgrade-gate.ts";
+import { metricsText } from "../http/worker-metrics.ts";
 import type { Running } from "../http/workers.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
 import { errorReference, isErrorReference } from "../rest-gateway/openapi/reference/page.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import { addProcess } from "../telemetry/process.ts";
+import { Tally } from "../telemetry/tally.ts";
+import { AdminServer } from "./admin.ts";
 import { createApp, openConfigured } from "./app.ts";
 import { reloadSettings } from "./reload-settings.ts";
 
@@ -36,6 +45,8 @@ export type StartOptions = {
   readonly open?: () => Promise<OpenedDatabase>;
   /** Whether to listen only when the service is ready, because other processes already serve the port. */
   readonly listensLast?: boolean;
+  /** Whether the metrics include those of the process: only for one service per process. */
+  readonly measuresProcess?: boolean;
   /** Reads the settings again for a reload; may throw ConfigError. Without it a reload changes nothing. */
   readonly reread?: () => Config;
   /** Returns milliseconds since 1970, for sessions, tokens and attempts. Tests replace it. */
@@ -53,24 +64,34 @@ export async function startService(config: Config, log: Logger, options: StartOp
     {
       state: () => pipeline.state,
       ping: () => app!.database.ping(),
+      fault: () => app!.graphql?.fault ?? null,
       report: () =>
         reportOf({ graphql: app!.graphql, advice: app!.advisor?.advice ?? null, showsFindings: config.embedded }),
     },
     REST.reject,
   );
   const errors = new ExpressInterface({ serves: isErrorReference, routers: [errorReference()], onInternalError });
+  const metrics = new Metrics();
+  if (options.measuresProcess) addProcess(metrics);
+  const limits = new Tally("limit", 50);
+  const onLimit = (setting: string) => limits.add(setting);
+  const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
+  const probes = admin ? [] : [health];
   const pipeline = new Pipeline({
     log,
+    metrics: new RequestMetrics(metrics),
+    onLimit,
     corsOrigins: config.corsOrigins,
     rateLimit,
-    alwaysOn: [health, errors],
+    alwaysOn: [...probes, errors],
     envelopes: [TABLES, GRAPHQL, REST],
   });
-  const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, log });
+  const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, onLimit, log });
   const isProxy = trustOf(config.trustProxy);
   const connections = new ConnectionLimit({
     limits: () => app?.settings.current ?? config,
     isProxy: (address) => isProxy(address, 0),
+    onLimit,
     log,
   });
   const server = new HttpServer(pipeline.listener, (socket) => {
@@ -82,10 +103,12 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const url = config.baseUrl || urlOf({ host: config.host, port: config.port || server.port });
 
   try {
-    app = await createApp({ config, log, open, url, addressOf, clock, onInternalError });
+    await admin?.listen();
+    app = await createApp({ config, log, metrics, onLimit, open, url, addressOf, clock, onInternalError });
     if (listensLast) await server.listen(config);
   } catch (error) {
     await app?.close();
+    admin?.close();
     server.close();
     throw error;
   }
@@ -98,9 +121,23 @@ export async function startService(config: Config, log: Logger, options: StartOp
     isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
     addressOf,
     rateLimit,
+    onLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
-  pipeline.open([rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, health, errors, pages], callers);
+  const operations = adminInterface({
+    metrics: admin || config.metrics ? metricsText(metrics) : null,
+    settings: () => maskedSettings(settings.current),
+    catalog: () => rest.catalog.current,
+    access: admin ? "open" : config.embedded ? "local" : "operators",
+    reject: REST.reject,
+  });
+  const nothing = new ExpressInterface({ routers: [], onInternalError });
+  admin?.open([health, operations, errors, nothing], callers);
+  const ofOperators = admin ? [] : [health, operations];
+  pipeline.open(
+    [rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, ...ofOperators, errors, pages],
+    callers,
+  );
   let { logLevel } = config;
   settings.follow((changed) => {
     if (changed.logLevel !== logLevel) log.level = changed.logLevel;
@@ -108,6 +145,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     pipeline.allowOrigins(changed.corsOrigins);
     rateLimit.follow(changed.rateLimit);
   });
+  registerMetrics(metrics, { connections, sockets, changes, limits });
   if (config.graphqlBuild === "ready") graphql?.loadInBackground();
 
   let stopped: Promise<void> | undefined;
@@ -117,6 +155,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     await Promise.all([server.drain(settings.current.drainTimeout), tasks?.close()]);
     sockets.terminate();
     await app?.close();
+    admin?.close();
   };
   return {
     url,
@@ -137,4 +176,28 @@ export async function startService(config: Config, log: Logger, options: StartOp
     },
     databaseLost: lossOf(opened, () => stopped !== undefined),
   };
+}
+
+type Measured = {
+  readonly connections: ConnectionLimit;
+  readonly sockets: UpgradeGate;
+  readonly changes: ChangeFeed;
+  readonly limits: Tally;
+};
+
+/** The numbers of what has no other place. */
+function registerMetrics(metrics: Metrics, { connections, sockets, changes, limits }: Measured): void {
+  metrics.gauge({ name: "connections_open", about: "Open connections of clients.", read: () => connections.open });
+  metrics.gauge({ name: "websockets_open", about: "Open WebSockets.", read: () => sockets.open.sockets });
+  metrics.gauge({
+    name: "changes_subscriptions",
+    about: "Subscriptions that receive changes.",
+    read: () => changes.subscriptions,
+  });
+  metrics.counter({
+    name: "limits_hit_total",
+    about: "Requests, connections and messages that a limit has rejected, by the setting of the limit.",
+    labels: ["limit"],
+    read: () => limits.samples,
+  });
 }

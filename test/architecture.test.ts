@@ -8,14 +8,15 @@ const ROOT = "server.ts";
 /** Which folders the files of a folder may import from. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: [],
-  db: ["config"],
-  identity: ["db", "config"],
-  http: ["identity", "db", "config"],
+  telemetry: ["config"],
+  db: ["telemetry", "config"],
+  identity: ["db", "telemetry", "config"],
+  http: ["identity", "db", "telemetry", "config"],
   plugins: ["db"],
-  graphql: ["plugins", "http", "identity", "db", "config"],
-  "rest-gateway": ["http", "identity", "db", "config"],
+  graphql: ["plugins", "http", "identity", "db", "telemetry", "config"],
+  "rest-gateway": ["http", "identity", "db", "telemetry", "config"],
   cli: ["graphql", "rest-gateway", "identity", "db", "config"],
-  service: ["graphql", "rest-gateway", "http", "identity", "db", "config"],
+  service: ["graphql", "rest-gateway", "http", "identity", "db", "telemetry", "config"],
 };
 
 const sources = globSync(`{*,{${Object.keys(MAY_IMPORT).join()}}/**/*}.ts`).filter(

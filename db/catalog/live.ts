@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { Debounced } from "../changes/debounced.ts";
 import { buildCatalog } from "./build.ts";
 import type { Catalog } from "./catalog.ts";
@@ -23,13 +24,18 @@ export class LiveCatalog {
   #options: LiveCatalogOptions;
   readonly #reads = new Debounced(
     () => this.#read(),
-    (error) => this.#options.log.onFailed(error),
+    (error) => {
+      this.loads.failed++;
+      this.#options.log.onFailed(error);
+    },
   );
   readonly #listeners: ((catalog: Catalog) => void)[] = [];
   #current: Catalog | null = null;
   #text: CatalogText | null = null;
   /** When the last read started. */
   #readAt = 0;
+  /** Reads so far, and the seconds that the last one took. */
+  readonly loads = { succeeded: 0, failed: 0, seconds: 0 };
 
   constructor(options: LiveCatalogOptions) {
     this.#options = options;
@@ -67,6 +73,25 @@ export class LiveCatalog {
     this.soon();
   }
 
+  registerMetrics(metrics: Metrics): void {
+    const { loads } = this;
+    metrics.counter({
+      name: "schema_cache_loads_total",
+      about: "Reads of the schema.",
+      labels: ["status"],
+      read: () => [
+        { labels: { status: "SUCCESS" }, value: loads.succeeded },
+        { labels: { status: "FAIL" }, value: loads.failed },
+      ],
+    });
+    metrics.gauge({
+      name: "schema_cache_query_time_seconds",
+      about: "Time that the last read of the schema took in the database.",
+      aggregation: "max",
+      read: () => loads.seconds,
+    });
+  }
+
   onChange(listener: (catalog: Catalog) => void): void {
     this.#listeners.push(listener);
   }
@@ -79,6 +104,8 @@ export class LiveCatalog {
     const start = performance.now();
     this.#readAt = Date.now();
     const text = await readCatalog(this.#options.pool, this.#options);
+    this.loads.seconds = (performance.now() - start) / 1000;
+    this.loads.succeeded++;
     if (this.#text && isSame(text, this.#text)) return;
     const catalog = await buildCatalog(await parseCatalog(text), (this.#current?.version ?? 0) + 1);
     this.#text = text;

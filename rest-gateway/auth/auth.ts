@@ -81,6 +81,8 @@ export type AuthOptions = {
   readonly notifications: Notifications;
   readonly addressOf: AddressReader;
   readonly clock: Clock;
+  /** Called with the name of the setting whose limit has rejected an attempt. */
+  onLimit?(setting: string): void;
   /** The public URL of the service. */
   readonly url: string;
   readonly log: Logger;
@@ -128,6 +130,7 @@ export function createAuth({
   clock,
   url,
   log,
+  onLimit,
 }: AuthOptions): Auth {
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const {
@@ -142,7 +145,7 @@ export function createAuth({
   const repository = new AuthRepository(functions);
   const keys = new KeyRepository(functions);
   const factors = new FactorRepository(functions);
-  const throttle = new Throttle(repository, limitsOfAttempts(settings));
+  const throttle = new Throttle(repository, limitsOfAttempts(settings), onLimit);
   const hashing = new PasswordHashing();
   const passwords = new PasswordCheck({ hashing, throttle });
   const csrf = new CsrfTokens(secret);

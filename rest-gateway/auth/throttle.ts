@@ -94,11 +94,14 @@ const MAX_WAITING = 64;
 export class Throttle {
   readonly #repository: AuthRepository;
   #limits: ThrottleLimits;
+  readonly #onLimit: (setting: string) => void;
   #waiting = 0;
 
-  constructor(repository: AuthRepository, limits: ThrottleLimits) {
+  /** `onLimit` is called with the name of the setting whose limit has rejected an attempt. */
+  constructor(repository: AuthRepository, limits: ThrottleLimits, onLimit: (setting: string) => void = () => {}) {
     this.#repository = repository;
     this.#limits = limits;
+    this.#onLimit = onLimit;
   }
 
   limitTo(limits: ThrottleLimits): void {
@@ -112,7 +115,7 @@ export class Throttle {
   async reserveLogin(who: Login, { address, signal }: Client): Promise<ReservedLogin> {
     return this.#whenDecided(async () => {
       const begun = await this.#repository.beginLogin(who, address, this.#limits);
-      const attempt = attemptOf(begun.attempt, "too many attempts");
+      const attempt = this.#attemptOf(begun.attempt, "LOGIN_ATTEMPTS");
       return attempt && { ...begun, attempt };
     }, signal);
   }
@@ -121,14 +124,14 @@ export class Throttle {
   async reserveCode(userId: string, { signal }: Client): Promise<Attempt> {
     const { codeAttempts, window } = this.#limits;
     const reserve = () => this.#repository.reserveCode(userId, codeAttempts, window);
-    return this.#whenDecided(async () => attemptOf(await reserve(), "too many attempts"), signal);
+    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "MFA_ATTEMPTS"), signal);
   }
 
   /** Reserves a new account. Rejects with RefusedError "too many registrations" and "busy". */
   async reserveRegistration({ address, signal }: Client): Promise<Attempt> {
     const { registrationsPerAddress, window } = this.#limits;
     const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, window);
-    return this.#whenDecided(async () => attemptOf(await reserve(), "too many registrations"), signal);
+    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "REGISTRATIONS_PER_ADDRESS"), signal);
   }
 
   /** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
@@ -148,7 +151,7 @@ export class Throttle {
   ): Promise<TriedCode<Result>> {
     return this.#whenDecided(async () => {
       const tried = await change(this.#limits);
-      if (tried !== null && "retryAfter" in tried) throw tooMany("too many attempts", tried.retryAfter);
+      if (tried !== null && "retryAfter" in tried) throw this.#tooMany("MFA_ATTEMPTS", tried.retryAfter);
       return tried;
     }, signal);
   }
@@ -166,6 +169,18 @@ export class Throttle {
       await this.settle(attempt, false);
       throw error;
     }
+  }
+
+  /** Null while other attempts are undecided. Throws RefusedError if the limit is reached. */
+  #attemptOf(reservation: Reservation, limit: keyof typeof REASONS): Attempt | null {
+    if (reservation === null) return null;
+    if ("ids" in reservation) return reservation.ids;
+    throw this.#tooMany(limit, reservation.retryAfter);
+  }
+
+  #tooMany(limit: keyof typeof REASONS, retryAfter: number): RefusedError {
+    this.#onLimit(limit);
+    return new RefusedError(REASONS[limit], { retryAfter });
   }
 
   /** Repeats `look` until it returns a value: null means that other attempts are undecided. */
@@ -188,13 +203,11 @@ export class Throttle {
   }
 }
 
-/** Null while other attempts are undecided. Throws RefusedError if the limit is reached. */
-function attemptOf(reservation: Reservation, reason: RefusalReason): Attempt | null {
-  if (reservation === null) return null;
-  if ("ids" in reservation) return reservation.ids;
-  throw tooMany(reason, reservation.retryAfter);
-}
-
-const tooMany = (reason: RefusalReason, retryAfter: number) => new RefusedError(reason, { retryAfter });
+/** The limits, by the names of their settings. */
+const REASONS = {
+  LOGIN_ATTEMPTS: "too many attempts",
+  MFA_ATTEMPTS: "too many attempts",
+  REGISTRATIONS_PER_ADDRESS: "too many registrations",
+} as const satisfies Record<string, RefusalReason>;
 
 const busy = () => new RefusedError("busy", { retryAfter: 1 });

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Code, Problem } from "../../db/errors.ts";
-import { type Destination, setHead } from "../../http/exchange.ts";
+import { type Destination, type Head, setHead } from "../../http/exchange.ts";
 import { RETRY_SECONDS } from "../../http/response.ts";
 import { REFUSALS, type RefusedError } from "../../identity/refused.ts";
 
@@ -93,7 +93,8 @@ export function problemHeaders({ status, headers = {} }: RestProblem): string[] 
 }
 
 /** Sends a problem in the envelope of the general REST convention. The common headers are already set. */
-export function sendProblem(response: ServerResponse, problem: RestProblem, requestId: string): void {
+export function sendProblem(response: ServerResponse, problem: RestProblem, { requestId, notes }: Head): void {
+  notes.code = problem.code;
   const headers = problemHeaders(problem);
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
   response.statusCode = problem.status;
@@ -103,7 +104,7 @@ export function sendProblem(response: ServerResponse, problem: RestProblem, requ
 /** Responds to a request that is rejected before its interface receives it. */
 export function rejectRest({ response, head }: Destination, problem: Problem): void {
   setHead(response, head);
-  sendProblem(response, restProblemOf(problem), head.requestId);
+  sendProblem(response, restProblemOf(problem), head);
 }
 
 /** The REST form of an error that any interface may raise. */

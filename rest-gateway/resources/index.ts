@@ -19,6 +19,7 @@ import {
   parseRoute,
   parseTarget,
   type Route,
+  templateOf,
 } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
 import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./parse/request.ts";
@@ -43,6 +44,10 @@ export type ResourceOptions = ParseOptions &
 /** Whether a body is read: one that is sent with DELETE or to an action is ignored. */
 const hasBody = (method: string, { kind }: Route): boolean =>
   kind !== "action" && (method === "POST" || method === "PUT" || method === "PATCH");
+
+/** `["tasks", "5d3f…", "cancel"]` → `/tasks/{id}/cancel` */
+const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
+  `/${name}${id === undefined ? "" : "/{id}"}${action === undefined ? "" : "/{action}"}`;
 
 /** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
 export class ResourceInterface implements HttpInterface {
@@ -95,6 +100,8 @@ export class ResourceInterface implements HttpInterface {
     const segments = decodeSegments(target);
     const endpoint = endpoints.get(segments[0]!);
     const route = endpoint ? null : parseRoute(segments, resources);
+    const prefix = target.prefix && `/api/v${target.chosen.version}`;
+    exchange.head.notes.route = prefix + (route ? templateOf(route) : templateOfEndpoint(segments));
     const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
     if (methods === null) throw nothingHere();
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);

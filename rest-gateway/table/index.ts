@@ -82,6 +82,7 @@ export class TableInterface implements HttpInterface {
   async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
     const watch = this.#options.showsTiming ? new Stopwatch() : null;
     const url = parseUrl(request.url!);
+    head.notes.route = routeOf(url.path);
     const exchange: Exchange = {
       request,
       response,
@@ -95,7 +96,7 @@ export class TableInterface implements HttpInterface {
     };
     try {
       const answered = await this.#answer(exchange);
-      watch?.mark("answer");
+      watch?.mark("response");
       sendAnswer(exchange, answered);
     } catch (error) {
       this.#fail(error, exchange);
@@ -108,6 +109,7 @@ export class TableInterface implements HttpInterface {
     const method = request.method!;
     const caller = await exchange.identity.caller(this.#options.callerRules);
     exchange.caller = caller;
+    watch?.mark("jwt");
     const root = rootCall({ method, url, headers: request.headers, body: null }, rootSpec);
     const document = root ? null : this.#options.document(pathOf(url), request, caller, catalog.current);
     if (document) return document;
@@ -148,7 +150,7 @@ export class TableInterface implements HttpInterface {
       exchange.refused = await refusedPlaceOf(error, write).catch(() => null);
       throw error;
     });
-    watch?.mark("query");
+    watch?.mark("transaction");
     return answer(prepared, result, text.url);
   }
 
@@ -162,6 +164,14 @@ export class TableInterface implements HttpInterface {
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
 }
+
+/** The template of a path, for metrics. */
+function routeOf(path: string): string {
+  if (path.startsWith(FUNCTIONS)) return `${BASE}/rpc/{function}`;
+  return path.length > BASE.length + 1 ? `${BASE}/{table}` : `${BASE}/`;
+}
+
+const FUNCTIONS = `${BASE}/rpc/`;
 
 type RunOptions = {
   readonly signal: CancelSignal;

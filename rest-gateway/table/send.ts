@@ -106,6 +106,7 @@ export function sendTableProblem(
   verbosity: Verbosity = "verbose",
 ): void {
   const { status, statusText, code, headers = {} } = problem;
+  head.notes.code = code;
   const isBodiless = hasNoBody(request, status);
   const body = Buffer.from(JSON.stringify(problemBody(problem, verbosity)));
   const all = [
@@ -126,7 +127,7 @@ export function sendTableProblem(
 /** The code that a function raises may contain any character; a header may not. */
 const tokenOf = (code: string) => code.replace(/[^\w!#$%&'*+.^`|~-]/g, "_");
 
-/** Measures the stages of one request, for the header Server-Timing. */
+/** Measures the stages of one request, for the header Server-Timing. The names are PostgREST's; `wait` is only here. */
 export class Stopwatch {
   #last = performance.now();
   #text = "";
@@ -139,7 +140,7 @@ export class Stopwatch {
     this.#last = now;
   }
 
-  /** `parse;dur=0.02, plan;dur=0.01, wait;dur=0.05, query;dur=0.61, answer;dur=0.01` (milliseconds) */
+  /** `jwt;dur=0.03, parse;dur=0.02, plan;dur=0.01, wait;dur=0.05, transaction;dur=0.61, response;dur=0.01` (milliseconds) */
   get text(): string {
     return this.#text;
   }

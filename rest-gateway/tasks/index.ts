@@ -5,6 +5,7 @@ import { queuePool } from "../../db/cluster/queue.ts";
 import type { CallerLogin, Database } from "../../db/database.ts";
 import { Transactions } from "../../db/transaction.ts";
 import type { AddressReader } from "../../http/request.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Endpoint } from "../conventions/endpoint.ts";
 import { TaskEndpoint } from "./endpoint.ts";
 import { WorkerHeartbeat } from "./heartbeat.ts";
@@ -50,6 +51,7 @@ export type Tasks = TaskQueue & {
   readonly endpoint: Endpoint;
   /** Call this before `start`. */
   register(kinds: keyof typeof KINDS, handler: TaskHandler<unknown>): void;
+  registerMetrics(metrics: Metrics): void;
   /** Begins to run tasks. Rejects if the database can't be reached. */
   start(): Promise<void>;
   /** Waits up to `drainTimeout` for running tasks, then puts them back. Further calls return the same promise. */
@@ -71,6 +73,7 @@ export function createTasks(options: TaskOptions): Tasks {
     register: (kinds, handler) => {
       for (const kind of KINDS[kinds]) handlers.set(kind, handler);
     },
+    registerMetrics: worker.registerMetrics,
     start: worker.start,
     close: () => {
       closed ??= worker.close();
@@ -80,7 +83,10 @@ export function createTasks(options: TaskOptions): Tasks {
 }
 
 /** The worker of this process, with its connections. */
-function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"]): Pick<Tasks, "start" | "close"> {
+function createWorker(
+  options: TaskOptions,
+  handlers: RunnerOptions["handlers"],
+): Pick<Tasks, "registerMetrics" | "start" | "close"> {
   const { settings, database, logins, url, isStillCaller, log, onConnectionError } = options;
   const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
   const anonymousRetention = settings.taskAnonymousRetention;
@@ -97,6 +103,7 @@ function createWorker(options: TaskOptions, handlers: RunnerOptions["handlers"])
   const times = { retention, anonymousRetention, drainTimeout };
   const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, log });
   return {
+    registerMetrics: (metrics) => runner.registerMetrics(metrics),
     start: async () => {
       await runner.start();
       await worker.start();

@@ -4,6 +4,7 @@ import type { Setting } from "../../db/catalog/catalog.ts";
 import { internalError } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { problemBody, type RestProblem, restProblemOf } from "../conventions/problem.ts";
 import { CALLER_HAS_CHANGED, ERROR_TOO_LARGE } from "./problem.ts";
 import type { CallerTransactions, ErrorResponse, Step, TaskHandler, TaskKind } from "./task-handler.ts";
@@ -50,11 +51,15 @@ export class TaskRunner {
     if (attempt.counted > MAX_ATTEMPTS) {
       return this.#giveUp(attempt, new Error("the service ended during each attempt at this task"));
     }
+    this.running++;
     try {
       if (!(await this.#options.isStillCaller(attempt.task.caller))) return await this.#refuse(attempt);
       await this.#work(attempt, stopping);
+      this.ended.succeeded++;
     } catch (error) {
       await this.#settle(attempt, error, stopping);
+    } finally {
+      this.running--;
     }
   }
 
@@ -75,6 +80,21 @@ export class TaskRunner {
       stopping.removeEventListener("abort", stop);
       await monitor.end();
     }
+  }
+
+  /** How many attempts have ended so far, by their outcome. */
+  readonly ended = { succeeded: 0, failed: 0, repeated: 0 };
+  /** Attempts that run now. */
+  running = 0;
+
+  registerMetrics(metrics: Metrics): void {
+    metrics.gauge({ name: "tasks_running", about: "Tasks that run now.", read: () => this.running });
+    metrics.counter({
+      name: "task_attempts_total",
+      about: "Attempts at tasks by outcome. A repeated task is tried again.",
+      labels: ["outcome"],
+      read: () => Object.entries(this.ended).map(([outcome, value]) => ({ labels: { outcome }, value })),
+    });
   }
 
   /** One transaction contains the work and the end of the task, so that both take effect or neither. */
@@ -100,6 +120,7 @@ export class TaskRunner {
     const response = await this.#errorResponse(attempt, error);
     if (response !== null && response.status < 500) return this.#fail(attempt, response);
     if (counted >= MAX_ATTEMPTS || isTimeout(error)) return this.#giveUp(attempt, error);
+    this.ended.repeated++;
     log.warn(details, "an attempt at a task has failed and will be repeated");
     await repository.putBack(attempt, 2 ** counted, true);
   }
@@ -117,6 +138,7 @@ export class TaskRunner {
     const isStorable = Buffer.byteLength(JSON.stringify(error)) <= FREE_ERROR_BYTES + attempt.resultLimit;
     if (!isStorable) return this.#fail(attempt, responseOf(ERROR_TOO_LARGE, attempt));
     await this.#options.repository.fail(attempt, error);
+    this.ended.failed++;
   }
 
   async #errorResponse(attempt: PreparedAttempt, error: unknown): Promise<ErrorResponse | null> {

@@ -10,11 +10,15 @@ import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts"
 import { TABLES } from "../../rest-gateway/table/send.ts";
 
 /** The HTTP side of the service in this state, without a database. */
-async function serve(state: ServiceState, ping: () => Promise<void> = async () => {}): Promise<string> {
+async function serve(
+  state: ServiceState,
+  ping: () => Promise<void> = async () => {},
+  fault: string | null = null,
+): Promise<string> {
   const log = pino({ level: "silent" });
   const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
   const health = healthInterface(
-    { state: () => state, ping, report: () => ({ isDegraded: false, details: {} }) },
+    { state: () => state, ping, fault: () => fault, report: () => ({ isDegraded: false, details: {} }) },
     REST.reject,
   );
   const pipeline = new Pipeline({
@@ -22,6 +26,7 @@ async function serve(state: ServiceState, ping: () => Promise<void> = async () =
     corsOrigins: ["*"],
     rateLimit: null,
     alwaysOn: [health],
+    metrics: null,
     envelopes: [TABLES, GRAPHQL, REST],
   });
   const callers = new CallerResolver({
@@ -66,6 +71,7 @@ test.each(["starting", "draining"] as const)(
       retryAfter: "5",
       body: { status: "unavailable", reason: state },
     });
+    expect(await get(`${url}/ready`)).toMatchObject({ status: 503, retryAfter: "5", body: { reason: state } });
     const message = `the service is ${state}: try again`;
     for (const path of ["/auth/login", "/nothing"]) {
       expect(await get(url + path)).toEqual({
@@ -103,5 +109,13 @@ test.each([
     retryAfter: "5",
     body: { status: "unavailable", reason: "the database does not answer" },
   });
+  expect(await get(`${url}/ready`)).toMatchObject({ status: 503, body: { reason: "the database does not answer" } });
   expect(await get(`${url}/live`)).toMatchObject({ status: 200 });
+});
+
+test("/ready is 200 when the service is ready, and 503 if the schema is not served, while /health stays 200", async () => {
+  expect(await get(`${await serve("ready")}/ready`)).toMatchObject({ status: 200, body: { status: "ok" } });
+  const url = await serve("ready", async () => {}, "the schema cannot be built");
+  expect(await get(`${url}/ready`)).toMatchObject({ status: 503, body: { reason: "the schema cannot be built" } });
+  expect(await get(`${url}/health`)).toMatchObject({ status: 200 });
 });

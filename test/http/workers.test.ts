@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { type Command, kill, nodeStart, POLL, processesNamed, type StartOptions } from "../support/command.ts";
+import { type Command, kill, nodeRun, nodeStart, POLL, processesNamed, type StartOptions } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
@@ -57,6 +57,26 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
     expect(command.stdout.match(/^ {2}Health /gm)).toHaveLength(1);
     await expect.poll(askAsAda, POLL).toEqual(new Set(first));
     expect(command.logged.find(({ pid }) => pid === first[0])).toMatchObject({ worker: expect.any(Number) });
+  });
+
+  test("adds the metrics of its processes up, whichever of them is asked", async () => {
+    const metric = async (pattern: RegExp) => {
+      const response = await fetch(`${command.url}/metrics`, { headers: { connection: "close" } });
+      return Number(pattern.exec(await response.text())?.[1]);
+    };
+    expect(await metric(/^content_service_db_pool_max{pool="data"} (\d+)/m)).toBe(20);
+    const requests = /^content_service_http_requests_total{method="POST",route="\/graphql",status="200"} (\d+)/m;
+    const before = (await metric(requests)) || 0;
+    for (let i = 0; i < 10; i++) await ask(command, "{ __typename }");
+    expect(await metric(requests)).toBe(before + 10);
+  });
+
+  test("tells npm run ready that it is ready", async () => {
+    const { port } = new URL(command.url);
+    const ready = (PORT: string) => nodeRun("ready", { dataDir, settings: { PORT } });
+    const [running, none] = [ready(port), ready(String(await findFreePort()))];
+    expect([await running.exited(), running.stdout]).toEqual([0, "ready\n"]);
+    expect([await none.exited(), none.stderr]).toEqual([1, expect.stringMatching(/^not ready: connect ECONNREFUSED/)]);
   });
 
   test("replaces a process that is killed", async () => {

@@ -38,7 +38,7 @@ export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
 
 /** Starts `node cli/user.ts` or another program without npm. `input` is its standard input. */
 export const nodeRun = (
-  script: "server" | "types" | "user" | "key",
+  script: "server" | "types" | "user" | "key" | "ready",
   { args = [], input = "", settings, ...options }: StartOptions & { readonly input?: string },
 ): Command => {
   // As in the script `start`.

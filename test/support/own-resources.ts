@@ -7,6 +7,7 @@ import { LiveCatalog } from "../../db/catalog/live.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
 import { StatementTimeouts } from "../../db/statement-timeouts.ts";
+import { type Head, RequestNotes } from "../../http/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";
@@ -26,7 +27,11 @@ export type OwnResources = {
 };
 
 const ANONYMOUS = anonymous("anon");
-const HEAD = { requestId: "a request", headers: ["X-Request-Id", "a request"] };
+const head = (): Head => ({
+  requestId: "a request",
+  headers: ["X-Request-Id", "a request"],
+  notes: new RequestNotes(),
+});
 
 /** A server with resources that the service itself does not have, on a test database with their tables. */
 export function useOwnResources(ddl: string, descriptions: readonly Description[]): OwnResources {
@@ -79,7 +84,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
         nameOf: () => null,
         address: "127.0.0.1",
       } as Partial<RequestIdentity> as RequestIdentity;
-      void resources.handle({ request, response, head: HEAD, identity });
+      void resources.handle({ request, response, head: head(), identity });
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

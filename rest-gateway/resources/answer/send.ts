@@ -47,6 +47,7 @@ export function sendAnswer(exchange: Exchange, given: RestAnswer, lifecycle: Lif
 /** Sends a problem in the dialect that the client prefers. */
 export function sendProblem(exchange: Exchange, problem: RestProblem, lifecycle: Lifecycle): void {
   const { request, response, head } = exchange;
+  head.notes.code = problem.code;
   const body = Buffer.from(problemBody(problem, head.requestId, errorDialect(exchange.preferences)));
   const headers = headersOf(exchange, lifecycle, true);
   const all = [...head.headers, "Vary", varyOf(response, VARY), ...headers.flat(), ...problemHeaders(problem)];

@@ -94,6 +94,14 @@ export function parseRoute(
   return { kind: "record", resource: inner, parent, id: parseId(innerId, inner) };
 }
 
+/** `/articles/{id}/comments` */
+export function templateOf(route: Route): string {
+  const { name } = route.resource.description;
+  if (route.kind === "action") return `/${name}/{id}/${route.action}`;
+  const collection = route.parent ? `/${route.parent.resource.description.name}/{id}/${name}` : `/${name}`;
+  return route.kind === "record" ? `${collection}/{id}` : collection;
+}
+
 /** The methods of a path, in the order of the header Allow. */
 export function methodsOf(route: Route): readonly string[] {
   if (route.kind === "action") return ["POST", "OPTIONS"];

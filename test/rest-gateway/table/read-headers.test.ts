@@ -31,7 +31,7 @@ describe("the response to a read has", () => {
     const { headers } = await rest("genres?select=id&id=eq.1");
     expect(headers.get("content-length")).toBe(String('[{"id":1}]'.length));
     expect(headers.get("server-timing")).toMatch(
-      /^parse;dur=[\d.]+, plan;dur=[\d.]+, wait;dur=[\d.]+, query;dur=[\d.]+, answer;dur=[\d.]+$/,
+      /^jwt;dur=[\d.]+, parse;dur=[\d.]+, plan;dur=[\d.]+, wait;dur=[\d.]+, transaction;dur=[\d.]+, response;dur=[\d.]+$/,
     );
   });
 

@@ -1,0 +1,22 @@
+import { type Config, fieldOf } from "./config.ts";
+import { SECRETS } from "./setting-types.ts";
+import { SETTINGS } from "./settings.ts";
+
+const HIDDEN = "********";
+
+/** The settings by name, for operators: secrets are hidden, and so are passwords in URLs. */
+export const maskedSettings = (config: Config): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    (Object.keys(SETTINGS) as (keyof typeof SETTINGS)[]).map((name) => [name, masked(name, config[fieldOf(name)])]),
+  );
+
+function masked(name: string, value: unknown): unknown {
+  if (!SECRETS.test(name) || value === "") return value;
+  if (!/_UR[LI]$/.test(name) || typeof value !== "string" || !URL.canParse(value)) return HIDDEN;
+  const url = new URL(value);
+  if (url.password !== "") url.password = HIDDEN;
+  // Parameters such as sslkey and sslpassword.
+  for (const parameter of url.searchParams.keys())
+    if (/key|pass/i.test(parameter)) url.searchParams.set(parameter, HIDDEN);
+  return url.href;
+}

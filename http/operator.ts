@@ -1,0 +1,60 @@
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import type { Problem } from "../db/errors.ts";
+import { RefusedError } from "../identity/refused.ts";
+import type { Exchange } from "./exchange.ts";
+
+/** The roles of operators: the service key, and administrators. */
+const ROLES: ReadonlySet<string> = new Set(["service_role", "admin"]);
+
+/**
+ * Why a request may not see what is for operators; null if it may. `isLocalOpen`: requests from this machine need no credential, as
+ * on the embedded database. Otherwise the caller must have the service key or be an administrator.
+ */
+export async function refusalForOperators(exchange: Exchange, isLocalOpen: boolean): Promise<Problem | null> {
+  const { request, identity } = exchange;
+  if (isOfOtherSite(request)) return OTHER_SITE;
+  if (isLocalOpen && isLocal(request)) return null;
+  try {
+    const { role } = await identity.caller();
+    return ROLES.has(role) ? null : SIGN_IN;
+  } catch (error) {
+    if (error instanceof RefusedError) return SIGN_IN;
+    throw error;
+  }
+}
+
+const OTHER_SITE: Problem = {
+  status: 403,
+  code: "PERMISSION_DENIED",
+  message: "pages of other sites may not request this",
+};
+
+const SIGN_IN: Problem = {
+  status: 401,
+  code: "AUTH_REQUIRED",
+  message: "this is for operators: send the service key, or sign in as an administrator",
+};
+
+/** A page of another site may only link here. Browsers set these headers themselves. */
+export const isOfOtherSite = ({ method, headers }: IncomingMessage): boolean => {
+  const { "sec-fetch-site": site, "sec-fetch-mode": mode, origin, host } = headers;
+  if (site === undefined) return origin !== undefined && origin.replace(/^https?:\/\//, "") !== host;
+  return site !== "same-origin" && site !== "none" && !(mode === "navigate" && method === "GET");
+};
+
+/**
+ * Whether a program or browser on this machine sends the request to a local name. Otherwise a page could reach the service under a
+ * name of its own that resolves to this machine.
+ */
+function isLocal({ socket, headers }: IncomingMessage): boolean {
+  const isForwarded = headers["x-forwarded-for"] !== undefined || headers.forwarded !== undefined;
+  return !isForwarded && isLoopback(socket.remoteAddress ?? "") && isLocalName(headers.host ?? "");
+}
+
+const isLoopback = (address: string) => /^(::ffff:)?127\.|^::1$/.test(address);
+
+function isLocalName(host: string): boolean {
+  const name = host.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+  return name === "localhost" || (isIP(name) > 0 && isLoopback(name));
+}

@@ -1,0 +1,40 @@
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import { type AlwaysOnInterface, type HttpInterface, Pipeline } from "../http/pipeline.ts";
+import { HttpServer } from "../http/server.ts";
+import type { CallerResolver } from "../identity/caller-resolver.ts";
+import { REST } from "../rest-gateway/express-interface.ts";
+
+export type AdminServerOptions = {
+  readonly config: Pick<Config, "adminHost" | "adminPort">;
+  readonly log: Logger;
+  /** Probes, which also respond while the service starts and stops. */
+  readonly health: AlwaysOnInterface;
+};
+
+/** The server on ADMIN_PORT. It has neither limits nor CORS, and responds until the service has stopped. */
+export class AdminServer {
+  readonly #pipeline: Pipeline;
+  readonly #server: HttpServer;
+  readonly #config: AdminServerOptions["config"];
+
+  constructor({ config, log, health }: AdminServerOptions) {
+    const shared = { log, corsOrigins: [], rateLimit: null, metrics: null };
+    this.#pipeline = new Pipeline({ ...shared, alwaysOn: [health], envelopes: [REST] });
+    this.#server = new HttpServer(this.#pipeline.listener);
+    this.#config = config;
+  }
+
+  /** Rejects when the port is in use. */
+  listen(): Promise<void> {
+    return this.#server.listen({ host: this.#config.adminHost, port: this.#config.adminPort });
+  }
+
+  open(interfaces: readonly HttpInterface[], callers: CallerResolver): void {
+    this.#pipeline.open(interfaces, callers);
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+}
