@@ -83,6 +83,7 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_SERVER_PORT: ["PORT", unchanged],
   PGRST_SERVER_CORS_ALLOWED_ORIGINS: ["CORS_ORIGINS", unchanged],
   PGRST_SERVER_TIMING_ENABLED: ["SERVER_TIMING", postgrestBoolean],
+  PGRST_SERVER_OTEL_ENABLED: ["TRACING", postgrestBoolean],
   PGRST_LOG_LEVEL: [
     "LOG_LEVEL",
     oneOf("crit", "error", "warn", "info", "debug").transform((level) => (level === "crit" ? "fatal" : level)),
@@ -108,7 +109,6 @@ const IGNORED = new Set([
   "PGRST_LOG_QUERY",
   "PGRST_OPENAPI_SECURITY_ACTIVE",
   "PGRST_OPENAPI_SERVER_PROXY_URI",
-  "PGRST_SERVER_OTEL_ENABLED",
   "PGRST_SERVER_TRACE_HEADER",
   "PGRST_SERVER_UNIX_SOCKET_MODE",
   "PGRST_URL_USE_LEGACY_TARGET_NAMES",

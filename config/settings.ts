@@ -532,6 +532,11 @@ export const SETTINGS = {
     "100",
     "Maximum number of GraphQL operation names that are measured by name. Further ones count as other.",
   ),
+  TRACING: setting(
+    onOff,
+    "off",
+    "Send traces to a collector with OpenTelemetry. The variables OTEL_… configure it, for example OTEL_EXPORTER_OTLP_ENDPOINT.",
+  ),
   ADMIN_PORT: setting(
     integer(0, 65535),
     "0",

@@ -10,7 +10,7 @@ import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired } from "./errors.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./statement-timeouts.ts";
-import { type PoolUse, type TransactionOptions, Transactions, type TransactionTimes } from "./transaction.ts";
+import { type TransactionOptions, Transactions, type TransactionTimes } from "./transaction.ts";
 
 export type DatabaseOptions = {
   readonly logins: Logins;
@@ -136,7 +136,7 @@ export class Database {
       labels: ["pool"],
       read: () => Object.entries(pools).map(([pool, each]) => ({ labels: { pool }, value: read(each) })),
     });
-    const of = (name: keyof PoolUse) => perPool(({ use }) => use[name]);
+    const of = (name: keyof Transactions["use"]) => perPool(({ use }) => use[name]);
     const [max, available, waiting] = [
       "Maximum connections.",
       "Open connections that are not in use.",

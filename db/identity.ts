@@ -1,3 +1,4 @@
+import type { Span } from "../telemetry/span.ts";
 import type { Statement } from "./batch.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
@@ -13,6 +14,10 @@ export type RequestContext = {
   readonly cookies: string;
   /** Where the results go; absent when no client waits for them. */
   readonly recipient?: Recipient | undefined;
+  /** Absent when the request is not traced. */
+  readonly span?: Span;
+  /** The id of the request in the log; absent when the request is not traced. */
+  readonly requestId?: string;
 };
 
 /** For transactions that no request has started. */
@@ -38,11 +43,21 @@ const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
  * The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail.
  */
 export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
-  const { caller, request, settings = NO_SETTINGS } = identity;
+  const { caller, request } = identity;
+  const settings = request.span ? tracedSettings(identity) : (identity.settings ?? NO_SETTINGS);
   const { given } = settings;
   const values = [caller.role, claimsText(caller), request.method, request.path, request.headers, request.cookies];
   for (const [, value] of given) values.push(value);
   return { text: settingsText(settings, statementTimeout), values };
+}
+
+/** Postgres cuts longer names. */
+const MAX_APPLICATION_NAME = 63;
+
+/** With the ids of the trace and the request, which `pg_stat_activity` and the log of Postgres then show. */
+function tracedSettings({ request, settings = NO_SETTINGS }: Identity): TransactionSettings {
+  const name = `${request.span!.traceId} ${request.requestId ?? ""}`.slice(0, MAX_APPLICATION_NAME);
+  return { ...settings, given: [...settings.given, ["application_name", name]] };
 }
 
 /** The names of the values, in order; the settings of the request follow. */

@@ -7,11 +7,13 @@ import { type CancelSignal, cancelRequest } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
 import { RawClient, untilReady } from "./connection.ts";
+import { isLost, isSocketError, isStalePlan } from "./connection-errors.ts";
 import type { Failure } from "./diagnosis.ts";
 import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
 import { type Frame, type FrameOptions, frameOf } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
 import { KnownStatements } from "./known-statements.ts";
+import { querySpan } from "./query-span.ts";
 import type { Recipient } from "./recipient.ts";
 
 export type { Result, Statement } from "./batch.ts";
@@ -102,13 +104,14 @@ export class Transactions {
     const runsCode = this.#known.runCode(identity.caller.role, statements, code);
     const frame = frameOf(statements.length, options, runsCode);
     const batch = this.#statementsOf(identity, statements, frame);
-    const { recipient = null } = identity.request;
+    const { recipient = null, span } = identity.request;
     const { signal } = options;
     const { times } = this.#options;
     const asked = performance.now();
     const client = await this.#connectClean(recipient);
     const connected = performance.now();
     times?.wait.observe((connected - asked) / 1000);
+    span?.child("wait", {}, asked).end(connected);
     options.onConnected?.();
     if (signal?.aborted) {
       this.#release(client, recipient);
@@ -129,16 +132,19 @@ export class Transactions {
       cleaned: null,
     };
     let broken: Error | undefined;
+    const query = span && querySpan(span, identity, statements);
     try {
       const results = await this.#submitOrRetry(client, work);
       return results.slice(first, first + statements.length);
     } catch (error) {
+      query?.fail((error as Error).message);
       if (isLost(error as DatabaseError)) broken = error as Error;
       else this.#report(error as DatabaseError, identity, statements);
       if ((error as DatabaseError).code === "57014" && !signal?.aborted) this.cancelled++;
       if (signal?.aborted) throw signal.reason;
       throw isSocketError(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
     } finally {
+      query?.end();
       times?.run.observe((performance.now() - connected) / 1000);
       // A cancel request affects whatever the connection executes: release it only after the request has finished.
       signal?.removeEventListener("abort", cancel);
@@ -149,8 +155,8 @@ export class Transactions {
     }
   }
 
-  /** The connections of the pool, and the transactions that wait for one. */
-  get use(): PoolUse {
+  /** The connections of the pool, those that are open and free, and the transactions that wait for one. */
+  get use() {
     const { idleCount, waitingCount, options } = this.#pool;
     const { admission } = this.#options;
     return {
@@ -273,14 +279,6 @@ export class Transactions {
   }
 }
 
-/** `available`: connections that are open and not in use. */
-export type PoolUse = {
-  readonly max: number;
-  readonly available: number;
-  readonly waiting: number;
-  readonly timeouts: number;
-};
-
 /** The statements of a transaction, with those before and after the caller's. */
 type Work = {
   readonly statements: readonly NamedStatement[];
@@ -296,13 +294,3 @@ type Work = {
 function refuseUnstorable(value: string | null): void {
   if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
 }
-
-/** Nothing was executed: the connection does not know the statement, or a type in its result has changed. */
-const isStalePlan = (error: DatabaseError) =>
-  error.code === "26000" || (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
-
-/** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
-const isSocketError = (error: DatabaseError | ApiError) => !(error instanceof ApiError) && error.severity === undefined;
-
-/** FATAL: the server has closed this connection. */
-const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";

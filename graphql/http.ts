@@ -7,6 +7,7 @@ import { type Exchange, type Head, setHead } from "../http/exchange.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import { contextOfExchange } from "../http/recipient.ts";
 import { ClientGone, RETRY_SECONDS } from "../http/response.ts";
+import { traced } from "../telemetry/span.ts";
 import { graphqlCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
 import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
@@ -74,7 +75,7 @@ async function run(
   const format = formatFor(caller, head, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
-  const operation = engine.prepare(graphqlRequest);
+  const operation = traced(head.notes.span, "parse", () => engine.prepare(graphqlRequest));
   if ("errors" in operation) return requestErrors(operation.errors);
   if (operation.kind === "subscription")
     throw refuse(400, "subscriptions are available only over WebSocket, at the same path");

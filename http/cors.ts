@@ -30,6 +30,7 @@ const EXPOSED_HEADERS = [
   "Preference-Applied",
   "Proxy-Status",
   "Server-Timing",
+  "traceresponse",
   "Warning",
 ];
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
+import type { Span } from "../telemetry/span.ts";
 import { OTHER } from "../telemetry/tally.ts";
 
 /** What the interfaces find out about a request, for the log and the metrics. */
@@ -8,6 +9,8 @@ export class RequestNotes {
   route = OTHER;
   /** The code of the error that was sent. */
   code: string | null = null;
+  /** Null when requests are not traced. */
+  span: Span | null = null;
 }
 
 /** The first headers of every response, whichever interface sends it. */
@@ -34,5 +37,8 @@ const exchanges = new WeakMap<IncomingMessage, Exchange>();
 /** Makes the exchange available to Express handlers, which receive the request alone. */
 export const keepExchange = (exchange: Exchange): void => void exchanges.set(exchange.request, exchange);
 
+/** The exchange of a request in an Express handler. */
+export const exchangeOf = (request: IncomingMessage): Exchange => exchanges.get(request)!;
+
 /** The identity of a request in an Express handler. */
-export const identityOf = (request: IncomingMessage): RequestIdentity => exchanges.get(request)!.identity;
+export const identityOf = (request: IncomingMessage): RequestIdentity => exchangeOf(request).identity;

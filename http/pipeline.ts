@@ -3,6 +3,7 @@ import helmet from "helmet";
 import type { Logger } from "pino";
 import { internalError, type Problem } from "../db/errors.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
+import type { Span, Tracer } from "../telemetry/span.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import type { ServiceState } from "./health.ts";
@@ -40,6 +41,8 @@ export type PipelineOptions = {
   onLimit?(setting: string): void;
   /** Null when requests are not measured. */
   readonly metrics: Pick<RequestMetrics, "observe"> | null;
+  /** Null when requests are not traced. */
+  readonly tracer?: Tracer | null;
 };
 
 /** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface that serves the URL. */
@@ -74,15 +77,17 @@ export class Pipeline {
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const start = performance.now();
-    const { rateLimit, log, metrics } = this.#options;
+    const { rateLimit, log, metrics, tracer } = this.#options;
     const url = request.url!;
     const requestId = requestIdOf(request);
     const notes = new RequestNotes();
+    if (tracer) notes.span = startSpan(tracer, request, requestId);
     response.once("close", () => {
       const method = request.method!;
       const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
       const milliseconds = performance.now() - start;
       metrics?.observe(method, notes, status, milliseconds / 1000);
+      if (notes.span) endSpan(notes.span, method, status, notes);
       logRequest(log, { requestId, method, url, status, milliseconds }, notes);
     });
 
@@ -90,7 +95,9 @@ export class Pipeline {
     const identity = served ? this.#callers!.identify(request, served.apiKeyIn?.(url)) : null;
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const head: Head = { requestId, headers: ["X-Request-Id", requestId, ...limits, ...this.#headers], notes };
+    const traced = notes.span ? ["traceresponse", notes.span.header] : [];
+    const headers = ["X-Request-Id", requestId, ...traced, ...limits, ...this.#headers];
+    const head: Head = { requestId, headers, notes };
 
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
@@ -182,12 +189,31 @@ type Finished = {
   readonly milliseconds: number;
 };
 
-function logRequest(log: Logger, { url, milliseconds, ...request }: Finished, { code }: RequestNotes): void {
+function logRequest(log: Logger, { url, milliseconds, ...request }: Finished, { code, span }: RequestNotes): void {
   const level = levelOf(request.status);
   if (!log.isLevelEnabled(level)) return;
   const path = url.split("?", 1)[0];
-  const details = { ...request, path, milliseconds: Math.round(milliseconds), ...(code !== null && { code }) };
+  const details = {
+    ...request,
+    ...(span && { traceId: span.traceId }),
+    path,
+    milliseconds: Math.round(milliseconds),
+    ...(code !== null && { code }),
+  };
   log[level](details, "request");
+}
+
+/** Source of the names: OpenTelemetry, "Semantic conventions for HTTP spans". */
+function startSpan(tracer: Tracer, { method = "", url = "", headers }: IncomingMessage, requestId: string): Span {
+  const attributes = { "http.request.method": method, "url.path": url.split("?", 1)[0]!, "request.id": requestId };
+  return tracer.start(method, headers, attributes);
+}
+
+function endSpan(span: Span, method: string, status: number, { route, code }: RequestNotes): void {
+  span.rename(`${method} ${route}`);
+  span.set({ "http.route": route, "http.response.status_code": status, ...(code !== null && { "error.type": code }) });
+  if (status >= 500) span.fail(code ?? String(status));
+  span.end();
 }
 
 /** 503 is not an error here: while the service starts or stops, waiting clients receive it many times. */

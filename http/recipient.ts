@@ -15,12 +15,14 @@ export function recipientOf(identity: RequestIdentity, caller: Caller): Recipien
 
 /** The request as functions and policies see it. Call this when the caller is known; `path` is without the query string. */
 export const contextOfExchange = (
-  { request, response, identity }: Pick<Exchange, "request" | "response" | "identity">,
+  { request, response, head, identity }: Exchange,
   path: string,
   caller: Caller,
 ): RequestContext => {
   const recipient = recipientOfResponse(response, identity, caller);
-  return contextOf(request, path, { recipient, showsCredentials: identity.showsCredentials });
+  const context = contextOf(request, path, { recipient, showsCredentials: identity.showsCredentials });
+  const { span } = head.notes;
+  return span === null ? context : { ...context, span, requestId: head.requestId };
 };
 
 /** The client that waits for a response. It is closed with the response: when all of it is sent, or the client has disconnected. */

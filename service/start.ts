@@ -23,6 +23,7 @@ import { errorReference, isErrorReference } from "../rest-gateway/openapi/refere
 import { TABLES } from "../rest-gateway/table/send.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { addProcess } from "../telemetry/process.ts";
+import type { Tracer } from "../telemetry/span.ts";
 import { Tally } from "../telemetry/tally.ts";
 import { AdminServer } from "./admin.ts";
 import { createApp, openConfigured } from "./app.ts";
@@ -73,6 +74,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const errors = new ExpressInterface({ serves: isErrorReference, routers: [errorReference()], onInternalError });
   const metrics = new Metrics();
   if (options.measuresProcess) addProcess(metrics);
+  const tracer = config.tracing ? await createTracer(log) : null;
   const limits = new Tally("limit", 50);
   const onLimit = (setting: string) => limits.add(setting);
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
@@ -80,6 +82,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),
+    tracer,
     onLimit,
     corsOrigins: config.corsOrigins,
     rateLimit,
@@ -155,6 +158,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     await Promise.all([server.drain(settings.current.drainTimeout), tasks?.close()]);
     sockets.terminate();
     await app?.close();
+    await tracer?.close();
     admin?.close();
   };
   return {
@@ -200,4 +204,10 @@ function registerMetrics(metrics: Metrics, { connections, sockets, changes, limi
     labels: ["limit"],
     read: () => limits.samples,
   });
+}
+
+/** Loaded only where requests are traced. */
+async function createTracer(log: Logger): Promise<Tracer> {
+  const { createTracer } = await import("../telemetry/opentelemetry.ts");
+  return createTracer((reason) => log.warn({ reason }, "traces cannot be sent"));
 }

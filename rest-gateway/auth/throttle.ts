@@ -138,7 +138,7 @@ export class Throttle {
   async reserveResponse({ address, signal }: Client): Promise<Attempt> {
     const { attemptsPerAddress, window } = this.#limits;
     const reserve = () => this.#repository.reserveResponse(address, attemptsPerAddress, window);
-    return this.#whenDecided(async () => attemptOf(await reserve(), "too many attempts"), signal);
+    return this.#whenDecided(async () => this.#attemptOf(await reserve(), "LOGIN_ATTEMPTS_PER_ADDRESS"), signal);
   }
 
   /**
@@ -206,6 +206,7 @@ export class Throttle {
 /** The limits, by the names of their settings. */
 const REASONS = {
   LOGIN_ATTEMPTS: "too many attempts",
+  LOGIN_ATTEMPTS_PER_ADDRESS: "too many attempts",
   MFA_ATTEMPTS: "too many attempts",
   REGISTRATIONS_PER_ADDRESS: "too many registrations",
 } as const satisfies Record<string, RefusalReason>;

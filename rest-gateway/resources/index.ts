@@ -4,6 +4,7 @@ import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
 import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
+import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
@@ -156,7 +157,7 @@ export class ResourceInterface implements HttpInterface {
   /** Rejects with all faults of an invalid body, those included that only the database finds. */
   async #parse(incoming: Incoming, exchange: Exchange): Promise<Parsed> {
     try {
-      return parseRequest(incoming, this.#options.limits);
+      return traced(exchange.head.notes.span, "parse", () => parseRequest(incoming, this.#options.limits));
     } catch (error) {
       if (!(error instanceof InvalidRecords)) throw error;
       const caller = exchange.caller!;

@@ -3,7 +3,7 @@ import type { Router } from "express";
 import { anonymous } from "../../db/caller.ts";
 import type { Identity } from "../../db/identity.ts";
 import { readBytes } from "../../http/body.ts";
-import { identityOf } from "../../http/exchange.ts";
+import { exchangeOf } from "../../http/exchange.ts";
 import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { Auth } from "../auth/auth.ts";
@@ -35,7 +35,7 @@ export function registerRouter(options: SignUpOptions): Router {
   const runner = new Runner(options);
   const register = route(async (sent, response) => {
     const caller = anonymous(anonymousRole);
-    const context = contextOfExchange({ request: sent, response, identity: identityOf(sent) }, PATH, caller);
+    const context = contextOfExchange(exchangeOf(sent), PATH, caller);
     const incoming = incomingOf(sent, await readBytes(sent, limits.size), options);
     const { request, account } = await parseSignUp(incoming, limits).catch(async (error) => {
       if (!(error instanceof InvalidRecords)) throw error;

@@ -80,7 +80,9 @@ export class TableInterface implements HttpInterface {
 
   /** Responds to every request whose path begins with `BASE`, with an error response if it fails. */
   async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
-    const watch = this.#options.showsTiming ? new Stopwatch() : null;
+    const { span } = head.notes;
+    const { showsTiming } = this.#options;
+    const watch = showsTiming || span ? new Stopwatch(showsTiming, span) : null;
     const url = parseUrl(request.url!);
     head.notes.route = routeOf(url.path);
     const exchange: Exchange = {

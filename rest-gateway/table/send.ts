@@ -3,6 +3,7 @@ import type { Problem } from "../../db/errors.ts";
 import type { Destination as HttpDestination } from "../../http/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline.ts";
 import { endWith, RETRY_SECONDS, varyOf } from "../../http/response.ts";
+import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
@@ -38,7 +39,7 @@ export function sendAnswer({ request, response, head, watch }: Destination, answ
   const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response, VARY)];
   for (const [name, value] of headers) all.push(name, value);
   if (etag !== null) all.push("ETag", etag);
-  if (watch) all.push("Server-Timing", watch.text);
+  if (watch?.isShown) all.push("Server-Timing", watch.text);
   if (!isBodiless) all.push("Content-Length", String(body?.length ?? 0));
   response.writeHead(status, given ? replaced(all, given) : all);
   if (isBodiless || body === null) response.end();
@@ -127,14 +128,26 @@ export function sendTableProblem(
 /** The code that a function raises may contain any character; a header may not. */
 const tokenOf = (code: string) => code.replace(/[^\w!#$%&'*+.^`|~-]/g, "_");
 
+/** The database traces these stages itself. */
+const TRACED: ReadonlySet<string> = new Set(["wait", "transaction"]);
+
 /** Measures the stages of one request, for the header Server-Timing. The names are PostgREST's; `wait` is only here. */
 export class Stopwatch {
   #last = performance.now();
   #text = "";
+  readonly isShown: boolean;
+  readonly #span: Span | null;
+
+  /** `isShown`: in the header. `span` is that of the request, whose children the stages become; null when it is not traced. */
+  constructor(isShown: boolean, span: Span | null) {
+    this.isShown = isShown;
+    this.#span = span;
+  }
 
   /** Ends the stage of this name. */
   mark(name: string): void {
     const now = performance.now();
+    if (this.#span && !TRACED.has(name)) this.#span.child(name, {}, this.#last).end(now);
     if (this.#text !== "") this.#text += ", ";
     this.#text += `${name};dur=${(now - this.#last).toFixed(2)}`;
     this.#last = now;

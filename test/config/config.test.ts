@@ -41,6 +41,7 @@ test("without settings the service uses an embedded database with demo data and 
     metrics: true,
     metricsMaxOperations: 100,
     adminPort: 0,
+    tracing: false,
     adminHost: "127.0.0.1",
     host: "127.0.0.1",
     port: 3000,

@@ -83,6 +83,7 @@ test.each([
   ["PGRST_CLIENT_ERROR_VERBOSITY", "minimal", { clientErrorVerbosity: "minimal" }],
   ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],
   ["PGRST_ADMIN_SERVER_PORT", "3001", { adminPort: 3001 }],
+  ["PGRST_SERVER_OTEL_ENABLED", "true", { tracing: true }],
   ["PGRST_ADMIN_SERVER_HOST", "!4", { adminHost: "0.0.0.0" }],
   ["PGRST_LOG_QUERY", "true", { ignored: ["PGRST_LOG_QUERY"] }],
 ])("%s=%s", (name, value, expected) => expect(readConfig({ PGRST_DB_URI, [name]: value })).toMatchObject(expected));

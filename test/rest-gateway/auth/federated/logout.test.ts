@@ -120,7 +120,7 @@ describe("at a SAML provider", () => {
       corp,
       { ...corp, name: "by-attribute", claims: { subject: "uid" } },
     ]);
-    await client.service().service.reload();
+    await client.service().service.reloadSettings();
   });
   afterAll(() => idp?.close());
 

@@ -28,7 +28,7 @@ async function configure(more: object = {}): Promise<void> {
     { ...corp, name: "plain", keys: [], entityId: "urn:example:content" },
     { ...corp, name: "by-attribute", claims: { subject: "employeeNumber", email: ["work.mail", "email"] } },
   ]);
-  await client.service().service.reload();
+  await client.service().service.reloadSettings();
 }
 beforeAll(async () => {
   idp = await SamlTestProvider.start();

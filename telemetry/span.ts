@@ -1,0 +1,39 @@
+import type { IncomingHttpHeaders } from "node:http";
+
+export type Attributes = Readonly<Record<string, string | number>>;
+
+/** A part of the work for a request. Times are those of `performance.now()`; without one, it is the present time. */
+export type Span = {
+  /** 32 hexadecimal digits. All spans of a trace have the same. */
+  readonly traceId: string;
+  /** The context for another service: the header `traceparent`. Source: W3C Trace Context. */
+  readonly header: string;
+  child(name: string, attributes?: Attributes, start?: number): Span;
+  rename(name: string): void;
+  set(attributes: Attributes): void;
+  /** Marks the work as failed. */
+  fail(message: string): void;
+  end(at?: number): void;
+};
+
+/** Starts the traces of requests. */
+export type Tracer = {
+  /** Continues the trace of the client if the headers have one. */
+  start(name: string, headers: IncomingHttpHeaders, attributes: Attributes): Span;
+  /** Sends what has not been sent. */
+  close(): Promise<void>;
+};
+
+/** Measures work as a child of `parent`, if there is one. */
+export function traced<Result>(parent: Span | null, name: string, work: () => Result): Result {
+  if (parent === null) return work();
+  const span = parent.child(name);
+  try {
+    return work();
+  } catch (error) {
+    span.fail((error as Error).message);
+    throw error;
+  } finally {
+    span.end();
+  }
+}
