@@ -1,21 +1,32 @@
 import { readFileSync } from "node:fs";
+import { type ArgumentNode, buildSchema, isObjectType, parse, visit } from "postgraphile/graphql";
 import { expect, test } from "vitest";
 import { useService } from "../support/http-client.ts";
 
 const { gql } = useService();
 
 const GUIDE = readFileSync("docs/graphql.md", "utf8");
-const EXAMPLES = [...GUIDE.matchAll(/^## (.+)$|```graphql\n([\s\S]*?)```/gm)].reduce<[string, string][]>(
-  (found, [, heading, example]) =>
-    heading ? [...found, [heading, ""]] : [...found, [found.at(-1)?.[0] ?? "", example!]],
-  [],
-);
+let heading = "";
+const EXAMPLES = [...GUIDE.matchAll(/^## (.+)$|```graphql\n([\s\S]*?)```/gm)].flatMap(([, title, example]) => {
+  heading = title ?? heading;
+  return example === undefined ? [] : [[heading, example] as const];
+});
 
-test.each(EXAMPLES.filter(([, example]) => example !== ""))(
-  "docs/graphql.md, %s: the example works",
-  async (_, example) => {
-    const { data, errors } = await gql(example, { as: "ada" });
-    expect(errors).toBeUndefined();
-    for (const result of Object.values<any>(data)) if (result?.success !== undefined) expect(result.success).toBe(true);
-  },
-);
+test.each(EXAMPLES)("docs/graphql.md, %s: the example works", async (_, example) => {
+  const { data, errors } = await gql(example, { as: "ada" });
+  expect(errors).toBeUndefined();
+  for (const result of Object.values<any>(data)) if (result?.success !== undefined) expect(result.success).toBe(true);
+});
+
+test("docs/graphql.md has an example of every argument", () => {
+  const shown = new Set<string>();
+  const collect = ({ name }: ArgumentNode) => void shown.add(name.value);
+  for (const [, example] of EXAMPLES) visit(parse(example), { Argument: collect });
+  const types = Object.values(buildSchema(readFileSync("docs/schema.graphql", "utf8")).getTypeMap());
+  const fields = types
+    .filter(isObjectType)
+    .filter(({ name }) => !name.startsWith("__"))
+    .flatMap((type) => Object.values(type.getFields()));
+  const names = new Set(fields.flatMap(({ args }) => args.map(({ name }) => name)));
+  expect([...names].filter((name) => !shown.has(name))).toEqual([]);
+});
