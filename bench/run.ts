@@ -5,11 +5,12 @@ import { GRAPHQL } from "./graphql/bench.ts";
 import { writeSection } from "./report.ts";
 import { REST } from "./rest/bench.ts";
 import type { Bench, BenchOptions } from "./rounds.ts";
+import { SCHEMA } from "./schema/bench.ts";
 import { SLOW_READERS } from "./slow-readers/bench.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, REST, USERS, AUTH, SLOW_READERS];
+const BENCHES = [GRAPHQL, SCHEMA, REST, USERS, AUTH, SLOW_READERS];
 
 const helpOf = ({ name, about, cases }: Bench) =>
   `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;

@@ -1,6 +1,6 @@
 import type { Case } from "../case.ts";
 import { bearer } from "../credentials.ts";
-import { ARTICLES } from "../database.ts";
+import { ARTICLES, COMMENTS, USERS } from "../database.ts";
 
 /** One GraphQL operation that is measured. */
 type Operation = {
@@ -42,6 +42,26 @@ const OPERATIONS: readonly Operation[] = [
     }`,
     isMutation: false,
     variables: () => ({ first: 10, limit: 5 }),
+  },
+  {
+    name: "filteredList",
+    about:
+      "the first 20 published articles of 10 authors by title, with their authors and the newest 3 of their later comments",
+    query: `query filteredList($first: Int!, $limit: Int!, $filter: ArticleFilterInput!, $comments: CommentFilter!) {
+      articles(first: $first, filter: $filter, orderBy: [TITLE_ASC]) {
+        edges { node { id title author { id name } comments(limit: $limit, filter: $comments, orderBy: [ID_DESC]) { id content } } }
+      }
+    }`,
+    isMutation: false,
+    variables: (n) => ({
+      first: 20,
+      limit: 3,
+      filter: {
+        status: "PUBLISHED",
+        author: { id: { in: Array.from({ length: 10 }, (_, i) => String(1 + ((n * 97 + i) % USERS))) } },
+      },
+      comments: { id: { greaterThan: String(COMMENTS / 3) } },
+    }),
   },
   {
     name: "createArticle",

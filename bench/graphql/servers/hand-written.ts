@@ -50,6 +50,22 @@ export const STATEMENTS = {
       ) as written`,
   }),
 
+  /** $1: the ids of authors, $2: comments with a greater id. */
+  filtered: (first: number, limit: number): NamedStatement => ({
+    name: `filtered ${limitOf(first)} ${limitOf(limit)}`,
+    text: `
+      select a.id, a.title, u.id as author_id, u.name as author_name, discussion.comments
+      from articles as a
+      join users as u on u.id = a.author_id
+      cross join lateral (
+        select coalesce(json_agg(json_build_object('id', c.id::text, 'content', c.content) order by c.id desc), '[]') as comments
+        from (select * from comments where article_id = a.id and id > $2 order by id desc limit ${limitOf(limit)}) as c
+      ) as discussion
+      where a.status = $3 and a.author_id = any ($1)
+      order by a.title, a.id
+      limit ${limitOf(first)}`,
+  }),
+
   /** $1: the input as JSON. */
   createArticle: {
     name: "createArticle",
@@ -66,19 +82,29 @@ const verify = bearerVerifier(secret);
 const pool = new pg.Pool({ connectionString: databaseUrl, max: poolSize });
 
 const schema = buildSchema(`
-  type Query { article(id: ID!): Article  articles(first: Int): ArticleConnection! }
+  type Query { article(id: ID!): Article  articles(first: Int, filter: ArticleFilterInput, orderBy: [ArticleOrderBy!]): ArticleConnection! }
   type Mutation { createArticle(input: CreateArticleInput!): MutationResult! }
   type ArticleConnection { edges: [ArticleEdge!]!  totalCount: Int! }
   type ArticleEdge { node: Article! }
   type Article {
     id: ID!  title: String!  content: String!  status: ArticleStatus!  tags: [String!]!  createdAt: Time!  author: User!
+    comments(limit: Int, filter: CommentFilter, orderBy: [CommentOrderBy!]): [Comment!]!
   }
+  type Comment { id: ID!  content: String! }
+  input ArticleFilterInput { status: ArticleStatus!  author: UserFilter! }
+  input UserFilter { id: IDFilter! }
+  input CommentFilter { id: IDFilter! }
+  input IDFilter { in: [ID!]  greaterThan: ID }
+  enum ArticleOrderBy { TITLE_ASC }
+  enum CommentOrderBy { ID_DESC }
   type User { id: ID!  name: String!  articles(limit: Int): [Article!]! }
   type MutationResult { success: Boolean!  article: Article }
   input CreateArticleInput { title: String!  content: String!  tags: [String!]  status: ArticleStatus }
   enum ArticleStatus { DRAFT PUBLISHED ARCHIVED }
   scalar Time
 `);
+
+type Filter = { readonly status: string; readonly author: { readonly id: { readonly in: readonly string[] } } };
 
 const resolvers = {
   async article({ id }: { id: string }, caller: TokenCaller) {
@@ -88,7 +114,16 @@ const resolvers = {
     );
   },
 
-  async articles({ first = 10 }: { first?: number }, caller: TokenCaller, info: GraphQLResolveInfo) {
+  async articles(
+    { first = 10, filter }: { first?: number; filter?: Filter },
+    caller: TokenCaller,
+    info: GraphQLResolveInfo,
+  ) {
+    if (filter) {
+      const { limit, comments } = info.variableValues as { limit: number; comments: { id: { greaterThan: string } } };
+      const values = [filter.author.id.in, comments.id.greaterThan, filter.status];
+      return { edges: edgesOf(await run(caller, STATEMENTS.filtered(first, limit), values)) };
+    }
     if (!selects(info, "totalCount")) return { edges: edgesOf(await run(caller, STATEMENTS.articles(first), [])) };
     const limit = (info.variableValues.limit as number | undefined) ?? 10;
     const [row] = await run(caller, STATEMENTS.articlesOfAuthors(first, limit), []);
@@ -103,8 +138,8 @@ const resolvers = {
 };
 
 const edgesOf = (rows: readonly any[]) =>
-  rows.map(({ id, title, author_id, author_name }) => ({
-    node: { id, title, author: { id: author_id, name: author_name } },
+  rows.map(({ id, title, author_id, author_name, comments }) => ({
+    node: { id, title, author: { id: author_id, name: author_name }, comments },
   }));
 
 const selects = ({ fieldNodes }: GraphQLResolveInfo, name: string): boolean =>
