@@ -98,8 +98,20 @@ export const AGGREGATES: readonly Aggregate[] = [
   },
 ];
 
+/** The columns by the codec of their table: each schema has its own codecs, and asking for behaviors takes long. */
+const columnsByCodec = new WeakMap<PgCodec, readonly Column[]>();
+
 /** The columns of a table that a caller may select, foreign keys included. */
-export function columnsOf(build: GraphileBuild.Build, { codec }: PgResource<any, any, any, any, any>): Column[] {
+export function columnsOf(
+  build: GraphileBuild.Build,
+  { codec }: PgResource<any, any, any, any, any>,
+): readonly Column[] {
+  const columns = columnsByCodec.get(codec) ?? readColumns(build, codec);
+  columnsByCodec.set(codec, columns);
+  return columns;
+}
+
+function readColumns(build: GraphileBuild.Build, codec: PgCodec<any, any, any, any, any, any, any>): Column[] {
   return Object.entries<any>(codec.attributes)
     .filter(([attributeName, { codec: type, extensions }]) => {
       const isSelectable = build.behavior.pgCodecAttributeMatches([codec, attributeName], "attribute:select");
