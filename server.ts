@@ -56,10 +56,10 @@ async function main(): Promise<void> {
 
 /** Starts the service in worker processes. */
 async function startInProcesses(config: Config, log: Logger): Promise<Started> {
-  const { workers: count, drainTimeout } = config;
+  const { workers: count, drainTimeout, instanceId } = config;
   const tokens = createTokens(config, await secretOf(config));
   const environment = { PORT: String(await findSharedPort(config)), PGRST_SERVER_PORT: "" };
-  const options = { count, environment, drainTimeout, open: () => openConfigured(config, log), log };
+  const options = { count, environment, instanceId, drainTimeout, open: () => openConfigured(config, log), log };
   return { tokens, ...(await startWorkers(options)) };
 }
 

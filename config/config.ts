@@ -36,6 +36,8 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly adminHost: string;
   readonly usersWrite: UsersWrite;
   readonly taskAnonymous: boolean;
+  /** "" if it has no name that survives a restart. */
+  readonly instanceId: string;
   readonly taskConcurrencyPerOwner: number;
   readonly jwtIssuers: readonly TrustedIssuer[];
   /** Reads the identity providers of AUTH_PROVIDERS and of the table. */
@@ -49,6 +51,7 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
 /** The settings whose default depends on others. */
 type UnsetByDefault =
   | "seed"
+  | "instanceId"
   | "graphiql"
   | "docs"
   | "dbRequestCredentials"
@@ -93,6 +96,7 @@ export function readConfig(given: Environment = process.env): Config {
   return {
     ...parsed,
     embedded,
+    instanceId: parsed.instanceId || (embedded ? "embedded" : ""),
     seed: parsed.seed || (embedded ? "demo" : "none"),
     graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
     docs: parsed.docs === "" ? embedded : parsed.docs,

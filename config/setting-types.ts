@@ -26,6 +26,11 @@ export const integer = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
+/** Part of the name of a replication slot, which has at most 63 of these characters. */
+export const instanceId = z
+  .string()
+  .regex(/^[a-z0-9_]{1,32}$/, "must be 1 to 32 lower-case letters, digits and underscores");
+
 export const oneOf = <const T extends string>(...values: T[]) =>
   z.enum(values, { error: `must be ${values.join(" or ")}` });
 

@@ -6,6 +6,7 @@ import {
   functionName,
   host,
   httpUrl,
+  instanceId,
   integer,
   issuerName,
   list,
@@ -485,7 +486,12 @@ export const SETTINGS = {
   CHANGES_MAX_BYTES: setting(
     integer(1024, 1_073_741_824),
     "67108864",
-    "Maximum size in bytes of the committed changes that are kept for subscribers that read slowly.",
+    "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
+  ),
+  INSTANCE_ID: setting(
+    orUnset(instanceId),
+    "",
+    "Name of this instance, unique among those on the database and the same after a restart: its replication slot has it, so that subscribers miss nothing across restarts. When unset, embedded with the embedded database, otherwise none.",
   ),
   MAX_UNSENT_BYTES: setting(
     integer(0, 1_099_511_627_776),

@@ -3,10 +3,12 @@ import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import type { CancelSignal } from "../db/cancellation.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
-import { type ChangeFeed, FeedInterrupted } from "../db/changes/feed.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
+import { FeedGap } from "../db/changes/reader.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
+import { ChangeEvents, type ChangeFilter } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { withFields } from "./input-errors.ts";
 import { NAME_CONFLICT } from "./left-out.ts";
@@ -150,7 +152,7 @@ export class Engine {
           stopsAfterFailure,
           signal,
         }),
-        changes,
+        changes: { subscribe: (filter: ChangeFilter) => new ChangeEvents(changes, filter) },
         anonymous,
         problemOf: (error: unknown) =>
           problemOf(error, {
@@ -185,7 +187,7 @@ const noSchema = (): Problem => ({
 
 /**
  * Returns the events whose row the subscriber may see. A row that was deleted meanwhile, or that a policy hides, reads
- * as null, and its event is skipped. Throws FeedInterrupted if the events end before the subscriber ends them.
+ * as null, and its event is skipped. Throws FeedGap if the events end before the subscriber ends them.
  */
 function visibleEvents(events: AsyncGenerator<ExecutionResult>): AsyncGenerator<ExecutionResult> {
   let returned = false;
@@ -195,7 +197,7 @@ function visibleEvents(events: AsyncGenerator<ExecutionResult>): AsyncGenerator<
       for (;;) {
         const event = await events.next();
         // Grafast reports an error only if next() is already waiting; otherwise the events just end.
-        if (event.done && !returned) throw new FeedInterrupted("this subscription was interrupted");
+        if (event.done && !returned) throw new FeedGap();
         if (event.done || isVisible(event.value)) return event;
       }
     },

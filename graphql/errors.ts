@@ -1,6 +1,7 @@
 import { isSafeError } from "postgraphile/grafast";
 import { GraphQLError, type GraphQLFormattedError } from "postgraphile/graphql";
-import { FeedInterrupted } from "../db/changes/feed.ts";
+import { FeedUnavailable } from "../db/changes/feed.ts";
+import { FeedGap } from "../db/changes/reader.ts";
 import { ApiError, type ErrorContext, internalError, type Problem, problemOf } from "../db/errors.ts";
 import type { FieldFault } from "./input-errors.ts";
 
@@ -31,7 +32,8 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
   const problem = problemOf(cause, format);
   if (problem?.code === "INTERNAL_ERROR") return internal(error, problem.message, cause, format);
   if (problem) return ofProblem(error, problem);
-  if (cause instanceof FeedInterrupted) return formatted(error, cause.message, "INTERNAL_ERROR");
+  if (cause instanceof FeedGap || cause instanceof FeedUnavailable)
+    return formatted(error, cause.message, "INTERNAL_ERROR");
   // Errors of Grafast and of plugins/ whose message is meant for clients: "Invalid cursor", "first must be from 0 to 1000".
   if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
   return internal(error, internalError().message, cause, format);

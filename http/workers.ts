@@ -8,6 +8,8 @@ export type WorkersOptions = {
   readonly count: number;
   /** Environment variables of the workers, added to those of this process. */
   readonly environment: Readonly<Record<string, string>>;
+  /** The name of this instance, or "". A worker adds its index, and one that replaces it has the same. */
+  readonly instanceId: string;
   /** Milliseconds that running requests may take when the service stops. */
   readonly drainTimeout: number;
   open(): Promise<OpenedDatabase>;
@@ -95,9 +97,9 @@ class Workers {
 
   /** Resolves to the URL of the service when all workers are ready. */
   async start(): Promise<string> {
-    const processes = Array.from({ length: this.#options.count }, () => this.#fork());
+    const processes = Array.from({ length: this.#options.count }, (_, index) => this.#fork(index));
     const urls = await Promise.all(processes.map(({ ready }) => ready));
-    for (const process of processes) this.#keep(process);
+    for (const [index, process] of processes.entries()) this.#keep(process, index);
     return urls[0]!;
   }
 
@@ -120,9 +122,9 @@ class Workers {
   }
 
   /** Replaces a worker each time it ends, with a growing delay if it ends soon after its start. */
-  async #keep(first: WorkerProcess): Promise<void> {
+  async #keep(first: WorkerProcess, index: number): Promise<void> {
     let delay = 0;
-    for (let current = first; ; current = this.#fork()) {
+    for (let current = first; ; current = this.#fork(index)) {
       const since = performance.now();
       current.ready.catch((error) => this.#options.log.error(`a worker cannot start: ${error.message}`));
       const { code, signal } = await current.ended;
@@ -134,8 +136,9 @@ class Workers {
     }
   }
 
-  #fork(): WorkerProcess {
-    const worker = cluster.fork(this.#options.environment);
+  #fork(index: number): WorkerProcess {
+    const { environment, instanceId } = this.#options;
+    const worker = cluster.fork({ ...environment, INSTANCE_ID: instanceId && `${instanceId}_${index}` });
     const ended: WorkerProcess["ended"] = new Promise((resolve) =>
       worker.once("exit", (code, signal) => resolve({ code, signal })),
     );

@@ -1,7 +1,7 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
 import { access, constant, context, lambda, listen, type Step } from "postgraphile/grafast";
 import { extendSchema, gql } from "postgraphile/utils";
-import type { ChangeFilter } from "../db/changes/feed.ts";
+import type { Change } from "../db/changes/change.ts";
 
 /**
  * `onArticleCreated: Article!`, `onCommentAdded(articleId: ID!): Comment!`, `onArticleUpdated(id: ID): Article`: an event
@@ -49,6 +49,14 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
     },
   };
 }, "ArticleSubscriptionsPlugin");
+
+/** As graphql/change-events.ts expects it. */
+type ChangeFilter = {
+  readonly schema: string;
+  readonly table: string;
+  readonly operation: Change["operation"];
+  readonly where: Readonly<Record<string, string>>;
+};
 
 type Table = PgResource<any, any, any, any, any>;
 

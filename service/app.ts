@@ -57,6 +57,7 @@ export async function createApp(options: AppOptions) {
     rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
     notifications.onSettingsChange(() => settings.soon());
+    context.changes.onSchemaChange(() => rest.catalog.refreshed());
     await tasks?.start();
     const onSchemaBuilt = () => advisor?.soon();
     const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError, onSchemaBuilt };
@@ -128,7 +129,7 @@ function createContext(
   const database = createDatabase(config, { logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const changes = new ChangeFeed({
-    source: opened.changes && createSource(opened.changes, onConnectionError),
+    source: opened.changes && createSource(opened.changes, config.instanceId, onConnectionError),
     maxBytes: config.changesMaxBytes,
   });
   const verifier = createVerifier({ config, tokens, clock, log });

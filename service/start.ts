@@ -166,7 +166,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     tokens,
     databaseWaits: () => database.waits,
     unsentBytes: () => database.unsent.total,
-    open: () => ({ ...sockets.open, subscriptions: changes.subscriptions }),
+    open: () => ({ ...sockets.open, subscriptions: changes.readers }),
     stop: () => {
       stopped ??= stop();
       return stopped;

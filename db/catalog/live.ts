@@ -92,6 +92,11 @@ export class LiveCatalog {
     });
   }
 
+  /** Reads again. Resolves when `current` knows everything that was committed before this call. */
+  refreshed(): Promise<void> {
+    return this.#reads.afresh();
+  }
+
   onChange(listener: (catalog: Catalog) => void): void {
     this.#listeners.push(listener);
   }

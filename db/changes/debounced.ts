@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 /** A burst of changes, such as a migration, causes one run, which starts after this pause. */
 const QUIET_MILLISECONDS = 100;
 /** If the changes do not pause, the run starts after this time. */
@@ -18,6 +20,7 @@ export class Debounced {
   #running: Promise<void> | null = null;
   /** Resolves at the end of the next run. */
   #next = Promise.withResolvers<void>();
+  #successes = 0;
   #closed = false;
 
   constructor(action: () => Promise<void>, onFailed: (error: Error) => void) {
@@ -52,6 +55,17 @@ export class Debounced {
   async now(): Promise<void> {
     if (!this.#running && !this.#closed) this.#follow(this.#run());
     await this.#running;
+  }
+
+  /** Runs at once, or after the current run. Resolves when a run that began after this call has succeeded, or at the end. */
+  async afresh(): Promise<void> {
+    await this.#running;
+    const before = this.#successes;
+    while (!this.#closed) {
+      await this.now();
+      if (this.#successes > before) return;
+      await sleep(RETRY_MILLISECONDS, null, { ref: false });
+    }
   }
 
   /** Schedules another run after a failure. */
@@ -92,6 +106,7 @@ export class Debounced {
   async #run(): Promise<void> {
     try {
       await this.#action();
+      this.#successes += 1;
       this.#retryMilliseconds = RETRY_MILLISECONDS;
     } catch (error) {
       if (this.#closed) return;

@@ -1,219 +1,242 @@
-import { Ring } from "./ring.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
+import { parseStart, type Start, textOfStart } from "./position.ts";
+import { ChangeReader } from "./reader.ts";
+import { ORIGIN, Ring } from "./ring.ts";
 
-/** A committed change of one row. `row` is the new row, or the old one of a DELETE: its columns in Postgres' text form. */
-export type Change = {
-  readonly schema: string;
-  readonly table: string;
-  readonly operation: "INSERT" | "UPDATE" | "DELETE";
-  readonly row: Readonly<Record<string, string | null>>;
-};
-
-/** The changes that a subscriber receives: those of one table and operation whose columns have these values. */
-export type ChangeFilter = {
-  readonly schema: string;
-  readonly table: string;
-  readonly operation: Change["operation"];
-  readonly where: Readonly<Record<string, string>>;
+/** Where a source begins to send changes. */
+export type Beginning = {
+  /** Every change after this position will be sent, and possibly earlier ones again. */
+  readonly start: Position;
+  /** The end of the log at this moment: readers that name no position start here. */
+  readonly live: Start;
+  /** Names the order of the positions. Positions of different streams cannot be compared. */
+  readonly stream: string;
 };
 
 /** Receives what a source reads. */
 export type ChangeSink = {
+  /** Called after each connection. */
+  begin(beginning: Beginning): void;
   /** `bytes` is the approximate size of the change. */
   receive(change: Change, bytes: number): void;
-  /** The source may have missed changes. */
-  interrupt(): void;
+  /** There is no further change up to this position. */
+  reach(position: Position): void;
+  /** Resolves when the sink can receive more; null if it can. */
+  room(): Promise<void> | null;
+  /** DDL was committed between the changes. Resolves when the next change can be received. */
+  changeSchema(): Promise<void>;
+  /** No change is received until the next beginning. */
+  lose(): void;
 };
 
 /** Where committed changes are read. */
 export interface ChangeSource {
-  /** Connects in the background. */
+  /** Prepares in the background. */
   start(): void;
-  /** Sends changes to the sink. Resolves when every later commit will be sent. Rejects with FeedInterrupted if that takes too long. */
-  open(sink: ChangeSink): Promise<void>;
+  /** Sends changes to the sink, and restores lost connections. */
+  open(sink: ChangeSink): void;
   /** Stops sending changes, until the next `open`. */
   rest(): void;
   close(): Promise<void>;
 }
 
-/** Thrown to a subscriber that may have missed changes. */
-export class FeedInterrupted extends Error {
-  constructor(reason: string) {
-    super(`${reason}; subscribe again and reload the data`);
-  }
-}
+/** Changes cannot be read at the moment. */
+export class FeedUnavailable extends Error {}
 
 export type ChangeFeedOptions = {
-  /** Null if changes cannot be read: each subscription ends with an error. */
+  /** Null if changes cannot be read. */
   readonly source: ChangeSource | null;
-  /** Maximum size in bytes of the changes that are kept for slow subscribers. */
+  /** Maximum size in bytes of the changes that are kept. */
   readonly maxBytes: number;
+  /** Milliseconds that `open` waits. */
+  readonly openTimeout?: number;
 };
 
-/** Milliseconds that changes are kept for slow subscribers. */
+export type ReadOptions = {
+  /** By default, the changes that are committed from now on are read. */
+  readonly since?: Start | undefined;
+  /** For the reader of one client: instead of holding back the stream when it reads slowly, it gets a FeedGap. */
+  readonly mayFallBehind?: boolean;
+};
+
+/** Milliseconds that changes are kept, and that the source is read after the last reader has ended. */
 const MAX_AGE = 300_000;
-/** Milliseconds without subscribers after which the source rests. */
-const REST_AFTER = 60_000;
+const OPEN_TIMEOUT = 8000;
+/** The stream is held back when a reader has more than this share of the ring before it. */
+const MAX_UNREAD = 1 / 4;
 
 /**
- * The committed changes of rows, in commit order. The source is read only while there are subscribers. Each subscriber reads at
- * its own pace.
+ * The committed changes of rows, in commit order. The source is read only while there are readers. The latest changes are kept,
+ * and each reader has a position in them.
  */
-export class ChangeFeed {
+export class ChangeFeed implements ChangeSink {
   readonly #source: ChangeSource | null;
-  readonly #ring: Ring<Change>;
-  readonly #subscriptions = new Set<Subscription>();
-  /** Pending or done while the source is open. */
-  #opening: Promise<void> | null = null;
+  readonly #maxUnread: number;
+  readonly #openTimeout: number;
+  readonly #ring: Ring;
+  readonly #readers = new Set<ChangeReader>();
+  readonly #schemaListeners: (() => Promise<void>)[] = [];
   #isOpen = false;
+  #live: Start = ORIGIN;
+  #stream = "";
+  /** Resolved while changes are received. */
+  #beginning = Promise.withResolvers<void>();
+  #isLive = false;
+  /** Resolved when the readers have taken enough. */
+  #room: PromiseWithResolvers<void> | null = null;
+  #isWaking = false;
   #restTimer: NodeJS.Timeout | undefined;
+  #closed: Promise<void> | undefined;
 
-  constructor({ source, maxBytes }: ChangeFeedOptions) {
+  constructor({ source, maxBytes, openTimeout = OPEN_TIMEOUT }: ChangeFeedOptions) {
+    this.#openTimeout = openTimeout;
     this.#source = source;
-    source?.start();
     this.#ring = new Ring(maxBytes, MAX_AGE);
+    this.#maxUnread = maxBytes * MAX_UNREAD;
+    source?.start();
   }
 
-  /** Subscriptions that receive every change from now on. */
-  get subscriptions(): number {
-    return this.#isOpen ? this.#subscriptions.size : 0;
+  /** The number of readers. */
+  get readers(): number {
+    return this.#readers.size;
   }
 
-  /**
-   * The matching changes that are committed from now on, in commit order. The iteration throws FeedInterrupted when changes may
-   * have been missed or the subscriber reads too slowly; it ends when the feed is closed.
-   */
-  subscribe(filter: ChangeFilter): AsyncIterableIterator<Change> {
+  /** Every change up to here has been received. */
+  get head(): Position {
+    return this.#ring.end;
+  }
+
+  /** Resolves when every later commit will be received. Rejects with FeedUnavailable if that takes too long. */
+  async open(): Promise<void> {
+    if (!this.#source) throw new FeedUnavailable("this service does not read changes");
+    if (!this.#isOpen) {
+      this.#isOpen = true;
+      this.#source.open(this);
+    }
+    this.#restSoon();
+    if (this.#isLive) return;
+    const waiting = new AbortController();
+    const tooLate = sleep(this.#openTimeout, "too late", { signal: waiting.signal, ref: false }).catch(() => null);
+    const result = await Promise.race([this.#beginning.promise, tooLate]).finally(() => waiting.abort());
+    if (result === "too late") throw new FeedUnavailable("changes are not available at the moment: try again");
+  }
+
+  /** A new reader. The feed must be open. Throws FeedGap if changes since then are no longer kept. */
+  read({ since, mayFallBehind = false }: ReadOptions = {}): ChangeReader {
+    if (!this.#isOpen) throw new FeedUnavailable("changes are not read at the moment");
+    const reader = new ChangeReader(this.#ring, {
+      since: since ?? laterOf<Start>(this.#live, this.#ring.end),
+      mayFallBehind,
+      onTaken: (taker) => this.#follow(taker),
+    });
+    this.#readers.add(reader);
     clearTimeout(this.#restTimer);
-    const subscription: Subscription = new Subscription(filter, this.#ring, () => this.#remove(subscription));
-    this.#subscriptions.add(subscription);
-    if (!this.#isOpen) void this.#open();
-    return subscription;
+    return reader;
   }
 
-  async close(): Promise<void> {
+  /** The text of a position, for clients. */
+  textOf(start: Start): string {
+    return textOfStart(start, this.#stream);
+  }
+
+  /** The start that `textOf` has written; null if it is malformed. That of another stream precedes everything that is kept. */
+  startOf(text: string): Start | null {
+    const parsed = parseStart(text);
+    if (!parsed) return null;
+    return parsed.stream === this.#stream ? parsed.start : { lsn: -1n, index: 0 };
+  }
+
+  /** Calls back when DDL is committed between two changes. The later one is received when the promise is resolved. */
+  onSchemaChange(listener: () => Promise<void>): void {
+    this.#schemaListeners.push(listener);
+  }
+
+  close(): Promise<void> {
+    for (const reader of [...this.#readers]) reader.close();
     clearTimeout(this.#restTimer);
-    for (const subscription of [...this.#subscriptions]) subscription.end();
+    this.#closed ??= this.#source?.close() ?? Promise.resolve();
+    return this.#closed;
+  }
+
+  begin({ start, live, stream }: Beginning): void {
+    const isContinued = stream === this.#stream && comparePositions(start, this.#ring.end) <= 0;
+    if (!isContinued) {
+      this.#ring.restart(start);
+      this.#stream = stream;
+      this.#live = live;
+    }
+    this.#isLive = true;
+    this.#beginning.resolve();
+    this.#wakeSoon();
+  }
+
+  receive(change: Change, bytes: number): void {
+    // After a lost connection, the source sends some changes again.
+    if (comparePositions(change.position, this.#ring.end) <= 0) return;
+    let needed = this.#ring.next;
+    for (const { mayFallBehind, next } of this.#readers) if (!mayFallBehind && next < needed) needed = next;
+    this.#ring.add(change, bytes, needed);
+    this.#wakeSoon();
+  }
+
+  reach(position: Position): void {
+    this.#ring.reach(position);
+  }
+
+  room(): Promise<void> | null {
+    if (!this.#isFull()) return null;
+    this.#room ??= Promise.withResolvers();
+    return this.#room.promise;
+  }
+
+  async changeSchema(): Promise<void> {
+    await Promise.all(this.#schemaListeners.map((listener) => listener()));
+  }
+
+  lose(): void {
+    if (!this.#isLive) return;
+    this.#isLive = false;
+    this.#beginning = Promise.withResolvers();
+  }
+
+  #isFull(): boolean {
+    for (const { mayFallBehind, unread } of this.#readers) if (!mayFallBehind && unread > this.#maxUnread) return true;
+    return false;
+  }
+
+  #follow(reader: ChangeReader): void {
+    if (reader.isClosed) {
+      this.#readers.delete(reader);
+      this.#restSoon();
+    }
+    if (!this.#room || this.#isFull()) return;
+    this.#room.resolve();
+    this.#room = null;
+  }
+
+  /** Wakes the readers once for all changes of one read of the socket. */
+  #wakeSoon(): void {
+    if (this.#isWaking) return;
+    this.#isWaking = true;
+    queueMicrotask(() => {
+      this.#isWaking = false;
+      for (const reader of this.#readers) reader.wake();
+    });
+  }
+
+  #restSoon(): void {
     clearTimeout(this.#restTimer);
-    await this.#source?.close();
-  }
-
-  async #open(): Promise<void> {
-    if (!this.#source) return this.#interrupt(new FeedInterrupted("this service does not read changes"));
-    this.#opening ??= this.#source
-      .open({ receive: (change, bytes) => this.#receive(change, bytes), interrupt: () => this.#interrupt() })
-      .then(
-        () => {
-          this.#isOpen = true;
-        },
-        (error: FeedInterrupted) => this.#interrupt(error),
-      );
-    await this.#opening;
-  }
-
-  #receive(change: Change, bytes: number): void {
-    this.#ring.add(change, bytes);
-    for (const subscription of this.#subscriptions) subscription.wake();
-  }
-
-  #interrupt(error = lostConnection()): void {
-    this.#opening = null;
-    this.#isOpen = false;
-    for (const subscription of [...this.#subscriptions]) subscription.end(error);
-    this.#ring.clear();
-  }
-
-  #remove(subscription: Subscription): void {
-    this.#subscriptions.delete(subscription);
-    if (this.#subscriptions.size > 0 || !this.#opening) return;
-    this.#restTimer = setTimeout(() => {
-      this.#opening = null;
-      this.#isOpen = false;
-      this.#source?.rest();
-      this.#ring.clear();
-    }, REST_AFTER);
+    if (this.#readers.size > 0) return;
+    this.#restTimer = setTimeout(() => this.#rest(), MAX_AGE);
     this.#restTimer.unref();
   }
-}
 
-const lostConnection = () => new FeedInterrupted("the connection to the database was lost");
-const tooSlow = () => new FeedInterrupted("this subscription reads too slowly");
-
-type Waiting = { resolve(result: IteratorResult<Change>): void; reject(error: Error): void };
-
-/** The changes of the ring that match a filter. */
-class Subscription implements AsyncIterableIterator<Change> {
-  readonly #filter: ChangeFilter;
-  readonly #ring: Ring<Change>;
-  readonly #onEnd: () => void;
-  /** The number of the change to look at next. */
-  #next: number;
-  #waiting: Waiting | null = null;
-  #ended = false;
-  #error: FeedInterrupted | undefined;
-
-  constructor(filter: ChangeFilter, ring: Ring<Change>, onEnd: () => void) {
-    this.#filter = filter;
-    this.#ring = ring;
-    this.#onEnd = onEnd;
-    this.#next = ring.next;
+  #rest(): void {
+    this.#isOpen = false;
+    this.lose();
+    this.#source?.rest();
+    this.#stream = "";
+    this.#ring.restart(ORIGIN);
   }
-
-  /** Called after each change of the ring. */
-  wake(): void {
-    if (!this.#waiting) return;
-    const { resolve } = this.#waiting;
-    const change = this.#read();
-    if (!change) return;
-    this.#waiting = null;
-    resolve({ value: change, done: false });
-  }
-
-  end(error?: FeedInterrupted): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#error = error;
-    this.#onEnd();
-    if (!this.#waiting) return;
-    if (error) this.#waiting.reject(error);
-    else this.#waiting.resolve({ value: undefined, done: true });
-    this.#waiting = null;
-  }
-
-  next(): Promise<IteratorResult<Change>> {
-    if (!this.#ended && this.#next < this.#ring.oldest) this.end(tooSlow());
-    const change = this.#ended ? undefined : this.#read();
-    if (change) return Promise.resolve({ value: change, done: false });
-    if (!this.#ended) return new Promise((resolve, reject) => (this.#waiting = { resolve, reject }));
-    const error = this.#error;
-    this.#error = undefined;
-    return error ? Promise.reject(error) : Promise.resolve({ value: undefined, done: true });
-  }
-
-  return(): Promise<IteratorResult<Change>> {
-    this.end();
-    return Promise.resolve({ value: undefined, done: true });
-  }
-
-  throw(): Promise<IteratorResult<Change>> {
-    return this.return();
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
-
-  /** The next matching change; undefined when the rest of the ring has none. */
-  #read(): Change | undefined {
-    while (this.#next < this.#ring.next) {
-      const change = this.#ring.at(this.#next++);
-      if (matches(change, this.#filter)) return change;
-    }
-    return undefined;
-  }
-}
-
-function matches(change: Change, { schema, table, operation, where }: ChangeFilter): boolean {
-  if (change.table !== table || change.operation !== operation || change.schema !== schema) return false;
-  for (const column in where) if (change.row[column] !== where[column]) return false;
-  return true;
 }

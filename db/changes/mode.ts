@@ -1,7 +1,7 @@
 import type pg from "pg";
-import type { ChangeSource } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
+import { slotOf } from "./slot.ts";
 
 /** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */
 export type ChangeMode = "logical" | "outbox";
@@ -10,11 +10,15 @@ export type ChangeMode = "logical" | "outbox";
  * Prepares the database so that `login` can read its changes, as its owner: by logical decoding where the server and the
  * owner's rights allow that, otherwise through the outbox. Returns the mode, and why it is not logical decoding.
  */
-export async function prepareChanges(owner: pg.Client, login: string): Promise<{ mode: ChangeMode; reason: string }> {
+export async function prepareChanges(
+  owner: pg.Client,
+  login: string,
+): Promise<{ mode: ChangeMode; reason: string; database: number }> {
   const reason = await refuseLogical(owner, login);
   const mode = reason === "" ? "logical" : "outbox";
   await owner.query("select changes.use_outbox($1)", [mode === "outbox"]);
-  return { mode, reason };
+  const { rows } = await owner.query("select oid from pg_database where datname = current_database()");
+  return { mode, reason, database: rows[0].oid };
 }
 
 async function refuseLogical(owner: pg.Client, login: string): Promise<string> {
@@ -33,11 +37,22 @@ async function refuseLogical(owner: pg.Client, login: string): Promise<string> {
   }
 }
 
-/** Reads the committed changes at `url`, the connection string of the login that may. */
+/** How and where committed changes are read. */
+export type ChangesConfig = {
+  readonly mode: ChangeMode;
+  /** The connection string of the login that may read them. */
+  readonly url: string;
+  /** The OID of the database. */
+  readonly database: number;
+};
+
+/** `instance` is the name of this instance, or "" if it has none that survives a restart. */
 export function createSource(
-  { mode, url }: { readonly mode: ChangeMode; readonly url: string },
+  { mode, url, database }: ChangesConfig,
+  instance: string,
   onError: (error: Error) => void,
-): ChangeSource {
-  const Source = mode === "logical" ? LogicalSource : OutboxSource;
-  return new Source({ connectionString: url, onError });
+) {
+  const options = { connectionString: url, onError };
+  if (mode === "outbox") return new OutboxSource(options);
+  return new LogicalSource({ ...options, slot: slotOf(database, instance) });
 }

@@ -1,8 +1,14 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { type Change, type ChangeSink, type ChangeSource, FeedInterrupted } from "./feed.ts";
+import type { Change } from "./change.ts";
+import type { ChangeSink, ChangeSource } from "./feed.ts";
+import { type OutboxRow, OutboxTables, type RelationRow } from "./outbox-tables.ts";
+import { parseSnapshot, streamName } from "./position.ts";
 
-/** The pause between reads while there are subscribers. */
+/** The pause between reads while there are readers. */
 const POLL_MILLISECONDS = 100;
+/** The pause after a failed read. */
+const RETRY_MILLISECONDS = 1000;
 const MAX_ROWS = 1000;
 /** The pause between deletions of changes that have been read. */
 const DELETE_MILLISECONDS = 60_000;
@@ -15,18 +21,18 @@ export type OutboxSourceOptions = {
 
 /**
  * Reads committed changes from the table changes.outbox, which triggers fill: for databases without logical decoding. A row
- * is read when every transaction that could precede it has ended, so none is skipped.
+ * is read when every transaction that could precede it has ended, so none is skipped. In a position, the number of the
+ * transaction stands for the place in the log, and the number of the row for the index.
  */
 export class OutboxSource implements ChangeSource {
   readonly #pool: pg.Pool;
   readonly #onError: (error: Error) => void;
-  #sink: ChangeSink | null = null;
-  #poll: NodeJS.Timeout | undefined;
+  readonly #tables = new OutboxTables();
   #deletion: NodeJS.Timeout | undefined;
   #reading: Promise<void> = Promise.resolve();
-  /** The snapshot of the first subscription: what it sees precedes the subscription. */
-  #start = "";
-  /** The last change read: its transaction and number. */
+  /** Aborted when changes are no longer wanted. */
+  #resting = new AbortController();
+  /** The transaction and the number of the last row that was read. */
   #last: readonly [transaction: string, id: string] = ["0", "0"];
   /** Transactions below this one had ended at the last deletion. */
   #horizon = "0";
@@ -48,22 +54,13 @@ export class OutboxSource implements ChangeSource {
     this.#deletion.unref();
   }
 
-  async open(sink: ChangeSink): Promise<void> {
-    try {
-      const { rows } = await this.#pool.query<{ start: string }>("select pg_current_snapshot()::text as start");
-      this.#start = rows[0]!.start;
-    } catch (error) {
-      this.#onError(error as Error);
-      throw new FeedInterrupted("changes are not available at the moment");
-    }
-    this.#last = [this.#start.split(":")[0]!, "0"];
-    this.#sink = sink;
-    this.#schedule();
+  open(sink: ChangeSink): void {
+    this.#resting = new AbortController();
+    this.#reading = this.#run(sink, this.#resting.signal);
   }
 
   rest(): void {
-    this.#sink = null;
-    clearTimeout(this.#poll);
+    this.#resting.abort();
   }
 
   async close(): Promise<void> {
@@ -73,31 +70,72 @@ export class OutboxSource implements ChangeSource {
     await this.#pool.end();
   }
 
-  #schedule(): void {
-    if (!this.#sink) return;
-    this.#poll = setTimeout(() => {
-      this.#reading = this.#read().then(
-        () => this.#schedule(),
-        (error: Error) => this.#fail(error),
-      );
-    }, POLL_MILLISECONDS);
-  }
-
-  async #read(): Promise<void> {
-    for (;;) {
-      const { rows } = await this.#pool.query<OutboxRow>(READ, [...this.#last, this.#start, MAX_ROWS]);
-      for (const row of rows) this.#sink?.receive(changeOf(row), row.changed.length);
-      const last = rows.at(-1);
-      if (last) this.#last = [last.transaction, last.id];
-      if (rows.length < MAX_ROWS) return;
+  async #run(sink: ChangeSink, resting: AbortSignal): Promise<void> {
+    let hasBegun = false;
+    while (!resting.aborted) {
+      let pause = POLL_MILLISECONDS;
+      try {
+        if (!hasBegun) await this.#begin(sink);
+        hasBegun = true;
+        await this.#read(sink, resting);
+      } catch (error) {
+        if (!resting.aborted) this.#onError(error as Error);
+        sink.lose();
+        hasBegun = false;
+        pause = RETRY_MILLISECONDS;
+      }
+      await sleep(pause, null, { ref: false, signal: resting }).catch(() => {});
     }
   }
 
-  #fail(error: Error): void {
-    this.#onError(error);
-    const sink = this.#sink;
-    this.rest();
-    sink?.interrupt();
+  async #begin(sink: ChangeSink): Promise<void> {
+    const { rows } = await this.#pool.query<BeginRow>(BEGIN);
+    const { horizon, first, snapshot, system, database, relations } = rows[0]!;
+    this.#tables.describe(relations);
+    this.#last = [horizon, "0"];
+    sink.begin({
+      start: { lsn: BigInt(horizon), index: 0 },
+      live: { lsn: BigInt(first), index: 0, snapshot: parseSnapshot(snapshot) },
+      stream: streamName("outbox", system, database),
+    });
+  }
+
+  async #read(sink: ChangeSink, resting: AbortSignal): Promise<void> {
+    while (!resting.aborted) {
+      const { rows } = await this.#pool.query<{ end: string; rows: OutboxRow[]; relations: RelationRow[] }>(READ, [
+        ...this.#last,
+        MAX_ROWS,
+      ]);
+      const { end, rows: recorded, relations } = rows[0]!;
+      this.#tables.describe(relations);
+      for (const row of recorded) {
+        const change = this.#changeOf(row);
+        if (change) sink.receive(change, (row.old_row?.length ?? 0) + (row.new_row?.length ?? 0));
+        await sink.room();
+      }
+      const last = recorded.at(-1);
+      if (last) this.#last = [last.transaction, last.id];
+      if (recorded.length === MAX_ROWS) continue;
+      sink.reach({ lsn: BigInt(end), index: 0 });
+      return;
+    }
+  }
+
+  /** Null if the table has been dropped. */
+  #changeOf(row: OutboxRow): Change | null {
+    const transaction = BigInt(row.transaction);
+    const description = this.#tables.of(row.relation, transaction);
+    if (!description) return null;
+    const { table, imageOf } = description;
+    return {
+      position: { lsn: transaction, index: Number(row.id) },
+      committedAt: Date.parse(row.recorded_at),
+      xid: Number(BigInt.asUintN(32, transaction)),
+      table,
+      operation: row.operation,
+      new: imageOf(row.new_row),
+      old: imageOf(row.old_row),
+    };
   }
 
   /** Deletes the changes that every service has had a minute to read. */
@@ -107,38 +145,60 @@ export class OutboxSource implements ChangeSource {
   }
 }
 
-type OutboxRow = {
-  readonly transaction: string;
-  readonly id: string;
-  readonly schema: string;
-  readonly table: string;
-  readonly operation: Change["operation"];
-  /** A JSON object whose values are texts or null. */
-  readonly changed: string;
+/** An array of RelationRow: the relations `c` that satisfy the condition. */
+const describing = (condition: string) => `
+    select coalesce(json_agg(json_build_object('oid', c.oid::text,
+      'table', json_build_object('oid', root.oid::bigint, 'schema', n.nspname, 'name', root.relname, 'columns', (
+        select json_agg(json_build_object('name', a.attname, 'type', a.atttypid::bigint) order by a.attnum)
+        from pg_attribute as a
+        where a.attrelid = root.oid and a.attnum > 0 and not a.attisdropped
+      )),
+      'order', (
+        select json_agg(a.attname order by a.attnum)
+        from pg_attribute as a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      ),
+      'changed_by', (select max(a.xmin::text::bigint) from pg_attribute as a where a.attrelid = c.oid))), '[]')
+    from pg_class as c
+    join pg_class as root on root.oid = coalesce(pg_partition_root(c.oid), c.oid)
+    join pg_namespace as n on n.oid = root.relnamespace
+    where ${condition}`;
+
+type BeginRow = Readonly<Record<"horizon" | "first" | "snapshot" | "system" | "database", string>> & {
+  readonly relations: readonly RelationRow[];
 };
 
-const READ = `
+const BEGIN = `
 select
-  transaction::text,
-  id::text,
-  table_schema as schema,
-  table_name as table,
-  operation,
-  (select json_object_agg(key, value) from jsonb_each_text(changed))::text as changed
-from changes.outbox
-where (transaction, id) > ($1::xid8, $2::bigint)
-  and transaction < pg_snapshot_xmin(pg_current_snapshot())
-  and not pg_visible_in_snapshot(transaction, $3::pg_snapshot)
-order by outbox.transaction, outbox.id
-limit $4`;
+  h.transaction::text as horizon,
+  pg_snapshot_xmin(pg_current_snapshot())::text as first,
+  pg_current_snapshot()::text as snapshot,
+  (select system_identifier::text from pg_control_system()) as system,
+  (select oid::text from pg_database where datname = current_database()) as database,
+  (${describing("exists (select from pg_trigger as t where t.tgrelid = c.oid and t.tgname = '_500_outbox_insert')")}) as relations
+from changes.outbox_horizon as h`;
+
+/** One snapshot of the changes and of the tables that they belong to. */
+const READ = `
+with read as materialized (
+  select o.*
+  from changes.outbox as o
+  where (o.transaction, o.id) > ($1::xid8, $2::bigint)
+    and o.transaction < pg_snapshot_xmin(pg_current_snapshot())
+  order by o.transaction, o.id
+  limit $3
+)
+select
+  pg_snapshot_xmin(pg_current_snapshot())::text as end,
+  (
+    select coalesce(json_agg(json_build_object('id', id::text, 'transaction', transaction::text,
+      'recorded_at', recorded_at, 'relation', relation::text, 'operation', operation, 'old_row', old_row,
+      'new_row', new_row) order by transaction, id), '[]')
+    from read
+  ) as rows,
+  (${describing("c.oid in (select relation from read)")}) as relations`;
 
 const DELETE = `
-with deleted as (delete from changes.outbox where transaction < $1::xid8)
+with deleted as (delete from changes.outbox where transaction < $1::xid8),
+  moved as (update changes.outbox_horizon set transaction = $1::xid8 where transaction < $1::xid8)
 select pg_snapshot_xmin(pg_current_snapshot())::text as horizon`;
-
-const changeOf = ({ schema, table, operation, changed }: OutboxRow): Change => ({
-  schema,
-  table,
-  operation,
-  row: JSON.parse(changed),
-});

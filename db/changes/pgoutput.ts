@@ -1,24 +1,21 @@
-/** One column of a decoded table. `type` is the OID of its type. */
-export type DecodedColumn = { readonly name: string; readonly type: number };
+import type { ChangedColumn, ChangedTable, Image } from "./change.ts";
 
-/** A table as the server describes it before its first change, and again after DDL. */
-export type DecodedTable = {
-  readonly schema: string;
-  readonly name: string;
-  readonly columns: readonly DecodedColumn[];
-};
-
-/** The values of a row in Postgres' text form, by position. undefined: not sent, because it has not changed or is not part of the key. */
-export type Tuple = (string | null | undefined)[];
+type Tuple = (string | null | undefined)[];
 
 /** One message of a transaction. LSNs are positions in the write-ahead log; `committedAt` is milliseconds since 1970. */
 export type LogicalMessage =
   | { readonly kind: "begin"; readonly commitLsn: bigint; readonly committedAt: number; readonly xid: number }
   | { readonly kind: "commit"; readonly endLsn: bigint }
-  | { readonly kind: "insert"; readonly table: DecodedTable; readonly old: null; readonly new: Tuple }
-  | { readonly kind: "update"; readonly table: DecodedTable; readonly old: Tuple | null; readonly new: Tuple }
-  | { readonly kind: "delete"; readonly table: DecodedTable; readonly old: Tuple; readonly new: null }
-  | { readonly kind: "truncate"; readonly tables: readonly DecodedTable[] };
+  | RowMessage
+  | { readonly kind: "truncate"; readonly tables: readonly ChangedTable[] }
+  /** Written by pg_logical_emit_message. */
+  | { readonly kind: "message"; readonly prefix: string };
+
+export type RowMessage = { readonly table: ChangedTable } & (
+  | { readonly kind: "insert"; readonly old: null; readonly new: Image }
+  | { readonly kind: "update"; readonly old: Image | null; readonly new: Image }
+  | { readonly kind: "delete"; readonly old: Image; readonly new: null }
+);
 
 /** The epoch of Postgres' timestamps, 2000-01-01, in milliseconds. */
 export const POSTGRES_EPOCH = 946_684_800_000;
@@ -28,11 +25,11 @@ export const POSTGRES_EPOCH = 946_684_800_000;
  * Source: PostgreSQL documentation, "Logical Replication Message Formats".
  */
 export class PgOutputDecoder {
-  readonly #tables = new Map<number, DecodedTable>();
+  readonly #tables = new Map<number, ChangedTable>();
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
 
-  /** Decodes the message at `start` of `bytes`. Returns null for messages that change no row. */
+  /** Decodes the message at `start` of `bytes`. Returns null for messages that only describe tables and types. */
   decode(bytes: Buffer, start: number): LogicalMessage | null {
     this.#bytes = bytes;
     this.#at = start;
@@ -56,6 +53,9 @@ export class PgOutputDecoder {
       }
       case "T":
         return this.#truncate();
+      case "M":
+        this.#at += 1 + 8; // flags, LSN
+        return { kind: "message", prefix: this.#string() };
       default:
         return null;
     }
@@ -84,17 +84,17 @@ export class PgOutputDecoder {
     const name = this.#string();
     this.#at += 1; // replica identity
     const columns = Array.from({ length: this.#short() }, () => this.#column());
-    this.#tables.set(oid, { schema, name, columns });
+    this.#tables.set(oid, { oid, schema, name, columns });
   }
 
-  #column(): DecodedColumn {
+  #column(): ChangedColumn {
     this.#at += 1; // flags
     const column = { name: this.#string(), type: this.#int() };
     this.#at += 4; // type modifier
     return column;
   }
 
-  #table(): DecodedTable {
+  #table(): ChangedTable {
     const oid = this.#int();
     const table = this.#tables.get(oid);
     if (!table) throw new Error(`the stream of changes has not described the table with OID ${oid}`);

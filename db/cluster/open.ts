@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import type { UsersWrite } from "../../config/config.ts";
-import { type ChangeMode, prepareChanges } from "../changes/mode.ts";
+import { type ChangesConfig, prepareChanges } from "../changes/mode.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { hasCurrent, type MigrationLog, migrate } from "./migrate.ts";
@@ -38,7 +38,7 @@ export type OpenedDatabase = {
   /** A connection string for task workers that bypasses the pooler; null when the database has no tasks. */
   readonly tasksUrl: string | null;
   /** How committed changes are read; null with MIGRATE=off. */
-  readonly changes: { readonly url: string; readonly mode: ChangeMode } | null;
+  readonly changes: ChangesConfig | null;
   /** The embedded server; null with an external one. */
   readonly cluster: Cluster | null;
 };
@@ -87,9 +87,9 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await withClient(directUrl, async (owner) => {
     await options.afterMigrations(owner);
     if (options.seed === "demo") await owner.query(await readFile(SEED, "utf8"));
-    const { mode, reason } = await prepareChanges(owner, new URL(changesUrl).username);
+    const { mode, reason, database } = await prepareChanges(owner, new URL(changesUrl).username);
     if (reason !== "") options.log("warning", `changes are read from an outbox table, because ${reason}`);
-    changes = { url: changesUrl, mode };
+    changes = { mode, url: changesUrl, database };
   });
   return {
     logins,

@@ -123,6 +123,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlMaxRows: 100_000,
     graphqlMaxTables: 300,
     graphqlBuild: "ready",
+    instanceId: "embedded",
     graphqlTimeScalar: "Time",
     graphqlUnindexedFilters: false,
     graphqlNode: false,

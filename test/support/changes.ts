@@ -1,39 +1,75 @@
-import { expect, onTestFinished } from "vitest";
-import { type Change, ChangeFeed, type ChangeFilter } from "../../db/changes/feed.ts";
+import { onTestFinished } from "vitest";
+import type { Change } from "../../db/changes/change.ts";
+import { ChangeFeed } from "../../db/changes/feed.ts";
 import { LogicalSource } from "../../db/changes/logical.ts";
 import { type ChangeMode, prepareChanges } from "../../db/changes/mode.ts";
 import { OutboxSource } from "../../db/changes/outbox.ts";
+import type { Start } from "../../db/changes/position.ts";
+import type { ChangeReader } from "../../db/changes/reader.ts";
+import { slotOf } from "../../db/changes/slot.ts";
 import type { TestDatabase } from "./database.ts";
 
+export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string };
+
 /** A feed of the committed changes of `database`, read as the owner. */
-export async function startFeed(database: TestDatabase, mode: ChangeMode, maxBytes = 1_000_000): Promise<ChangeFeed> {
-  if (mode === "logical") await prepareChanges(database.owner, "postgres");
-  else await database.owner.query("select changes.use_outbox(true)");
-  const Source = mode === "logical" ? LogicalSource : OutboxSource;
-  const source = new Source({ connectionString: database.url, onError: () => {} });
+export async function startFeed(
+  database: TestDatabase,
+  mode: ChangeMode,
+  { maxBytes = 1_000_000, instance = "" }: FeedOptions = {},
+): Promise<ChangeFeed> {
+  const prepared = await prepareChanges(database.owner, "postgres");
+  if (mode === "outbox") await database.owner.query("select changes.use_outbox(true)");
+  const options = { connectionString: database.url, onError: () => {} };
+  const source =
+    mode === "outbox"
+      ? new OutboxSource(options)
+      : new LogicalSource({ ...options, slot: slotOf(prepared.database, instance) });
   const feed = new ChangeFeed({ source, maxBytes });
   onTestFinished(() => feed.close());
   return feed;
 }
 
-export const filter = (table: string, operation: Change["operation"], where: ChangeFilter["where"] = {}) =>
-  ({ schema: "public", table, operation, where }) satisfies ChangeFilter;
+/** What the reader of a test wants to see. */
+export type Wanted = { readonly table: string; readonly operation?: Change["operation"]; readonly id?: string };
 
-/** A subscription that receives every change from now on. */
-export async function subscribe(feed: ChangeFeed, wanted: ChangeFilter): Promise<AsyncIterableIterator<Change>> {
-  const before = feed.subscriptions;
-  const changes = feed.subscribe(wanted);
-  await expect.poll(() => feed.subscriptions, { interval: 5, timeout: 10_000 }).toBe(before + 1);
-  return changes;
-}
+/** The changes of one table, from now on or since a position. */
+export class Changes {
+  readonly reader: ChangeReader;
+  readonly #wanted: Wanted;
+  readonly #taken: Change[] = [];
 
-/** The next `count` changes. */
-export async function take(changes: AsyncIterableIterator<Change>, count: number): Promise<Change[]> {
-  const taken: Change[] = [];
-  while (taken.length < count) {
-    const { value, done } = await changes.next();
-    if (done) break;
-    taken.push(value);
+  constructor(reader: ChangeReader, wanted: Wanted) {
+    this.reader = reader;
+    this.#wanted = wanted;
   }
-  return taken;
+
+  /** The next `count` changes. */
+  async take(count: number): Promise<Change[]> {
+    while (this.#taken.length < count) {
+      const taken = this.reader.take();
+      if (taken.length === 0) await this.reader.wait();
+      this.#taken.push(...taken.filter((change) => matches(change, this.#wanted)));
+    }
+    return this.#taken.splice(0, count);
+  }
 }
+
+export async function subscribe(feed: ChangeFeed, wanted: Wanted, since?: Start): Promise<Changes> {
+  await feed.open();
+  return new Changes(feed.read({ since }), wanted);
+}
+
+const matches = (change: Change, { table, operation, id }: Wanted) =>
+  change.table.name === table &&
+  (operation === undefined || change.operation === operation) &&
+  (id === undefined || rowOf(change).id === id);
+
+/** The row after the change, or before a DELETE, by column. Columns without a value are left out. */
+export function rowOf({ table, new: after, old }: Change): Record<string, string | null> {
+  const image = after ?? old!;
+  return Object.fromEntries(
+    table.columns.flatMap(({ name }, i) => (image[i] === undefined ? [] : [[name, image[i]!]])),
+  );
+}
+
+export const titles = (changes: readonly Change[]) => changes.map((change) => rowOf(change).title);

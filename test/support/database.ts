@@ -38,6 +38,9 @@ export async function createTestDatabase(clusterUrl: string = inject("clusterUrl
         "select pg_terminate_backend(active_pid, 5000) from pg_replication_slots where database = $1 and active",
         [name],
       );
+      await root.query("select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = $1", [
+        name,
+      ]);
       await root.query(`drop database ${name} with (force)`);
       await root.end();
     },

@@ -8,12 +8,15 @@ begin
     perform from pg_event_trigger_dropped_objects() where original and not is_temporary;
   end if;
   if found then
+    -- The message is in the order of the changes; the notification is for services that do not read them at the moment.
+    perform pg_logical_emit_message(true, 'content_service.schema', tg_tag);
     perform pg_notify('schema_changes', tg_tag);
   end if;
 end $$;
 
 comment on function internal.announce_schema_change() is
-  'Notifies the channel "schema_changes" that tables, functions, grants or comments have changed.';
+  'Announces that tables, functions, grants or comments have changed: in the write-ahead log, and on the channel '
+  '"schema_changes".';
 
 -- Only a superuser may create event triggers. Other owners run `notify pgrst, 'reload schema'` after a schema change.
 do $$

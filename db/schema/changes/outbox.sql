@@ -1,25 +1,47 @@
 -- Where the server does not decode its write-ahead log (wal_level is not logical), triggers record changes here.
 create table if not exists changes.outbox (
-  id           bigint generated always as identity primary key,
-  transaction  xid8 not null default pg_current_xact_id(),
-  table_schema text not null,
-  table_name   text not null,
-  operation    text not null,
-  changed      jsonb not null
+  id          bigint generated always as identity primary key,
+  transaction xid8 not null default pg_current_xact_id(),
+  recorded_at timestamptz not null default clock_timestamp(),
+  relation    oid not null,
+  operation   text not null,
+  old_row     text,
+  new_row     text
 );
 -- Changes are read in the order of their transactions.
 create index if not exists outbox_transaction_id_idx on changes.outbox (transaction, id);
-comment on table changes.outbox is
-  'Committed changes for subscribers, used without logical decoding. The service deletes them after about a minute.';
+comment on table changes.outbox is $$
+Committed changes for subscribers, used without logical decoding. Rows are in the text form of their row type. The
+service deletes them after about a minute.
+$$;
 alter table changes.outbox enable row level security;
 alter table changes.outbox owner to changes_owner;
 
+create table if not exists changes.outbox_horizon (
+  transaction xid8 not null
+);
+create unique index if not exists outbox_horizon_key on changes.outbox_horizon ((true));
+comment on table changes.outbox_horizon is
+  'The changes of transactions below this one have been deleted from changes.outbox.';
+alter table changes.outbox_horizon enable row level security;
+alter table changes.outbox_horizon owner to changes_owner;
+insert into changes.outbox_horizon
+select pg_snapshot_xmin(pg_current_snapshot())
+where not exists (select from changes.outbox_horizon);
+
 create or replace function changes.record_change() returns trigger
--- As changes_owner: writers have no rights on the outbox.
-language plpgsql volatile security definer set search_path = '' as $$
+-- As changes_owner: writers have no rights on the outbox. The settings are those of logical decoding (replication.ts).
+language plpgsql volatile security definer
+set search_path = '' set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC'
+set extra_float_digits = 1 set bytea_output = 'hex' as $$
 begin
-  insert into changes.outbox (table_schema, table_name, operation, changed)
-  values (tg_table_schema, tg_table_name, tg_op, case tg_op when 'DELETE' then to_jsonb(old) else to_jsonb(new) end);
+  insert into changes.outbox (relation, operation, old_row, new_row)
+  values (
+    tg_relid,
+    tg_op,
+    case when tg_op <> 'INSERT' then old::text end,
+    case when tg_op <> 'DELETE' then new::text end
+  );
   return null;
 end $$;
 

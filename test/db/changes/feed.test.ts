@@ -1,7 +1,11 @@
 import pg from "pg";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { FeedInterrupted } from "../../../db/changes/feed.ts";
-import { filter, startFeed, subscribe, take } from "../../support/changes.ts";
+import { ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
+import { LogicalSource } from "../../../db/changes/logical.ts";
+import { parseSnapshot } from "../../../db/changes/position.ts";
+import { FeedGap } from "../../../db/changes/reader.ts";
+import { slotOf } from "../../../db/changes/slot.ts";
+import { rowOf, startFeed, subscribe, titles } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
@@ -24,55 +28,59 @@ async function psql(): Promise<pg.Client> {
   return client;
 }
 
-const titles = (changes: readonly { row: Readonly<Record<string, string | null>> }[]) =>
-  changes.map(({ row }) => row.title);
-
 describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
   test("a new row arrives with all its columns as text", async () => {
-    const inserted = await subscribe(await startFeed(database, mode), filter("articles", "INSERT"));
+    const inserted = await subscribe(await startFeed(database, mode), { table: "articles", operation: "INSERT" });
     await dba(
       "insert into articles (author_id, title, content, tags) values (2, 'Ünïcode \\u{1F600} \"quoted\"', 'A', '{x,\"y z\"}')",
     );
-    const [change] = await take(inserted, 1);
-    expect(change).toMatchObject({ schema: "public", table: "articles", operation: "INSERT" });
-    expect(change!.row).toMatchObject({ author_id: "2", content: "A", status: "DRAFT", updated_at: null });
-    expect(change!.row.id).toMatch(/^\d+$/);
+    const [change] = await inserted.take(1);
+    expect(change).toMatchObject({ table: { schema: "public", name: "articles" }, operation: "INSERT", old: null });
+    const row = rowOf(change!);
+    expect(row).toMatchObject({ author_id: "2", content: "A", status: "DRAFT", tags: '{x,"y z"}', updated_at: null });
+    expect(row.title).toBe('Ünïcode \\u{1F600} "quoted"');
+    expect(row.created_at).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?\+00$/);
+    expect(Math.abs(change!.committedAt - Date.now())).toBeLessThan(60_000);
   });
 
   // The rows are as before the test file, in both modes.
   beforeEach(() => dba("update articles set title = 'A title', content = 'Some text.'"));
 
   test("an update arrives with the new row, even with its large unchanged values", async () => {
-    const updated = await subscribe(await startFeed(database, mode), filter("articles", "UPDATE", { id: "1" }));
+    const updated = await subscribe(await startFeed(database, mode), {
+      table: "articles",
+      operation: "UPDATE",
+      id: "1",
+    });
     const large = Array.from({ length: 5000 }, (_, i) => i.toString(36)).join(" ");
     await dba("update articles set content = $1 where id = 1", large);
     await dba("update articles set title = 'A new title' where id = 1");
-    const [, second] = await take(updated, 2);
-    expect(second!.row).toMatchObject({ title: "A new title", content: large });
+    const [, second] = await updated.take(2);
+    expect(rowOf(second!)).toMatchObject({ title: "A new title", content: large });
   });
 
   test("an update that changes no value sends nothing", async () => {
-    const updated = await subscribe(await startFeed(database, mode), filter("articles", "UPDATE"));
+    const updated = await subscribe(await startFeed(database, mode), { table: "articles", operation: "UPDATE" });
     await dba("update articles set title = title");
     await dba("update articles set title = 'The marker' where id = 2");
-    expect(titles(await take(updated, 1))).toEqual(["The marker"]);
+    expect(titles(await updated.take(1))).toEqual(["The marker"]);
   });
 
   test("a delete arrives with the old row, and so do the deletes that cascade from it", async () => {
     const feed = await startFeed(database, mode);
-    const articles = await subscribe(feed, filter("articles", "DELETE"));
-    const comments = await subscribe(feed, filter("comments", "DELETE"));
+    const articles = await subscribe(feed, { table: "articles", operation: "DELETE" });
+    const comments = await subscribe(feed, { table: "comments", operation: "DELETE" });
     const [{ id }] = await dba(
       "insert into articles (author_id, title, content) values (1, 'To be deleted', '-') returning id",
     );
     await dba("insert into comments (article_id, author_id, content) values ($1, 2, 'Gone too')", id);
     await dba("delete from articles where id = $1", id);
-    expect((await take(articles, 1))[0]!.row).toMatchObject({ id, title: "To be deleted" });
-    expect((await take(comments, 1))[0]!.row).toMatchObject({ article_id: id, content: "Gone too" });
+    expect(rowOf((await articles.take(1))[0]!)).toMatchObject({ id, title: "To be deleted" });
+    expect(rowOf((await comments.take(1))[0]!)).toMatchObject({ article_id: id, content: "Gone too" });
   });
 
   test("a transaction arrives at its commit, whole and in order, and one that is rolled back does not", async () => {
-    const inserted = await subscribe(await startFeed(database, mode), filter("articles", "INSERT"));
+    const inserted = await subscribe(await startFeed(database, mode), { table: "articles", operation: "INSERT" });
     const [first, second] = [await psql(), await psql()];
     const insert = "insert into articles (author_id, title, content) values (1, $1, 'Some text.')";
     await second.query("begin");
@@ -83,19 +91,19 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
     await second.query("rollback");
     await first.query("commit");
     await addArticle("Afterwards");
-    expect(titles(await take(inserted, 3))).toEqual(["First of two", "Second of two", "Afterwards"]);
+    expect(titles(await inserted.take(3))).toEqual(["First of two", "Second of two", "Afterwards"]);
   });
 
   test("queries see the row when its change arrives", async () => {
     const feed = await startFeed(database, mode);
-    const inserted = await subscribe(feed, filter("comments", "INSERT"));
+    const inserted = await subscribe(feed, { table: "comments", operation: "INSERT" });
     const [reader, writer] = [await psql(), await psql()];
     // Then a commit is in the log before queries see it.
     await writer.query("set synchronous_commit = on");
-    for (let i = 0; i < 100; i++) {
+    for (let i = 0; i < (mode === "logical" ? 100 : 10); i++) {
       const written = writer.query("insert into comments (article_id, author_id, content) values (1, 1, 'Seen')");
-      const [change] = await take(inserted, 1);
-      const { rowCount } = await reader.query("select from comments where id = $1", [change!.row.id]);
+      const [change] = await inserted.take(1);
+      const { rowCount } = await reader.query("select from comments where id = $1", [rowOf(change!).id]);
       expect(rowCount).toBe(1);
       await written;
     }
@@ -104,35 +112,35 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
   test("a transaction that runs when the subscription starts arrives when it is committed", async () => {
     const feed = await startFeed(database, mode);
     // A replication slot cannot be created while transactions run: here it exists before.
-    await subscribe(feed, filter("comments", "INSERT"));
+    await subscribe(feed, { table: "comments", operation: "INSERT" });
     const running = await psql();
     await running.query("begin");
     await running.query("insert into articles (author_id, title, content) values (1, 'Begun before', '-')");
-    const inserted = await subscribe(feed, filter("articles", "INSERT"));
+    const inserted = await subscribe(feed, { table: "articles", operation: "INSERT" });
     await running.query("commit");
-    expect(titles(await take(inserted, 1))).toEqual(["Begun before"]);
+    expect(titles(await inserted.take(1))).toEqual(["Begun before"]);
   });
 
   test("changes before the subscription do not arrive", async () => {
     const feed = await startFeed(database, mode);
     await addArticle("Too early");
-    const inserted = await subscribe(feed, filter("articles", "INSERT"));
+    const inserted = await subscribe(feed, { table: "articles", operation: "INSERT" });
     await addArticle("In time");
-    expect(titles(await take(inserted, 1))).toEqual(["In time"]);
+    expect(titles(await inserted.take(1))).toEqual(["In time"]);
   });
 
   test("every row of a large transaction arrives, however slowly the subscriber reads", async () => {
-    const feed = await startFeed(database, mode, 64_000_000);
-    const inserted = await subscribe(feed, filter("articles", "INSERT"));
+    const feed = await startFeed(database, mode, { maxBytes: 64_000_000 });
+    const inserted = await subscribe(feed, { table: "articles", operation: "INSERT" });
     await dba(`insert into articles (author_id, title, content)
       select 1, 'Article ' || i, 'Some text.' from generate_series(1, 5000) as i`);
-    const changes = await take(inserted, 5000);
+    const changes = await inserted.take(5000);
     expect(titles(changes)).toEqual(Array.from({ length: 5000 }, (_, i) => `Article ${i + 1}`));
   });
 
   test("changes of concurrent writers all arrive once, and those of one writer in order", async () => {
-    const feed = await startFeed(database, mode, 64_000_000);
-    const inserted = await subscribe(feed, filter("comments", "INSERT"));
+    const feed = await startFeed(database, mode, { maxBytes: 64_000_000 });
+    const inserted = await subscribe(feed, { table: "comments", operation: "INSERT" });
     const writers = await Promise.all(Array.from({ length: 8 }, psql));
     await Promise.all(
       writers.map(async (writer, w) => {
@@ -140,23 +148,85 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
           await writer.query("insert into comments (article_id, author_id, content) values (1, 1, $1)", [`${w} ${i}`]);
       }),
     );
-    const contents = (await take(inserted, 400)).map(({ row }) => row.content!);
+    const contents = (await inserted.take(400)).map((change) => rowOf(change).content!);
     for (const w of writers.keys()) {
       const own = contents.filter((content) => content.startsWith(`${w} `));
       expect(own).toEqual(Array.from({ length: 50 }, (_, i) => `${w} ${i}`));
     }
   });
 
-  test("a subscriber that is overtaken by the kept changes receives an error, and the others receive everything", async () => {
-    const feed = await startFeed(database, mode, 20_000);
-    const slow = await subscribe(feed, filter("articles", "INSERT"));
-    const quick = await subscribe(feed, filter("articles", "INSERT"));
+  test("a reader that may fall behind gets an error when it is overtaken, and the others receive everything", async () => {
+    const feed = await startFeed(database, mode, { maxBytes: 20_000 });
+    await feed.open();
+    const slow = feed.read({ mayFallBehind: true });
+    const quick = await subscribe(feed, { table: "articles", operation: "INSERT" });
     for (let i = 0; i < 10; i++) {
       await addArticle(`Large ${i}`, "x".repeat(5000));
-      expect(titles(await take(quick, 1))).toEqual([`Large ${i}`]);
+      expect(titles(await quick.take(1))).toEqual([`Large ${i}`]);
     }
-    await expect(slow.next()).rejects.toThrow(FeedInterrupted);
-    expect(feed.subscriptions).toBe(1);
+    expect(() => slow.take()).toThrow(FeedGap);
+    await expect(slow.wait()).rejects.toThrow(FeedGap);
+  });
+
+  test("a transaction that is larger than what is kept reaches a slow reader whole, which holds back the stream", async () => {
+    const feed = await startFeed(database, mode, { maxBytes: 100_000 });
+    const inserted = await subscribe(feed, { table: "comments", operation: "INSERT" });
+    await dba(`insert into comments (article_id, author_id, content)
+      select 1, 1, i || repeat('x', 1000) from generate_series(1, 1000) as i`);
+    for (let i = 1; i <= 1000; i += 50) {
+      const contents = (await inserted.take(50)).map((change) => Number.parseInt(rowOf(change).content!, 10));
+      expect(contents).toEqual(Array.from({ length: 50 }, (_, n) => i + n));
+    }
+  });
+
+  test("a reader continues after the position of another, without a gap or a duplicate", async () => {
+    const feed = await startFeed(database, mode);
+    const first = await subscribe(feed, { table: "articles", operation: "INSERT" });
+    await dba(`insert into articles (author_id, title, content)
+      select 1, 'Article ' || i, 'Some text.' from generate_series(1, 10) as i`);
+    const changes = await first.take(10);
+    for (const [i, { position }] of changes.entries()) {
+      const since = feed.startOf(feed.textOf(position))!;
+      const again = await subscribe(feed, { table: "articles", operation: "INSERT" }, since);
+      expect(titles(await again.take(9 - i))).toEqual(titles(changes.slice(i + 1)));
+      again.reader.close();
+    }
+  });
+
+  test("a reader that starts at a snapshot gets exactly what the snapshot does not see", async () => {
+    const feed = await startFeed(database, mode);
+    const before = await subscribe(feed, { table: "comments" });
+    const start = before.reader.position;
+    const [seen, unseen] = [await psql(), await psql()];
+    const insert = "insert into comments (article_id, author_id, content) values (1, 1, $1)";
+    for (const writer of [seen, unseen]) await writer.query("begin");
+    await unseen.query(insert, ["committed after the snapshot"]);
+    await seen.query(insert, ["committed before the snapshot"]);
+    await seen.query("commit");
+    const [{ snapshot }] = await dba("select pg_current_snapshot()::text as snapshot");
+    await dba(insert, "begun after the snapshot");
+    await unseen.query("commit");
+    await before.take(3);
+    const text = feed.textOf({ ...start, snapshot: parseSnapshot(snapshot) });
+    const reader = await subscribe(feed, { table: "comments" }, feed.startOf(text)!);
+    const contents = (await reader.take(2)).map((change) => rowOf(change).content);
+    const inOrderOfCommit = ["begun after the snapshot", "committed after the snapshot"];
+    expect(contents).toEqual(mode === "logical" ? inOrderOfCommit : inOrderOfCommit.toReversed());
+  });
+
+  test("a position that is no longer kept, or that another server has given, is refused as a gap", async () => {
+    const feed = await startFeed(database, mode, { maxBytes: 5000 });
+    const inserted = await subscribe(feed, { table: "articles", operation: "INSERT" });
+    const old = feed.textOf(inserted.reader.position);
+    for (let i = 0; i < 3; i++) {
+      await addArticle(`Large ${i}`, "x".repeat(5000));
+      await inserted.take(1);
+    }
+    expect(() => feed.read({ since: feed.startOf(old)! })).toThrow(FeedGap);
+    const foreign = feed.textOf(inserted.reader.position).replace(/^\w+/, "another");
+    expect(() => feed.read({ since: feed.startOf(foreign)! })).toThrow(FeedGap);
+    for (const malformed of ["", "x", "1-2", "1-2-3-4", "1-2-Z", "a-b-c-d-e-f"])
+      expect(feed.startOf(malformed)).toBeNull();
   });
 
   test("a change of the table's columns is followed", async () => {
@@ -164,61 +234,91 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
     await dba("alter publication content_changes add table followed");
     onTestFinished(async () => void (await dba("drop table followed")));
     const feed = await startFeed(database, mode);
-    const inserted = await subscribe(feed, filter("followed", "INSERT"));
+    const inserted = await subscribe(feed, { table: "followed", operation: "INSERT" });
     await dba("insert into followed values (1, 'a')");
     await dba("alter table followed rename first to renamed; alter table followed add column second int");
     await dba("insert into followed values (2, 'b', 3)");
-    expect((await take(inserted, 2)).map(({ row }) => ({ ...row }))).toEqual([
+    expect((await inserted.take(2)).map(rowOf)).toEqual([
       { id: "1", first: "a" },
       { id: "2", renamed: "b", second: "3" },
     ]);
   });
 });
 
-describe("a connection that ends", () => {
+describe("a lost connection to the database", () => {
   const loseConnection = () =>
     dba(`select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'content-service changes' and datname = current_database()`);
+  const slots = () =>
+    dba("select count(*)::int as count from pg_replication_slots where database = current_database()");
 
-  test("unexpectedly ends the subscriptions with an error that asks to reload, and later ones receive changes again", async () => {
-    const feed = await startFeed(database, "logical");
-    const lost = await subscribe(feed, filter("articles", "INSERT"));
-    await loseConnection();
-    await expect(lost.next()).rejects.toThrow(
-      "the connection to the database was lost; subscribe again and reload the data",
-    );
-    const again = await subscribe(feed, filter("articles", "INSERT"));
-    await addArticle("After the loss");
-    expect(titles(await take(again, 1))).toEqual(["After the loss"]);
+  test("is restored, and readers receive what was committed meanwhile, once and in order", async () => {
+    const feed = await startFeed(database, "logical", { instance: "restored" });
+    onTestFinished(async () => {
+      await feed.close();
+      await dba(
+        "select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = current_database()",
+      );
+    });
+    const inserted = await subscribe(feed, { table: "articles", operation: "INSERT" });
+    const expected: string[] = [];
+    for (let round = 0; round < 5; round++) {
+      for (let i = 0; i < 20; i++) {
+        expected.push(`Round ${round}, article ${i}`);
+        await addArticle(expected.at(-1)!);
+        if (i === 10) await loseConnection();
+      }
+    }
+    expect(titles(await inserted.take(100))).toEqual(expected);
   });
 
-  test("with the feed leaves no replication slot behind, even if the slot waits for other transactions", async () => {
+  test("is a gap with a temporary slot, and later readers receive changes again", async () => {
+    const feed = await startFeed(database, "logical");
+    const lost = await subscribe(feed, { table: "articles", operation: "INSERT" });
+    await loseConnection();
+    await expect(lost.take(1)).rejects.toThrow(FeedGap);
+    const again = await subscribe(feed, { table: "articles", operation: "INSERT" });
+    await addArticle("After the loss");
+    expect(titles(await again.take(1))).toEqual(["After the loss"]);
+  });
+
+  test("refuses new readers when it lasts too long, with an error that asks to try again", async () => {
+    const source = new LogicalSource({
+      connectionString: "postgres://nowhere@127.0.0.1:1/nothing",
+      slot: slotOf(1, ""),
+      onError: () => {},
+    });
+    const feed = new ChangeFeed({ source, maxBytes: 1_000_000, openTimeout: 1 });
+    onTestFinished(() => feed.close());
+    await expect(feed.open()).rejects.toThrow("changes are not available at the moment: try again");
+    await expect(new ChangeFeed({ source: null, maxBytes: 1 }).open()).rejects.toThrow(FeedUnavailable);
+  });
+
+  test("leaves no temporary slot behind, even if the slot waits for other transactions", async () => {
     const running = await psql();
     await running.query("begin; select pg_current_xact_id()");
     const waiting = await startFeed(database, "logical");
-    const slots = "select count(*)::int as count from pg_replication_slots where database = current_database()";
-    await expect.poll(async () => (await dba(slots))[0].count).toBe(1);
+    await expect.poll(async () => (await slots())[0].count).toBe(1);
     await waiting.close();
-    expect(await dba(slots)).toEqual([{ count: 0 }]);
+    expect(await slots()).toEqual([{ count: 0 }]);
     await running.query("rollback");
   });
 
-  test("with the feed leaves no replication slot behind", async () => {
+  test("leaves no temporary slot behind when the feed is closed", async () => {
     const feed = await startFeed(database, "logical");
-    await subscribe(feed, filter("articles", "INSERT"));
+    await subscribe(feed, { table: "articles" });
     await feed.close();
-    const slots = "select count(*)::int as count from pg_replication_slots where database = current_database()";
-    expect(await dba(slots)).toEqual([{ count: 0 }]);
+    expect(await slots()).toEqual([{ count: 0 }]);
   });
 });
 
 test("the outbox holds nothing with logical decoding, and its triggers exist only without", async () => {
   await startFeed(database, "logical");
   await addArticle("Not recorded");
-  expect(await dba("select from changes.outbox where changed ->> 'title' = 'Not recorded'")).toEqual([]);
+  expect(await dba("select from changes.outbox where new_row like '%Not recorded%'")).toEqual([]);
   await dba("select changes.use_outbox(true)");
   await addArticle("Recorded");
-  expect(await dba("select operation from changes.outbox where changed ->> 'title' = 'Recorded'")).toEqual([
+  expect(await dba("select operation from changes.outbox where new_row like '%Recorded%'")).toEqual([
     { operation: "INSERT" },
   ]);
 });

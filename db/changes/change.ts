@@ -1,0 +1,43 @@
+/** A column of a changed table. `type` is the OID of its type. */
+export type ChangedColumn = { readonly name: string; readonly type: number };
+
+/** A table as the stream describes it; the same object for all its changes until DDL changes it. */
+export type ChangedTable = {
+  readonly oid: number;
+  readonly schema: string;
+  readonly name: string;
+  readonly columns: readonly ChangedColumn[];
+};
+
+/**
+ * The values of a row in Postgres' text form, in the order of the table's columns. undefined: the stream has no value, because
+ * the column is not part of the replica identity (old row) or is a large value that the update did not change (new row).
+ */
+export type Image = readonly (string | null | undefined)[];
+
+/**
+ * A place in the order of all changes: the position of the commit in the write-ahead log, and the index in its transaction,
+ * from 1. Index 0 names no change: it follows everything that was committed before this position of the log.
+ */
+export type Position = { readonly lsn: bigint; readonly index: number };
+
+/** A committed change of one row. */
+export type Change = {
+  readonly position: Position;
+  /** When its transaction was committed, in milliseconds since 1970. */
+  readonly committedAt: number;
+  /** The number of its transaction, modulo 2³². */
+  readonly xid: number;
+  readonly table: ChangedTable;
+  readonly operation: "INSERT" | "UPDATE" | "DELETE";
+  /** The row after the change; null for a DELETE. */
+  readonly new: Image | null;
+  /** The row before the change, as far as the replica identity has it; null for an INSERT. */
+  readonly old: Image | null;
+};
+
+/** Negative if `a` precedes `b`, 0 if they are equal. */
+export const comparePositions = (a: Position, b: Position): number =>
+  a.lsn < b.lsn ? -1 : a.lsn > b.lsn ? 1 : a.index - b.index;
+
+export const laterOf = <P extends Position>(a: P, b: P): P => (comparePositions(a, b) < 0 ? b : a);

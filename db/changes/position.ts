@@ -1,0 +1,73 @@
+import { createHash } from "node:crypto";
+import { type Change, comparePositions, type Position } from "./change.ts";
+
+/**
+ * The transactions that a query sees: of those below `end`, all but the `running` ones.
+ * Source: PostgreSQL documentation, pg_snapshot.
+ */
+export type Snapshot = { readonly end: bigint; readonly running: ReadonlySet<bigint> };
+
+/** Where a reader starts: after a position, without the changes that a snapshot sees. */
+export type Start = Position & { readonly snapshot?: Snapshot };
+
+/** `"10:20:10,14"`: all below 20 have begun, and 10 and 14 have not ended. */
+export function parseSnapshot(text: string): Snapshot {
+  const [, end = "0", running = ""] = text.split(":");
+  return { end: BigInt(end), running: new Set(running.split(",").filter(Boolean).map(BigInt)) };
+}
+
+/** Whether a query sees a committed transaction. `xid` is its number modulo 2³². */
+export function sees({ end, running }: Snapshot, xid: number): boolean {
+  const number = nearest(xid, end);
+  return number < end && !running.has(number);
+}
+
+/** The number with this remainder that is nearest to `end`: Postgres' numbers of running transactions differ by less than 2³¹. */
+const nearest = (xid: number, end: bigint): bigint => end + BigInt.asIntN(32, BigInt(xid) - end);
+
+/** Whether a reader that started at `start` must get the change. */
+export const follows = ({ position, xid }: Change, start: Start): boolean =>
+  comparePositions(position, start) > 0 && !(start.snapshot && sees(start.snapshot, xid));
+
+/** Whether the change, and so every later one, was committed after `start`: its transaction began after the snapshot. */
+export const isCommittedAfter = ({ position, xid }: Change, { snapshot, ...start }: Start): boolean =>
+  comparePositions(position, start) > 0 && (!snapshot || nearest(xid, snapshot.end) >= snapshot.end);
+
+/**
+ * A start as text for headers and URLs: the stream, the position, and of a snapshot its end and the distances of its running
+ * transactions from it, in base 36. `"k3vd81-1c4e8-2"`, `"k3vd81-1c4e8-2-kf-1_7"`
+ */
+export function textOfStart({ lsn, index, snapshot }: Start, stream: string): string {
+  const parts = [stream, lsn.toString(36), index.toString(36)];
+  if (snapshot) {
+    const running = [...snapshot.running].map((xid) => (snapshot.end - xid).toString(36));
+    parts.push(snapshot.end.toString(36), running.join("_"));
+  }
+  return parts.join("-");
+}
+
+/** Returns null for text that `textOfStart` has not written. */
+export function parseStart(text: string): { readonly stream: string; readonly start: Start } | null {
+  const match = /^([a-z0-9]{1,16})-([a-z0-9]{1,13})-([a-z0-9]{1,10})(?:-([a-z0-9]{1,13})-([a-z0-9_]*))?$/.exec(text);
+  if (!match) return null;
+  const [, stream = "", lsn = "", index = "", end, running = ""] = match;
+  const start = { lsn: fromBase36(lsn), index: Number.parseInt(index, 36) };
+  if (end === undefined) return { stream, start };
+  const distances = running.split("_").filter(Boolean).map(fromBase36);
+  const last = fromBase36(end);
+  const snapshot = { end: last, running: new Set(distances.map((distance) => last - distance)) };
+  return { stream, start: { ...start, snapshot } };
+}
+
+/** Exact beyond 2⁵³. */
+function fromBase36(text: string): bigint {
+  let number = 0n;
+  for (const digit of text) number = number * 36n + BigInt(Number.parseInt(digit, 36));
+  return number;
+}
+
+/** A short name for what identifies a stream. */
+export function streamName(...identifiers: readonly string[]): string {
+  const digest = createHash("sha256").update(identifiers.join(" ")).digest();
+  return digest.readUIntBE(0, 4).toString(36);
+}

@@ -1,0 +1,110 @@
+import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
+import { follows, isCommittedAfter, type Start } from "./position.ts";
+import type { Ring } from "./ring.ts";
+
+/** Changes have been missed, or the feed does not keep them any longer. */
+export class FeedGap extends Error {
+  constructor() {
+    super("changes have been missed: subscribe again and reload the data");
+  }
+}
+
+/** Maximum number of changes that `take` returns by default. */
+const BATCH = 256;
+
+export type ReaderOptions = {
+  readonly since: Start;
+  /** Whether it may be overtaken by the changes that are dropped, instead of holding back the stream. */
+  readonly mayFallBehind: boolean;
+  /** Called after each `take`, and at the end. */
+  onTaken(reader: ChangeReader): void;
+};
+
+/** Reads the changes of a feed from a position on, at its own pace. */
+export class ChangeReader {
+  readonly mayFallBehind: boolean;
+  isClosed = false;
+  readonly #ring: Ring;
+  readonly #onTaken: ReaderOptions["onTaken"];
+  /** Null when every change from `#next` on follows it. */
+  #since: Start | null;
+  #next: number;
+  #position: Position;
+  #waiting: PromiseWithResolvers<void> | null = null;
+
+  /** Throws FeedGap if the ring has dropped changes after `since`. */
+  constructor(ring: Ring, { since, mayFallBehind, onTaken }: ReaderOptions) {
+    if (comparePositions(since, ring.start) < 0) throw new FeedGap();
+    this.mayFallBehind = mayFallBehind;
+    this.#ring = ring;
+    this.#onTaken = onTaken;
+    this.#since = since;
+    this.#position = since;
+    this.#next = ring.numberAfter(since);
+  }
+
+  /** Everything up to here has been taken: a reader that starts here gets the next changes. */
+  get position(): Start {
+    const position = this.#next === this.#ring.next ? laterOf(this.#position, this.#ring.end) : this.#position;
+    const { lsn, index } = position;
+    return this.#since?.snapshot ? { lsn, index, snapshot: this.#since.snapshot } : { lsn, index };
+  }
+
+  /** The number of the change that is taken next. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** The approximate size of the changes that have not been taken, in bytes. */
+  get unread(): number {
+    return this.#ring.bytesFrom(this.#next);
+  }
+
+  /** The next changes, in order; none if there are no more at the moment. Throws FeedGap. */
+  take(max = BATCH): Change[] {
+    const taken: Change[] = [];
+    if (this.isClosed) return taken;
+    this.#refuseGap();
+    while (taken.length < max && this.#next < this.#ring.next) {
+      const change = this.#ring.at(this.#next++);
+      this.#position = change.position;
+      if (this.#since && isCommittedAfter(change, this.#since)) this.#since = null;
+      if (!this.#since || follows(change, this.#since)) taken.push(change);
+    }
+    this.#onTaken(this);
+    return taken;
+  }
+
+  /** Resolves when there are changes, when the reader is closed, or when `signal` is aborted. Rejects with FeedGap. */
+  async wait(signal?: AbortSignal): Promise<void> {
+    this.#refuseGap();
+    if (this.isClosed || signal?.aborted || this.#next < this.#ring.next) return;
+    this.#waiting ??= Promise.withResolvers();
+    const { promise } = this.#waiting;
+    const stop = () => this.#stopWaiting();
+    signal?.addEventListener("abort", stop);
+    await promise.finally(() => signal?.removeEventListener("abort", stop));
+    this.#refuseGap();
+  }
+
+  /** Called after changes have been added or dropped. */
+  wake(): void {
+    if (this.isClosed || this.#next !== this.#ring.next) this.#stopWaiting();
+  }
+
+  close(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.wake();
+    this.#onTaken(this);
+  }
+
+  #stopWaiting(): void {
+    this.#waiting?.resolve();
+    this.#waiting = null;
+  }
+
+  #refuseGap(): void {
+    if (!this.isClosed && this.#next < this.#ring.oldest) throw new FeedGap();
+  }
+}

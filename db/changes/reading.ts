@@ -1,0 +1,112 @@
+import type { Acknowledgement } from "./acknowledgement.ts";
+import type { Change } from "./change.ts";
+import type { Beginning, ChangeSink } from "./feed.ts";
+import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
+import { type Snapshot, sees } from "./position.ts";
+import { DATA_START, type ReplicationConnection, type StreamHandler } from "./replication.ts";
+import type { Visibility } from "./visibility.ts";
+
+/** The prefix of the messages that event triggers write into the log (db/schema/changes/functions.sql). */
+const SCHEMA_CHANGED = "content_service.schema";
+
+/** The pause between acknowledgements. */
+const ACKNOWLEDGE_MILLISECONDS = 2000;
+
+const OPERATIONS = { insert: "INSERT", update: "UPDATE", delete: "DELETE" } as const;
+
+/** Turns the stream of one connection into changes, and acknowledges them. */
+export class Reading implements StreamHandler {
+  hasBegun = false;
+  readonly #connection: ReplicationConnection;
+  readonly #acknowledgement: Acknowledgement;
+  readonly #decoder = new PgOutputDecoder();
+  #sink!: ChangeSink;
+  #visibility!: Visibility;
+  #beginning!: Beginning;
+  #timer: NodeJS.Timeout | undefined;
+  /** Everything before this position has been read. */
+  #reached = 0n;
+  #transaction = { lsn: 0n, committedAt: 0, xid: 0 };
+  /** The transactions whose DDL is known. */
+  #schema: Snapshot | null = null;
+  /** The number of changes of the transaction so far. */
+  #index = 0;
+
+  constructor(connection: ReplicationConnection, acknowledgement: Acknowledgement) {
+    this.#connection = connection;
+    this.#acknowledgement = acknowledgement;
+  }
+
+  /** To be called before the connection streams. */
+  start(sink: ChangeSink, visibility: Visibility, beginning: Beginning): void {
+    this.#sink = sink;
+    this.#visibility = visibility;
+    this.#beginning = beginning;
+    this.#reached = beginning.start.lsn;
+  }
+
+  begin(): void {
+    this.hasBegun = true;
+    this.#sink.begin(this.#beginning);
+    this.#timer = setInterval(
+      () => this.#connection.acknowledge(this.#acknowledgement.reach(this.#reached)),
+      ACKNOWLEDGE_MILLISECONDS,
+    );
+    this.#timer.unref();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    if (this.hasBegun) this.#sink.lose();
+  }
+
+  reach(lsn: bigint): void {
+    this.#reached = lsn;
+    this.#sink.reach({ lsn, index: 0 });
+  }
+
+  data(chunk: Buffer): Promise<void> | null {
+    const message = this.#decoder.decode(chunk, DATA_START);
+    switch (message?.kind) {
+      case "begin":
+        this.#transaction = { lsn: message.commitLsn, committedAt: message.committedAt, xid: message.xid };
+        this.#index = 0;
+        // Readers query its rows.
+        return this.#visibility.wait(message.xid);
+      case "commit":
+        this.reach(message.endLsn);
+        return null;
+      case "message":
+        return message.prefix === SCHEMA_CHANGED ? this.#changeSchema() : null;
+      case "insert":
+      case "update":
+      case "delete":
+        return this.#receive(message, chunk.length);
+      default:
+        return null;
+    }
+  }
+
+  /** One refresh knows all DDL that was committed before it: a migration of many statements is waited for once. */
+  #changeSchema(): Promise<void> | null {
+    if (this.#schema && sees(this.#schema, this.#transaction.xid)) return null;
+    return this.#refreshSchema();
+  }
+
+  async #refreshSchema(): Promise<void> {
+    const snapshot = await this.#visibility.read();
+    await this.#sink.changeSchema();
+    this.#schema = snapshot;
+  }
+
+  #receive({ kind, table, old, new: image }: RowMessage, bytes: number): Promise<void> | null {
+    this.#index += 1;
+    // An update that has changed nothing.
+    if (kind === "update" && old && image.every((value, i) => value === old[i])) return null;
+    const { lsn, committedAt, xid } = this.#transaction;
+    const position = { lsn, index: this.#index };
+    const change: Change = { position, committedAt, xid, table, operation: OPERATIONS[kind], new: image, old };
+    this.#sink.receive(change, bytes);
+    return this.#sink.room();
+  }
+}

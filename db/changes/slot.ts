@@ -1,0 +1,45 @@
+import { randomBytes } from "node:crypto";
+import type { ReplicationConnection } from "./replication.ts";
+
+/** A replication slot. The server keeps the write-ahead log that it has not acknowledged. */
+export type Slot = {
+  readonly name: string;
+  /** Whether the server drops it at the end of the connection. */
+  readonly isTemporary: boolean;
+};
+
+/** What the slots of a database are called: `content_16401_web1`. Slots belong to the whole server. */
+const PREFIX = "content";
+/** Maximum length of the name of a slot. */
+const MAX_NAME = 63;
+
+/** The slot of an instance, or a temporary one if the instance has no name. `database` is the OID of the database. */
+export function slotOf(database: number, instance: string): Slot {
+  if (instance !== "") return { name: `${PREFIX}_${database}_${instance}`.slice(0, MAX_NAME), isTemporary: false };
+  const unique = `${process.pid}_${randomBytes(6).toString("hex")}`;
+  return { name: `${PREFIX}_${database}_t_${unique}`, isTemporary: true };
+}
+
+/**
+ * Creates the slot if it does not exist, or if the server has dropped write-ahead log that it needs. Returns the position after
+ * which the slot has every change.
+ */
+export async function openSlot(connection: ReplicationConnection, { name, isTemporary }: Slot): Promise<bigint> {
+  const [existing] = await connection.query<{ acknowledged: string; is_lost: boolean }>(
+    `select confirmed_flush_lsn - '0/0' as acknowledged, wal_status = 'lost' as is_lost
+     from pg_replication_slots where slot_name = '${name}'`,
+  );
+  if (existing && !existing.is_lost) return BigInt(existing.acknowledged);
+  if (existing) await connection.query(`DROP_REPLICATION_SLOT ${name}`);
+  const kind = isTemporary ? "TEMPORARY LOGICAL" : "LOGICAL";
+  const [created] = await connection.query<{ consistent_point: string }>(
+    `CREATE_REPLICATION_SLOT ${name} ${kind} pgoutput (SNAPSHOT 'nothing')`,
+  );
+  return parseLsn(created!.consistent_point);
+}
+
+/** `"16/B374D848"` → 0x16B374D848n */
+function parseLsn(text: string): bigint {
+  const [high = "0", low = "0"] = text.split("/");
+  return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
+}

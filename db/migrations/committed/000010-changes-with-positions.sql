@@ -1,0 +1,134 @@
+--! Previous: sha1:8039bce9811e5bba62c8b0525b1d401e66b5420a
+--! Hash: sha1:28ccfd158aa2621d818291f56c0411faff122009
+--! Message: changes with positions
+
+-- The outbox holds whole rows in another form; what it holds is needed for a minute.
+drop table if exists changes.outbox;
+--! Included changes/functions.sql
+create or replace function internal.announce_schema_change() returns event_trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  if tg_event = 'ddl_command_end' then
+    perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
+  else
+    -- An object that depends on a temporary one, such as the rule of a view, does not count as temporary itself.
+    perform from pg_event_trigger_dropped_objects() where original and not is_temporary;
+  end if;
+  if found then
+    -- The message is in the order of the changes; the notification is for services that do not read them at the moment.
+    perform pg_logical_emit_message(true, 'content_service.schema', tg_tag);
+    perform pg_notify('schema_changes', tg_tag);
+  end if;
+end $$;
+
+comment on function internal.announce_schema_change() is
+  'Announces that tables, functions, grants or comments have changed: in the write-ahead log, and on the channel '
+  '"schema_changes".';
+
+-- Only a superuser may create event triggers. Other owners run `notify pgrst, 'reload schema'` after a schema change.
+do $$
+begin
+  if (select rolsuper from pg_roles where rolname = current_user) then
+    drop event trigger if exists announce_schema_change;
+    create event trigger announce_schema_change on ddl_command_end execute function internal.announce_schema_change();
+    drop event trigger if exists announce_schema_drop;
+    create event trigger announce_schema_drop on sql_drop execute function internal.announce_schema_change();
+  else
+    raise warning 'this role may not create event triggers: '
+      'after each change of the schema run: notify pgrst, ''reload schema''';
+  end if;
+end $$;
+
+create or replace function internal.touch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.updated_at := now();
+  return new;
+end $$;
+
+comment on function internal.touch() is 'Sets updated_at. The trigger decides for which changes.';
+--! EndIncluded changes/functions.sql
+--! Included changes/outbox.sql
+-- Where the server does not decode its write-ahead log (wal_level is not logical), triggers record changes here.
+create table if not exists changes.outbox (
+  id          bigint generated always as identity primary key,
+  transaction xid8 not null default pg_current_xact_id(),
+  recorded_at timestamptz not null default clock_timestamp(),
+  relation    oid not null,
+  operation   text not null,
+  old_row     text,
+  new_row     text
+);
+-- Changes are read in the order of their transactions.
+create index if not exists outbox_transaction_id_idx on changes.outbox (transaction, id);
+comment on table changes.outbox is $$
+Committed changes for subscribers, used without logical decoding. Rows are in the text form of their row type. The
+service deletes them after about a minute.
+$$;
+alter table changes.outbox enable row level security;
+alter table changes.outbox owner to changes_owner;
+
+create table if not exists changes.outbox_horizon (
+  transaction xid8 not null
+);
+create unique index if not exists outbox_horizon_key on changes.outbox_horizon ((true));
+comment on table changes.outbox_horizon is
+  'The changes of transactions below this one have been deleted from changes.outbox.';
+alter table changes.outbox_horizon enable row level security;
+alter table changes.outbox_horizon owner to changes_owner;
+insert into changes.outbox_horizon
+select pg_snapshot_xmin(pg_current_snapshot())
+where not exists (select from changes.outbox_horizon);
+
+create or replace function changes.record_change() returns trigger
+-- As changes_owner: writers have no rights on the outbox. The settings are those of logical decoding (replication.ts).
+language plpgsql volatile security definer
+set search_path = '' set datestyle = 'ISO' set intervalstyle = 'postgres' set timezone = 'UTC'
+set extra_float_digits = 1 set bytea_output = 'hex' as $$
+begin
+  insert into changes.outbox (relation, operation, old_row, new_row)
+  values (
+    tg_relid,
+    tg_op,
+    case when tg_op <> 'INSERT' then old::text end,
+    case when tg_op <> 'DELETE' then new::text end
+  );
+  return null;
+end $$;
+
+comment on function changes.record_change() is 'Records the changed row in changes.outbox.';
+
+create or replace function changes.use_outbox(wanted boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  published record;
+begin
+  for published in
+    select p.prrelid::regclass as name,
+      exists (
+        select from pg_trigger as t
+        where t.tgrelid = p.prrelid
+          and t.tgname = '_500_outbox_insert'
+      ) as is_recorded
+    from pg_publication_rel as p
+    join pg_publication as publication on publication.oid = p.prpubid
+    where publication.pubname = 'content_changes'
+  loop
+    continue when published.is_recorded = wanted;
+    if wanted then
+      execute format('create trigger _500_outbox_insert after insert or delete on %s
+        for each row execute function changes.record_change()', published.name);
+      execute format('create trigger _500_outbox_update after update on %s
+        for each row when (old.* is distinct from new.*) execute function changes.record_change()', published.name);
+    else
+      execute format('drop trigger _500_outbox_insert on %s', published.name);
+      execute format('drop trigger _500_outbox_update on %s', published.name);
+    end if;
+  end loop;
+end $$;
+
+comment on function changes.use_outbox(boolean) is
+  'Creates or drops the triggers that record the changes of the published tables in changes.outbox.';
+alter function changes.record_change() owner to changes_owner;
+revoke execute on function changes.record_change(), changes.use_outbox(boolean) from public;
+--! EndIncluded changes/outbox.sql
