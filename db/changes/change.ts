@@ -1,5 +1,12 @@
-/** A column of a changed table. `type` is the OID of its type. */
-export type ChangedColumn = { readonly name: string; readonly type: number };
+import type { ValueShape } from "./json.ts";
+
+/** A column of a changed table. `type` is the OID of its type, `typeName` its name in pg_type. */
+export type ChangedColumn = {
+  readonly name: string;
+  readonly type: number;
+  readonly typeName: string;
+  readonly shape: ValueShape;
+};
 
 /** A table as the stream describes it; the same object for all its changes until DDL changes it. */
 export type ChangedTable = {

@@ -6,7 +6,6 @@ import { streamName } from "./position.ts";
 import { Reading } from "./reading.ts";
 import { ReplicationConnection } from "./replication.ts";
 import { openSlot, type Slot } from "./slot.ts";
-import { Visibility } from "./visibility.ts";
 
 /** The publication of the tables whose changes are sent (db/schema/changes/publication.sql). */
 export const PUBLICATION = "content_changes";
@@ -110,7 +109,7 @@ export class LogicalSource implements ChangeSource {
     await Promise.race([this.#wanted.promise, connection.ended]).finally(() => clearInterval(advancing));
     if (!this.#sink) throw new Error("the connection to the database was lost");
     const beginning = await readBeginning(connection, slot);
-    reading.start(this.#sink, new Visibility(this.#pool), beginning);
+    reading.start(this.#sink, this.#pool, beginning);
     await connection.stream(slot.name, PUBLICATION, reading);
   }
 

@@ -1,4 +1,6 @@
 import type { Change, ChangedTable, Image } from "./change.ts";
+import { parseRow } from "./json.ts";
+import type { ChangedTypes, DescribedTable } from "./types.ts";
 
 /** A row of changes.outbox. Rows of tables are in the text form of their row type. */
 export type OutboxRow = {
@@ -14,7 +16,7 @@ export type OutboxRow = {
 /** A table, or a partition and its table, as it is now. */
 export type RelationRow = {
   readonly oid: string;
-  readonly table: ChangedTable;
+  readonly table: DescribedTable;
   /** The columns in the order of the recorded rows, which a partition may have in another order. */
   readonly order: readonly string[];
   /** The last transaction that altered the columns, modulo 2³². */
@@ -34,14 +36,20 @@ type Known = {
  * description before it.
  */
 export class OutboxTables {
+  readonly #types: ChangedTypes;
   readonly #known = new Map<string, Known>();
 
-  describe(relations: readonly RelationRow[]): void {
+  constructor(types: ChangedTypes) {
+    this.#types = types;
+  }
+
+  async describe(relations: readonly RelationRow[]): Promise<void> {
     for (const relation of relations) {
       const known = this.#known.get(relation.oid);
       const text = JSON.stringify(relation);
       if (known?.text === text) continue;
-      const now = describe(relation);
+      this.#types.forget();
+      const now = describe(await this.#types.complete(relation.table), relation.order);
       const changedBy = BigInt(relation.changed_by);
       this.#known.set(relation.oid, { text, changedBy, now, before: known?.now ?? now });
     }
@@ -55,7 +63,7 @@ export class OutboxTables {
   }
 }
 
-function describe({ table, order }: RelationRow): Description {
+function describe(table: ChangedTable, order: readonly string[]): Description {
   const isInOrder = table.columns.every(({ name }, i) => name === order[i]);
   const places = table.columns.map(({ name }) => order.indexOf(name));
   return {
@@ -66,28 +74,4 @@ function describe({ table, order }: RelationRow): Description {
       return isInOrder ? values : places.map((place) => values[place]);
     },
   };
-}
-
-/**
- * The values of a row in Postgres' text form.
- *
- *   parseRow('(1,"a ""b""",,"")')  // ["1", 'a "b"', null, ""]
- * Source: PostgreSQL documentation, "Composite Type Input and Output Syntax".
- */
-export function parseRow(row: string): (string | null)[] {
-  const values: (string | null)[] = [];
-  for (let at = 1; at <= row.length; at++) {
-    const start = at;
-    let value = "";
-    let isQuoted = false;
-    for (; isQuoted || (row[at] !== "," && at < row.length - 1); at++) {
-      if (row[at] === '"' && isQuoted && row[at + 1] === '"') value += row[++at];
-      else if (row[at] === '"') isQuoted = !isQuoted;
-      else if (row[at] === "\\") value += row[++at];
-      else value += row[at];
-    }
-    values.push(at === start ? null : value);
-    if (at === row.length - 1) return values;
-  }
-  return values;
 }

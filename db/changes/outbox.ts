@@ -4,6 +4,7 @@ import type { Change } from "./change.ts";
 import type { ChangeSink, ChangeSource } from "./feed.ts";
 import { type OutboxRow, OutboxTables, type RelationRow } from "./outbox-tables.ts";
 import { parseSnapshot, streamName } from "./position.ts";
+import { ChangedTypes } from "./types.ts";
 
 /** The pause between reads while there are readers. */
 const POLL_MILLISECONDS = 100;
@@ -27,7 +28,7 @@ export type OutboxSourceOptions = {
 export class OutboxSource implements ChangeSource {
   readonly #pool: pg.Pool;
   readonly #onError: (error: Error) => void;
-  readonly #tables = new OutboxTables();
+  readonly #tables: OutboxTables;
   #deletion: NodeJS.Timeout | undefined;
   #reading: Promise<void> = Promise.resolve();
   /** Aborted when changes are no longer wanted. */
@@ -47,6 +48,7 @@ export class OutboxSource implements ChangeSource {
     });
     this.#pool.on("error", onError);
     this.#pool.on("connect", (client) => client.on("error", onError));
+    this.#tables = new OutboxTables(new ChangedTypes(async (text) => (await this.#pool.query(text)).rows));
   }
 
   start(): void {
@@ -91,7 +93,7 @@ export class OutboxSource implements ChangeSource {
   async #begin(sink: ChangeSink): Promise<void> {
     const { rows } = await this.#pool.query<BeginRow>(BEGIN);
     const { horizon, first, snapshot, system, database, relations } = rows[0]!;
-    this.#tables.describe(relations);
+    await this.#tables.describe(relations);
     this.#last = [horizon, "0"];
     sink.begin({
       start: { lsn: BigInt(horizon), index: 0 },
@@ -107,7 +109,7 @@ export class OutboxSource implements ChangeSource {
         MAX_ROWS,
       ]);
       const { end, rows: recorded, relations } = rows[0]!;
-      this.#tables.describe(relations);
+      await this.#tables.describe(relations);
       for (const row of recorded) {
         const change = this.#changeOf(row);
         if (change) sink.receive(change, (row.old_row?.length ?? 0) + (row.new_row?.length ?? 0));
@@ -149,12 +151,12 @@ export class OutboxSource implements ChangeSource {
 const describing = (condition: string) => `
     select coalesce(json_agg(json_build_object('oid', c.oid::text,
       'table', json_build_object('oid', root.oid::bigint, 'schema', n.nspname, 'name', root.relname, 'columns', (
-        select json_agg(json_build_object('name', a.attname, 'type', a.atttypid::bigint) order by a.attnum)
+        select coalesce(json_agg(json_build_object('name', a.attname, 'type', a.atttypid::bigint) order by a.attnum), '[]')
         from pg_attribute as a
         where a.attrelid = root.oid and a.attnum > 0 and not a.attisdropped
       )),
       'order', (
-        select json_agg(a.attname order by a.attnum)
+        select coalesce(json_agg(a.attname order by a.attnum), '[]')
         from pg_attribute as a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
       ),

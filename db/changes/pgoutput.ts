@@ -1,4 +1,5 @@
-import type { ChangedColumn, ChangedTable, Image } from "./change.ts";
+import type { ChangedTable, Image } from "./change.ts";
+import type { DescribedTable } from "./types.ts";
 
 type Tuple = (string | null | undefined)[];
 
@@ -6,6 +7,8 @@ type Tuple = (string | null | undefined)[];
 export type LogicalMessage =
   | { readonly kind: "begin"; readonly commitLsn: bigint; readonly committedAt: number; readonly xid: number }
   | { readonly kind: "commit"; readonly endLsn: bigint }
+  /** Precedes the first change of the table, and the first one after DDL. */
+  | { readonly kind: "table"; readonly table: DescribedTable }
   | RowMessage
   | { readonly kind: "truncate"; readonly tables: readonly ChangedTable[] }
   /** Written by pg_logical_emit_message. */
@@ -21,7 +24,8 @@ export type RowMessage = { readonly table: ChangedTable } & (
 export const POSTGRES_EPOCH = 946_684_800_000;
 
 /**
- * Decodes messages of the output plugin pgoutput, protocol version 1. It remembers the tables that the stream describes.
+ * Decodes messages of the output plugin pgoutput, protocol version 1. The tables that the stream describes are passed to
+ * `describe` before their changes are decoded.
  * Source: PostgreSQL documentation, "Logical Replication Message Formats".
  */
 export class PgOutputDecoder {
@@ -29,7 +33,15 @@ export class PgOutputDecoder {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
 
-  /** Decodes the message at `start` of `bytes`. Returns null for messages that only describe tables and types. */
+  get tables(): readonly ChangedTable[] {
+    return [...this.#tables.values()];
+  }
+
+  describe(table: ChangedTable): void {
+    this.#tables.set(table.oid, table);
+  }
+
+  /** Decodes the message at `start` of `bytes`. Returns null for other messages. */
   decode(bytes: Buffer, start: number): LogicalMessage | null {
     this.#bytes = bytes;
     this.#at = start;
@@ -40,8 +52,7 @@ export class PgOutputDecoder {
         this.#at += 1 + 8; // flags, LSN of the commit
         return { kind: "commit", endLsn: this.#long() };
       case "R":
-        this.#describeTable();
-        return null;
+        return { kind: "table", table: this.#describedTable() };
       case "I":
         return { kind: "insert", table: this.#table(), old: null, new: this.#newTuple() };
       case "U":
@@ -78,16 +89,16 @@ export class PgOutputDecoder {
     return { kind: "truncate", tables: Array.from({ length: count }, () => this.#table()) };
   }
 
-  #describeTable(): void {
+  #describedTable(): DescribedTable {
     const oid = this.#int();
     const schema = this.#string() || "pg_catalog";
     const name = this.#string();
     this.#at += 1; // replica identity
     const columns = Array.from({ length: this.#short() }, () => this.#column());
-    this.#tables.set(oid, { oid, schema, name, columns });
+    return { oid, schema, name, columns };
   }
 
-  #column(): ChangedColumn {
+  #column(): DescribedTable["columns"][number] {
     this.#at += 1; // flags
     const column = { name: this.#string(), type: this.#int() };
     this.#at += 4; // type modifier

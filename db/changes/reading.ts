@@ -1,10 +1,12 @@
+import type pg from "pg";
 import type { Acknowledgement } from "./acknowledgement.ts";
 import type { Change } from "./change.ts";
 import type { Beginning, ChangeSink } from "./feed.ts";
 import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
 import { type Snapshot, sees } from "./position.ts";
 import { DATA_START, type ReplicationConnection, type StreamHandler } from "./replication.ts";
-import type { Visibility } from "./visibility.ts";
+import { ChangedTypes, type DescribedTable } from "./types.ts";
+import { Visibility } from "./visibility.ts";
 
 /** The prefix of the messages that event triggers write into the log (db/schema/changes/functions.sql). */
 const SCHEMA_CHANGED = "content_service.schema";
@@ -22,6 +24,7 @@ export class Reading implements StreamHandler {
   readonly #decoder = new PgOutputDecoder();
   #sink!: ChangeSink;
   #visibility!: Visibility;
+  #types!: ChangedTypes;
   #beginning!: Beginning;
   #timer: NodeJS.Timeout | undefined;
   /** Everything before this position has been read. */
@@ -38,9 +41,10 @@ export class Reading implements StreamHandler {
   }
 
   /** To be called before the connection streams. */
-  start(sink: ChangeSink, visibility: Visibility, beginning: Beginning): void {
+  start(sink: ChangeSink, pool: pg.Pool, beginning: Beginning): void {
     this.#sink = sink;
-    this.#visibility = visibility;
+    this.#visibility = new Visibility(pool);
+    this.#types = new ChangedTypes(async (text) => (await pool.query(text)).rows);
     this.#beginning = beginning;
     this.#reached = beginning.start.lsn;
   }
@@ -76,6 +80,8 @@ export class Reading implements StreamHandler {
       case "commit":
         this.reach(message.endLsn);
         return null;
+      case "table":
+        return this.#describe(message.table);
       case "message":
         return message.prefix === SCHEMA_CHANGED ? this.#changeSchema() : null;
       case "insert":
@@ -95,8 +101,14 @@ export class Reading implements StreamHandler {
 
   async #refreshSchema(): Promise<void> {
     const snapshot = await this.#visibility.read();
+    this.#types.forget();
+    for (const table of this.#decoder.tables) await this.#describe(table);
     await this.#sink.changeSchema();
     this.#schema = snapshot;
+  }
+
+  async #describe(table: DescribedTable): Promise<void> {
+    this.#decoder.describe(await this.#types.complete(table));
   }
 
   #receive({ kind, table, old, new: image }: RowMessage, bytes: number): Promise<void> | null {

@@ -1,0 +1,120 @@
+import type { ChangedTable, Image } from "./change.ts";
+
+/** Which JSON a value of a type becomes. Domains have the shape of their type. */
+export type ValueShape =
+  | { readonly kind: "text" | "number" | "boolean" | "json" | "timestamp" }
+  | { readonly kind: "array"; readonly element: ValueShape; readonly delimiter: string }
+  | { readonly kind: "composite"; readonly fields: readonly { readonly name: string; readonly shape: ValueShape }[] };
+
+/**
+ * The JSON text of a row, as `row_to_json` writes it and so as the table interface does. `columns` are the places of the
+ * columns that it contains. Columns without a value are left out.
+ */
+export function imageJson({ columns }: ChangedTable, image: Image, included: readonly number[]): string {
+  let json = "{";
+  for (const i of included) {
+    const value = image[i];
+    if (value === undefined) continue;
+    const { name, shape } = columns[i]!;
+    json += `${json.length > 1 ? "," : ""}${JSON.stringify(name)}:${valueJson(value, shape)}`;
+  }
+  return `${json}}`;
+}
+
+/** The JSON text of a value in Postgres' text form. */
+export function valueJson(value: string | null, shape: ValueShape): string {
+  if (value === null) return "null";
+  switch (shape.kind) {
+    case "boolean":
+      return value === "t" ? "true" : "false";
+    case "number":
+      // NaN and infinities are not JSON numbers.
+      return /^-?[\d.]/.test(value) ? value : JSON.stringify(value);
+    case "json":
+      return value;
+    case "timestamp":
+      return JSON.stringify(isoTimestamp(value));
+    case "array":
+      return arrayJson(value, shape);
+    case "composite":
+      return compositeJson(value, shape.fields);
+    default:
+      return JSON.stringify(value);
+  }
+}
+
+/** `2026-11-20 07:05:49.559+00` → `2026-11-20T07:05:49.559+00:00` */
+const isoTimestamp = (text: string): string => text.replace(" ", "T").replace(/([+-]\d\d)(?=$| BC$)/, "$1:00");
+
+type ArrayShape = Extract<ValueShape, { kind: "array" }>;
+
+/**
+ * Source: PostgreSQL documentation, "Array Input and Output Syntax".
+ *
+ *   arrayJson('{a,"b c",NULL}', …)  // ["a","b c",null]
+ *   arrayJson('[2:3]={1,2}', …)     // [1,2]
+ */
+function arrayJson(text: string, { element, delimiter }: ArrayShape): string {
+  let json = "";
+  let at = text.startsWith("[") ? text.indexOf("=") + 1 : 0;
+  while (at < text.length) {
+    const character = text[at]!;
+    if (character === "{") json += "[";
+    else if (character === "}") json += "]";
+    else if (character === delimiter) json += ",";
+    else {
+      const { value, isQuoted, end } = readItem(text, at, `${delimiter}}`);
+      json += valueJson(!isQuoted && value === "NULL" ? null : value, element);
+      at = end;
+      continue;
+    }
+    at++;
+  }
+  return json;
+}
+
+function compositeJson(text: string, fields: Extract<ValueShape, { kind: "composite" }>["fields"]): string {
+  const values = parseRow(text);
+  const members = fields.map(({ name, shape }, i) => `${JSON.stringify(name)}:${valueJson(values[i] ?? null, shape)}`);
+  return `{${members.join(",")}}`;
+}
+
+/**
+ * The values of a row in Postgres' text form.
+ *
+ *   parseRow('(1,"a ""b""",,"")')  // ["1", 'a "b"', null, ""]
+ * Source: PostgreSQL documentation, "Composite Type Input and Output Syntax".
+ */
+export function parseRow(text: string): (string | null)[] {
+  const values: (string | null)[] = [];
+  let at = 1;
+  do {
+    const { value, isQuoted, end } = readItem(text, at, ",)");
+    values.push(value === "" && !isQuoted ? null : value);
+    at = end + 1;
+  } while (text[at - 1] === ",");
+  return values;
+}
+
+type Item = { readonly value: string; readonly isQuoted: boolean; readonly end: number };
+
+/** Reads an item of an array or row up to one of the characters `ends`. Within quotes, `""` and `\"` stand for a quote. */
+function readItem(text: string, start: number, ends: string): Item {
+  if (text[start] !== '"') {
+    let end = start;
+    while (end < text.length && !ends.includes(text[end]!)) end++;
+    return { value: text.slice(start, end), isQuoted: false, end };
+  }
+  let value = "";
+  let from = start + 1;
+  for (let at = from; ; at++) {
+    const character = text[at];
+    if (character !== '"' && character !== "\\" && character !== undefined) continue;
+    value += text.slice(from, at);
+    if (character === undefined || (character === '"' && text[at + 1] !== '"')) {
+      return { value, isQuoted: true, end: at + 1 };
+    }
+    // The character after a backslash, or the second quote.
+    from = ++at;
+  }
+}
