@@ -17,6 +17,7 @@ import {
   orUnset,
   postgresUrl,
   proxies,
+  publicationName,
   roleClaim,
   rsaKey,
   rsaPublicKey,
@@ -487,6 +488,11 @@ export const SETTINGS = {
     integer(1024, 1_073_741_824),
     "67108864",
     "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
+  ),
+  CHANGES_PUBLICATION: setting(
+    publicationName,
+    "content_changes",
+    "Publication of the tables whose changes subscribers receive, with MIGRATE=off. It is created if it does not exist and the login may do that.",
   ),
   INSTANCE_ID: setting(
     orUnset(instanceId),

@@ -54,10 +54,12 @@ type Reported = {
   readonly advice: Advice | null;
   /** Whether the findings of the advisor are listed: they show how to get at rows. */
   readonly showsFindings: boolean;
+  /** How committed changes are read. */
+  readonly changes: object;
 };
 
-/** What `/health` tells about GraphQL and the advisor. */
-export function reportOf({ graphql, advice, showsFindings }: Reported): ReturnType<Health["report"]> {
+/** What `/health` tells about GraphQL, the changes and the advisor. */
+export function reportOf({ graphql, advice, showsFindings, changes }: Reported): ReturnType<Health["report"]> {
   const { omissions = [], ...schema } = graphql?.health ?? { schema: "not served" };
   const { findings = [] } = advice ?? {};
   const lists = graphql ? findings.filter(({ rule }) => rule === "foreign-key-without-index").map(sentenceOf) : [];
@@ -66,6 +68,7 @@ export function reportOf({ graphql, advice, showsFindings }: Reported): ReturnTy
     isDegraded: graphql?.isCurrent === false,
     details: {
       graphql: { ...schema, ...(leftOut.length > 0 && { omissions: leftOut }) },
+      changes,
       ...(advice && { advisor: { ...countsOf(findings), ...(showsFindings && { findings: findings.map(lineOf) }) } }),
     },
   };

@@ -3,8 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
-import { ChangeFeed } from "../db/changes/feed.ts";
-import { createSource } from "../db/changes/mode.ts";
+import { createFeed } from "../db/changes/mode.ts";
 import { Notifications } from "../db/changes/notifications.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
 import { createDatabase } from "../db/database.ts";
@@ -57,6 +56,7 @@ export async function createApp(options: AppOptions) {
     rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
     notifications.onSettingsChange(() => settings.soon());
+    notifications.onSchemaChange(() => context.changes.followSchema());
     context.changes.onSchemaChange(() => rest.catalog.refreshed());
     await tasks?.start();
     const onSchemaBuilt = () => advisor?.soon();
@@ -128,10 +128,7 @@ function createContext(
   const { logins } = opened;
   const database = createDatabase(config, { logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
-  const changes = new ChangeFeed({
-    source: opened.changes && createSource(opened.changes, config.instanceId, onConnectionError),
-    maxBytes: config.changesMaxBytes,
-  });
+  const changes = createFeed(opened, { ...config, log, onConnectionError });
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, onLimit, url, log }) : null;

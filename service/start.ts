@@ -67,7 +67,12 @@ export async function startService(config: Config, log: Logger, options: StartOp
       ping: () => app!.database.ping(),
       fault: () => app!.graphql?.fault ?? null,
       report: () =>
-        reportOf({ graphql: app!.graphql, advice: app!.advisor?.advice ?? null, showsFindings: config.embedded }),
+        reportOf({
+          graphql: app!.graphql,
+          advice: app!.advisor?.advice ?? null,
+          showsFindings: config.embedded,
+          changes: app!.changes.health,
+        }),
     },
     REST.reject,
   );

@@ -220,8 +220,8 @@ export const EXECUTORS = `
       l.lanname not in ('sql', 'plpgsql', 'c', 'internal')
       or p.prosrc ~* '\\m(execute|prepare|deallocate|discard)\\M'
     )
-    and n.nspname <> 'graphile_worker'
-    and (n.nspname, p.proname) not in (('internal', 'field_errors'), ('changes', 'use_outbox'))
+    and n.nspname not in ('graphile_worker', 'changes')
+    and (n.nspname, p.proname) <> ('internal', 'field_errors')
     and not exists (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
     )

@@ -1,45 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { TableName } from "../catalog/catalog.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { parseStart, type Start, textOfStart } from "./position.ts";
+import type { Publication } from "./publication.ts";
 import { ChangeReader } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
-
-/** Where a source begins to send changes. */
-export type Beginning = {
-  /** Every change after this position will be sent, and possibly earlier ones again. */
-  readonly start: Position;
-  /** The end of the log at this moment: readers that name no position start here. */
-  readonly live: Start;
-  /** Names the order of the positions. Positions of different streams cannot be compared. */
-  readonly stream: string;
-};
-
-/** Receives what a source reads. */
-export type ChangeSink = {
-  /** Called after each connection. */
-  begin(beginning: Beginning): void;
-  /** `bytes` is the approximate size of the change. */
-  receive(change: Change, bytes: number): void;
-  /** There is no further change up to this position. */
-  reach(position: Position): void;
-  /** Resolves when the sink can receive more; null if it can. */
-  room(): Promise<void> | null;
-  /** DDL was committed between the changes. Resolves when the next change can be received. */
-  changeSchema(): Promise<void>;
-  /** No change is received until the next beginning. */
-  lose(): void;
-};
-
-/** Where committed changes are read. */
-export interface ChangeSource {
-  /** Prepares in the background. */
-  start(): void;
-  /** Sends changes to the sink, and restores lost connections. */
-  open(sink: ChangeSink): void;
-  /** Stops sending changes, until the next `open`. */
-  rest(): void;
-  close(): Promise<void>;
-}
+import type { Beginning, ChangeSink, ChangeSource } from "./source.ts";
 
 /** Changes cannot be read at the moment. */
 export class FeedUnavailable extends Error {}
@@ -47,6 +13,10 @@ export class FeedUnavailable extends Error {}
 export type ChangeFeedOptions = {
   /** Null if changes cannot be read. */
   readonly source: ChangeSource | null;
+  /** Why changes cannot be read; "" if they can. */
+  readonly reason?: string;
+  /** The tables whose changes are read; null for those that somebody else chooses. */
+  readonly publication?: Publication | null;
   /** Maximum size in bytes of the changes that are kept. */
   readonly maxBytes: number;
   /** Milliseconds that `open` waits. */
@@ -72,11 +42,16 @@ const MAX_UNREAD = 1 / 4;
  */
 export class ChangeFeed implements ChangeSink {
   readonly #source: ChangeSource | null;
+  readonly #reason: string;
+  readonly #publication: Publication | null;
   readonly #maxUnread: number;
   readonly #openTimeout: number;
   readonly #ring: Ring;
   readonly #readers = new Set<ChangeReader>();
   readonly #schemaListeners: (() => Promise<void>)[] = [];
+  readonly #received = { INSERT: 0, UPDATE: 0, DELETE: 0 };
+  /** How often changes have been missed. */
+  #gaps = 0;
   #isOpen = false;
   #live: Start = ORIGIN;
   #stream = "";
@@ -87,14 +62,18 @@ export class ChangeFeed implements ChangeSink {
   #room: PromiseWithResolvers<void> | null = null;
   #isWaking = false;
   #restTimer: NodeJS.Timeout | undefined;
+  readonly #published: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor({ source, maxBytes, openTimeout = OPEN_TIMEOUT }: ChangeFeedOptions) {
+  constructor({ source, reason, publication, maxBytes, openTimeout = OPEN_TIMEOUT }: ChangeFeedOptions) {
+    this.#reason = reason || "this service does not read changes";
+    this.#publication = publication ?? null;
     this.#openTimeout = openTimeout;
     this.#source = source;
     this.#ring = new Ring(maxBytes, MAX_AGE);
     this.#maxUnread = maxBytes * MAX_UNREAD;
     source?.start();
+    this.#published = publication?.start();
   }
 
   /** The number of readers. */
@@ -107,14 +86,44 @@ export class ChangeFeed implements ChangeSink {
     return this.#ring.end;
   }
 
+  /** For `/health`. */
+  get health() {
+    if (!this.#source) return { mode: "none", reason: this.#reason };
+    const { since } = this.#ring;
+    return {
+      ...this.#source.health,
+      readers: this.#readers.size,
+      ring: {
+        changes: this.#ring.next - this.#ring.oldest,
+        bytes: this.#ring.bytes,
+        seconds: since === null ? 0 : (Date.now() - since) / 1000,
+      },
+      received: this.#received,
+      gaps: this.#gaps,
+      ...(this.#publication && { publication: this.#publication.health }),
+    };
+  }
+
+  /** Follows DDL: tables that callers may read from now on are published. */
+  followSchema(): void {
+    this.#publication?.soon();
+  }
+
+  /** Why no changes of the table can be received; null if they can. */
+  async reasonAgainst(table: TableName): Promise<string | null> {
+    if (!this.#source) return this.#reason;
+    return this.#publication?.reasonAgainst(table) ?? null;
+  }
+
   /** Resolves when every later commit will be received. Rejects with FeedUnavailable if that takes too long. */
   async open(): Promise<void> {
-    if (!this.#source) throw new FeedUnavailable("this service does not read changes");
+    if (!this.#source) throw new FeedUnavailable(this.#reason);
     if (!this.#isOpen) {
       this.#isOpen = true;
       this.#source.open(this);
     }
     this.#restSoon();
+    await this.#published;
     if (this.#isLive) return;
     const waiting = new AbortController();
     const tooLate = sleep(this.#openTimeout, "too late", { signal: waiting.signal, ref: false }).catch(() => null);
@@ -155,13 +164,14 @@ export class ChangeFeed implements ChangeSink {
   close(): Promise<void> {
     for (const reader of [...this.#readers]) reader.close();
     clearTimeout(this.#restTimer);
-    this.#closed ??= this.#source?.close() ?? Promise.resolve();
+    this.#closed ??= Promise.all([this.#publication?.close(), this.#source?.close()]).then(() => {});
     return this.#closed;
   }
 
   begin({ start, live, stream }: Beginning): void {
     const isContinued = stream === this.#stream && comparePositions(start, this.#ring.end) <= 0;
     if (!isContinued) {
+      if (this.#stream !== "") this.#gaps += 1;
       this.#ring.restart(start);
       this.#stream = stream;
       this.#live = live;
@@ -177,6 +187,7 @@ export class ChangeFeed implements ChangeSink {
     let needed = this.#ring.next;
     for (const { mayFallBehind, next } of this.#readers) if (!mayFallBehind && next < needed) needed = next;
     this.#ring.add(change, bytes, needed);
+    this.#received[change.operation] += 1;
     this.#wakeSoon();
   }
 

@@ -1,20 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { Acknowledgement } from "./acknowledgement.ts";
-import type { Beginning, ChangeSink, ChangeSource } from "./feed.ts";
+import { Instances } from "./instances.ts";
 import { streamName } from "./position.ts";
 import { Reading } from "./reading.ts";
 import { ReplicationConnection } from "./replication.ts";
-import { openSlot, type Slot } from "./slot.ts";
+import { openSlot, readSlot, type Slot, type SlotState } from "./slot.ts";
+import type { Beginning, ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
 
-/** The publication of the tables whose changes are sent (db/schema/changes/publication.sql). */
-export const PUBLICATION = "content_changes";
-
+const CONNECT_MILLISECONDS = 10_000;
 /** The pause before the second attempt to connect; it doubles with each further one. */
 const RECONNECT_MILLISECONDS = 100;
 const MAX_RECONNECT_MILLISECONDS = 10_000;
-/** The pause between acknowledgements. */
-const ACKNOWLEDGE_MILLISECONDS = 2000;
+/** The pause between acknowledgements and looks at the slot. */
+const TICK_MILLISECONDS = 2000;
+/** SQLSTATE of a publication that does not exist. */
+const UNDEFINED = "42704";
 /** How far behind the stream it is acknowledged. */
 const KEPT = { maxAge: 60_000, maxBytes: 67_108_864n };
 
@@ -22,7 +23,11 @@ export type LogicalSourceOptions = {
   /** A direct connection of a login with the attribute REPLICATION. */
   readonly connectionString: string;
   readonly slot: Slot;
+  readonly publication: string;
+  /** Whether the database has the table changes.instances. */
+  readonly hasInstances: boolean;
   readonly onError: (error: Error) => void;
+  readonly onWarning: (warning: string) => void;
 };
 
 /**
@@ -33,8 +38,16 @@ export type LogicalSourceOptions = {
 export class LogicalSource implements ChangeSource {
   readonly #options: LogicalSourceOptions;
   readonly #pool: pg.Pool;
+  readonly #instances: Instances | null;
+  readonly #warned = new Set<string>();
   readonly #acknowledgement = new Acknowledgement(KEPT);
   #connection: ReplicationConnection | null = null;
+  #reading: Reading | null = null;
+  #slot: SlotState | null = null;
+  /** Why the last connection has failed; null if there is one. */
+  #failure: string | null = "it has not connected yet";
+  /** Whether the slot begins before the publication was created. The server looks for it there, and fails for ever. */
+  #isUseless = false;
   #sink: ChangeSink | null = null;
   /** Resolves when changes are wanted. */
   #wanted = Promise.withResolvers<void>();
@@ -45,10 +58,30 @@ export class LogicalSource implements ChangeSource {
 
   constructor(options: LogicalSourceOptions) {
     this.#options = options;
-    const { connectionString, onError } = options;
-    this.#pool = new pg.Pool({ connectionString, max: 1, application_name: "content-service changes" });
+    const { connectionString, slot, hasInstances, onError, onWarning } = options;
+    this.#pool = new pg.Pool({
+      connectionString,
+      max: 1,
+      connectionTimeoutMillis: CONNECT_MILLISECONDS,
+      application_name: "content-service changes",
+    });
     this.#pool.on("error", onError);
     this.#pool.on("connect", (client) => client.on("error", onError));
+    const onDropped = (name: string) =>
+      onWarning(`the replication slot ${name} of an instance that is gone was dropped`);
+    this.#instances = hasInstances && !slot.isTemporary ? new Instances(this.#pool, slot.name, onDropped) : null;
+  }
+
+  get health(): SourceHealth {
+    const { slot } = this.#options;
+    const state = this.#failure !== null ? "disconnected" : this.#reading?.hasBegun ? "streaming" : "resting";
+    return {
+      mode: "logical",
+      state,
+      ...(this.#failure !== null && { reason: this.#failure }),
+      slot: { name: slot.name, temporary: slot.isTemporary, ...(this.#slot && { wal: this.#slot.walStatus }) },
+      lag: this.#slot && this.#reading?.hasBegun ? this.#reading.lagBehind(this.#slot.end) : { bytes: 0, seconds: 0 },
+    };
   }
 
   start(): void {
@@ -84,47 +117,88 @@ export class LogicalSource implements ChangeSource {
   async #run(): Promise<void> {
     for (let pause = RECONNECT_MILLISECONDS; !this.#isClosed; pause = Math.min(2 * pause, MAX_RECONNECT_MILLISECONDS)) {
       const connection = new ReplicationConnection(this.#options.connectionString);
+      const reading = new Reading();
       this.#connection = connection;
-      const reading = new Reading(connection, this.#acknowledgement);
+      this.#reading = reading;
       try {
         await this.#serve(connection, reading);
       } catch (error) {
+        this.#failure = (error as Error).message;
+        this.#isUseless = (error as { code?: string }).code === UNDEFINED;
         if (!this.#isClosed && connection !== this.#rested) this.#options.onError(error as Error);
       }
       // Otherwise it is closed by `close`, which waits for the server.
       if (!this.#isClosed) connection.destroy();
-      reading.end();
       if (reading.hasBegun) pause = RECONNECT_MILLISECONDS;
+      reading.end();
       if (!this.#isClosed) await sleep(pause, null, { ref: false, signal: this.#closing.signal }).catch(() => {});
     }
   }
 
   /** Rejects with the error that ended the connection. */
   async #serve(connection: ReplicationConnection, reading: Reading): Promise<void> {
-    const { slot } = this.#options;
+    const { slot, publication } = this.#options;
     await connection.connect();
-    await openSlot(connection, slot);
-    const advancing = setInterval(() => void this.#advance(connection), ACKNOWLEDGE_MILLISECONDS);
-    advancing.unref();
-    await Promise.race([this.#wanted.promise, connection.ended]).finally(() => clearInterval(advancing));
-    if (!this.#sink) throw new Error("the connection to the database was lost");
-    const beginning = await readBeginning(connection, slot);
-    reading.start(this.#sink, this.#pool, beginning);
-    await connection.stream(slot.name, PUBLICATION, reading);
+    await this.#instances?.beat();
+    await openSlot(connection, slot, this.#isUseless);
+    this.#failure = null;
+    let isTicking = false;
+    const tick = () => {
+      if (isTicking) return;
+      isTicking = true;
+      this.#tick(connection, reading)
+        .catch((error: Error) => connection.fail(error))
+        .finally(() => {
+          isTicking = false;
+        });
+    };
+    tick();
+    const ticks = setInterval(tick, TICK_MILLISECONDS);
+    ticks.unref();
+    try {
+      await Promise.race([this.#wanted.promise, connection.ended]);
+      if (!this.#sink) throw new Error("the connection to the database was lost");
+      reading.start(this.#sink, this.#pool, await readBeginning(connection, slot));
+      await connection.stream(slot.name, publication, reading);
+    } finally {
+      clearInterval(ticks);
+    }
   }
 
-  /** Without readers, the slot is kept near the end of the log. */
-  async #advance(connection: ReplicationConnection): Promise<void> {
+  /** Acknowledges, and looks at the slot. Without readers, the slot is kept near the end of the log. */
+  async #tick(connection: ReplicationConnection, reading: Reading): Promise<void> {
     const { name } = this.#options.slot;
-    try {
-      const [row] = await connection.query<{ lsn: string }>("select pg_current_wal_lsn() - '0/0'::pg_lsn as lsn");
-      const lsn = this.#acknowledgement.reach(BigInt(row!.lsn));
-      await connection.query(
-        `select pg_replication_slot_advance(slot_name, '0/0'::pg_lsn + ${lsn})
-         from pg_replication_slots where slot_name = '${name}' and confirmed_flush_lsn < '0/0'::pg_lsn + ${lsn}`,
-      );
-    } catch {
-      connection.destroy();
+    await this.#instances?.beat();
+    const slot = await readSlot(this.#pool, name);
+    this.#slot = slot;
+    this.#warnOf(slot);
+    if (slot.walStatus === "lost")
+      throw new Error(`the server has dropped write-ahead log that the slot ${name} needs`);
+    const reached = reading.hasBegun ? reading.reached : slot.end;
+    // Commits would wait for the acknowledgement of a synchronous standby, which any client may be.
+    const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
+    if (reading.hasBegun) connection.acknowledge(lsn);
+    else if (lsn > slot.acknowledged && !connection.isStreaming)
+      await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${lsn})`);
+  }
+
+  #warnOf({ walStatus, isUnlimited, isSynchronous }: SlotState): void {
+    const { slot } = this.#options;
+    const warnings: readonly (readonly [applies: boolean, text: string])[] = [
+      [
+        isUnlimited && !slot.isTemporary,
+        "max_slot_wal_keep_size is not set: while this instance is stopped, the server keeps all write-ahead log for its replication slot. A DBA can run: alter system set max_slot_wal_keep_size = '10GB'; select pg_reload_conf()",
+      ],
+      [
+        isSynchronous,
+        "synchronous_standby_names is *, which includes this service: subscribers cannot resume after a restart",
+      ],
+      [walStatus === "unreserved", `the server is about to drop write-ahead log that the slot ${slot.name} needs`],
+    ];
+    for (const [applies, text] of warnings) {
+      if (applies && !this.#warned.has(text)) this.#options.onWarning(text);
+      if (applies) this.#warned.add(text);
+      else this.#warned.delete(text);
     }
   }
 }

@@ -1,58 +1,174 @@
-import type pg from "pg";
+import pg from "pg";
+import type { Config } from "../../config/config.ts";
+import type { Logins } from "../cluster/provision.ts";
+import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
+import { Publication, type PublicationManager } from "./publication.ts";
 import { slotOf } from "./slot.ts";
 
 /** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */
-export type ChangeMode = "logical" | "outbox";
-
-/**
- * Prepares the database so that `login` can read its changes, as its owner: by logical decoding where the server and the
- * owner's rights allow that, otherwise through the outbox. Returns the mode, and why it is not logical decoding.
- */
-export async function prepareChanges(
-  owner: pg.Client,
-  login: string,
-): Promise<{ mode: ChangeMode; reason: string; database: number }> {
-  const reason = await refuseLogical(owner, login);
-  const mode = reason === "" ? "logical" : "outbox";
-  await owner.query("select changes.use_outbox($1)", [mode === "outbox"]);
-  const { rows } = await owner.query("select oid from pg_database where datname = current_database()");
-  return { mode, reason, database: rows[0].oid };
-}
-
-async function refuseLogical(owner: pg.Client, login: string): Promise<string> {
-  const { rows } = await owner.query(
-    "select current_setting('wal_level') as level, (select rolreplication from pg_roles where rolname = $1) as may_replicate",
-    [login],
-  );
-  const { level, may_replicate: mayReplicate } = rows[0];
-  if (level !== "logical") return `wal_level is ${level}: set it to logical and restart the server`;
-  if (mayReplicate) return "";
-  try {
-    await owner.query(`alter role ${owner.escapeIdentifier(login)} replication`);
-    return "";
-  } catch {
-    return `the login ${login} may not replicate: a superuser can run: alter role ${owner.escapeIdentifier(login)} replication`;
-  }
-}
+export type ChangeMode = "logical" | "outbox" | "none";
 
 /** How and where committed changes are read. */
 export type ChangesConfig = {
   readonly mode: ChangeMode;
-  /** The connection string of the login that may read them. */
+  /** Why the mode is not "logical"; "" if it is. */
+  readonly reason: string;
+  readonly publication: string;
+  readonly manager: PublicationManager;
+  /** The connection string of the login that may read changes. */
   readonly url: string;
   /** The OID of the database. */
   readonly database: number;
 };
 
-/** `instance` is the name of this instance, or "" if it has none that survives a restart. */
-export function createSource(
-  { mode, url, database }: ChangesConfig,
-  instance: string,
-  onError: (error: Error) => void,
-) {
-  const options = { connectionString: url, onError };
-  if (mode === "outbox") return new OutboxSource(options);
-  return new LogicalSource({ ...options, slot: slotOf(database, instance) });
+/** The publication of the service (db/schema/changes/publication.sql). */
+export const PUBLICATION = "content_changes";
+
+/**
+ * Chooses how the changes of a database of the service are read: by logical decoding where the server and the owner's rights allow
+ * that, otherwise through the outbox. `owner` may give the login of `url` the right to replicate.
+ */
+export async function prepareChanges(owner: pg.Client, url: string): Promise<ChangesConfig> {
+  const login = new URL(url).username;
+  let reason = await refuseLogical(owner, login);
+  if (reason?.needs === "right") {
+    const granted = await owner.query(`alter role ${owner.escapeIdentifier(login)} replication`).catch(() => null);
+    if (granted) reason = null;
+  }
+  return {
+    mode: reason ? "outbox" : "logical",
+    reason: reason?.text ?? "",
+    publication: PUBLICATION,
+    manager: "service",
+    url,
+    database: await databaseOf(owner),
+  };
+}
+
+/**
+ * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if its login may replicate and
+ * there is a publication, or the login may create it.
+ */
+export async function findChanges(login: pg.Client, url: string, publication: string): Promise<ChangesConfig> {
+  const { rows } = await login.query<{ user: string; is_owned: boolean | null }>(
+    `select current_user as user,
+       (select pg_has_role(pubowner, 'usage') from pg_publication where pubname = $1) as is_owned`,
+    [publication],
+  );
+  const { user, is_owned: isOwned } = rows[0]!;
+  let reason = (await refuseLogical(login, user))?.text ?? "";
+  const name = login.escapeIdentifier(publication);
+  if (reason === "" && isOwned === null) {
+    const created = await login
+      .query(`create publication ${name} with (${await publicationOptions(login)})`)
+      .catch(() => null);
+    if (!created)
+      reason = `there is no publication: a DBA can run: create publication ${name} for tables in schema public with (publish_via_partition_root)`;
+  }
+  return {
+    mode: reason === "" ? "logical" : "none",
+    reason: reason && `changes cannot be read, because ${reason}`,
+    publication,
+    manager: isOwned === false ? "dba" : "login",
+    url,
+    database: await databaseOf(login),
+  };
+}
+
+async function publicationOptions(client: pg.Client): Promise<string> {
+  const { rows } = await client.query(
+    "select current_setting('server_version_num')::integer >= 180000 as has_generated",
+  );
+  const options = "publish = 'insert, update, delete', publish_via_partition_root = true";
+  return rows[0].has_generated ? `${options}, publish_generated_columns = 'stored'` : options;
+}
+
+async function databaseOf(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ oid: number }>(
+    "select oid from pg_database where datname = current_database()",
+  );
+  return rows[0]!.oid;
+}
+
+type Refusal = { readonly needs: "setting" | "right"; readonly text: string };
+
+/** Why the login cannot read the write-ahead log, and what to do. */
+async function refuseLogical(client: pg.Client, login: string): Promise<Refusal | null> {
+  const { rows } = await client.query(
+    `select current_setting('wal_level') as level,
+       (select rolreplication or rolsuper or exists (
+          select from pg_roles as managed where managed.rolname = 'rds_replication' and pg_has_role(r.oid, managed.oid, 'member')
+        ) from pg_roles as r where rolname = $1) as may_replicate`,
+    [login],
+  );
+  const { level, may_replicate: mayReplicate } = rows[0];
+  if (level !== "logical")
+    return {
+      needs: "setting",
+      text: `wal_level is ${level}: a DBA can run: alter system set wal_level = logical, and restart the server`,
+    };
+  const role = client.escapeIdentifier(login);
+  if (!mayReplicate)
+    return {
+      needs: "right",
+      text: `the login ${login} may not replicate: a superuser can run: alter role ${role} replication`,
+    };
+  return null;
+}
+
+export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes"> & {
+  readonly log: FeedLog;
+  onConnectionError(error: Error): void;
+};
+
+export type FeedLog = { info(message: string): void; warn(message: string): void };
+
+type Opened = { readonly changes: ChangesConfig; readonly logins: Pick<Logins, "data" | "admin" | "service"> };
+
+/** The feed of the changes of a database that has been opened. */
+export function createFeed({ changes, logins }: Opened, options: FeedOptions): ChangeFeed {
+  const { changesMaxBytes: maxBytes, log } = options;
+  const { mode, reason } = changes;
+  if (mode === "logical") log.info("changes are read from the write-ahead log");
+  else log.warn(mode === "outbox" ? `changes are read from an outbox table, because ${reason}` : reason);
+  if (mode === "none") return new ChangeFeed({ source: null, reason, maxBytes });
+  const publication = publicationOf(changes, [logins.data, logins.admin, logins.service], options);
+  return new ChangeFeed({ source: sourceOf(changes, options), publication, maxBytes });
+}
+
+function sourceOf({ mode, url, database, publication, manager }: ChangesConfig, options: FeedOptions) {
+  const { instanceId, log, onConnectionError: onError } = options;
+  if (mode === "outbox") return new OutboxSource({ connectionString: url, onError });
+  return new LogicalSource({
+    connectionString: url,
+    slot: slotOf(database, instanceId),
+    publication,
+    hasInstances: manager === "service",
+    onError,
+    onWarning: (warning) => log.warn(warning),
+  });
+}
+
+function publicationOf(
+  { mode, url, publication, manager }: ChangesConfig,
+  logins: readonly string[],
+  { dbSchemas, log, onConnectionError }: FeedOptions,
+): Publication {
+  return new Publication({
+    pool: new pg.Pool({
+      connectionString: url,
+      max: 1,
+      application_name: "content-service changes",
+      ...(manager === "service" && { options: "-c role=changes_owner" }),
+    }),
+    name: publication,
+    manager,
+    schemas: dbSchemas,
+    logins: logins.map((login) => decodeURIComponent(new URL(login).username)),
+    usesOutbox: mode === "outbox",
+    onError: onConnectionError,
+    onWarning: (warning) => log.warn(warning),
+  });
 }

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Change } from "./change.ts";
-import type { ChangeSink, ChangeSource } from "./feed.ts";
 import { type OutboxRow, OutboxTables, type RelationRow } from "./outbox-tables.ts";
 import { parseSnapshot, streamName } from "./position.ts";
+import type { ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
 import { ChangedTypes } from "./types.ts";
 
 /** The pause between reads while there are readers. */
@@ -35,6 +35,10 @@ export class OutboxSource implements ChangeSource {
   #resting = new AbortController();
   /** The transaction and the number of the last row that was read. */
   #last: readonly [transaction: string, id: string] = ["0", "0"];
+  /** Why the last read has failed; null if it has not. */
+  #failure: string | null = null;
+  /** The age in seconds of the last change when it was read. */
+  #lag = 0;
   /** Transactions below this one had ended at the last deletion. */
   #horizon = "0";
 
@@ -48,7 +52,14 @@ export class OutboxSource implements ChangeSource {
     });
     this.#pool.on("error", onError);
     this.#pool.on("connect", (client) => client.on("error", onError));
+    this.#resting.abort();
     this.#tables = new OutboxTables(new ChangedTypes(async (text) => (await this.#pool.query(text)).rows));
+  }
+
+  get health(): SourceHealth {
+    const state = this.#failure !== null ? "disconnected" : this.#resting.signal.aborted ? "resting" : "streaming";
+    const reason = this.#failure !== null && { reason: this.#failure };
+    return { mode: "outbox", state, ...reason, lag: { bytes: 0, seconds: this.#lag } };
   }
 
   start(): void {
@@ -80,7 +91,9 @@ export class OutboxSource implements ChangeSource {
         if (!hasBegun) await this.#begin(sink);
         hasBegun = true;
         await this.#read(sink, resting);
+        this.#failure = null;
       } catch (error) {
+        this.#failure = (error as Error).message;
         if (!resting.aborted) this.#onError(error as Error);
         sink.lose();
         hasBegun = false;
@@ -117,6 +130,7 @@ export class OutboxSource implements ChangeSource {
       }
       const last = recorded.at(-1);
       if (last) this.#last = [last.transaction, last.id];
+      this.#lag = recorded.length === MAX_ROWS ? Math.max(0, Date.now() - Date.parse(last!.recorded_at)) / 1000 : 0;
       if (recorded.length === MAX_ROWS) continue;
       sink.reach({ lsn: BigInt(end), index: 0 });
       return;

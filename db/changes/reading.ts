@@ -1,43 +1,44 @@
 import type pg from "pg";
-import type { Acknowledgement } from "./acknowledgement.ts";
 import type { Change } from "./change.ts";
-import type { Beginning, ChangeSink } from "./feed.ts";
 import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
 import { type Snapshot, sees } from "./position.ts";
-import { DATA_START, type ReplicationConnection, type StreamHandler } from "./replication.ts";
+import { DATA_START, type StreamHandler } from "./replication.ts";
+import type { Beginning, ChangeSink } from "./source.ts";
 import { ChangedTypes, type DescribedTable } from "./types.ts";
 import { Visibility } from "./visibility.ts";
 
 /** The prefix of the messages that event triggers write into the log (db/schema/changes/functions.sql). */
 const SCHEMA_CHANGED = "content_service.schema";
 
-/** The pause between acknowledgements. */
-const ACKNOWLEDGE_MILLISECONDS = 2000;
-
 const OPERATIONS = { insert: "INSERT", update: "UPDATE", delete: "DELETE" } as const;
 
-/** Turns the stream of one connection into changes, and acknowledges them. */
+/** Turns the stream of one connection into changes. */
 export class Reading implements StreamHandler {
   hasBegun = false;
-  readonly #connection: ReplicationConnection;
-  readonly #acknowledgement: Acknowledgement;
   readonly #decoder = new PgOutputDecoder();
   #sink!: ChangeSink;
   #visibility!: Visibility;
   #types!: ChangedTypes;
   #beginning!: Beginning;
-  #timer: NodeJS.Timeout | undefined;
-  /** Everything before this position has been read. */
   #reached = 0n;
+  /** Whether a transaction is being read. */
+  #isWithin = false;
   #transaction = { lsn: 0n, committedAt: 0, xid: 0 };
   /** The transactions whose DDL is known. */
   #schema: Snapshot | null = null;
   /** The number of changes of the transaction so far. */
   #index = 0;
 
-  constructor(connection: ReplicationConnection, acknowledgement: Acknowledgement) {
-    this.#connection = connection;
-    this.#acknowledgement = acknowledgement;
+  /** Everything before this position has been read. */
+  get reached(): bigint {
+    return this.#reached;
+  }
+
+  /** `end` is the end of the log; seconds count from the commit of the transaction that is being read. */
+  lagBehind(end: bigint): { readonly bytes: number; readonly seconds: number } {
+    const bytes = Math.max(0, Number(end - this.#reached));
+    const isBehind = bytes > 0 && this.#isWithin;
+    return { bytes, seconds: isBehind ? Math.max(0, Date.now() - this.#transaction.committedAt) / 1000 : 0 };
   }
 
   /** To be called before the connection streams. */
@@ -52,16 +53,11 @@ export class Reading implements StreamHandler {
   begin(): void {
     this.hasBegun = true;
     this.#sink.begin(this.#beginning);
-    this.#timer = setInterval(
-      () => this.#connection.acknowledge(this.#acknowledgement.reach(this.#reached)),
-      ACKNOWLEDGE_MILLISECONDS,
-    );
-    this.#timer.unref();
   }
 
   end(): void {
-    clearInterval(this.#timer);
     if (this.hasBegun) this.#sink.lose();
+    this.hasBegun = false;
   }
 
   reach(lsn: bigint): void {
@@ -75,9 +71,11 @@ export class Reading implements StreamHandler {
       case "begin":
         this.#transaction = { lsn: message.commitLsn, committedAt: message.committedAt, xid: message.xid };
         this.#index = 0;
+        this.#isWithin = true;
         // Readers query its rows.
         return this.#visibility.wait(message.xid);
       case "commit":
+        this.#isWithin = false;
         this.reach(message.endLsn);
         return null;
       case "table":

@@ -60,6 +60,10 @@ export class ReplicationConnection {
     this.ended = new Promise((resolve) => this.#client.once("end", () => resolve()));
   }
 
+  get isStreaming(): boolean {
+    return this.#handler !== null;
+  }
+
   async connect(): Promise<void> {
     await this.#client.connect();
     this.#isConnected = true;
@@ -153,7 +157,7 @@ export class ReplicationConnection {
       await busy;
       for (const chunk of waiting) await this.#handle(chunk);
     } catch (error) {
-      return this.#fail(error as Error);
+      return this.fail(error as Error);
     }
     this.#waiting = null;
     this.#heardAt = Date.now();
@@ -163,11 +167,12 @@ export class ReplicationConnection {
   #tick(): void {
     const isSilent = this.#waiting === null && Date.now() - this.#heardAt > SILENCE_MILLISECONDS;
     // A server that is there replies.
-    if (isSilent) this.#fail(new Error("the database does not respond"));
+    if (isSilent) this.fail(new Error("the database does not respond"));
     else this.#sendStatus(true);
   }
 
-  #fail(error: Error): void {
+  /** Ends the connection with this error. */
+  fail(error: Error): void {
     this.#failure = error;
     this.destroy();
   }

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import type pg from "pg";
 import type { ReplicationConnection } from "./replication.ts";
 
 /** A replication slot. The server keeps the write-ahead log that it has not acknowledged. */
@@ -21,21 +22,54 @@ export function slotOf(database: number, instance: string): Slot {
 }
 
 /**
- * Creates the slot if it does not exist, or if the server has dropped write-ahead log that it needs. Returns the position after
- * which the slot has every change.
+ * Creates the slot if it does not exist, or again if it is useless: `isUseless`, or the server has dropped write-ahead log that it
+ * needs. Returns the position after which the slot has every change.
  */
-export async function openSlot(connection: ReplicationConnection, { name, isTemporary }: Slot): Promise<bigint> {
+export async function openSlot(
+  connection: ReplicationConnection,
+  { name, isTemporary }: Slot,
+  isUseless = false,
+): Promise<bigint> {
   const [existing] = await connection.query<{ acknowledged: string; is_lost: boolean }>(
-    `select confirmed_flush_lsn - '0/0' as acknowledged, wal_status = 'lost' as is_lost
+    `select confirmed_flush_lsn - '0/0' as acknowledged, coalesce(wal_status, 'lost') = 'lost' as is_lost
      from pg_replication_slots where slot_name = '${name}'`,
   );
-  if (existing && !existing.is_lost) return BigInt(existing.acknowledged);
+  if (existing && !existing.is_lost && !isUseless) return BigInt(existing.acknowledged);
   if (existing) await connection.query(`DROP_REPLICATION_SLOT ${name}`);
   const kind = isTemporary ? "TEMPORARY LOGICAL" : "LOGICAL";
   const [created] = await connection.query<{ consistent_point: string }>(
     `CREATE_REPLICATION_SLOT ${name} ${kind} pgoutput (SNAPSHOT 'nothing')`,
   );
   return parseLsn(created!.consistent_point);
+}
+
+/** What the server says of a slot. */
+export type SlotState = {
+  /** The server keeps the write-ahead log from here on. */
+  readonly acknowledged: bigint;
+  /** The end of the write-ahead log. */
+  readonly end: bigint;
+  /** "lost": the server has dropped write-ahead log that the slot needs. Source: pg_replication_slots. */
+  readonly walStatus: string;
+  /** Whether the server keeps any amount of write-ahead log for slots. */
+  readonly isUnlimited: boolean;
+  /** Whether commits may wait for the reader of the slot. */
+  readonly isSynchronous: boolean;
+};
+
+/** Rejects if the slot does not exist. */
+export async function readSlot(pool: pg.Pool, name: string): Promise<SlotState> {
+  const { rows } = await pool.query(
+    `select confirmed_flush_lsn - '0/0' as acknowledged, pg_current_wal_lsn() - '0/0' as end,
+       coalesce(wal_status, 'lost') as "walStatus",
+       current_setting('max_slot_wal_keep_size') = '-1' as "isUnlimited",
+       current_setting('synchronous_standby_names') ~ '\\*' as "isSynchronous"
+     from pg_replication_slots where slot_name = $1`,
+    [name],
+  );
+  if (!rows[0]) throw new Error(`the replication slot ${name} does not exist`);
+  const { acknowledged, end, ...state } = rows[0];
+  return { acknowledged: BigInt(acknowledged), end: BigInt(end), ...state };
 }
 
 /** `"16/B374D848"` → 0x16B374D848n */

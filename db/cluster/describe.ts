@@ -195,8 +195,8 @@ const QUERIES: Readonly<Record<string, string>> = {
     where coalesce(c.relkind, 'c') = 'c' and t.typcategory <> 'A' and ${isOurs("t.typnamespace", "pg_type", "t.oid")}`,
 
   publication: `
-    select pubname as name, format('all tables %s, insert %s, update %s, delete %s, truncate %s: %s',
-      puballtables, pubinsert, pubupdate, pubdelete, pubtruncate,
+    select pubname as name, format('all tables %s, insert %s, update %s, delete %s, truncate %s, via root %s: %s',
+      puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot,
       (select string_agg(r.prrelid::regclass::text, ' ' order by r.prrelid::regclass::text)
        from pg_publication_rel as r where r.prpubid = p.oid)) as description
     from pg_publication as p`,

@@ -72,7 +72,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 }
 
 /** A temporary cluster; `remove()` deletes it with its data. */
-export type ScratchCluster = Cluster & { remove(): Promise<void> };
+export type ScratchCluster = Cluster & { readonly dataDir: string; remove(): Promise<void> };
 
 export async function startScratchCluster(binaries?: string): Promise<ScratchCluster> {
   const folder = await mkdtemp(join(tmpdir(), "content-scratch-"));
@@ -84,7 +84,7 @@ export async function startScratchCluster(binaries?: string): Promise<ScratchClu
     await cluster.stop();
     await rm(folder, { recursive: true, force: true });
   };
-  return { ...cluster, remove };
+  return { ...cluster, dataDir: options.dataDir, remove };
 }
 
 /** Resolves symbolic links, so that one directory has one path and one lock beside it. */

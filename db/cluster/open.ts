@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import type { UsersWrite } from "../../config/config.ts";
-import { type ChangesConfig, prepareChanges } from "../changes/mode.ts";
+import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import { hasCurrent, type MigrationLog, migrate } from "./migrate.ts";
@@ -25,6 +25,8 @@ export type OpenOptions = {
   readonly anonymousRole: string;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
+  /** The publication of a database that is not migrated. */
+  readonly changesPublication: string;
   /** Runs as the owner after the migrations. */
   readonly afterMigrations: (owner: pg.Client) => Promise<void>;
   readonly log: MigrationLog;
@@ -37,8 +39,7 @@ export type OpenedDatabase = {
   readonly listenUrl: string;
   /** A connection string for task workers that bypasses the pooler; null when the database has no tasks. */
   readonly tasksUrl: string | null;
-  /** How committed changes are read; null with MIGRATE=off. */
-  readonly changes: ChangesConfig | null;
+  readonly changes: ChangesConfig;
   /** The embedded server; null with an external one. */
   readonly cluster: Cluster | null;
 };
@@ -74,8 +75,9 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await withClient(directUrl, refuseOldServer);
   if (!options.migrate) {
     await withClient(url, (client) => refuseUnservable(client, options));
+    const changes = await withClient(directUrl, (client) => findChanges(client, directUrl, options.changesPublication));
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
-    return { logins, listenUrl: directUrl, tasksUrl: null, changes: null };
+    return { logins, listenUrl: directUrl, tasksUrl: null, changes };
   }
   await migrate(directUrl, options.log);
   if (await hasCurrent()) options.log("warning", UNCOMMITTED);
@@ -83,13 +85,10 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole, recentSignIn);
   await withClient(logins.data, (client) => refuseUnservable(client, options));
   const changesUrl = withLogin(directUrl, logins.changes);
-  let changes: OpenedDatabase["changes"] = null;
-  await withClient(directUrl, async (owner) => {
+  const changes = await withClient(directUrl, async (owner) => {
     await options.afterMigrations(owner);
     if (options.seed === "demo") await owner.query(await readFile(SEED, "utf8"));
-    const { mode, reason, database } = await prepareChanges(owner, new URL(changesUrl).username);
-    if (reason !== "") options.log("warning", `changes are read from an outbox table, because ${reason}`);
-    changes = { mode, url: changesUrl, database };
+    return prepareChanges(owner, changesUrl);
   });
   return {
     logins,
@@ -139,16 +138,13 @@ async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
 }
 
 /** Calls back with a connection that is closed afterwards. */
-export async function withClient(
-  connectionString: string,
-  callback: (client: pg.Client) => Promise<unknown>,
-): Promise<void> {
+export async function withClient<T>(connectionString: string, callback: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
   await client.connect().catch((error: Error) => {
     throw new Error(`cannot connect to the database: ${reasonOf(error)}`, { cause: error });
   });
   try {
-    await callback(client);
+    return await callback(client);
   } finally {
     await client.end();
   }

@@ -111,6 +111,11 @@ const SETTINGS = [
   "log_parameter_max_length_on_error=0",
 ];
 
+const DURABLE_SETTINGS = [
+  // What a stopped service can read when it starts again, with everything else that has been written meanwhile.
+  "max_slot_wal_keep_size=2GB",
+];
+
 const SCRATCH_SETTINGS = [
   "fsync=off",
   "synchronous_commit=off",
@@ -122,7 +127,7 @@ const SCRATCH_SETTINGS = [
 ];
 
 function spawnServer({ postgres, dataDir, port, durable, user }: ServerCommand): ChildProcess {
-  const settings = [`port=${port}`, ...SETTINGS, ...(durable ? [] : SCRATCH_SETTINGS)];
+  const settings = [`port=${port}`, ...SETTINGS, ...(durable ? DURABLE_SETTINGS : SCRATCH_SETTINGS)];
   const args = ["-D", dataDir, ...settings.flatMap((setting) => ["-c", setting])];
   return spawn(postgres, args, { ...SPAWN_OPTIONS, ...user, detached: true, stdio: ["ignore", "ignore", "pipe"] });
 }

@@ -4,6 +4,7 @@
 --!include caller/functions.sql
 --!include changes/functions.sql
 --!include changes/outbox.sql
+--!include changes/instances.sql
 --!include content/keywords/functions.sql
 --!include content/users/table.sql
 --!include content/users/functions.sql

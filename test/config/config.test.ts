@@ -124,6 +124,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlMaxTables: 300,
     graphqlBuild: "ready",
     instanceId: "embedded",
+    changesPublication: "content_changes",
     graphqlTimeScalar: "Time",
     graphqlUnindexedFilters: false,
     graphqlNode: false,

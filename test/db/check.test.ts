@@ -231,7 +231,7 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
   [
     "a publication",
     "create publication changes for table users",
-    ["+ publication changes: all tables f, insert t, update t, delete t, truncate t: public.users"],
+    ["+ publication changes: all tables f, insert t, update t, delete t, truncate t, via root f: public.users"],
   ],
   [
     "an operator",

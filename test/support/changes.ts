@@ -2,32 +2,41 @@ import { onTestFinished } from "vitest";
 import type { Change } from "../../db/changes/change.ts";
 import { ChangeFeed } from "../../db/changes/feed.ts";
 import { LogicalSource } from "../../db/changes/logical.ts";
-import { type ChangeMode, prepareChanges } from "../../db/changes/mode.ts";
+import { type ChangeMode, PUBLICATION } from "../../db/changes/mode.ts";
 import { OutboxSource } from "../../db/changes/outbox.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { ChangeReader } from "../../db/changes/reader.ts";
-import { slotOf } from "../../db/changes/slot.ts";
+import { type Slot, slotOf } from "../../db/changes/slot.ts";
 import type { TestDatabase } from "./database.ts";
 
 export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string };
 
-/** A feed of the committed changes of `database`, read as the owner. */
+/** A feed of the committed changes of `database`, read as the owner. The publication stays as it is. */
 export async function startFeed(
   database: TestDatabase,
-  mode: ChangeMode,
+  mode: Exclude<ChangeMode, "none">,
   { maxBytes = 1_000_000, instance = "" }: FeedOptions = {},
 ): Promise<ChangeFeed> {
-  const prepared = await prepareChanges(database.owner, "postgres");
-  if (mode === "outbox") await database.owner.query("select changes.use_outbox(true)");
-  const options = { connectionString: database.url, onError: () => {} };
+  await database.owner.query("select changes.use_outbox($1)", [mode === "outbox"]);
+  const { rows } = await database.owner.query("select oid from pg_database where datname = current_database()");
   const source =
     mode === "outbox"
-      ? new OutboxSource(options)
-      : new LogicalSource({ ...options, slot: slotOf(prepared.database, instance) });
+      ? new OutboxSource({ connectionString: database.url, onError: () => {} })
+      : logicalSource(database, slotOf(rows[0].oid, instance));
   const feed = new ChangeFeed({ source, maxBytes });
   onTestFinished(() => feed.close());
   return feed;
 }
+
+export const logicalSource = ({ url }: Pick<TestDatabase, "url">, slot: Slot): LogicalSource =>
+  new LogicalSource({
+    connectionString: url,
+    slot,
+    publication: PUBLICATION,
+    hasInstances: true,
+    onError: () => {},
+    onWarning: () => {},
+  });
 
 /** What the reader of a test wants to see. */
 export type Wanted = { readonly table: string; readonly operation?: Change["operation"]; readonly id?: string };
@@ -47,6 +56,7 @@ export class Changes {
   async take(count: number): Promise<Change[]> {
     while (this.#taken.length < count) {
       const taken = this.reader.take();
+      if (this.reader.isClosed) throw new Error("the feed has been closed");
       if (taken.length === 0) await this.reader.wait();
       this.#taken.push(...taken.filter((change) => matches(change, this.#wanted)));
     }

@@ -1,5 +1,5 @@
 --! Previous: sha1:8039bce9811e5bba62c8b0525b1d401e66b5420a
---! Hash: sha1:28ccfd158aa2621d818291f56c0411faff122009
+--! Hash: sha1:1e52357e0cf99afc9bb8bfb5156951ebe3f330cf
 --! Message: changes with positions
 
 -- The outbox holds whole rows in another form; what it holds is needed for a minute.
@@ -9,7 +9,8 @@ create or replace function internal.announce_schema_change() returns event_trigg
 language plpgsql volatile set search_path = '' as $$
 begin
   if tg_event = 'ddl_command_end' then
-    perform from pg_event_trigger_ddl_commands() where schema_name is distinct from 'pg_temp';
+    perform from pg_event_trigger_ddl_commands()
+    where schema_name is distinct from 'pg_temp' and object_type not like 'publication%';
   else
     -- An object that depends on a temporary one, such as the rule of a view, does not count as temporary itself.
     perform from pg_event_trigger_dropped_objects() where original and not is_temporary;
@@ -99,30 +100,30 @@ end $$;
 comment on function changes.record_change() is 'Records the changed row in changes.outbox.';
 
 create or replace function changes.use_outbox(wanted boolean) returns void
-language plpgsql volatile set search_path = '' as $$
+-- As its owner: the service calls it for tables that its login does not own.
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
 declare
-  published record;
+  altered record;
 begin
-  for published in
-    select p.prrelid::regclass as name,
-      exists (
-        select from pg_trigger as t
-        where t.tgrelid = p.prrelid
-          and t.tgname = '_500_outbox_insert'
-      ) as is_recorded
-    from pg_publication_rel as p
-    join pg_publication as publication on publication.oid = p.prpubid
-    where publication.pubname = 'content_changes'
+  for altered in
+    select c.oid::regclass as name, recorded.oid is not null as is_recorded
+    from pg_class as c
+    left join pg_trigger as recorded
+      on recorded.tgrelid = c.oid and recorded.tgname = '_500_outbox_insert' and recorded.tgparentid = 0
+    left join (
+      pg_publication_rel as r
+      join pg_publication as p on p.oid = r.prpubid and p.pubname = 'content_changes'
+    ) on r.prrelid = c.oid
+    where (recorded.oid is not null) <> (r.oid is not null and wanted)
   loop
-    continue when published.is_recorded = wanted;
-    if wanted then
-      execute format('create trigger _500_outbox_insert after insert or delete on %s
-        for each row execute function changes.record_change()', published.name);
-      execute format('create trigger _500_outbox_update after update on %s
-        for each row when (old.* is distinct from new.*) execute function changes.record_change()', published.name);
+    if altered.is_recorded then
+      execute format('drop trigger _500_outbox_insert on %s', altered.name);
+      execute format('drop trigger _500_outbox_update on %s', altered.name);
     else
-      execute format('drop trigger _500_outbox_insert on %s', published.name);
-      execute format('drop trigger _500_outbox_update on %s', published.name);
+      execute format('create trigger _500_outbox_insert after insert or delete on %s
+        for each row execute function changes.record_change()', altered.name);
+      execute format('create trigger _500_outbox_update after update on %s
+        for each row when (old.* is distinct from new.*) execute function changes.record_change()', altered.name);
     end if;
   end loop;
 end $$;
@@ -131,4 +132,151 @@ comment on function changes.use_outbox(boolean) is
   'Creates or drops the triggers that record the changes of the published tables in changes.outbox.';
 alter function changes.record_change() owner to changes_owner;
 revoke execute on function changes.record_change(), changes.use_outbox(boolean) from public;
+grant execute on function changes.use_outbox(boolean) to changes_owner;
 --! EndIncluded changes/outbox.sql
+--! Included changes/instances.sql
+-- The services that read changes from a replication slot of their own.
+create table if not exists changes.instances (
+  slot    text primary key,
+  seen_at timestamptz not null default now()
+);
+comment on table changes.instances is $$
+The replication slots of the services. A service renews its row each minute. Another one drops the slot of a service
+that has not done so for 10 minutes, because the server keeps the write-ahead log for it.
+$$;
+alter table changes.instances enable row level security;
+alter table changes.instances owner to changes_owner;
+--! EndIncluded changes/instances.sql
+--! Included changes/publication.sql
+-- The tables whose changes the service sends to subscribers. It adds the other tables that callers may read, and
+-- removes those that they may no longer read (db/changes/publication.ts). The old row is logged with each change, so
+-- that policies decide who sees a deletion.
+alter table public.articles replica identity full;
+alter table public.comments replica identity full;
+
+do $$
+begin
+  if not exists (select from pg_publication where pubname = 'content_changes') then
+    create publication content_changes for table public.articles, public.comments
+      with (publish = 'insert, update, delete');
+  end if;
+  alter publication content_changes set (publish_via_partition_root = true);
+  -- Otherwise a stored generated column in one of the tables would make its updates and deletes fail.
+  if current_setting('server_version_num')::integer >= 180000 then
+    alter publication content_changes set (publish_generated_columns = 'stored');
+  end if;
+end $$;
+
+-- The service calls these functions. As their owner: its login owns no tables. They give up soon when a table is
+-- locked, because everything that needs the table would wait behind them.
+create or replace function changes.set_identity(relation regclass, identity text) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  execute format('alter table %s replica identity %s', relation, case identity when 'f' then 'full' else 'default' end);
+end $$;
+
+comment on function changes.set_identity(regclass, text) is
+  'Sets what is logged of the old row with each change: f for the whole row, d for the primary key.';
+
+create or replace function changes.publish_table(relation regclass) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  -- Services start at the same time.
+  perform pg_advisory_xact_lock(hashtext('content-service:publication'));
+  if exists (
+    select from pg_publication_rel as r
+    join pg_publication as p on p.oid = r.prpubid
+    where p.pubname = 'content_changes' and r.prrelid = relation
+  ) then return; end if;
+  execute format('alter publication content_changes add table %s', relation);
+end $$;
+
+comment on function changes.publish_table(regclass) is 'Adds the table to the publication of the service.';
+
+create or replace function changes.unpublish_table(relation regclass) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  perform pg_advisory_xact_lock(hashtext('content-service:publication'));
+  if exists (
+    select from pg_publication_rel as r
+    join pg_publication as p on p.oid = r.prpubid
+    where p.pubname = 'content_changes' and r.prrelid = relation
+  ) then
+    execute format('alter publication content_changes drop table %s', relation);
+  end if;
+end $$;
+
+comment on function changes.unpublish_table(regclass) is 'Removes the table from the publication of the service.';
+
+revoke execute on function
+  changes.set_identity(regclass, text),
+  changes.publish_table(regclass),
+  changes.unpublish_table(regclass)
+  from public;
+grant execute on function
+  changes.set_identity(regclass, text),
+  changes.publish_table(regclass),
+  changes.unpublish_table(regclass)
+  to changes_owner;
+
+create or replace function changes.protect_writes() returns event_trigger
+-- As its owner: whoever alters a table need not own the publication.
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  altered record;
+begin
+  for altered in
+    with recursive relations (oid, root) as (
+      select c.objid, coalesce(pg_partition_root(c.objid), c.objid)
+      from pg_event_trigger_ddl_commands() as c
+      where c.classid = 'pg_class'::regclass
+      union
+      select i.inhrelid, coalesce(pg_partition_root(i.inhrelid), i.inhrelid)
+      from relations as r
+      join pg_inherits as i on i.inhparent = r.oid
+    )
+    select
+      c.oid::regclass as name,
+      r.root::regclass as published,
+      c.relreplident = 'f' as is_full,
+      exists (
+        select from pg_index as i
+        where i.indrelid = c.oid and i.indisprimary and i.indimmediate and i.indisvalid
+      ) as has_key,
+      exists (
+        select from pg_attribute as a
+        where a.attrelid = c.oid and a.attgenerated = 'v' and not a.attisdropped
+      ) as has_virtual_column
+    from relations as r
+    join pg_class as c on c.oid = r.oid
+    join pg_publication_rel as pr on pr.prrelid = r.root
+    join pg_publication as p on p.oid = pr.prpubid
+    where c.relkind = 'r' and c.relreplident in ('d', 'f') and p.pubname = 'content_changes'
+  loop
+    -- The choice of db/changes/publication.ts, for what would fail now.
+    if altered.is_full and altered.has_virtual_column and altered.has_key then
+      execute format('alter table %s replica identity default', altered.name);
+    elsif not altered.is_full and not altered.has_key and not altered.has_virtual_column then
+      execute format('alter table %s replica identity full', altered.name);
+    elsif altered.has_virtual_column and not altered.has_key then
+      execute format('alter publication content_changes drop table %s', altered.published);
+      raise warning 'subscribers no longer receive the changes of %', altered.published using
+        detail = 'It has a virtual generated column and no primary key, so that its updates and deletes would fail.';
+    end if;
+  end loop;
+end $$;
+
+comment on function changes.protect_writes() is
+  'Keeps updates and deletes of published tables possible when DDL changes their columns or primary keys.';
+
+-- Only a superuser may create event triggers. For other owners, the service does the same a moment later.
+do $$
+begin
+  if (select rolsuper from pg_roles where rolname = current_user) then
+    drop event trigger if exists protect_published_writes;
+    create event trigger protect_published_writes on ddl_command_end
+      when tag in ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'ALTER TABLE')
+      execute function changes.protect_writes();
+  end if;
+end $$;
+--! EndIncluded changes/publication.sql

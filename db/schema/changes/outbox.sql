@@ -48,30 +48,30 @@ end $$;
 comment on function changes.record_change() is 'Records the changed row in changes.outbox.';
 
 create or replace function changes.use_outbox(wanted boolean) returns void
-language plpgsql volatile set search_path = '' as $$
+-- As its owner: the service calls it for tables that its login does not own.
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
 declare
-  published record;
+  altered record;
 begin
-  for published in
-    select p.prrelid::regclass as name,
-      exists (
-        select from pg_trigger as t
-        where t.tgrelid = p.prrelid
-          and t.tgname = '_500_outbox_insert'
-      ) as is_recorded
-    from pg_publication_rel as p
-    join pg_publication as publication on publication.oid = p.prpubid
-    where publication.pubname = 'content_changes'
+  for altered in
+    select c.oid::regclass as name, recorded.oid is not null as is_recorded
+    from pg_class as c
+    left join pg_trigger as recorded
+      on recorded.tgrelid = c.oid and recorded.tgname = '_500_outbox_insert' and recorded.tgparentid = 0
+    left join (
+      pg_publication_rel as r
+      join pg_publication as p on p.oid = r.prpubid and p.pubname = 'content_changes'
+    ) on r.prrelid = c.oid
+    where (recorded.oid is not null) <> (r.oid is not null and wanted)
   loop
-    continue when published.is_recorded = wanted;
-    if wanted then
-      execute format('create trigger _500_outbox_insert after insert or delete on %s
-        for each row execute function changes.record_change()', published.name);
-      execute format('create trigger _500_outbox_update after update on %s
-        for each row when (old.* is distinct from new.*) execute function changes.record_change()', published.name);
+    if altered.is_recorded then
+      execute format('drop trigger _500_outbox_insert on %s', altered.name);
+      execute format('drop trigger _500_outbox_update on %s', altered.name);
     else
-      execute format('drop trigger _500_outbox_insert on %s', published.name);
-      execute format('drop trigger _500_outbox_update on %s', published.name);
+      execute format('create trigger _500_outbox_insert after insert or delete on %s
+        for each row execute function changes.record_change()', altered.name);
+      execute format('create trigger _500_outbox_update after update on %s
+        for each row when (old.* is distinct from new.*) execute function changes.record_change()', altered.name);
     end if;
   end loop;
 end $$;
@@ -80,3 +80,4 @@ comment on function changes.use_outbox(boolean) is
   'Creates or drops the triggers that record the changes of the published tables in changes.outbox.';
 alter function changes.record_change() owner to changes_owner;
 revoke execute on function changes.record_change(), changes.use_outbox(boolean) from public;
+grant execute on function changes.use_outbox(boolean) to changes_owner;

@@ -1,5 +1,6 @@
--- The tables whose changes the service sends to subscribers. The old row is logged with each change, so that an update
--- that changes nothing is recognized.
+-- The tables whose changes the service sends to subscribers. It adds the other tables that callers may read, and
+-- removes those that they may no longer read (db/changes/publication.ts). The old row is logged with each change, so
+-- that policies decide who sees a deletion.
 alter table public.articles replica identity full;
 alter table public.comments replica identity full;
 
@@ -9,8 +10,122 @@ begin
     create publication content_changes for table public.articles, public.comments
       with (publish = 'insert, update, delete');
   end if;
+  alter publication content_changes set (publish_via_partition_root = true);
   -- Otherwise a stored generated column in one of the tables would make its updates and deletes fail.
   if current_setting('server_version_num')::integer >= 180000 then
     alter publication content_changes set (publish_generated_columns = 'stored');
+  end if;
+end $$;
+
+-- The service calls these functions. As their owner: its login owns no tables. They give up soon when a table is
+-- locked, because everything that needs the table would wait behind them.
+create or replace function changes.set_identity(relation regclass, identity text) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  execute format('alter table %s replica identity %s', relation, case identity when 'f' then 'full' else 'default' end);
+end $$;
+
+comment on function changes.set_identity(regclass, text) is
+  'Sets what is logged of the old row with each change: f for the whole row, d for the primary key.';
+
+create or replace function changes.publish_table(relation regclass) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  -- Services start at the same time.
+  perform pg_advisory_xact_lock(hashtext('content-service:publication'));
+  if exists (
+    select from pg_publication_rel as r
+    join pg_publication as p on p.oid = r.prpubid
+    where p.pubname = 'content_changes' and r.prrelid = relation
+  ) then return; end if;
+  execute format('alter publication content_changes add table %s', relation);
+end $$;
+
+comment on function changes.publish_table(regclass) is 'Adds the table to the publication of the service.';
+
+create or replace function changes.unpublish_table(relation regclass) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  perform pg_advisory_xact_lock(hashtext('content-service:publication'));
+  if exists (
+    select from pg_publication_rel as r
+    join pg_publication as p on p.oid = r.prpubid
+    where p.pubname = 'content_changes' and r.prrelid = relation
+  ) then
+    execute format('alter publication content_changes drop table %s', relation);
+  end if;
+end $$;
+
+comment on function changes.unpublish_table(regclass) is 'Removes the table from the publication of the service.';
+
+revoke execute on function
+  changes.set_identity(regclass, text),
+  changes.publish_table(regclass),
+  changes.unpublish_table(regclass)
+  from public;
+grant execute on function
+  changes.set_identity(regclass, text),
+  changes.publish_table(regclass),
+  changes.unpublish_table(regclass)
+  to changes_owner;
+
+create or replace function changes.protect_writes() returns event_trigger
+-- As its owner: whoever alters a table need not own the publication.
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  altered record;
+begin
+  for altered in
+    with recursive relations (oid, root) as (
+      select c.objid, coalesce(pg_partition_root(c.objid), c.objid)
+      from pg_event_trigger_ddl_commands() as c
+      where c.classid = 'pg_class'::regclass
+      union
+      select i.inhrelid, coalesce(pg_partition_root(i.inhrelid), i.inhrelid)
+      from relations as r
+      join pg_inherits as i on i.inhparent = r.oid
+    )
+    select
+      c.oid::regclass as name,
+      r.root::regclass as published,
+      c.relreplident = 'f' as is_full,
+      exists (
+        select from pg_index as i
+        where i.indrelid = c.oid and i.indisprimary and i.indimmediate and i.indisvalid
+      ) as has_key,
+      exists (
+        select from pg_attribute as a
+        where a.attrelid = c.oid and a.attgenerated = 'v' and not a.attisdropped
+      ) as has_virtual_column
+    from relations as r
+    join pg_class as c on c.oid = r.oid
+    join pg_publication_rel as pr on pr.prrelid = r.root
+    join pg_publication as p on p.oid = pr.prpubid
+    where c.relkind = 'r' and c.relreplident in ('d', 'f') and p.pubname = 'content_changes'
+  loop
+    -- The choice of db/changes/publication.ts, for what would fail now.
+    if altered.is_full and altered.has_virtual_column and altered.has_key then
+      execute format('alter table %s replica identity default', altered.name);
+    elsif not altered.is_full and not altered.has_key and not altered.has_virtual_column then
+      execute format('alter table %s replica identity full', altered.name);
+    elsif altered.has_virtual_column and not altered.has_key then
+      execute format('alter publication content_changes drop table %s', altered.published);
+      raise warning 'subscribers no longer receive the changes of %', altered.published using
+        detail = 'It has a virtual generated column and no primary key, so that its updates and deletes would fail.';
+    end if;
+  end loop;
+end $$;
+
+comment on function changes.protect_writes() is
+  'Keeps updates and deletes of published tables possible when DDL changes their columns or primary keys.';
+
+-- Only a superuser may create event triggers. For other owners, the service does the same a moment later.
+do $$
+begin
+  if (select rolsuper from pg_roles where rolname = current_user) then
+    drop event trigger if exists protect_published_writes;
+    create event trigger protect_published_writes on ddl_command_end
+      when tag in ('CREATE TABLE', 'CREATE TABLE AS', 'SELECT INTO', 'ALTER TABLE')
+      execute function changes.protect_writes();
   end if;
 end $$;

@@ -1,11 +1,10 @@
 import pg from "pg";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
-import { LogicalSource } from "../../../db/changes/logical.ts";
 import { parseSnapshot } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
 import { slotOf } from "../../../db/changes/slot.ts";
-import { rowOf, startFeed, subscribe, titles } from "../../support/changes.ts";
+import { logicalSource, rowOf, startFeed, subscribe, titles } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
@@ -245,6 +244,25 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
   });
 });
 
+test("changes that follow DDL are received when the listeners know it, also in its own transaction", async () => {
+  const feed = await startFeed(database, "logical");
+  const before = await subscribe(feed, { table: "articles", operation: "INSERT" });
+  const changes = await subscribe(feed, { table: "articles", operation: "INSERT" });
+  const known: string[][] = [];
+  feed.onSchemaChange(async () => {
+    const received = titles(before.reader.take());
+    const rows = await dba("select tablename from pg_tables where tablename like 'ddl%' order by 1");
+    known.push([...received.map(String), ...rows.map(({ tablename }) => tablename)]);
+  });
+  await dba(`begin; insert into articles (author_id, title, content) values (1, 'Before the DDL', '-');
+    create table ddl_1 (id int primary key); create table ddl_2 (id int primary key);
+    insert into articles (author_id, title, content) values (1, 'After the DDL', '-'); commit`);
+  expect(titles(await changes.take(2))).toEqual(["Before the DDL", "After the DDL"]);
+  // The two statements are waited for once.
+  expect(known).toEqual([["Before the DDL", "ddl_1", "ddl_2"]]);
+  await dba("drop table ddl_1, ddl_2");
+});
+
 describe("a lost connection to the database", () => {
   const loseConnection = () =>
     dba(`select pg_terminate_backend(pid) from pg_stat_activity
@@ -283,11 +301,7 @@ describe("a lost connection to the database", () => {
   });
 
   test("refuses new readers when it lasts too long, with an error that asks to try again", async () => {
-    const source = new LogicalSource({
-      connectionString: "postgres://nowhere@127.0.0.1:1/nothing",
-      slot: slotOf(1, ""),
-      onError: () => {},
-    });
+    const source = logicalSource({ url: "postgres://nowhere@127.0.0.1:1/nothing" }, slotOf(1, ""));
     const feed = new ChangeFeed({ source, maxBytes: 1_000_000, openTimeout: 1 });
     onTestFinished(() => feed.close());
     await expect(feed.open()).rejects.toThrow("changes are not available at the moment: try again");

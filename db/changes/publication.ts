@@ -1,0 +1,141 @@
+import type { Pool } from "pg";
+import { quoteName, type TableName } from "../catalog/catalog.ts";
+import { Debounced } from "./debounced.ts";
+import { choose, type TableState, tablesQuery } from "./publication-plan.ts";
+
+/**
+ * Who manages the publication. "service": the service, with the rights of the database's owner. "login": the login of the
+ * service, which alters no tables. "dba": nobody else may alter it.
+ */
+export type PublicationManager = "service" | "login" | "dba";
+
+export type PublicationOptions = {
+  readonly pool: Pool;
+  readonly name: string;
+  readonly manager: PublicationManager;
+  /** The served schemas. Tables of other schemas are left as they are. */
+  readonly schemas: readonly string[];
+  /** The login roles of requests. The tables that their roles may read are published. */
+  readonly logins: readonly string[];
+  /** Whether triggers record the changes of the published tables. */
+  readonly usesOutbox: boolean;
+  readonly onError: (error: Error) => void;
+  /** Called once for each table that callers may read and that cannot be published. */
+  readonly onWarning: (warning: string) => void;
+};
+
+/** Milliseconds after which a table that has no changes is looked for again. */
+const FRESH = 1000;
+/** SQLSTATE of a lock that was not granted in time. */
+const LOCKED = "55P03";
+
+/**
+ * The publication of the tables whose changes subscribers may receive: those that a caller may read. Follows the database, and
+ * never makes a write of the application fail.
+ */
+export class Publication {
+  readonly #options: PublicationOptions;
+  readonly #runs: Debounced;
+  #ranAt = 0;
+  /** By table: null for those that are published. Tables that callers may not read are missing. */
+  #reasons = new Map<string, string | null>();
+
+  constructor(options: PublicationOptions) {
+    this.#options = options;
+    this.#runs = new Debounced(() => this.#run(), options.onError);
+    options.pool.on("error", options.onError);
+    options.pool.on("connect", (client) => client.on("error", options.onError));
+  }
+
+  /** Resolves after the first attempt. */
+  start(): Promise<void> {
+    return this.#runs.now();
+  }
+
+  /** To be called after DDL. */
+  soon(): void {
+    this.#runs.soon();
+  }
+
+  async close(): Promise<void> {
+    await this.#runs.close();
+    await this.#options.pool.end();
+  }
+
+  /** Why subscribers receive no changes of a table; null if they do. */
+  async reasonAgainst(table: TableName): Promise<string | null> {
+    await this.#runs.settled();
+    // The table may have been created or granted a moment ago.
+    if (this.#reasonOf(table) !== null && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
+    return this.#reasonOf(table);
+  }
+
+  /** For `/health`. */
+  get health() {
+    const refused = [...this.#reasons].filter(([, reason]) => reason !== null);
+    return {
+      name: this.#options.name,
+      tables: this.#reasons.size - refused.length,
+      ...(refused.length > 0 && { refused: Object.fromEntries(refused) }),
+    };
+  }
+
+  #reasonOf(table: TableName): string | null {
+    const reason = this.#reasons.get(quoteName(table));
+    return reason === undefined ? `${quoteName(table)} is not a table that callers may read` : reason;
+  }
+
+  async #run(): Promise<void> {
+    this.#ranAt = Date.now();
+    const { pool, name, schemas, logins, manager, usesOutbox, onWarning } = this.#options;
+    const { rows } = await pool.query<TableState>(tablesQuery, [schemas, logins, name]);
+    const known = this.#reasons;
+    const reasons = new Map<string, string | null>();
+    let isLocked = false;
+    for (const table of rows) {
+      const reason = await this.#apply(table).catch((error: Error & { code?: string }) => {
+        isLocked ||= error.code === LOCKED;
+        return error.code === LOCKED ? "another transaction has locked it: the service tries again" : error.message;
+      });
+      const key = quoteName({ schema: table.schema, name: table.table });
+      if (!table.isReadable) continue;
+      reasons.set(key, reason);
+      if (reason !== null && known.get(key) !== reason)
+        onWarning(`subscribers receive no changes of ${table.name}: ${reason}`);
+    }
+    this.#reasons = reasons;
+    if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
+    if (isLocked) this.#runs.later();
+  }
+
+  /** Returns why a table that callers may read is not published. */
+  async #apply(table: TableState): Promise<string | null> {
+    const { manager, name } = this.#options;
+    if (manager === "dba")
+      return table.isPublished ? null : `a DBA can publish it: alter publication ${name} add table ${table.name}`;
+    const plan = choose(table, manager === "service");
+    if (!table.isReadable || typeof plan === "string") {
+      if (table.isPublished) await this.#execute("unpublish_table", table);
+      return typeof plan === "string" ? plan : null;
+    }
+    // Before it is published: without a suitable identity, updates and deletes of a published table fail.
+    for (const relation of plan) await this.#execute("set_identity", relation);
+    if (!table.isPublished) await this.#execute("publish_table", table);
+    return null;
+  }
+
+  async #execute(
+    action: "set_identity" | "publish_table" | "unpublish_table",
+    { oid, name, identity }: { readonly oid: number; readonly name: string; readonly identity?: string },
+  ): Promise<void> {
+    const { pool, manager, name: publication } = this.#options;
+    if (manager === "login") {
+      const verb = action === "publish_table" ? "add" : "drop";
+      await pool.query(`alter publication ${publication} ${verb} table ${name}`);
+    } else {
+      // By OID: the role of the connection may have no rights on the schema.
+      const values = identity === undefined ? [oid] : [oid, identity];
+      await pool.query(`select changes.${action}($1::oid::regclass${identity === undefined ? "" : ", $2"})`, values);
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
+import { prepareChanges } from "../../../db/changes/mode.ts";
+import type { TestDatabase } from "../../support/database.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+const name = `foreign_${randomBytes(5).toString("hex")}`;
+const login = `${name}_login`;
+let root: pg.Client;
+let owner: pg.Client;
+
+beforeAll(async () => {
+  root = new pg.Client({ connectionString: inject("clusterUrl") });
+  await root.connect();
+  await root.query(`create database ${name}; `);
+  owner = new pg.Client({ connectionString: urlFor("postgres") });
+  await owner.connect();
+  await owner.query(`create role ${name}_web; create role ${login} login noinherit; grant ${name}_web to ${login};
+    create table notes (id int primary key, text text); grant select on notes to ${name}_web`);
+});
+afterAll(async () => {
+  await owner.end();
+  await root.query(`drop database ${name} with (force)`);
+  await root.query(`drop role ${login}, ${name}_web`);
+  await root.end();
+});
+
+/** A connection string of this database. */
+function urlFor(user: string): string {
+  const url = new URL(inject("clusterUrl"));
+  url.pathname = `/${name}`;
+  if (user !== "postgres") [url.username, url.password] = [user, "password"];
+  return url.href;
+}
+
+/** A service with MIGRATE=off on this database. */
+async function startForeign(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
+  await owner.query(`alter role ${login} password 'password'`);
+  const database: TestDatabase = { name, url: urlFor(login), owner, drop: async () => {} };
+  const service = await startTestService({ MIGRATE: "off", DB_ANON_ROLE: `${name}_web`, ...settings }, database);
+  onTestFinished(() => service.stop());
+  return service;
+}
+
+async function healthOf({ url }: TestService): Promise<any> {
+  const { details } = (await (await fetch(`${url}/health`)).json()) as any;
+  return details.changes;
+}
+
+describe("with MIGRATE=off, changes", () => {
+  test("are not read by a login that may not replicate, and /health says what a DBA can run", async () => {
+    expect(await healthOf(await startForeign())).toEqual({
+      mode: "none",
+      reason: `changes cannot be read, because the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+    });
+  });
+
+  test("are not read without a publication that the login could create, and /health says what a DBA can run", async () => {
+    await owner.query(`alter role ${login} replication`);
+    expect(await healthOf(await startForeign())).toEqual({
+      mode: "none",
+      reason: expect.stringContaining(
+        'a DBA can run: create publication "content_changes" for tables in schema public with (publish_via_partition_root)',
+      ),
+    });
+  });
+
+  test("are read with the publication of a DBA", async () => {
+    await owner.query("create table unpublished (id int primary key)");
+    await owner.query(`grant select on unpublished to ${name}_web; create publication dba_changes for table notes`);
+    const service = await startForeign({ CHANGES_PUBLICATION: "dba_changes" });
+    await expect
+      .poll(() => healthOf(service))
+      .toMatchObject({
+        mode: "logical",
+        state: "resting",
+        slot: { temporary: true },
+        publication: {
+          name: "dba_changes",
+          tables: 1,
+          refused: { '"public"."unpublished"': expect.stringContaining("alter publication dba_changes add table") },
+        },
+      });
+    await owner.query("drop publication dba_changes; drop table unpublished");
+  });
+
+  test("are read with a publication that the service creates, if the login may", async () => {
+    await owner.query(`grant create on database ${name} to ${login}; alter table notes owner to ${login}`);
+    const service = await startForeign();
+    await expect
+      .poll(() => healthOf(service))
+      .toMatchObject({ mode: "logical", publication: { name: "content_changes", tables: 1 } });
+  });
+});
+
+test("an owner who may not let the login replicate gets the outbox, and the reason", async () => {
+  await owner.query(`create role ${name}_owner login password 'password'; alter role ${login} noreplication`);
+  onTestFinished(async () => void (await owner.query(`drop role ${name}_owner`)));
+  const client = new pg.Client({ connectionString: urlFor(`${name}_owner`) });
+  await client.connect();
+  expect(await prepareChanges(client, urlFor(login))).toMatchObject({
+    mode: "outbox",
+    reason: `the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+  });
+  await client.end();
+});
+
+test("a table is published when it is granted to callers, without a restart", async () => {
+  const service = await startTestService();
+  onTestFinished(() => service.stop());
+  await expect
+    .poll(() => healthOf(service))
+    .toMatchObject({ mode: "logical", publication: { name: "content_changes" } });
+  const { tables } = (await healthOf(service)).publication;
+  await service.database.owner.query("create table notes (id int primary key)");
+  await service.database.owner.query("create table hidden_notes (id int primary key); grant select on notes to anon");
+  await expect
+    .poll(async () => (await healthOf(service)).publication)
+    .toEqual({ name: "content_changes", tables: tables + 1 });
+  await service.database.owner.query("revoke select on notes from anon");
+  await expect.poll(async () => (await healthOf(service)).publication.tables).toBe(tables);
+});
