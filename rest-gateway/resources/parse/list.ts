@@ -1,7 +1,7 @@
+import { writeArray } from "../../../db/array-text.ts";
 import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
-import { writeArray } from "../../table/write/statement.ts";
 import { type Condition, nameIn, type OperationOf, type OrderTerm, type Style, type Values } from "../request.ts";
 import { camelCase, type Filter, type Resource } from "../resource.ts";
 import { faultOfText } from "./values.ts";

@@ -1,6 +1,6 @@
+import { writeArray } from "../../../db/array-text.ts";
 import { TableError, tooDeep } from "../problem.ts";
 import type { Condition, Field, Filter, IsKeyword, Logic, Operator } from "../request.ts";
-import { writeArray } from "../write/statement.ts";
 import { isNameCode, readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 

@@ -1,3 +1,4 @@
+import { writeArray } from "../../../db/array-text.ts";
 import type { Statement } from "../../../db/transaction.ts";
 import type { Parameter, Written } from "../../sql.ts";
 import type { Body } from "../request.ts";
@@ -28,13 +29,3 @@ function textOf(parameter: Parameter, { values, body }: Input): string {
       return body!.type === "application/octet-stream" ? `\\x${body!.bytes.toString("hex")}` : body!.bytes.toString();
   }
 }
-
-/**
- * The text of a Postgres array. Every element is quoted, so that Postgres does not read it as NULL or as a bracket.
- *
- *   writeArray(["a", 'b"c', "null"])  // {"a","b\"c","null"}
- *   writeArray([])                    // {}
- */
-export const writeArray = (elements: readonly string[]): string => `{${elements.map(quote).join(",")}}`;
-
-const quote = (element: string) => `"${element.replace(/["\\]/g, "\\$&")}"`;

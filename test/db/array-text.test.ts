@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { writeArray } from "../../../../rest-gateway/table/write/statement.ts";
-import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
+import { elementsOf, writeArray } from "../../db/array-text.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -14,12 +14,22 @@ const text = fc.oneof(
   fc.string({ unit: "binary" }).map((any) => any.replaceAll("\0", "")),
   fc.constantFrom("", "null", "NULL", '"', "\\", '\\"', ",", "{", "}", "{}", " ", "\n", "a b"),
 );
+const arrays = fc.sample(fc.array(fc.option(text), { maxLength: 8 }), 2000);
 
 test("Postgres reads a written array literal as the original texts", async () => {
-  const arrays = fc.sample(fc.array(text, { maxLength: 8 }), 2000);
   const { rows } = await database.owner.query(
     "select t.literal::text[] as read from unnest($1::text[]) with ordinality as t(literal, n) order by n",
     [arrays.map(writeArray)],
   );
   expect(rows.map(({ read }) => read)).toEqual(arrays);
+});
+
+test("the elements of an array that Postgres has written are the original values", async () => {
+  const { rows } = await database.owner.query(
+    "select t.literal::text[]::text as written from unnest($1::text[]) with ordinality as t(literal, n) order by n",
+    [arrays.map(writeArray)],
+  );
+  expect(rows.map(({ written }) => elementsOf(written))).toEqual(arrays);
+  expect(elementsOf("{{1,2},{3,NULL}}")).toEqual(["1", "2", "3", null]);
+  expect(elementsOf("[0:1]={1,2}")).toEqual(["1", "2"]);
 });
