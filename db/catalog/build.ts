@@ -1,12 +1,14 @@
+import { CallerDependence } from "./caller-dependence.ts";
 import type { Catalog, DatabaseFunction, Schema, Table } from "./catalog.ts";
-import { codeOf } from "./code.ts";
+import { CodeObjects, codeOf } from "./code.ts";
 import { constraintsOf, messagesOf } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { ComputedFields, Functions } from "./functions.ts";
 import { buildRoles, Grants } from "./grants.ts";
 import { Keys } from "./keys.ts";
 import { mediaHandlersOf } from "./media-handlers.ts";
-import type { CatalogRows } from "./read.ts";
+import { Policies } from "./policies.ts";
+import type { CatalogRows, SchemaRow } from "./read.ts";
 import { Relations } from "./relations.ts";
 import { findRelationships } from "./relationships.ts";
 import { buildTable, Columns, type TableParts } from "./tables.ts";
@@ -21,9 +23,10 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
   const constraints = constraintsOf(rows.constraints);
   const tables = await buildTables(rows, relations, types, grants);
   const functions = await buildFunctions(rows, new Functions(relations, types, grants));
+  const code = await CodeObjects.of(rows.code);
   return Object.freeze({
     version,
-    schemas: buildSchemas(rows, tables, functions, (schema) => compositesOf(schema, relations, types)),
+    schemas: buildSchemas(rows, tables, functions, grants, (schema) => compositesOf(schema, relations, types)),
     types: nameTypes(rows.types, rows.schemas),
     roles: buildRoles(rows.roles),
     postgis: rows.extensions.find(({ name }) => name === "postgis")?.schema ?? null,
@@ -31,7 +34,8 @@ export async function buildCatalog(rows: CatalogRows, version: number): Promise<
     mediaHandlers: mediaHandlersOf(rows.mediaHandlers, relations, types),
     constraints,
     constraintMessages: messagesOf(constraints),
-    code: await codeOf(rows.code, rows.executors),
+    code: codeOf(code, rows.executors),
+    dependence: new CallerDependence(code),
   });
 }
 
@@ -46,6 +50,7 @@ async function buildTables(rows: CatalogRows, relations: Relations, types: Types
     relationships: await findRelationships(rows.foreignKeys, relations, views, keys),
     computed: new ComputedFields(rows.functions, relations, types),
     grants,
+    policies: new Policies(rows.policies, grants),
   };
   return mapYielding(relations.served, (row) => buildTable(row, parts));
 }
@@ -59,13 +64,16 @@ function buildSchemas(
   rows: CatalogRows,
   tables: readonly Table[],
   functions: readonly DatabaseFunction[],
+  grants: Grants,
   compositesIn: (schema: string) => Schema["composites"],
 ): Catalog["schemas"] {
   const tablesIn = Map.groupBy(tables, ({ schema }) => schema);
   const functionsIn = Map.groupBy(functions, ({ schema }) => schema);
-  const build = (name: string, comment: string | null): Schema =>
+  const build = ({ name, owner, acl, comment }: SchemaRow): Schema =>
     Object.freeze({
       name,
+      owner: grants.roleOf(owner),
+      usage: grants.onSchema(acl),
       comment,
       tables: new Map((tablesIn.get(name) ?? []).map((table) => [table.name, table])),
       functions: Map.groupBy(functionsIn.get(name) ?? [], (overload) => overload.name),
@@ -73,5 +81,5 @@ function buildSchemas(
       composites: compositesIn(name),
     });
   const served = rows.schemas.filter(({ isServed }) => isServed);
-  return new Map(served.map(({ name, comment }) => [name, build(name, comment)]));
+  return new Map(served.map((row) => [row.name, build(row)]));
 }

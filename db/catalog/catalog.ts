@@ -1,5 +1,6 @@
 import pg from "pg";
 import type { ConstraintMessages } from "../errors.ts";
+import type { CallerDependence } from "./caller-dependence.ts";
 import type { Code } from "./code.ts";
 
 /**
@@ -27,6 +28,8 @@ export type Catalog = {
   /** The messages for clients that violate a constraint: its comment, or what it demands. */
   readonly constraintMessages: ConstraintMessages;
   readonly code: Code;
+  /** Which expressions depend on the caller. */
+  readonly dependence: CallerDependence;
 };
 
 /** A constraint or unique index. */
@@ -59,6 +62,8 @@ export type Role = {
   /** The role, and all roles that it may become with `set role`. */
   readonly mayBecome: ReadonlySet<string>;
   readonly isSuperuser: boolean;
+  /** Superusers do too. It is not inherited. */
+  readonly bypassesRowSecurity: boolean;
   /** `alter role anon set statement_timeout = '3s'` → `[["statement_timeout", "3s"]]` */
   readonly settings: readonly Setting[];
 };
@@ -67,6 +72,9 @@ export type Setting = readonly [name: string, value: string];
 
 export type Schema = {
   readonly name: string;
+  readonly owner: string;
+  /** Grantees of USAGE, possibly "public". */
+  readonly usage: ReadonlySet<string>;
   readonly comment: string | null;
   readonly tables: ReadonlyMap<string, Table>;
   /** All overloads, by name. */
@@ -100,6 +108,25 @@ export type Table = {
   readonly computedFields: ReadonlyMap<string, ComputedField>;
   /** Grants on the whole table, by grantee. */
   readonly grants: ReadonlyMap<string, ReadonlySet<TablePrivilege>>;
+  readonly rowSecurity: RowSecurity;
+};
+
+export type RowSecurity = {
+  readonly isEnabled: boolean;
+  /** Whether it applies to the owner too. */
+  readonly isForced: boolean;
+  /** The policies for reading. */
+  readonly policies: readonly ReadPolicy[];
+};
+
+/** `create policy … for select using (…)`, or for all commands. */
+export type ReadPolicy = {
+  readonly name: string;
+  readonly isPermissive: boolean;
+  /** The roles that it applies to, possibly "public". */
+  readonly roles: ReadonlySet<string>;
+  /** SQL text; null if it could not be read, because another transaction had locked one of its tables. */
+  readonly condition: string | null;
 };
 
 export type TablePrivilege = "select" | "insert" | "update" | "delete";
@@ -110,6 +137,8 @@ export type Column = {
   readonly type: string;
   readonly shape: TypeShape;
   readonly isNullable: boolean;
+  /** False for a collation in which different texts may be equal. */
+  readonly isDeterministic: boolean;
   /** Whether the column gets a value when an insert omits it: from a default, an identity or an expression. */
   readonly hasDefault: boolean;
   /** SQL text of the default; for an identity `by default` the next value of its sequence. Null for `always`. */

@@ -1,10 +1,11 @@
-import type { Catalog, Column, DatabaseFunction, Role, Setting, Table, TablePrivilege } from "./catalog.ts";
+import type { Catalog, Column, DatabaseFunction, Role, Schema, Setting, Table, TablePrivilege } from "./catalog.ts";
 import type { Oid } from "./types.ts";
 
 export type RoleRow = {
   readonly oid: Oid;
   readonly name: string;
   readonly isSuperuser: boolean;
+  readonly bypassesRowSecurity: boolean;
   /** Roles whose privileges it inherits by direct membership. */
   readonly inherits: readonly Oid[];
   /** Roles that it may become by direct membership. */
@@ -30,7 +31,7 @@ const settable = (settings: string) => `(
 // Up to PostgreSQL 15 a role inherits from all its roles or from none; later versions decide per membership.
 // The owner of the database is an implicit member of pg_database_owner.
 export const ROLES = `
-  select r.oid, r.rolname as name, r.rolsuper as "isSuperuser",
+  select r.oid, r.rolname as name, r.rolsuper as "isSuperuser", r.rolbypassrls as "bypassesRowSecurity",
     array(
       select m.roleid from pg_auth_members as m
       where m.member = r.oid and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
@@ -59,7 +60,7 @@ export const ACLS = `
   select acl::text as acl, (
     select coalesce(json_agg(json_build_object('grantee', grantee, 'privilege', lower(privilege_type))), '[]')
     from aclexplode(acl)
-    where privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'EXECUTE')
+    where privilege_type in ('SELECT', 'INSERT', 'UPDATE', 'DELETE', 'EXECUTE', 'USAGE')
   ) as grants
   from (
     select acl from relations where "isServed"
@@ -67,6 +68,8 @@ export const ACLS = `
     select a.attacl from pg_attribute as a join relations as r on r.oid = a.attrelid and r."isServed"
     union
     select p.proacl from pg_proc as p join searched as s on s.oid = p.pronamespace and s."isServed"
+    union
+    select n.nspacl from pg_namespace as n join searched as s on s.oid = n.oid
   ) as used
   where acl is not null
   order by acl::text`;
@@ -96,6 +99,12 @@ export class Grants {
     return acl === null ? new Set([PUBLIC]) : new Set(this.#byAcl.get(acl)!.keys());
   }
 
+  /** The roles that may use the objects of a schema. Without a list only the owner may. */
+  onSchema(acl: string | null): ReadonlySet<string> {
+    const usage = [...(acl === null ? [] : this.#byAcl.get(acl)!)].filter(([, privileges]) => privileges.has("usage"));
+    return new Set(usage.map(([grantee]) => grantee));
+  }
+
   /** "" for a role that has been dropped meanwhile. */
   roleOf(oid: Oid): string {
     return this.#roles.get(oid) ?? "";
@@ -117,9 +126,11 @@ export function buildRoles(rows: readonly RoleRow[]): ReadonlyMap<string, Role> 
     rows.map((row) => {
       const settings = new Map([...parseSettings(row.settings), ...parseSettings(row.databaseSettings)]);
       const { name, isSuperuser } = row;
+      const bypassesRowSecurity = isSuperuser || row.bypassesRowSecurity;
       const inherits = new Set([...closure(row, "inherits", byOid), PUBLIC]);
       const mayBecome = closure(row, "becomes", byOid);
-      return [name, Object.freeze({ name, inherits, mayBecome, isSuperuser, settings: [...settings] })];
+      const role: Role = { name, inherits, mayBecome, isSuperuser, bypassesRowSecurity, settings: [...settings] };
+      return [name, Object.freeze(role)];
     }),
   );
 }
@@ -176,6 +187,12 @@ export function mayUseColumn(
 ): boolean {
   const holder = holderOf(catalog, role);
   return mayUseWhole(holder, table, privilege) || isGranted(holder, column.grants, privilege);
+}
+
+/** Whether the role may use the objects of the schema. */
+export function mayUseSchema(catalog: Catalog, role: string, { owner, usage }: Schema): boolean {
+  const { names, isSuperuser } = holderOf(catalog, role);
+  return isSuperuser || names.has(owner) || names.has(ON_ALL_TABLES.select) || !names.isDisjointFrom(usage);
 }
 
 export function mayExecute(catalog: Catalog, role: string, { owner, grantees }: DatabaseFunction): boolean {

@@ -111,6 +111,8 @@ export class LiveCatalog {
     const text = await readCatalog(this.#options.pool, this.#options);
     this.loads.seconds = (performance.now() - start) / 1000;
     this.loads.succeeded++;
+    // The lock on the tables of a policy may end without a change of the database.
+    if (text.policies.includes('"condition":null')) this.#reads.later();
     if (this.#text && isSame(text, this.#text)) return;
     const catalog = await buildCatalog(await parseCatalog(text), (this.#current?.version ?? 0) + 1);
     this.#text = text;

@@ -1,14 +1,15 @@
 import pg, { type Pool, type QueryResult } from "pg";
-import { CODE, type CodeRow, EXECUTORS } from "./code.ts";
+import { CODE, type CodeRow, EXECUTORS } from "./code-rows.ts";
 import { CONSTRAINTS, type ConstraintRow } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { FUNCTIONS, type FunctionRow } from "./functions.ts";
 import { ACLS, type AclRow, ROLES, type RoleRow } from "./grants.ts";
 import { KEYS, type KeyRow } from "./keys.ts";
 import { MEDIA_HANDLERS, type MediaHandlerRow } from "./media-handlers.ts";
+import { POLICIES, type PolicyRow } from "./policies.ts";
 import { COLUMNS, type ColumnRow, RELATIONS, type RelationRow } from "./relations.ts";
 import { FOREIGN_KEYS, type ForeignKeyRow } from "./relationships.ts";
-import { CASTS, type CastRow, TYPES, type TypeRow } from "./types.ts";
+import { CASTS, type CastRow, type Oid, TYPES, type TypeRow } from "./types.ts";
 import { VIEWS, type ViewRow } from "./views.ts";
 
 /** The schemas to read, as in the settings and in their order. */
@@ -20,11 +21,18 @@ export type CatalogScope = {
   readonly servesPartitions?: boolean;
 };
 
-export type SchemaRow = { readonly name: string; readonly isServed: boolean; readonly comment: string | null };
+export type SchemaRow = {
+  readonly name: string;
+  readonly isServed: boolean;
+  readonly owner: Oid;
+  readonly acl: string | null;
+  readonly comment: string | null;
+};
 
 const SCHEMAS = `
-  select s.name, s."isServed", d.description as comment
+  select s.name, s."isServed", n.nspowner as owner, n.nspacl::text as acl, d.description as comment
   from searched as s
+  join pg_namespace as n on n.oid = s.oid
   left join pg_description as d on d.objoid = s.oid and d.classoid = 'pg_namespace'::regclass
   order by s.position`;
 
@@ -46,6 +54,7 @@ const commonTables = ({ schemas, extraSearchPath, servesPartitions = false }: Ca
   relations as materialized (
     select c.oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.relowner as owner, c.relacl as acl,
       c.reltype as "rowType", s.position,
+      c.relrowsecurity as "hasRowSecurity", c.relforcerowsecurity as "isRowSecurityForced",
       s.oid is not null and c.relkind <> 'c' ${servesPartitions ? "" : "and not c.relispartition"} as "isServed"
     from pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace
@@ -76,6 +85,7 @@ export type CatalogRows = {
   readonly schemas: readonly SchemaRow[];
   readonly relations: readonly RelationRow[];
   readonly columns: readonly ColumnRow[];
+  readonly policies: readonly PolicyRow[];
   readonly views: readonly ViewRow[];
   readonly keys: readonly KeyRow[];
   readonly foreignKeys: readonly ForeignKeyRow[];
@@ -104,6 +114,7 @@ const PARTS: Readonly<Record<keyof CatalogRows, string>> = {
   schemas: SCHEMAS,
   relations: RELATIONS,
   columns: COLUMNS,
+  policies: POLICIES,
   views: VIEWS,
   keys: KEYS,
   foreignKeys: FOREIGN_KEYS,

@@ -12,6 +12,9 @@ export type RelationRow = {
   readonly rowType: Oid;
   readonly owner: Oid;
   readonly acl: string | null;
+  readonly hasRowSecurity: boolean;
+  /** Whether row-level security applies to the owner too. */
+  readonly isRowSecurityForced: boolean;
   /** Bits of `1 << CmdType`: 4 update, 8 insert, 16 delete. Null for tables. */
   readonly writes: number | null;
   /** Whether triggers or rules handle the writes of a view, so that they may accept any of its columns. */
@@ -22,6 +25,7 @@ export type RelationRow = {
 // pg_relation_is_updatable fails for a foreign data wrapper without a handler. 64 is INSTEAD OF.
 export const RELATIONS = `
   select r.oid, r.schema, r.name, r.kind, r."isServed", r."rowType", r.owner, r.acl::text as acl,
+    r."hasRowSecurity", r."isRowSecurityForced",
     case when r."isServed" and (r.kind = 'v' or wrapper.fdwhandler <> 0) then pg_relation_is_updatable(r.oid, true) end
       as writes,
     r.kind = 'v' and (
@@ -47,6 +51,8 @@ export type ColumnRow = {
   /** SQL text of the type, if it has a modifier. */
   readonly typeText: string | null;
   readonly isNotNull: boolean;
+  /** False for a collation in which different texts may be equal. */
+  readonly isDeterministic: boolean;
   readonly identity: "a" | "d" | "";
   readonly generated: "s" | "v" | "";
   /** SQL text; for an identity `by default`, the next value of its sequence. */
@@ -58,7 +64,7 @@ export type ColumnRow = {
 export const COLUMNS = `
   select a.attrelid as relation, a.attnum as number, a.attname as name, a.atttypid as type, a.atttypmod as modifier,
     case when a.atttypmod >= 0 then format_type(a.atttypid, a.atttypmod) end as "typeText",
-    a.attnotnull as "isNotNull", a.attidentity as identity, a.attgenerated as generated,
+    a.attnotnull as "isNotNull", coalesce(sorting.collisdeterministic, true) as "isDeterministic", a.attidentity as identity, a.attgenerated as generated,
     case
       when a.attidentity = 'd' then format('nextval(%L::regclass)', sequence.oid::regclass)
       when a.attgenerated = '' then pg_get_expr(expression.adbin, expression.adrelid)
@@ -66,6 +72,7 @@ export const COLUMNS = `
     a.attacl::text as acl, d.description as comment
   from relations as r
   join pg_attribute as a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
+  left join pg_collation as sorting on sorting.oid = a.attcollation
   left join pg_attrdef as expression on expression.adrelid = a.attrelid and expression.adnum = a.attnum
   left join pg_description as d on d.objoid = r.oid and d.classoid = 'pg_class'::regclass and d.objsubid = a.attnum
   left join lateral (

@@ -2,6 +2,7 @@ import type { Column, DomainCasts, Table, TableKind } from "./catalog.ts";
 import type { ComputedFields } from "./functions.ts";
 import type { Grants } from "./grants.ts";
 import type { Keys } from "./keys.ts";
+import type { Policies } from "./policies.ts";
 import type { ColumnRow, RelationRow, Relations } from "./relations.ts";
 import type { Relationships } from "./relationships.ts";
 import { type CastRow, findCasts, type Oid, type Types } from "./types.ts";
@@ -28,11 +29,12 @@ export type TableParts = {
   readonly relationships: Relationships;
   readonly computed: ComputedFields;
   readonly grants: Grants;
+  readonly policies: Policies;
 };
 
 export function buildTable(
   row: RelationRow,
-  { relations, columns, keys, relationships, computed, grants }: TableParts,
+  { relations, columns, keys, relationships, computed, grants, policies }: TableParts,
 ): Table {
   const kind = KINDS[row.kind as keyof typeof KINDS];
   const added = computed.table(row);
@@ -52,6 +54,7 @@ export function buildTable(
     relationships: [...(relationships.get(row.oid) ?? []), ...added.relationships],
     computedFields: added.fields,
     grants: grants.onTable(row.acl),
+    rowSecurity: policies.of(row),
   });
 }
 
@@ -83,6 +86,7 @@ export class Columns {
       type: row.typeText ?? this.#types.textOf(row.type),
       shape: this.#types.shapeOf(row.type),
       isNullable: this.#isNullable(row),
+      isDeterministic: row.isDeterministic,
       ...this.#value(row),
       maxLength: this.#maxLength(row),
       comment: row.comment,

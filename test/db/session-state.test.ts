@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import { buildCatalog } from "../../db/catalog/build.ts";
-import { type Code, EXECUTORS } from "../../db/catalog/code.ts";
+import type { Code } from "../../db/catalog/code.ts";
+import { EXECUTORS } from "../../db/catalog/code-rows.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import type { Identity } from "../../db/identity.ts";
 import { anon, NO_CODE, type TestTransactions, useTransactionsDatabase } from "../support/transactions.ts";

@@ -10,6 +10,7 @@ const role = (name: string, timeout: string): [string, Role] => [
     inherits: new Set(),
     mayBecome: new Set(),
     isSuperuser: false,
+    bypassesRowSecurity: false,
     settings: [
       ["work_mem", "9MB"],
       ["statement_timeout", timeout],
