@@ -99,7 +99,8 @@ const literal = (text: string) => {
 
 const claimsTexts = new WeakMap<Caller, string>();
 
-function claimsText(caller: Caller): string {
+/** The claims of the caller as policies read them: a JSON object with the role. */
+export function claimsText(caller: Caller): string {
   let text = claimsTexts.get(caller);
   if (text === undefined) {
     text = JSON.stringify({ ...caller.claims, role: caller.role });

@@ -1,0 +1,112 @@
+import { type Catalog, quoteName, tableOf } from "../../catalog/catalog.ts";
+import type { Change } from "../change.ts";
+import type { Rights } from "./rights.ts";
+import { Sector } from "./sector.ts";
+import type { Judgement, Watch } from "./watch.ts";
+
+/** A watch that has ended, because its table or the rights of its role have changed. */
+export type Ended<W extends Watch> = { readonly watch: W; readonly reason: string };
+
+/** The judgements of a batch, in order, and the watches that had ended before it. */
+export type Judged<W extends Watch> = {
+  readonly judgements: readonly Judgement<W>[];
+  readonly ended: readonly Ended<W>[];
+};
+
+/** The watches of one reader of changes. */
+export class Audience<W extends Watch> {
+  readonly #rights: Rights;
+  /** By table and then by role. */
+  #sectors = new Map<string, Map<string, Sector<W>>>();
+  /** Null for a watch that has not been placed yet. */
+  readonly #watches = new Map<W, Sector<W> | null>();
+  readonly #unplaced = new Set<W>();
+  #catalog: Catalog | null = null;
+
+  constructor(rights: Rights) {
+    this.#rights = rights;
+  }
+
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  /** The watch sees the changes from the next batch on. */
+  add(watch: W): void {
+    this.#watches.set(watch, null);
+    this.#unplaced.add(watch);
+  }
+
+  delete(watch: W): void {
+    this.#watches.get(watch)?.delete(watch);
+    this.#watches.delete(watch);
+    this.#unplaced.delete(watch);
+  }
+
+  /** Who sees which of the changes, in order. Batches must not overlap. */
+  async judge(changes: readonly Change[]): Promise<Judged<W>> {
+    const ended = await this.#place();
+    const judgements = changes.map((change): Judgement<W> => ({ change, sights: [], failures: [] }));
+    const byTable = Map.groupBy(changes.keys(), (i) => quoteName(changes[i]!.table));
+    const judging = [...byTable].flatMap(([table, indexes]) =>
+      [...(this.#sectors.get(table)?.values() ?? [])].map(async (sector) => {
+        const judged = await sector.judge(indexes.map((i) => changes[i]!));
+        for (const [n, index] of indexes.entries()) judgements[index] = joined(judgements[index]!, judged[n]!);
+      }),
+    );
+    await Promise.all(judging);
+    return { judgements, ended };
+  }
+
+  /** Puts new watches, and after DDL all of them, where they are judged by the current catalog. Returns those that cannot be. */
+  async #place(): Promise<Ended<W>[]> {
+    if (this.#catalog !== this.#rights.catalog) {
+      this.#sectors = new Map();
+      for (const watch of this.#watches.keys()) this.#unplaced.add(watch);
+    }
+    const ended: Ended<W>[] = [];
+    while (this.#unplaced.size > 0) {
+      const catalog = this.#rights.catalog;
+      this.#catalog = catalog;
+      for (const watch of [...this.#unplaced]) {
+        const sector = await this.#sectorFor(watch);
+        // Another catalog arrived while its policies could not be read.
+        if (this.#rights.catalog !== catalog) return [...ended, ...(await this.#place())];
+        if (!this.#unplaced.delete(watch)) continue;
+        if (sector instanceof Sector) {
+          sector.add(watch);
+          this.#watches.set(watch, sector);
+        } else {
+          this.#watches.delete(watch);
+          ended.push({ watch, reason: sector });
+        }
+      }
+    }
+    this.#catalog = this.#rights.catalog;
+    return ended;
+  }
+
+  /** The reason if there is none. */
+  async #sectorFor({ table: name, caller: { role }, filter }: W): Promise<Sector<W> | string> {
+    const key = quoteName(name);
+    const known = this.#sectors.get(key)?.get(role);
+    const view = known ?? (await this.#rights.view(name, role));
+    if ("refusal" in view) return view.refusal;
+    const table = tableOf(this.#rights.catalog, name)!;
+    for (const [column, type] of filter?.columns ?? [])
+      if (table.columns.get(column)?.type !== type)
+        return `the column ${column} of ${name.schema}.${name.name} has changed`;
+    if (view instanceof Sector) return view;
+    const sector = new Sector<W>({ table, role, policy: view.policy, checker: this.#rights.checker });
+    const ofTable = this.#sectors.get(key) ?? new Map<string, Sector<W>>();
+    this.#sectors.set(key, ofTable.set(role, sector));
+    return sector;
+  }
+}
+
+/** A change that is judged in two roles. */
+const joined = <W extends Watch>(one: Judgement<W>, other: Judgement<W>): Judgement<W> => ({
+  change: one.change,
+  sights: one.sights.length === 0 ? other.sights : [...one.sights, ...other.sights],
+  failures: one.failures.length === 0 ? other.failures : [...one.failures, ...other.failures],
+});

@@ -1,0 +1,166 @@
+import { elementsOf } from "../../array-text.ts";
+import type { Image } from "../change.ts";
+import {
+  type Condition,
+  columnsIn,
+  compile,
+  type Decide,
+  type Operand,
+  type Term,
+  type Truth,
+  termsIn,
+} from "./condition.ts";
+
+/** How to find the lists of terms that may fulfil a condition for a row, without looking at all of them. */
+type Plan = {
+  /** Those with a value that is equal to the row's. */
+  readonly equal: readonly Equality[];
+  /** Those that fulfil one of these, which read no column. */
+  readonly ofTerms: readonly Condition[];
+  /** All of them, if the row fulfils one of these, which have no terms. */
+  readonly ofRow: readonly Condition[];
+};
+
+/** `column = term`, where either may be an array that contains the other. */
+type Equality = { readonly column: string; readonly term: number; readonly isArrayColumn: boolean };
+
+const NONE: Plan = { equal: [], ofTerms: [], ofRow: [] };
+
+/** Null if all lists must be looked at. */
+function planOf(condition: Condition): Plan | null {
+  if (termsIn(condition).size === 0) return { ...NONE, ofRow: [condition] };
+  if (columnsIn(condition).size === 0) return { ...NONE, ofTerms: [condition] };
+  switch (condition.kind) {
+    case "compare":
+      return condition.operator === "=" && condition.family !== null ? planEquality(condition, false) : null;
+    case "any":
+      return condition.family !== null ? planEquality(condition, condition.right.kind === "column") : null;
+    case "and":
+      return mostSelective(condition.conditions.map(planOf));
+    case "or":
+      return together(condition.conditions.map(planOf));
+    default:
+      return null;
+  }
+}
+
+function planEquality({ left, right }: { left: Operand; right: Operand }, isArrayColumn: boolean): Plan | null {
+  const [column, term] = left.kind === "column" ? [left, right] : [right, left];
+  if (column.kind !== "column" || term.kind !== "term") return null;
+  return { ...NONE, equal: [{ column: column.name, term: term.index, isArrayColumn }] };
+}
+
+/** All of these conditions must hold: the one that probably finds the fewest lists. */
+function mostSelective(plans: readonly (Plan | null)[]): Plan | null {
+  const cost = ({ equal, ofTerms, ofRow }: Plan) => equal.length + 10 * ofTerms.length + 100 * ofRow.length;
+  return plans.filter((plan) => plan !== null).sort((a, b) => cost(a) - cost(b))[0] ?? null;
+}
+
+function together(plans: readonly (Plan | null)[]): Plan | null {
+  if (plans.includes(null)) return null;
+  const all = plans as readonly Plan[];
+  return {
+    equal: all.flatMap(({ equal }) => equal),
+    ofTerms: all.flatMap(({ ofTerms }) => ofTerms),
+    ofRow: all.flatMap(({ ofRow }) => ofRow),
+  };
+}
+
+/** Items with lists of terms, found by the rows that fulfil a condition with these terms. */
+export class Lookup<Item> {
+  readonly #condition: Condition | null;
+  readonly #plan: Plan | null;
+  readonly #items = new Map<Item, readonly Term[]>();
+  /** For each equality of the plan, the items by value. */
+  readonly #byValue: readonly Map<string, Set<Item>>[];
+  /** The items whose terms fulfil a condition of the plan for every row. */
+  readonly #always = new Set<Item>();
+  readonly #ofTerms: readonly Decide[];
+  #compiled: Compiled | null = null;
+
+  /** A null condition holds for every row. */
+  constructor(condition: Condition | null) {
+    this.#condition = condition;
+    this.#plan = condition && planOf(condition);
+    this.#byValue = this.#plan?.equal.map(() => new Map()) ?? [];
+    this.#ofTerms = this.#plan?.ofTerms.map((each) => compile(each, [])) ?? [];
+  }
+
+  get size(): number {
+    return this.#items.size;
+  }
+
+  add(item: Item, terms: readonly Term[]): void {
+    this.#items.set(item, terms);
+    if (this.#ofTerms.some((decide) => mayHold(decide([], terms)))) this.#always.add(item);
+    this.#eachKey(terms, (items, key) => {
+      const known = items.get(key);
+      if (known) known.add(item);
+      else items.set(key, new Set([item]));
+    });
+  }
+
+  delete(item: Item): void {
+    const terms = this.#items.get(item);
+    if (terms === undefined) return;
+    this.#items.delete(item);
+    this.#always.delete(item);
+    this.#eachKey(terms, (items, key) => {
+      items.get(key)?.delete(item);
+      if (items.get(key)?.size === 0) items.delete(key);
+    });
+  }
+
+  /** Calls back with the items whose condition holds for the row; `isCertain` is false if only Postgres can decide that. */
+  find(columns: readonly string[], row: Image, found: (item: Item, isCertain: boolean) => void): void {
+    if (this.#condition === null) {
+      for (const item of this.#items.keys()) found(item, true);
+      return;
+    }
+    if (this.#compiled?.columns !== columns) this.#compiled = this.#compile(columns);
+    const { decide } = this.#compiled;
+    for (const item of this.#candidates(this.#compiled, row)) {
+      const truth = decide(row, this.#items.get(item)!);
+      if (mayHold(truth)) found(item, truth === true);
+    }
+  }
+
+  #candidates({ ofRow, positions }: Compiled, row: Image): Iterable<Item> {
+    if (this.#plan === null || ofRow.some((decide) => mayHold(decide(row, [])))) return this.#items.keys();
+    const sets = this.#plan.equal.flatMap(({ isArrayColumn }, i) => {
+      const value = row[positions[i]!];
+      if (value == null) return [];
+      const keys = isArrayColumn ? elementsOf(value) : [value];
+      return keys.flatMap((key) => (key === null ? [] : (this.#byValue[i]!.get(key) ?? [])));
+    });
+    if (this.#always.size > 0) sets.push(this.#always);
+    return sets.length < 2 ? (sets[0] ?? []) : new Set(sets.flatMap((items) => [...items]));
+  }
+
+  #compile(columns: readonly string[]): Compiled {
+    return {
+      columns,
+      decide: compile(this.#condition!, columns),
+      ofRow: this.#plan?.ofRow.map((condition) => compile(condition, columns)) ?? [],
+      positions: this.#plan?.equal.map(({ column }) => columns.indexOf(column)) ?? [],
+    };
+  }
+
+  #eachKey(terms: readonly Term[], callback: (items: Map<string, Set<Item>>, key: string) => void): void {
+    for (const [i, { term }] of this.#plan?.equal.entries() ?? []) {
+      const keys = new Set([terms[term]!].flat());
+      for (const key of keys) if (key !== null) callback(this.#byValue[i]!, key);
+    }
+  }
+}
+
+/** A condition, compiled for the columns of a row. */
+type Compiled = {
+  readonly columns: readonly string[];
+  readonly decide: Decide;
+  readonly ofRow: readonly Decide[];
+  readonly positions: readonly number[];
+};
+
+/** Undefined: only Postgres can decide it. */
+const mayHold = (truth: Truth) => truth === true || truth === undefined;

@@ -1,0 +1,175 @@
+import { writeArray } from "../../array-text.ts";
+import type { Table } from "../../catalog/catalog.ts";
+import type { ChangedTable } from "../change.ts";
+import { CheckError, type Checker } from "./checker.ts";
+import { type Condition, columnsIn, compile, type Decide, type Operand, type Term } from "./condition.ts";
+import { sharedFilter } from "./filter.ts";
+import { Lookup } from "./lookup.ts";
+import { hasColumns, type Row, rowsText } from "./row-source.ts";
+import { SharedCheck } from "./shared-check.ts";
+import type { Watch } from "./watch.ts";
+
+/** The part of a policy that is decided here, for one caller; the condition is null if it holds for every row, or is decided elsewhere. */
+export type PolicyPart = { readonly condition: Condition | null; readonly terms: readonly Term[] };
+
+/** Watches whose filters and policies differ in their terms only. */
+type Group<W> = {
+  readonly lookup: Lookup<W>;
+  /** For filters that only Postgres can decide. */
+  readonly check: SharedCheck | null;
+  readonly columns: ReadonlySet<string>;
+};
+
+/** Finds the watches whose filter a row fulfils, and whose policy as far as it is decided here. */
+export class Matcher<W extends Watch> {
+  readonly #table: Table;
+  readonly #role: string;
+  readonly #checker: Checker;
+  readonly #groups = new Map<string, Group<W>>();
+  readonly #places = new Map<W, { readonly group: Group<W>; readonly part: PolicyPart }>();
+
+  constructor(table: Table, role: string, checker: Checker) {
+    this.#table = table;
+    this.#role = role;
+    this.#checker = checker;
+  }
+
+  /** All parts have the same condition, or null. */
+  add(watch: W, part: PolicyPart): void {
+    const group = this.#groupOf(watch, part);
+    group.lookup.add(watch, [...part.terms, ...(watch.filter?.terms ?? [])]);
+    this.#places.set(watch, { group, part });
+  }
+
+  delete(watch: W): void {
+    this.#places.get(watch)?.group.lookup.delete(watch);
+    this.#places.delete(watch);
+  }
+
+  /** The watches for each row. */
+  async find(rows: readonly Row[]): Promise<readonly ReadonlySet<W>[]> {
+    const found = rows.map(() => new Set<W>());
+    const doubtful = new Map<Group<W>, Map<W, number[]>>();
+    for (const [i, row] of rows.entries()) {
+      for (const group of this.#groups.values()) {
+        group.lookup.find(namesOf(row.table), row.image, (watch, isCertain) => {
+          if (isCertain) found[i]!.add(watch);
+          else if (hasColumns(row, group.columns)) listAt(mapAt(doubtful, group), watch).push(i);
+        });
+      }
+    }
+    await Promise.all([...doubtful].map(([group, watches]) => this.#ask(group, watches, rows, found)));
+    return found;
+  }
+
+  /** Whether the part of the policy that is decided here holds for the row. */
+  mayHere(watch: W, { table, image }: Row): boolean {
+    const { condition, terms } = this.#places.get(watch)!.part;
+    return condition === null || decideOf(condition, table)(image, terms) === true;
+  }
+
+  #groupOf({ filter }: W, part: PolicyPart): Group<W> {
+    const key = `${part.condition === null ? "" : "policy "}${filter?.shape ?? ""}`;
+    const known = this.#groups.get(key);
+    if (known) return known;
+    const own = filter && shifted(filter.condition, part.terms.length);
+    const group = {
+      lookup: new Lookup<W>(
+        own && part.condition ? { kind: "and", conditions: [own, part.condition] } : (own ?? part.condition),
+      ),
+      check: filter && new SharedCheck(sharedFilter(filter), this.#table, this.#role, this.#checker),
+      columns: filter ? columnsIn(filter.condition) : NO_COLUMNS,
+    };
+    this.#groups.set(key, group);
+    return group;
+  }
+
+  /** Lets Postgres decide filters for the rows with these indexes. */
+  async #ask(
+    { check }: Group<W>,
+    doubtful: ReadonlyMap<W, readonly number[]>,
+    rows: readonly Row[],
+    found: readonly Set<W>[],
+  ): Promise<void> {
+    const indexes = [...new Set([...doubtful.values()].flat())];
+    const texts = rowsText(
+      indexes.map((i) => rows[i]!),
+      this.#table,
+    );
+    const watches = [...doubtful.keys()];
+    const lists = watches.map(({ filter }) => filter!.terms.map(textOf));
+    const matching = await findEach(check!, lists, texts);
+    for (const [i, watch] of watches.entries()) {
+      for (const at of matching[i]!) {
+        const index = indexes[at]!;
+        if (doubtful.get(watch)!.includes(index) && this.mayHere(watch, rows[index]!)) found[index]!.add(watch);
+      }
+    }
+  }
+}
+
+const NO_COLUMNS: ReadonlySet<string> = new Set();
+
+/** A filter that raises an error matches no row: such as a comparison whose value overflows. */
+async function findEach(
+  check: SharedCheck,
+  lists: readonly (readonly (string | null)[])[],
+  rows: string,
+): Promise<readonly (readonly number[])[]> {
+  try {
+    return await check.find(lists, rows);
+  } catch (error) {
+    if (!(error instanceof CheckError)) throw error;
+    if (lists.length === 1) return [[]];
+    const middle = lists.length >> 1;
+    const halves = [lists.slice(0, middle), lists.slice(middle)];
+    return (await Promise.all(halves.map((half) => findEach(check, half, rows)))).flat();
+  }
+}
+
+const textOf = (term: Term): string | null => (Array.isArray(term) ? writeArray(term) : (term as string | null));
+
+/** The condition for terms that follow `count` others. */
+function shifted(condition: Condition, count: number): Condition {
+  const shift = (operand: Operand): Operand =>
+    operand.kind === "term" ? { kind: "term", index: operand.index + count } : operand;
+  if ("conditions" in condition)
+    return { ...condition, conditions: condition.conditions.map((each) => shifted(each, count)) };
+  if ("condition" in condition) return { ...condition, condition: shifted(condition.condition, count) };
+  if ("operand" in condition) return { ...condition, operand: shift(condition.operand) };
+  return { ...condition, left: shift(condition.left), right: shift(condition.right) };
+}
+
+const names = new WeakMap<ChangedTable, readonly string[]>();
+
+/** The names of the columns: the same list for the same table. */
+function namesOf(table: ChangedTable): readonly string[] {
+  let known = names.get(table);
+  if (!known) {
+    known = table.columns.map(({ name }) => name);
+    names.set(table, known);
+  }
+  return known;
+}
+
+const decisions = new WeakMap<Condition, WeakMap<ChangedTable, Decide>>();
+
+function decideOf(condition: Condition, table: ChangedTable): Decide {
+  const byTable = decisions.get(condition) ?? new WeakMap<ChangedTable, Decide>();
+  decisions.set(condition, byTable);
+  const decide = byTable.get(table) ?? compile(condition, namesOf(table));
+  byTable.set(table, decide);
+  return decide;
+}
+
+function mapAt<Key, InnerKey, Value>(maps: Map<Key, Map<InnerKey, Value>>, key: Key): Map<InnerKey, Value> {
+  const map = maps.get(key) ?? new Map<InnerKey, Value>();
+  maps.set(key, map);
+  return map;
+}
+
+function listAt<Key, Value>(lists: Map<Key, Value[]>, key: Key): Value[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
+}

@@ -1,0 +1,157 @@
+import type { Caller } from "../../caller.ts";
+import type { Table } from "../../catalog/catalog.ts";
+import type { Change } from "../change.ts";
+import type { CheckError, Checker } from "./checker.ts";
+import { Matcher, type PolicyPart } from "./matcher.ts";
+import type { Policy } from "./policy.ts";
+import type { Seen } from "./policy-check.ts";
+import type { Row } from "./row-source.ts";
+import type { Failure, Judgement, Sight, Watch } from "./watch.ts";
+
+export type SectorOptions = {
+  readonly table: Table;
+  readonly role: string;
+  /** Null if the role sees every row. */
+  readonly policy: Policy | null;
+  readonly checker: Checker;
+};
+
+/** The rows of a batch. The n-th change has the rows at `current[n]` and `previous[n]`; -1 if the stream has none. */
+type Rows = { readonly all: readonly Row[]; readonly current: readonly number[]; readonly previous: readonly number[] };
+
+/** Whether a watch may see a row, by its index; an error if the policy raises one. */
+type May<W> = (watch: W, row: number) => boolean | CheckError;
+
+/** Decided elsewhere, or true for every row. */
+const NO_PART: PolicyPart = { condition: null, terms: [] };
+
+/** The watches of one table in one role. */
+export class Sector<W extends Watch> {
+  readonly #policy: Policy | null;
+  readonly #matcher: Matcher<W>;
+  readonly #watches = new Set<W>();
+  /** Those whose callers are not prepared yet. */
+  readonly #waiting = new Set<W>();
+  /** Those whose policy is decided by queries. */
+  readonly #asking = new Set<W>();
+
+  constructor({ table, role, policy, checker }: SectorOptions) {
+    this.#policy = policy;
+    this.#matcher = new Matcher(table, role, checker);
+  }
+
+  get watches(): ReadonlySet<W> {
+    return this.#watches;
+  }
+
+  /** The watch sees the changes from the next batch on. */
+  add(watch: W): void {
+    this.#watches.add(watch);
+    this.#waiting.add(watch);
+  }
+
+  delete(watch: W): void {
+    this.#watches.delete(watch);
+    if (this.#waiting.delete(watch)) return;
+    this.#matcher.delete(watch);
+    this.#asking.delete(watch);
+  }
+
+  /** Who sees which of the changes, in order. */
+  async judge(changes: readonly Change[]): Promise<Judgement<W>[]> {
+    await this.#admit();
+    const asking = new Set(this.#asking);
+    const rows = rowsOf(changes);
+    const found = await this.#matcher.find(rows.all);
+    const seen = await this.#ask(rows, found, asking);
+    const may: May<W> = (watch, row) => {
+      if (row < 0) return false;
+      if (!asking.has(watch)) return this.#matcher.mayHere(watch, rows.all[row]!);
+      const ofCaller = seen.get(watch.caller);
+      return ofCaller?.errors.get(row) ?? ofCaller?.rows.has(row) ?? false;
+    };
+    return changes.map((change, i) => judge(change, [rows.previous[i]!, rows.current[i]!], found, may));
+  }
+
+  async #admit(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    const watches = [...this.#waiting];
+    await this.#policy?.prepare([...new Set(watches.map(({ caller }) => caller))]);
+    for (const watch of watches) {
+      // It may have been deleted meanwhile.
+      if (!this.#waiting.delete(watch)) continue;
+      const standing = this.#policy?.standingOf(watch.caller);
+      const isHere = standing?.way === "here";
+      this.#matcher.add(watch, isHere ? { condition: this.#policy!.condition, terms: standing.terms } : NO_PART);
+      if (standing && !isHere) this.#asking.add(watch);
+    }
+  }
+
+  /** What the callers see whose policy is decided by queries, by the indexes of the rows. */
+  async #ask(
+    { all, current, previous }: Rows,
+    found: readonly ReadonlySet<W>[],
+    asking: ReadonlySet<W>,
+  ): Promise<ReadonlyMap<Caller, Seen>> {
+    const callers = new Set<Caller>();
+    const indexes = new Set<number>();
+    for (const [i, row] of current.entries()) {
+      // Whether an update takes a row out of the view depends on both rows.
+      const both = [row, previous[i]!].filter((index) => index >= 0);
+      const watches = both.flatMap((index) => [...found[index]!.intersection(asking)]);
+      for (const { caller } of watches) callers.add(caller);
+      if (watches.length > 0) for (const index of both) indexes.add(index);
+    }
+    if (callers.size === 0) return new Map();
+    const asked = [...indexes];
+    const seen = await this.#policy!.check(
+      [...callers],
+      asked.map((i) => all[i]!),
+    );
+    return new Map([...seen].map(([caller, ofCaller]) => [caller, renumbered(ofCaller, asked)]));
+  }
+}
+
+function rowsOf(changes: readonly Change[]): Rows {
+  const all: Row[] = [];
+  const add = ({ table }: Change, image: Change["new"]) => (image === null ? -1 : all.push({ table, image }) - 1);
+  const current = changes.map((change) => add(change, change.new));
+  return { all, current, previous: changes.map((change) => add(change, change.old)) };
+}
+
+const renumbered = ({ rows, errors }: Seen, indexes: readonly number[]): Seen => ({
+  rows: new Set([...rows].map((i) => indexes[i]!)),
+  errors: new Map([...errors].map(([i, error]) => [indexes[i]!, error])),
+});
+
+/** `found` are the watches that may see each row, as far as their filters decide. */
+function judge<W extends Watch>(
+  change: Change,
+  [previous, current]: readonly [previous: number, current: number],
+  found: readonly ReadonlySet<W>[],
+  may: May<W>,
+): Judgement<W> {
+  const { operation } = change;
+  const sights: Sight<W>[] = [];
+  const failures: Failure<W>[] = [];
+  const isDelete = operation === "DELETE";
+  const decided = new Set<W>();
+  for (const watch of found[isDelete ? previous : current] ?? []) {
+    const mayNow = may(watch, isDelete ? previous : current);
+    if (mayNow === false) continue;
+    decided.add(watch);
+    if (mayNow !== true) failures.push({ watch, error: mayNow });
+    else {
+      const seesOld = isDelete || (operation === "UPDATE" && may(watch, previous) === true);
+      sights.push({ watch, event: operation, left: null, seesOld });
+    }
+  }
+  if (operation !== "UPDATE") return { change, sights, failures };
+  for (const watch of found[previous] ?? []) {
+    if (decided.has(watch) || may(watch, previous) !== true) continue;
+    const mayNow = may(watch, current);
+    if (typeof mayNow !== "boolean") failures.push({ watch, error: mayNow });
+    else sights.push({ watch, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
+  }
+  return { change, sights, failures };
+}
