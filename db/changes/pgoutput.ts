@@ -59,8 +59,7 @@ export class PgOutputDecoder {
         return this.#update();
       case "D": {
         const table = this.#table();
-        this.#at += 1; // K: the key, O: the whole old row
-        return { kind: "delete", table, old: this.#tuple(), new: null };
+        return { kind: "delete", table, old: this.#oldTuple(this.#char()), new: null };
       }
       case "T":
         return this.#truncate();
@@ -76,7 +75,7 @@ export class PgOutputDecoder {
     const table = this.#table();
     const tag = this.#char();
     if (tag === "N") return { kind: "update", table, old: null, new: this.#tuple() };
-    const old = this.#tuple();
+    const old = this.#oldTuple(tag);
     const updated = this.#newTuple();
     // With REPLICA IDENTITY FULL the old row has the values of large columns that the update did not change.
     if (tag === "O") for (const [i, value] of updated.entries()) if (value === undefined) updated[i] = old[i];
@@ -110,6 +109,12 @@ export class PgOutputDecoder {
     const table = this.#tables.get(oid);
     if (!table) throw new Error(`the stream of changes has not described the table with OID ${oid}`);
     return table;
+  }
+
+  /** K: the key, O: the whole row. The columns outside of the key are sent as null, and those of the key are never null. */
+  #oldTuple(tag: string): Tuple {
+    const values = this.#tuple();
+    return tag === "K" ? values.map((value) => value ?? undefined) : values;
   }
 
   /** Skips the tag N. */
