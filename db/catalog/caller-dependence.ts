@@ -55,8 +55,10 @@ export class CallerDependence {
     const { kind, text } = tokens[at]!;
     if (kind === "string" || kind === "number" || kind === "symbol") return true;
     const [schema, before, next] = [tokens[at - 2], tokens[at - 1]?.text, tokens[at + 1]?.text];
-    // A schema, which precedes the name of a function or type; and the name of a result.
-    if (next === "." || before === "as") return true;
+    // The name of a result.
+    if (before === "as") return true;
+    // A schema. In `items.*`, it is a row.
+    if (next === ".") return tokens[at + 2]?.kind !== "symbol";
     if (before === "." && tokens[at - 3]?.text === "::")
       return types.has(`${sqlName(schema!)}.${sqlName(tokens[at]!)}`);
     const isQualified = before === ".";

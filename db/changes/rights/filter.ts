@@ -136,7 +136,11 @@ class FilterReader {
     const type = typeOf(column);
     const term = this.#add(text ?? value, type);
     if (value !== null && text === undefined) {
-      const sql = (parameter: string) => `(${parameter}::${type})::pg_catalog.text`;
+      // Postgres writes a boolean as t or f, but casts it to true or false.
+      const sql = (parameter: string) =>
+        type === BOOLEAN
+          ? `case when ${parameter}::${type} then 't' else 'f' end`
+          : `(${parameter}::${type})::pg_catalog.text`;
       this.questions.push({ term, isArray: false, value, sql, operator: operatorOf(type, operator, type) });
     }
     const [left, right] = [{ kind: "column", name } as const, { kind: "term", index: term } as const];
@@ -172,6 +176,8 @@ class FilterReader {
     return this.terms.push(term) - 1;
   }
 }
+
+const BOOLEAN = quoteName({ schema: "pg_catalog", name: "bool" });
 
 /** The type of a column without domain and modifiers, as for a literal that is compared with it. */
 const typeOf = ({ shape }: Column): string => `${quoteName(shape)}${shape.isArray ? "[]" : ""}`;
@@ -214,7 +220,7 @@ async function answer(questions: readonly Question[], role: string, checker: Che
       text: `select ${[...texts, ...operators].join(", ")}`,
       values: questions.map(({ value }) => value),
     });
-    return row!.slice(0, questions.length).map((field) => field && field.toString());
+    return row!.slice(0, questions.length).map((field) => (field === null ? null : field.toString()));
   } catch (error) {
     throw error instanceof CheckError ? new FilterError(error.message) : error;
   }

@@ -1,7 +1,7 @@
 import type { CallerDependence } from "../../catalog/caller-dependence.ts";
 import type { Column } from "../../catalog/catalog.ts";
 import { type Token, tokensOf } from "../../catalog/sql-tokens.ts";
-import type { Condition, Operand, Operator } from "./condition.ts";
+import type { Condition, Family, Operand, Operator } from "./condition.ts";
 import { familyOf, isComparable, isElement, type Kind, kindAfterCast, kindOfColumn, kindOfType } from "./family.ts";
 
 /** A policy that can be decided here. `terms` are SQL expressions that only the caller determines. */
@@ -28,6 +28,8 @@ export const readPolicy = (sql: string, types: readonly string[], context: Polic
   new PolicyReader(sql, context, types).read();
 
 const COMPARISONS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="] satisfies Operator[]);
+
+const EQUALITY: ReadonlySet<Operator> = new Set<Operator>(["=", "<>", "is distinct from"]);
 
 type Typed = { readonly operand: Operand; readonly kind: Kind | null };
 
@@ -106,11 +108,16 @@ class PolicyReader {
 
   #compare(operator: Operator, left: Typed | null, right: Typed | null): Condition | null {
     if (left === null || right === null) return null;
-    const isDecidable = this.#types === null || isComparable(left.kind, right.kind);
-    const family = this.#types === null ? "text" : familyOf(left.kind!);
-    const isOrder = operator !== "=" && operator !== "<>" && operator !== "is distinct from";
-    if (!isDecidable || (this.#types !== null && isOrder && family !== "integer")) return null;
-    return { kind: "compare", operator, left: left.operand, right: right.operand, family };
+    const family = this.#familyOf(operator, left.kind, right.kind);
+    return family && { kind: "compare", operator, left: left.operand, right: right.operand, family };
+  }
+
+  /** How two operands are compared; null if only Postgres can. Before the types of the terms are known, any will do. */
+  #familyOf(operator: Operator, left: Kind | null, right: Kind | null): Family | null {
+    if (this.#types === null) return "text";
+    if (!isComparable(left, right)) return null;
+    const family = familyOf(left!);
+    return family === "integer" || EQUALITY.has(operator) ? family : null;
   }
 
   #any(value: readonly Token[], array: readonly Token[]): Condition | null {

@@ -110,7 +110,7 @@ export class Policy {
   }
 
   #standingOf(row: RawRow): Standing {
-    const texts = row.map((field) => field && field.toString());
+    const texts = row.map((field) => (field === null ? null : field.toString()));
     if (this.#way === "alone") return ALONE;
     if (this.#way === "together") return { way: "together", terms: texts };
     return { way: "here", terms: texts.map((text, i) => (this.#arrays[i] && text !== null ? elementsOf(text) : text)) };

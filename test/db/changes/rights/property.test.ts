@@ -1,0 +1,305 @@
+import fc from "fast-check";
+import { beforeAll, expect, test, vi } from "vitest";
+import type { Caller } from "../../../../db/caller.ts";
+import type { Change } from "../../../../db/changes/change.ts";
+import type { ChangeReader } from "../../../../db/changes/reader.ts";
+import type { Operator } from "../../../../db/changes/rights/condition.ts";
+import type { FilterRequest } from "../../../../db/changes/rights/filter.ts";
+import type { Judgement, Sight, Watch } from "../../../../db/changes/rights/watch.ts";
+import { claimsText } from "../../../../db/identity.ts";
+import { startFeed } from "../../../support/changes.ts";
+import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
+import { CLAIMS, COLUMNS, conditionOfPolicy, functionOf, OBJECTS, rowOfTable } from "../../../support/policies.ts";
+import { callerOf, startRights } from "../../../support/rights.ts";
+
+const ROLES = ["user", "boss", "owner", "bypass", "stranger"] as const;
+
+let database: TestDatabase;
+
+const dba = async (sql: string, ...values: unknown[]) => (await database.owner.query(sql, values)).rows;
+/** Roles belong to the whole cluster, so those of this file begin with the name of its database. */
+const role = (name: string) => (name === "public" ? name : `${database.name}_${name}`);
+const named = (sql: string) => sql.replaceAll(/\$(user|boss|owner|bypass|stranger)\b/g, (_, name) => role(name));
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await dba(
+    named(`
+      create role $user; create role $boss in role $user; create role $owner in role $user;
+      create role $bypass bypassrls in role $user; create role $stranger;
+      grant usage, create on schema public to $owner;
+      ${OBJECTS}`),
+  );
+  return async () => {
+    const names = ROLES.map(role).join(", ");
+    await dba(`drop owned by ${names} cascade; drop role ${names}`);
+    await database.drop();
+  };
+});
+
+const TABLES = Number(process.env.TABLES ?? 30);
+
+const policyOfTable = fc.record({
+  condition: conditionOfPolicy,
+  kind: fc.constantFrom("permissive", "restrictive"),
+  command: fc.constantFrom("select", "select", "all", "update"),
+  role: fc.constantFrom("user", "user", "user", "boss", "public", "stranger"),
+});
+const sampleOfTable = fc.record({
+  condition: conditionOfPolicy,
+  policies: fc.array(policyOfTable, { maxLength: 2 }),
+  rowSecurity: fc.constantFrom("enable", "enable", "enable", "enable", "force", "disable"),
+  identity: fc.constantFrom("full", "full", "full", "default"),
+  isPartitioned: fc.boolean(),
+  grant: fc.constantFrom("select", "select", "select", "select (id, owner, name)", "insert"),
+  rows: fc.array(fc.record({ inserted: rowOfTable, updated: rowOfTable }), { minLength: 2, maxLength: 3 }),
+});
+type Sample = typeof sampleOfTable extends fc.Arbitrary<infer T> ? T : never;
+
+function writeTable(
+  table: string,
+  { condition, policies, rowSecurity, identity, isPartitioned, grant }: Sample,
+): string {
+  const first = { condition, kind: "permissive", command: "select", role: "user" };
+  const written = [first, ...policies].map(
+    (each, i) => `create policy p${i} on ${table} as ${each.kind} for ${each.command} to ${role(each.role)}
+      using (${each.condition.replaceAll("$table", table)});`,
+  );
+  const partition = `create table ${table}_all partition of ${table} default; alter table ${table}_all replica identity ${identity};`;
+  return `
+    create table ${table} (${COLUMNS}) ${isPartitioned ? `partition by list (id); ${partition}` : ""};
+    alter table ${table} replica identity ${identity}, owner to ${role("owner")},
+      ${rowSecurity === "force" ? "force" : "no force"} row level security,
+      ${rowSecurity === "disable" ? "disable" : "enable"} row level security;
+    grant ${grant} on ${table} to ${role("user")};
+    ${functionOf(table)}
+    ${written.join("\n")}`;
+}
+
+const callers = (): Caller[] => [
+  ...CLAIMS.map((claims) => callerOf(role("user"), claims)),
+  callerOf(role("boss"), CLAIMS[1]),
+  callerOf(role("owner"), CLAIMS[0]),
+  callerOf(role("bypass"), CLAIMS[0]),
+  callerOf(role("stranger"), CLAIMS[0]),
+];
+
+/** The ids that each caller reads from the table; none if the SELECT is refused. */
+async function visibleTo(readers: readonly Caller[], table: string): Promise<ReadonlySet<string>[]> {
+  const visible: ReadonlySet<string>[] = [];
+  for (const caller of readers) {
+    const claims = database.owner.escapeLiteral(claimsText(caller));
+    const settings = `set_config('role', '${caller.role}', true), set_config('request.jwt.claims', ${claims}, true)`;
+    const sent = database.owner.query(`begin; select ${settings}; select id::text from public.${table}; rollback`);
+    visible.push(
+      await sent.then(
+        (results) => new Set((results as unknown as { rows: { id: string }[] }[])[2]!.rows.map(({ id }) => id)),
+        async (error) => {
+          await dba("rollback");
+          if (error.code !== "42501") throw error;
+          return new Set();
+        },
+      ),
+    );
+  }
+  return visible;
+}
+
+function* writesOf(table: string, { rows }: Sample): Generator<[sql: string, ...values: unknown[]]> {
+  for (const [i, { inserted, updated }] of rows.entries()) {
+    const columns = Object.keys(inserted).join(", ");
+    const parameters = Object.keys(inserted).map((_, n) => `$${n + 2}`);
+    yield [`insert into ${table} (id, ${columns}) values ($1, ${parameters})`, i, ...Object.values(inserted)];
+    yield [`update ${table} set (${columns}) = row (${parameters}) where id = $1`, i, ...Object.values(updated)];
+    yield [`delete from ${table} where id = $1`, i];
+  }
+}
+
+/** The changes from now on. */
+async function readChanges(): Promise<ChangeReader> {
+  const feed = await startFeed(database, "logical");
+  // A slot is created when the transactions of other tests have ended.
+  await vi.waitFor(() => feed.open(), { timeout: 30_000 });
+  return feed.read();
+}
+
+async function next(reader: ChangeReader, table: string): Promise<Change> {
+  for (;;) {
+    const found = reader.take(1).find((change) => change.table.name === table);
+    if (found) return found;
+    await reader.wait();
+  }
+}
+
+type Shown = Pick<Sight<Watch>, "event" | "left" | "seesOld"> | undefined;
+
+/** What a caller must see of a change whose row they could read before it, and can read after it. */
+function expectedOf({ operation, old }: Change, could: boolean, can: boolean): Shown {
+  if (operation === "INSERT") return can ? { event: "INSERT", left: null, seesOld: false } : undefined;
+  if (operation === "DELETE") return could ? { event: "DELETE", left: null, seesOld: true } : undefined;
+  if (can) return { event: "UPDATE", left: null, seesOld: could && old !== null };
+  return could && old !== null ? { event: "DELETE", left: "rights", seesOld: false } : undefined;
+}
+
+/** Filters on the columns of the table, and the same as SQL. */
+const filterOf = fc.letrec<{ any: FilterRequest }>((tie) => ({
+  any: fc.oneof(
+    { depthSize: "small" },
+    {
+      weight: 4,
+      arbitrary: fc.oneof(
+        compared("owner", ["=", "<>", "<", ">=", "is distinct from"], ["1", "2", "007"]),
+        compared("status", ["=", "<", "is distinct from"], ["public", "draft"]),
+        compared("pub", ["=", "<>"], ["true", "f", "yes"]),
+        compared(
+          "name",
+          ["=", "<>", "<", "like", "ilike", "match", "imatch", "is distinct from"],
+          ["ada", "a%", "^A", ""],
+        ),
+        compared("code", ["=", "like"], ["ab", "ab    ", "a_"]),
+        compared("uid", ["="], ["00000000-0000-0000-0000-00000000000A", "{00000000000000000000000000000000}"]),
+        compared("amount", ["=", "<", ">"], ["1", "1.00", "2"]),
+        compared("at", ["<", ">="], ["2020-01-01", "2100-01-01T00:00:00Z"]),
+        compared("padded", ["=", "<>"], ["ab", "x"]),
+        compared("tags", ["=", "<>"], ["{a}", "{}"]),
+        fc.constantFrom<FilterRequest>(
+          { kind: "in", column: "owner", values: ["1", "3"] },
+          { kind: "in", column: "name", values: ["ada", 'a "b" \\ c'] },
+          { kind: "in", column: "amount", values: ["1.0", "7"] },
+          { kind: "in", column: "status", values: [] },
+        ),
+        fc.record({
+          kind: fc.constant("is" as const),
+          column: fc.constantFrom("pub"),
+          test: fc.constantFrom("null" as const, "true" as const, "false" as const),
+        }),
+        fc.record({
+          kind: fc.constant("is" as const),
+          column: fc.constantFrom("tags", "amount"),
+          test: fc.constant("null" as const),
+        }),
+      ),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constantFrom("and" as const, "or" as const),
+        conditions: fc.array(tie("any"), { minLength: 1, maxLength: 3 }),
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("not" as const), condition: tie("any") }) },
+  ),
+})).any;
+
+function compared(
+  column: string,
+  operators: readonly Operator[],
+  values: readonly string[],
+): fc.Arbitrary<FilterRequest> {
+  const compare = { kind: fc.constant("compare" as const), column: fc.constant(column) };
+  const isDistinct = { operator: fc.constant("is distinct from" as const), value: fc.constantFrom(null, ...values) };
+  const other = { operator: fc.constantFrom(...operators), value: fc.constantFrom(...values) };
+  return operators.includes("is distinct from")
+    ? fc.oneof(fc.record({ ...compare, ...other }), fc.record({ ...compare, ...isDistinct }))
+    : fc.record({ ...compare, ...other });
+}
+
+const OPERATORS: Partial<Record<Operator, string>> = { match: "~", imatch: "~*" };
+
+function sqlOf(filter: FilterRequest): string {
+  const literal = (text: string | null) => (text === null ? "null" : database.owner.escapeLiteral(text));
+  switch (filter.kind) {
+    case "not":
+      return `not (${sqlOf(filter.condition)})`;
+    case "and":
+    case "or":
+      return filter.conditions.map((each) => `(${sqlOf(each)})`).join(` ${filter.kind} `);
+    case "is":
+      return `${filter.column} is ${filter.test}`;
+    case "in":
+      return filter.values.length === 0
+        ? `${filter.column} = any ('{}')`
+        : `${filter.column} in (${filter.values.map(literal)})`;
+    case "compare":
+      return `${filter.column} ${OPERATORS[filter.operator] ?? filter.operator} ${literal(filter.value)}`;
+  }
+}
+
+test("a filter matches exactly the rows that the same condition finds in SQL", async () => {
+  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+  const filters = fc.sample(filterOf, { numRuns: 150, seed });
+  const values = fc.sample(rowOfTable, { numRuns: 40, seed });
+  await dba(`create table filtered (${COLUMNS}); alter publication content_changes add table filtered`);
+  const { rights } = await startRights(database);
+  const reader = await readChanges();
+  const table = { schema: "public", name: "filtered" };
+  const audience = rights.audience<Watch>();
+  const watches: Watch[] = [];
+  for (const each of filters) {
+    const filter = await rights.prepareFilter(each, table, "postgres");
+    watches.push({ table, caller: callerOf("postgres"), filter });
+    audience.add(watches.at(-1)!);
+  }
+  for (const [i, row] of values.entries()) {
+    const columns = Object.keys(row);
+    const parameters = columns.map((_, n) => `$${n + 2}`);
+    await dba(`insert into filtered (id, ${columns}) values ($1, ${parameters})`, i, ...Object.values(row));
+  }
+  const changes: Change[] = [];
+  while (changes.length < values.length) changes.push(await next(reader, "filtered"));
+  const { judgements } = await audience.judge(changes);
+  for (const [n, filter] of filters.entries()) {
+    const found = judgements.filter(({ sights }) => sights.some(({ watch }) => watch === watches[n]));
+    const expected = await dba(`select id::text from filtered where ${sqlOf(filter)} order by filtered.id`);
+    const ids = found.map(({ change }) => change.new![0]);
+    expect(ids, JSON.stringify({ seed, filter })).toEqual(expected.map(({ id }) => id));
+  }
+});
+
+test("an event is visible exactly when a SELECT by that caller would have returned the row", async () => {
+  const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+  const samples = fc.sample(sampleOfTable, { numRuns: TABLES, seed });
+  await dba(samples.map((sample, i) => writeTable(`t${i}`, sample)).join("\n"));
+  await dba(`alter publication content_changes add table ${samples.map((_, i) => `t${i}`).join(", ")};
+    alter publication content_changes set (publish_via_partition_root = true)`);
+  const { rights } = await startRights(database);
+  const reader = await readChanges();
+  let shown = 0;
+
+  for (const [i, sample] of samples.entries()) {
+    const name = `t${i}`;
+    const audience = rights.audience<Watch>();
+    const watches = callers().map((caller) => ({ table: { schema: "public", name }, caller, filter: null }));
+    for (const watch of watches) audience.add(watch);
+    const judged: Judgement<Watch>[] = [];
+    let before = await visibleTo(callers(), name);
+    for (const [sql, ...values] of writesOf(name, sample)) {
+      await dba(sql, ...values);
+      const change = await next(reader, name);
+      const after = await visibleTo(callers(), name);
+      const { judgements } = await audience.judge([change]);
+      const [{ sights, failures }] = judgements as [(typeof judgements)[0]];
+      expect(failures).toEqual([]);
+      judged.push(judgements[0]!);
+      for (const [n, { caller }] of watches.entries()) {
+        const sight = sights.find(({ watch }) => watch === watches[n]);
+        const actual: Shown = sight && { event: sight.event, left: sight.left, seesOld: sight.seesOld };
+        const id = (change.new ?? change.old)![0]!;
+        const expected = expectedOf(change, before[n]!.has(id), after[n]!.has(id));
+        // Without the whole old row, a change may be withheld, but never shown to others.
+        const isWhole = change.old === null || !change.old.includes(undefined);
+        const about = { seed, name, sample, change: { ...change, position: null }, caller };
+        if (isWhole || actual) expect(actual, JSON.stringify(about)).toEqual(expected);
+        if (actual) shown++;
+      }
+      before = after;
+    }
+    // All changes of the table in one batch.
+    const again = await audience.judge(judged.map(({ change }) => change));
+    const inOrder = ({ sights }: Judgement<Watch>) =>
+      watches.map((watch) => sights.find((each) => each.watch === watch));
+    expect(again.judgements.map(inOrder), JSON.stringify({ seed, name, sample })).toEqual(judged.map(inOrder));
+  }
+  // Otherwise the policies show too little to test anything.
+  expect(shown).toBeGreaterThan(10 * TABLES);
+}, 60_000);

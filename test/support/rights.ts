@@ -1,0 +1,57 @@
+import { pino } from "pino";
+import { onTestFinished } from "vitest";
+import type { Caller } from "../../db/caller.ts";
+import { LiveCatalog } from "../../db/catalog/live.ts";
+import { Rights } from "../../db/changes/rights/rights.ts";
+import { Database } from "../../db/database.ts";
+import { StatementTimeouts } from "../../db/statement-timeouts.ts";
+import type { TestDatabase } from "./database.ts";
+
+/** Rights on the changes of `database`, whose queries run as the owner's login in the role of each caller. */
+export async function openRights({ url }: TestDatabase, { timeout = 5000 } = {}): Promise<OpenRights> {
+  const database = new Database({
+    logins: { data: url, admin: url, service: url, auth: url, tasks: url, changes: url },
+    poolSize: 5,
+    poolTimeout: 10_000,
+    poolShare: 100,
+    unsent: { total: 0, perAddress: 0 },
+    statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
+    maxPrepared: 100,
+    maxResultBytes: 0,
+    log: pino({ level: "silent" }),
+    onConnectionError: () => {},
+  });
+  const log = { onRead: () => {}, onFailed: () => {} };
+  const catalog = new LiveCatalog({ pool: database.catalog, schemas: ["public"], extraSearchPath: [], log });
+  catalog.onChange((changed) => database.follow(changed));
+  await catalog.start();
+  const rights = new Rights({ database, catalog, timeout, searchPath: ["public"], appSettings: [] });
+  const close = async () => {
+    rights.close();
+    await catalog.close();
+    await database.close();
+  };
+  return { rights, catalog, database, close };
+}
+
+/** The same for one test. */
+export async function startRights(database: TestDatabase, options = {}): Promise<OpenRights> {
+  const opened = await openRights(database, options);
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+export type OpenRights = {
+  readonly rights: Rights;
+  readonly catalog: LiveCatalog;
+  readonly database: Database;
+  close(): Promise<void>;
+};
+
+/** A caller with these claims. */
+export const callerOf = (role: string, claims: Caller["claims"] = {}): Caller => ({
+  role,
+  claims,
+  expiresAt: null,
+  refused: null,
+});
