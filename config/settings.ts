@@ -478,6 +478,11 @@ export const SETTINGS = {
   WS_MAX_CONNECTIONS_PER_ADDRESS: setting(integer(1, 1_000_000), "100", "Maximum open WebSockets per IP address."),
   WS_MAX_MESSAGE_BYTES: setting(integer(1, 104_857_600), "65536", "Maximum size in bytes of a WebSocket message."),
   WS_MESSAGE_RATE: setting(integer(1, 1_000_000), "100", "Maximum messages per second on a WebSocket."),
+  WS_MESSAGE_RATE_PER_ADDRESS: setting(
+    integer(1, 10_000_000),
+    "2000",
+    "Maximum messages per second on all WebSockets from one IP address.",
+  ),
   WS_MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), "100", "Maximum concurrent operations on a WebSocket."),
   WS_MAX_BUFFERED_BYTES: setting(
     integer(1, 1_073_741_824),

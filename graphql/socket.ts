@@ -9,11 +9,11 @@ import { networkOf } from "../http/rate-limit.ts";
 import { recipientOf } from "../http/recipient.ts";
 import { contextOf } from "../http/request.ts";
 import type { SocketExchange, SocketRoute } from "../http/upgrade-gate.ts";
+import { type SocketCaller, SocketCallers } from "../identity/socket-caller.ts";
 import { socketCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
-import { FORBIDDEN, SocketCaller } from "./socket-caller.ts";
 
 export type GraphQLSocketOptions = {
   readonly engine: Engine;
@@ -44,6 +44,7 @@ type Session = SocketExchange & {
 const CLIENT_TYPES: ReadonlySet<unknown> = new Set(["connection_init", "ping", "pong", "subscribe", "complete"]);
 
 const BAD_REQUEST = 4400;
+const FORBIDDEN = 4403;
 /** Maximum length of the reason in a close frame. */
 const MAX_REASON = 123;
 const TOO_SLOW = 4429;
@@ -51,10 +52,7 @@ const TOO_SLOW = 4429;
 /** GraphQL over WebSocket (`graphql-transport-ws`): queries, mutations and subscriptions under the same rules as over HTTP. */
 export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const { engine } = options;
-  const callers = new Set<SocketCaller>();
-  options.onIdentityChange((change) => {
-    for (const caller of callers) if (caller.isAffectedBy(change)) caller.checkSoon();
-  });
+  const callers = new SocketCallers(options.onIdentityChange);
   const protocol = makeServer<Record<string, unknown>, Session>({
     onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
@@ -109,16 +107,17 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
 async function authenticate(
   session: Session,
   payload: Readonly<Record<string, unknown>> = {},
-  callers: Set<SocketCaller>,
+  callers: SocketCallers,
   options: GraphQLSocketOptions,
 ): Promise<boolean> {
   const { identity, socket } = session;
   const resolve = () => socketCaller(identity, payload, options.anonymousRole);
   try {
-    const caller = new SocketCaller(await resolve(), { socket, resolve });
+    const caller = callers.open(await resolve(), { resolve, onEnded: (message) => socket.close(FORBIDDEN, message) });
     session.caller = caller;
-    callers.add(caller);
-    socket.once("close", () => callers.delete(caller));
+    session.closed.addEventListener("abort", () => caller.close());
+    // Closed while the caller was looked up.
+    if (session.closed.aborted) caller.close();
     return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;

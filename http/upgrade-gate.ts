@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { Problem } from "../db/errors.ts";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
 import { networkOf, type RateLimit } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
@@ -13,20 +14,32 @@ export type SocketLimits = {
   /** Open sockets from one IP address, or from one IPv6 network. */ readonly wsMaxConnectionsPerAddress: number;
   /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
   /** Messages per second that one socket may send. */ readonly wsMessageRate: number;
+  /** Messages per second that the sockets from one IP address, or from one IPv6 network, may send. */
+  readonly wsMessageRatePerAddress: number;
 };
 
-/** The request that has opened a socket. */
-export type SocketExchange = {
+/** The request that opens a socket. */
+export type UpgradeRequest = {
   readonly request: IncomingMessage;
   readonly requestId: string;
   readonly identity: RequestIdentity;
 };
 
+/** The same when the socket is open. */
+export type SocketExchange = UpgradeRequest & {
+  /** Sends a ping, whose pong is not counted as a message of the client. */
+  ping(payload: string): void;
+};
+
 /** The sockets of one path. */
 export type SocketRoute = {
   readonly path: string;
-  /** The sub-protocol that a client must offer. */
-  readonly protocol: string;
+  /** The sub-protocol that a client must offer; null if the path has none. */
+  readonly protocol: string | null;
+  /** Reads the API key in the URL, if it is not the parameter `api_key`. */
+  apiKeyIn?(url: string): string | null;
+  /** Why the upgrade is rejected; null if it is accepted. */
+  refuse?(upgrade: UpgradeRequest): Promise<Problem | null>;
   accept(socket: WebSocket, exchange: SocketExchange): void;
 };
 
@@ -58,9 +71,11 @@ const TOO_MANY_MESSAGES = 4429;
 export class UpgradeGate {
   readonly #options: UpgradeGateOptions;
   readonly #websockets: WebSocketServer;
-  readonly #perNetwork = new Map<string, number>();
+  readonly #networks = new Map<string, Network>();
   /** Sockets that have not sent anything since the last ping. */
   readonly #silent = new WeakSet<WebSocket>();
+  /** The number of pings that each socket has not answered yet. */
+  readonly #pings = new WeakMap<WebSocket, number>();
   readonly #heartbeat: NodeJS.Timeout;
   #isOpen = true;
 
@@ -72,15 +87,15 @@ export class UpgradeGate {
       perMessageDeflate: false,
       // Missing in @types/ws.
       ...({ closeTimeout: CLOSE_TIMEOUT } as object),
-      handleProtocols: (offered) => options.routes.find(({ protocol }) => offered.has(protocol))?.protocol ?? false,
+      handleProtocols: (_offered, request) => this.#routeOf(request)?.protocol ?? false,
     });
     server.on("upgrade", (request, socket, head) => this.#handle(request, socket, head));
-    this.#heartbeat = setInterval(() => this.#ping(), options.heartbeat ?? HEARTBEAT).unref();
+    this.#heartbeat = setInterval(() => this.#beat(), options.heartbeat ?? HEARTBEAT).unref();
   }
 
   /** Open sockets and the number of their IP addresses. */
   get open(): { readonly sockets: number; readonly addresses: number } {
-    return { sockets: this.#websockets.clients.size, addresses: this.#perNetwork.size };
+    return { sockets: this.#websockets.clients.size, addresses: this.#networks.size };
   }
 
   /** Rejects new sockets and asks the clients of the others to disconnect. */
@@ -98,27 +113,51 @@ export class UpgradeGate {
   #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until ws adds its own listener, a reset by the client would end the process.
     socket.on("error", this.#options.onSocketError);
-    const { routes, rateLimit, callers } = this.#options;
-    const identity = callers.identify(request);
+    const { rateLimit, callers } = this.#options;
+    const route = this.#routeOf(request);
+    const identity = callers.identify(request, route?.apiKeyIn?.(request.url!));
     const taken = rateLimit?.count(request, identity.knownName) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const route = routes.find(({ path }) => path === pathOf(request));
     const refusal = this.#refuse(request, route);
     if (taken?.isOver) this.#options.onLimit?.("RATE_LIMIT");
+    const upgrade = { request, requestId: requestIdOf(request), identity };
     if (taken?.isOver) respond(socket, 429, [...limits, "Retry-After", String(taken.retryAfter)]);
     else if (refusal !== null || !route) respond(socket, refusal ?? 404, limits);
-    else this.#open({ request, requestId: requestIdOf(request), identity }, socket, head, route);
+    else if (route.refuse) void this.#openUnlessRefused(upgrade, socket, head, route, limits);
+    else this.#open(upgrade, socket, head, route);
   }
 
-  #open(exchange: SocketExchange, socket: Duplex, head: Buffer, route: SocketRoute): void {
-    const { request } = exchange;
-    const network = networkOf(this.#options.addressOf(request));
+  async #openUnlessRefused(
+    upgrade: UpgradeRequest,
+    socket: Duplex,
+    head: Buffer,
+    route: SocketRoute,
+    headers: readonly string[],
+  ): Promise<void> {
+    try {
+      const problem = await route.refuse!(upgrade);
+      // The limits may have been reached meanwhile.
+      const status = problem?.status ?? this.#refuse(upgrade.request, route);
+      if (status === null) this.#open(upgrade, socket, head, route);
+      else respond(socket, status, headers, problem?.message);
+    } catch (error) {
+      this.#options.onSocketError(error as Error);
+      respond(socket, 503, headers);
+    }
+  }
+
+  #routeOf(request: IncomingMessage): SocketRoute | undefined {
+    const path = pathOf(request);
+    return this.#options.routes.find((route) => route.path === path);
+  }
+
+  #open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, route: SocketRoute): void {
+    const { request } = upgrade;
+    const address = networkOf(this.#options.addressOf(request));
     this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
-      this.#count(network, 1);
-      websocket.once("close", () => this.#count(network, -1));
       websocket.on("error", this.#options.onSocketError);
-      this.#limit(websocket);
-      route.accept(websocket, exchange);
+      this.#limit(websocket, this.#enter(websocket, address));
+      route.accept(websocket, { ...upgrade, ping: (payload) => this.#ping(websocket, payload) });
     });
   }
 
@@ -132,11 +171,11 @@ export class UpgradeGate {
     const { origin } = request.headers;
     if (origin !== undefined && !isAllowedOrigin(origin)) return 403;
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
-    if (!offered.includes(route.protocol)) return 400;
-    const ofAddress = this.#perNetwork.get(networkOf(addressOf(request))) ?? 0;
+    if (route.protocol !== null && !offered.includes(route.protocol)) return 400;
     if (this.#websockets.clients.size >= limits.wsMaxConnections) return this.#over("WS_MAX_CONNECTIONS", 503);
-    if (ofAddress >= limits.wsMaxConnectionsPerAddress) return this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", 429);
-    return null;
+    const network = this.#networks.get(networkOf(addressOf(request)));
+    const isFull = (network?.sockets ?? 0) >= limits.wsMaxConnectionsPerAddress;
+    return isFull ? this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", 429) : null;
   }
 
   #over(setting: string, status: number): number {
@@ -144,52 +183,90 @@ export class UpgradeGate {
     return status;
   }
 
-  #count(network: string, change: 1 | -1): void {
-    const count = (this.#perNetwork.get(network) ?? 0) + change;
-    if (count > 0) this.#perNetwork.set(network, count);
-    else this.#perNetwork.delete(network);
+  /** Counts a socket until it is closed. */
+  #enter(websocket: WebSocket, address: string): Network {
+    const network = this.#networks.get(address) ?? { sockets: 0, messages: new MessageCount() };
+    this.#networks.set(address, network);
+    network.sockets++;
+    websocket.once("close", () => {
+      if (--network.sockets === 0) this.#networks.delete(address);
+    });
+    return network;
   }
 
-  #limit(websocket: WebSocket): void {
-    const { wsMessageRate } = this.#options.limits();
-    let second = 0;
-    let messages = 0;
+  #limit(websocket: WebSocket, network: Network): void {
+    const { wsMessageRate, wsMessageRatePerAddress } = this.#options.limits();
+    const messages = new MessageCount();
     const count = () => {
+      this.#silent.delete(websocket);
       const now = Math.floor(Date.now() / 1000);
-      if (now !== second) {
-        second = now;
-        messages = 0;
-      }
-      if (++messages <= wsMessageRate) return;
-      if (websocket.readyState === websocket.OPEN) this.#options.onLimit?.("WS_MESSAGE_RATE");
+      const over =
+        messages.add(now) > wsMessageRate
+          ? "WS_MESSAGE_RATE"
+          : network.messages.add(now) > wsMessageRatePerAddress
+            ? "WS_MESSAGE_RATE_PER_ADDRESS"
+            : null;
+      if (over === null) return;
+      if (websocket.readyState === websocket.OPEN) this.#options.onLimit?.(over);
       websocket.close(TOO_MANY_MESSAGES, "too many messages");
     };
-    for (const event of ["message", "ping", "pong"] as const) {
-      websocket.on(event, count);
-      websocket.on(event, () => this.#silent.delete(websocket));
-    }
+    websocket.on("message", count);
+    websocket.on("ping", count);
+    websocket.on("pong", () => {
+      const owed = this.#pings.get(websocket) ?? 0;
+      if (owed === 0) return count();
+      this.#silent.delete(websocket);
+      this.#pings.set(websocket, owed - 1);
+    });
+  }
+
+  /** The pong does not count as a message of the client. */
+  #ping(websocket: WebSocket, payload = ""): void {
+    if (websocket.readyState !== websocket.OPEN) return;
+    this.#pings.set(websocket, (this.#pings.get(websocket) ?? 0) + 1);
+    websocket.ping(payload);
   }
 
   /** Finds clients that have disappeared without closing the connection, which the kernel would keep for hours. */
-  #ping(): void {
+  #beat(): void {
     for (const socket of this.#websockets.clients) {
       if (this.#silent.has(socket)) socket.terminate();
       else if (socket.readyState === socket.OPEN) {
         this.#silent.add(socket);
-        socket.ping();
+        this.#ping(socket);
       }
     }
+  }
+}
+
+/** The sockets of one IP address or IPv6 network. */
+type Network = { sockets: number; readonly messages: MessageCount };
+
+/** Counts the messages of the current second. */
+class MessageCount {
+  #second = 0;
+  #count = 0;
+
+  /** Returns the number of messages in this second. */
+  add(second: number): number {
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#count = 0;
+    }
+    return ++this.#count;
   }
 }
 
 const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
 
 /** In `headers`, names and values alternate. */
-function respond(socket: Duplex, status: number, headers: readonly string[]): void {
-  const all = [...headers, "Connection", "close", "Content-Length", "0"];
+function respond(socket: Duplex, status: number, headers: readonly string[], message = ""): void {
+  const body = message === "" ? "" : JSON.stringify({ error: message });
+  const type = body === "" ? [] : ["Content-Type", "application/json; charset=utf-8"];
+  const all = [...headers, ...type, "Connection", "close", "Content-Length", String(Buffer.byteLength(body))];
   const isTemporary = status === 503 || status === 429;
   if (isTemporary && !headers.includes("Retry-After")) all.push("Retry-After", RETRY_SECONDS);
   const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   // Closes both directions: a client that never closes its own would keep the connection open.
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`, () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`, () => socket.destroy());
 }

@@ -42,9 +42,9 @@ export class CallerResolver {
     });
   }
 
-  /** Reads the credentials of a request; `apiKey` is the parameter `api_key`. Nothing is looked up yet. */
+  /** Reads the credentials of a request; `apiKey` is the key in its URL. Nothing is looked up yet. */
   identify(request: IncomingMessage, apiKey: string | null = apiKeyIn(request.url!)): RequestIdentity {
-    return new RequestIdentity(request, readCredentials(request.headers, apiKey), this.#context);
+    return new RequestIdentity(request, request.headers, apiKey, this.#context);
   }
 
   /** Whether the user of a task still has the role that the task was accepted with. Signing out does not matter. */
@@ -73,13 +73,22 @@ export class RequestIdentity {
   readonly credentials: Credentials;
   readonly #proofs: readonly Proof[];
   readonly #request: IncomingMessage;
+  /** The key in the URL. */
+  readonly #apiKey: string | null;
   readonly #context: IdentityContext;
   readonly #isSocket: boolean;
 
-  constructor(request: IncomingMessage, credentials: Credentials, context: IdentityContext, isSocket = false) {
-    this.credentials = credentials;
-    this.#proofs = proofsOf(credentials, request, context);
+  constructor(
+    request: IncomingMessage,
+    headers: IncomingHttpHeaders,
+    apiKey: string | null,
+    context: IdentityContext,
+    isSocket = false,
+  ) {
+    this.credentials = readCredentials(headers, apiKey);
+    this.#proofs = proofsOf(this.credentials, request, context);
     this.#request = request;
+    this.#apiKey = apiKey;
     this.#context = context;
     this.#isSocket = isSocket;
   }
@@ -122,8 +131,7 @@ export class RequestIdentity {
   /** The same client on a WebSocket, whose first message may replace some of the headers. */
   onSocket(headers: IncomingHttpHeaders): RequestIdentity {
     const all = { ...this.#request.headers, ...headers };
-    const credentials = readCredentials(all, apiKeyIn(this.#request.url!));
-    return new RequestIdentity(this.#request, credentials, this.#context, true);
+    return new RequestIdentity(this.#request, all, this.#apiKey, this.#context, true);
   }
 
   #callers(): ReturnType<Proof["caller"]>[] {

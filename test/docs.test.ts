@@ -89,7 +89,7 @@ test("docs/errors.md lists the SQLSTATEs that have another status in the table i
 
 test("docs/errors.md lists every status and code with which a WebSocket is rejected or closed", () => {
   const documented = tableRows("docs/errors.md", "## WebSockets").map(([code]) => Number(code));
-  const sources = ["http/upgrade-gate.ts", "graphql/socket.ts", "graphql/socket-caller.ts"]
+  const sources = ["http/upgrade-gate.ts", "graphql/socket.ts", "identity/socket-caller.ts"]
     .map((file) => readFileSync(file, "utf8"))
     .join();
   const ours = [...sources.matchAll(/(?:return |= |close\()(\d{3,4})\b/g)]

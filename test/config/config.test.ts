@@ -159,6 +159,7 @@ test("without settings the service uses an embedded database with demo data and 
     wsMaxConnectionsPerAddress: 100,
     wsMaxMessageBytes: 65_536,
     wsMessageRate: 100,
+    wsMessageRatePerAddress: 2000,
     wsMaxSubscriptions: 100,
     wsMaxBufferedBytes: 1_048_576,
     corsOrigins: ["*"],

@@ -22,6 +22,7 @@ beforeAll(async () => {
     startTestService({
       WS_MAX_CONNECTIONS_PER_ADDRESS: "1000",
       WS_MESSAGE_RATE: "10000",
+      WS_MESSAGE_RATE_PER_ADDRESS: "100000",
       CORS_ORIGINS: "https://app.example, https://admin.example:8443",
     }),
     startTestService({
@@ -29,6 +30,7 @@ beforeAll(async () => {
       WS_MAX_CONNECTIONS_PER_ADDRESS: "3",
       WS_MAX_SUBSCRIPTIONS: "2",
       WS_MESSAGE_RATE: "20",
+      WS_MESSAGE_RATE_PER_ADDRESS: "30",
       WS_MAX_MESSAGE_BYTES: "2000",
       TRUST_PROXY: "127.0.0.3",
     }),
@@ -299,6 +301,21 @@ describe("with limits,", () => {
     expect(await raw.closed()).toMatchObject({ code: 4429 });
   });
 
+  test("more messages per second from one IP address than WS_MESSAGE_RATE_PER_ADDRESS close the socket that sends them", async () => {
+    const [one, other, elsewhere] = [
+      await openGraphQL(small.url),
+      await openGraphQL(small.url),
+      await openGraphQL(small.url, { localAddress: "127.0.0.2" }),
+    ];
+    const pings = Buffer.concat(Array.from({ length: 17 }, () => frame(PING, "")));
+    one.write(pings);
+    other.write(pings);
+    const closed = await Promise.race([one, other].map((raw) => raw.closed()));
+    expect(closed).toEqual({ code: 4429, reason: "too many messages" });
+    elsewhere.send({ type: "ping" });
+    await expect.poll(() => elsewhere.messages().at(-1), POLL).toMatchObject({ type: "pong" });
+  });
+
   test("more sockets from one IP address than WS_MAX_CONNECTIONS_PER_ADDRESS are 429, and accepted after a close", async () => {
     const sockets = await Promise.all([1, 2, 3].map(() => openGraphQL(small.url)));
     const refused = await upgrade(small.url);
@@ -392,6 +409,7 @@ describe("with limits,", () => {
         wsMaxConnectionsPerAddress: 10,
         wsMaxMessageBytes: 1000,
         wsMessageRate: 100,
+        wsMessageRatePerAddress: 1000,
       }),
       heartbeat: 100,
       callers: new CallerResolver({
