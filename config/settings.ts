@@ -494,6 +494,16 @@ export const SETTINGS = {
     "67108864",
     "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
   ),
+  CHANGES_POLICY_TIMEOUT: setting(
+    integer(10, 600_000),
+    "2000",
+    "Maximum duration in milliseconds of a query that decides which subscribers see changes. A policy that takes longer affects only its own subscribers.",
+  ),
+  SSE_HEARTBEAT: setting(
+    integer(1, 3600),
+    "15",
+    "Seconds between signs of life on streams of events (text/event-stream), so that proxies keep them open.",
+  ),
   CHANGES_PUBLICATION: setting(
     publicationName,
     "content_changes",

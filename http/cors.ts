@@ -17,6 +17,7 @@ const EXPOSED_HEADERS = [
   "X-API-Warn",
   "X-API-Sunset",
   "Allow",
+  "Change-Position",
   "Retry-After",
   "Content-Encoding",
   "Content-Length",

@@ -4,9 +4,14 @@ import type { Dialect } from "../config/setting-types.ts";
 import type { Setting } from "../db/catalog/catalog.ts";
 import { LiveCatalog, type LiveCatalogLog } from "../db/catalog/live.ts";
 import type { CatalogScope } from "../db/catalog/read.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { Notifications } from "../db/changes/notifications.ts";
+import { Rights } from "../db/changes/rights/rights.ts";
 import type { Database } from "../db/database.ts";
+import type { EventStreams } from "../http/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { AddressReader } from "../http/request.ts";
+import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { type Auth, authRouter } from "./auth/auth.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
@@ -21,6 +26,7 @@ import { PreferenceParser } from "./resources/parse/headers.ts";
 import { registerRouter } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task.ts";
 import { TableInterface } from "./table/index.ts";
+import { TableStreams } from "./table/stream/stream.ts";
 import { FunctionTaskHandler } from "./table/task-handler.ts";
 import type { Tasks } from "./tasks/index.ts";
 
@@ -62,6 +68,7 @@ export type RestSettings = {
   readonly apiV1Status: LifecycleOptions["status"];
   readonly apiV1Sunset: Date | "";
   readonly apiV1Guide: string;
+  readonly changesPolicyTimeout: number;
 };
 
 export type RestOptions = {
@@ -73,6 +80,9 @@ export type RestOptions = {
   readonly addressOf: AddressReader;
   /** Null where there are none. */
   readonly tasks: Tasks | null;
+  readonly changes: ChangeFeed;
+  readonly notifications: Pick<Notifications, "onIdentityChange">;
+  readonly streams: EventStreams;
   /** The address of the service. */
   readonly baseUrl: string;
   onInternalError(error: unknown, requestId: string): void;
@@ -81,6 +91,8 @@ export type RestOptions = {
 
 export type RestInterface = {
   readonly catalog: LiveCatalog;
+  /** Who sees which changes. */
+  readonly rights: Rights;
   readonly tables: HttpInterface;
   readonly resources: HttpInterface;
   /** Documentation and authentication. */
@@ -96,7 +108,15 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const catalog = new LiveCatalog({ pool: database.catalog, ...scopeOf(settings), log: catalogLog(log) });
   catalog.onChange((changed) => database.follow(changed));
   await catalog.start();
-  let tables = tableInterface(options, catalog);
+  const rights = new Rights({
+    database,
+    catalog,
+    timeout: settings.changesPolicyTimeout,
+    searchPath: [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath],
+    appSettings: settings.appSettings,
+  });
+  const streams = tableStreams(options, rights);
+  let tables = tableInterface(options, catalog, streams);
   const lifecycle = new Lifecycle({
     status: settings.apiV1Status,
     sunset: settings.apiV1Sunset || null,
@@ -107,6 +127,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const { resources, register } = createResources(options, catalog, lifecycle);
   return {
     catalog,
+    rights,
     tables: {
       serves: (url) => tables.serves(url),
       reject: (destination, problem) => tables.reject(destination, problem),
@@ -115,7 +136,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     },
     follow(changed) {
       catalog.rescope(scopeOf(changed));
-      tables = tableInterface({ ...options, settings: changed }, catalog);
+      tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources,
     routers: [
@@ -131,8 +152,14 @@ const scopeOf = (settings: RestSettings): CatalogScope => ({
   servesPartitions: settings.dbExposePartitions,
 });
 
-function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterface {
-  const { settings, database, tasks, baseUrl, onInternalError } = options;
+function tableStreams(options: RestOptions, rights: Rights): TableStreams {
+  const { changes: feed, notifications, streams, onInternalError } = options;
+  const callers = new SocketCallers((listener) => notifications.onIdentityChange(listener));
+  return new TableStreams({ feed, rights, streams, callers, onInternalError });
+}
+
+function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: TableStreams): TableInterface {
+  const { settings, database, tasks, changes: feed, baseUrl, onInternalError } = options;
   const { dbAnonRole: anonymousRole, openapi: openApi, dbPreRequest: preRequest } = settings;
   const shared = {
     catalog,
@@ -169,6 +196,8 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog): TableInterf
     maxBodySize: settings.restBodyLimit,
     showsTiming: settings.serverTiming,
     callerRules: { needsKey: settings.apiKeyRequired },
+    feed,
+    streams,
     document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
     onInternalError,
   });

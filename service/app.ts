@@ -10,6 +10,7 @@ import { createDatabase } from "../db/database.ts";
 import { LiveSettings, settingsInDatabase } from "../db/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
 import { OperationMetrics } from "../graphql/operation-metrics.ts";
+import { EventStreams } from "../http/event-stream.ts";
 import { migrationLog, settingsLog } from "../http/log.ts";
 import type { addressReader } from "../http/request.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
@@ -77,6 +78,7 @@ export async function createApp(options: AppOptions) {
       graphql?.follow(changed).catch((err) => log.error({ err }, "GraphQL cannot be loaded with the changed settings"));
     });
     close = async () => {
+      rest.rights.close();
       await Promise.all([settings.close(), advisor?.close(), graphql?.close(), rest.catalog.close()]);
       await context.close();
     };
@@ -129,6 +131,7 @@ function createContext(
   const database = createDatabase(config, { logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const changes = createFeed(opened, { ...config, log, onConnectionError });
+  const streams = new EventStreams(config.sseHeartbeat * 1000);
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, onLimit, url, log }) : null;
@@ -163,7 +166,7 @@ function createContext(
     await database.close();
     await opened.cluster?.stop();
   };
-  return { opened, database, changes, notifications, tokens, auth, callers, tasks, addressOf, follow, close };
+  return { opened, database, changes, streams, notifications, tokens, auth, callers, tasks, addressOf, follow, close };
 }
 
 /** Starts the embedded database, or opens DATABASE_URL. */

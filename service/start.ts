@@ -37,6 +37,8 @@ export type Service = Started & {
   databaseWaits(): number;
   /** Bytes of results that clients have not taken yet. */
   unsentBytes(): number;
+  /** Ends all streams of events, as a stop of the service does: their clients connect again. */
+  endStreams(): void;
   /** Open WebSockets, their IP addresses, and subscriptions. */
   open(): { readonly sockets: number; readonly addresses: number; readonly subscriptions: number };
 };
@@ -160,6 +162,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const stop = async () => {
     pipeline.state = "draining";
     sockets.close();
+    app?.streams.close();
     await Promise.all([server.drain(settings.current.drainTimeout), tasks?.close()]);
     sockets.terminate();
     await app?.close();
@@ -171,6 +174,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     tokens,
     databaseWaits: () => database.waits,
     unsentBytes: () => database.unsent.total,
+    endStreams: () => app?.streams.close(),
     open: () => ({ ...sockets.open, subscriptions: changes.readers }),
     stop: () => {
       stopped ??= stop();

@@ -1,11 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TableName } from "../catalog/catalog.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
-import { parseStart, type Start, textOfStart } from "./position.ts";
+import { oldestOf, parseSnapshot, parseStart, type Start, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
-import type { Beginning, ChangeSink, ChangeSource } from "./source.ts";
+import type { Beginning, ChangeSink, ChangeSource, Mark } from "./source.ts";
+
+/**
+ * The position of a query: a reader that starts there gets exactly the changes that the query has not seen. `mark` was read before
+ * the query, and `snapshot` is its pg_current_snapshot().
+ */
+export function startAfter({ position }: Mark, snapshot: string): Start {
+  const seen = parseSnapshot(snapshot);
+  return { ...(position ?? { lsn: oldestOf(seen), index: 0 }), snapshot: seen };
+}
 
 /** Changes cannot be read at the moment. */
 export class FeedUnavailable extends Error {}
@@ -33,6 +42,8 @@ export type ReadOptions = {
 /** Milliseconds that changes are kept, and that the source is read after the last reader has ended. */
 const MAX_AGE = 300_000;
 const OPEN_TIMEOUT = 8000;
+/** Maximum number of running transactions in a position, which is sent in a header. */
+const MAX_RUNNING = 200;
 /** The stream is held back when a reader has more than this share of the ring before it. */
 const MAX_UNREAD = 1 / 4;
 
@@ -147,6 +158,18 @@ export class ChangeFeed implements ChangeSink {
   /** The text of a position, for clients. */
   textOf(start: Start): string {
     return textOfStart(start, this.#stream);
+  }
+
+  /** To be read before a query, for `startAfter`; null if its position cannot be known. */
+  get mark(): Mark | null {
+    if (this.#stream !== "") return { stream: this.#stream, position: this.#ring.end };
+    return this.#source?.mark ?? null;
+  }
+
+  /** The text of the position of a query, for clients. Null if too many transactions were running. */
+  textAfter(mark: Mark, snapshot: string): string | null {
+    const start = startAfter(mark, snapshot);
+    return start.snapshot!.running.size > MAX_RUNNING ? null : textOfStart(start, mark.stream);
   }
 
   /** The start that `textOf` has written; null if it is malformed. That of another stream precedes everything that is kept. */

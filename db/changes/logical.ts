@@ -5,8 +5,9 @@ import { Instances } from "./instances.ts";
 import { streamName } from "./position.ts";
 import { Reading } from "./reading.ts";
 import { ReplicationConnection } from "./replication.ts";
+import { RestingMark } from "./resting-mark.ts";
 import { openSlot, readSlot, type Slot, type SlotState } from "./slot.ts";
-import type { Beginning, ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
+import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 /** The pause before the second attempt to connect; it doubles with each further one. */
@@ -44,6 +45,9 @@ export class LogicalSource implements ChangeSource {
   #connection: ReplicationConnection | null = null;
   #reading: Reading | null = null;
   #slot: SlotState | null = null;
+  /** Names the order of positions; "" before the first connection. */
+  #stream = "";
+  readonly #mark = new RestingMark();
   /** Why the last connection has failed; null if there is one. */
   #failure: string | null = "it has not connected yet";
   /** Whether the slot begins before the publication was created. The server looks for it there, and fails for ever. */
@@ -82,6 +86,11 @@ export class LogicalSource implements ChangeSource {
       slot: { name: slot.name, temporary: slot.isTemporary, ...(this.#slot && { wal: this.#slot.walStatus }) },
       lag: this.#slot && this.#reading?.hasBegun ? this.#reading.lagBehind(this.#slot.end) : { bytes: 0, seconds: 0 },
     };
+  }
+
+  get mark(): Mark | null {
+    const { position } = this.#mark;
+    return position && { stream: this.#stream, position };
   }
 
   start(): void {
@@ -141,6 +150,7 @@ export class LogicalSource implements ChangeSource {
     await connection.connect();
     await this.#instances?.beat();
     await openSlot(connection, slot, this.#isUseless);
+    this.#stream = await readStream(connection);
     this.#failure = null;
     let isTicking = false;
     const tick = () => {
@@ -158,7 +168,8 @@ export class LogicalSource implements ChangeSource {
     try {
       await Promise.race([this.#wanted.promise, connection.ended]);
       if (!this.#sink) throw new Error("the connection to the database was lost");
-      reading.start(this.#sink, this.#pool, await readBeginning(connection, slot));
+      this.#mark.forget();
+      reading.start(this.#sink, this.#pool, { ...(await readBeginning(connection, slot)), stream: this.#stream });
       await connection.stream(slot.name, publication, reading);
     } finally {
       clearInterval(ticks);
@@ -174,6 +185,7 @@ export class LogicalSource implements ChangeSource {
     this.#warnOf(slot);
     if (slot.walStatus === "lost")
       throw new Error(`the server has dropped write-ahead log that the slot ${name} needs`);
+    if (!this.#sink) await this.#mark.look(this.#pool, slot.end);
     const reached = reading.hasBegun ? reading.reached : slot.end;
     // Commits would wait for the acknowledgement of a synchronous standby, which any client may be.
     const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
@@ -204,13 +216,16 @@ export class LogicalSource implements ChangeSource {
 }
 
 /** Where the stream of the slot begins. */
-async function readBeginning(connection: ReplicationConnection, slot: Slot): Promise<Beginning> {
+async function readBeginning(connection: ReplicationConnection, slot: Slot): Promise<Omit<Beginning, "stream">> {
   const start = await openSlot(connection, slot);
+  const [log] = await connection.query<{ end: string }>("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as end");
+  return { start: { lsn: start, index: 0 }, live: { lsn: BigInt(log!.end), index: 0 } };
+}
+
+async function readStream(connection: ReplicationConnection): Promise<string> {
   const [server] = await connection.query<{ systemid: string; timeline: number }>("IDENTIFY_SYSTEM");
-  const [database] = await connection.query<{ lsn: string; oid: string }>(
-    `select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as lsn, oid::text from pg_database
-     where datname = current_database()`,
+  const [database] = await connection.query<{ oid: string }>(
+    "select oid::text from pg_database where datname = current_database()",
   );
-  const stream = streamName("logical", server!.systemid, String(server!.timeline), database!.oid);
-  return { start: { lsn: start, index: 0 }, live: { lsn: BigInt(database!.lsn), index: 0 }, stream };
+  return streamName("logical", server!.systemid, String(server!.timeline), database!.oid);
 }

@@ -3,7 +3,7 @@ import pg from "pg";
 import type { Change } from "./change.ts";
 import { type OutboxRow, OutboxTables, type RelationRow } from "./outbox-tables.ts";
 import { parseSnapshot, streamName } from "./position.ts";
-import type { ChangeSink, ChangeSource, SourceHealth } from "./source.ts";
+import type { ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 import { ChangedTypes } from "./types.ts";
 
 /** The pause between reads while there are readers. */
@@ -39,6 +39,8 @@ export class OutboxSource implements ChangeSource {
   #failure: string | null = null;
   /** The age in seconds of the last change when it was read. */
   #lag = 0;
+  /** "" until it has been read. */
+  #stream = "";
   /** Transactions below this one had ended at the last deletion. */
   #horizon = "0";
 
@@ -62,7 +64,13 @@ export class OutboxSource implements ChangeSource {
     return { mode: "outbox", state, ...reason, lag: { bytes: 0, seconds: this.#lag } };
   }
 
+  /** A position is the number of a transaction, so the snapshot of a query has it. */
+  get mark(): Mark | null {
+    return this.#stream === "" ? null : { stream: this.#stream, position: null };
+  }
+
   start(): void {
+    this.#readStream().catch(this.#onError);
     this.#deletion = setInterval(() => void this.#deleteRead().catch(this.#onError), DELETE_MILLISECONDS);
     this.#deletion.unref();
   }
@@ -105,14 +113,22 @@ export class OutboxSource implements ChangeSource {
 
   async #begin(sink: ChangeSink): Promise<void> {
     const { rows } = await this.#pool.query<BeginRow>(BEGIN);
-    const { horizon, first, snapshot, system, database, relations } = rows[0]!;
+    const { horizon, first, snapshot, relations } = rows[0]!;
+    this.#stream ||= await this.#readStream();
     await this.#tables.describe(relations);
     this.#last = [horizon, "0"];
     sink.begin({
       start: { lsn: BigInt(horizon), index: 0 },
       live: { lsn: BigInt(first), index: 0, snapshot: parseSnapshot(snapshot) },
-      stream: streamName("outbox", system, database),
+      stream: this.#stream,
     });
+  }
+
+  async #readStream(): Promise<string> {
+    const { rows } = await this.#pool.query<{ system: string; database: string }>(STREAM);
+    const { system, database } = rows[0]!;
+    this.#stream = streamName("outbox", system, database);
+    return this.#stream;
   }
 
   async #read(sink: ChangeSink, resting: AbortSignal): Promise<void> {
@@ -180,17 +196,20 @@ const describing = (condition: string) => `
     join pg_namespace as n on n.oid = root.relnamespace
     where ${condition}`;
 
-type BeginRow = Readonly<Record<"horizon" | "first" | "snapshot" | "system" | "database", string>> & {
+type BeginRow = Readonly<Record<"horizon" | "first" | "snapshot", string>> & {
   readonly relations: readonly RelationRow[];
 };
+
+const STREAM = `
+select
+  (select system_identifier::text from pg_control_system()) as system,
+  (select oid::text from pg_database where datname = current_database()) as database`;
 
 const BEGIN = `
 select
   h.transaction::text as horizon,
   pg_snapshot_xmin(pg_current_snapshot())::text as first,
   pg_current_snapshot()::text as snapshot,
-  (select system_identifier::text from pg_control_system()) as system,
-  (select oid::text from pg_database where datname = current_database()) as database,
   (${describing("exists (select from pg_trigger as t where t.tgrelid = c.oid and t.tgname = '_500_outbox_insert')")}) as relations
 from changes.outbox_horizon as h`;
 

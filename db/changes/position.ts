@@ -7,6 +7,13 @@ import { type Change, comparePositions, type Position } from "./change.ts";
  */
 export type Snapshot = { readonly end: bigint; readonly running: ReadonlySet<bigint> };
 
+/** The oldest transaction that the query may not see: all below it have ended. */
+export function oldestOf({ end, running }: Snapshot): bigint {
+  let oldest = end;
+  for (const xid of running) if (xid < oldest) oldest = xid;
+  return oldest;
+}
+
 /** Where a reader starts: after a position, without the changes that a snapshot sees. */
 export type Start = Position & { readonly snapshot?: Snapshot };
 

@@ -27,6 +27,13 @@ export type ChangeSink = {
   lose(): void;
 };
 
+/** A position that later queries see: they see every change up to here. */
+export type Mark = {
+  readonly stream: string;
+  /** Null if the snapshot of the query itself has the position. */
+  readonly position: Position | null;
+};
+
 /** The state of a source for `/health`. */
 export type SourceHealth = {
   readonly mode: string;
@@ -42,6 +49,8 @@ export type SourceHealth = {
 /** Where committed changes are read. */
 export interface ChangeSource {
   readonly health: SourceHealth;
+  /** Where queries are in the stream that begins with the next `open`; null while that is unknown. */
+  readonly mark: Mark | null;
   /** Prepares in the background. */
   start(): void;
   /** Sends changes to the sink, and restores lost connections. */

@@ -3,6 +3,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { CancelSignal } from "../../db/cancellation.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import { type ChangeFeed, startAfter } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
 import type { Problem } from "../../db/errors.ts";
 import type { Transactions } from "../../db/transaction.ts";
@@ -20,11 +21,12 @@ import { BASE, parseUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
-import type { Prepared, QueryResult } from "./query.ts";
+import { type Prepared, type QueryResult, RESULT } from "./query.ts";
 import { type RefusedPlace, refusedPlaceOf } from "./refused-value.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { type RootSpec, rootCall } from "./root.ts";
 import { pipelineProblem, Stopwatch, sendAnswer, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
+import { snapshotRequest, type TableSnapshot, type TableStreams, wantsStream } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PreparerOptions & {
@@ -42,6 +44,8 @@ export type TableOptions = PreparerOptions & {
   readonly rootSpec: RootSpec | null;
   /** Whether errors have details and a hint. */
   readonly errorVerbosity: Verbosity;
+  readonly feed: ChangeFeed;
+  readonly streams: TableStreams;
   /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null at other paths. */
   document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   onInternalError(error: unknown, requestId: string): void;
@@ -99,13 +103,14 @@ export class TableInterface implements HttpInterface {
     try {
       const answered = await this.#answer(exchange);
       watch?.mark("response");
-      sendAnswer(exchange, answered);
+      if (answered) sendAnswer(exchange, answered);
     } catch (error) {
       this.#fail(error, exchange);
     }
   }
 
-  async #answer(exchange: Exchange): Promise<Answer> {
+  /** Null if the response is a stream, which has begun. */
+  async #answer(exchange: Exchange): Promise<Answer | null> {
     const { maxBodySize, catalog, rootSpec } = this.#options;
     const { request, response, url, watch } = exchange;
     const method = request.method!;
@@ -121,18 +126,36 @@ export class TableInterface implements HttpInterface {
     const parsed = this.#preparer.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     watch?.mark("parse");
+    const serve = () =>
+      wantsStream(parsed) ? this.#stream(parsed, caller, exchange) : this.#serve(parsed, text, caller, exchange);
     try {
-      return await this.#serve(parsed, text, caller, exchange);
+      return await serve();
     } catch (error) {
       // The table may have been created or altered a moment ago.
       if (!mayBeStale(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
-      return this.#serve(parsed, text, caller, exchange);
+      return serve();
     }
   }
 
+  async #stream(parsed: TableRequest, caller: Caller, exchange: Exchange): Promise<null> {
+    const { streams, callerRules } = this.#options;
+    const request = snapshotRequest(parsed);
+    const prepared = this.#preparer.prepare(request);
+    const { plan } = prepared;
+    exchange.plan = plan;
+    const read = async (): Promise<TableSnapshot> => {
+      const { result, mark } = await this.#run(request, prepared, caller, exchange);
+      const [row] = result.main.rows;
+      const start = startAfter(mark!, row![RESULT.snapshot]!.toString());
+      return { json: row![RESULT.body]!.toString(), start };
+    };
+    await streams.serve({ exchange, request: parsed, plan, caller, callerRules, read });
+    return null;
+  }
+
   async #serve(parsed: TableRequest, text: RequestText, caller: Caller, exchange: Exchange): Promise<Answer> {
-    const { database, tasks } = this.#options;
-    const { response, url, watch } = exchange;
+    const { tasks, feed } = this.#options;
+    const { url, watch } = exchange;
     const { body } = text;
     const prepared = this.#preparer.prepare(parsed);
     exchange.plan = prepared.plan;
@@ -140,8 +163,19 @@ export class TableInterface implements HttpInterface {
     if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(exchange, url, caller, body), prepared);
     }
+    const { result, mark } = await this.#run(parsed, prepared, caller, exchange);
+    const answered = answer(prepared, result, text.url);
+    const snapshot = prepared.plan.kind === "read" ? result.main.rows[0]![RESULT.snapshot] : undefined;
+    const position = mark && snapshot ? feed.textAfter(mark, snapshot.toString()) : null;
+    return position === null ? answered : { ...answered, headers: [...answered.headers, [POSITION, position]] };
+  }
+
+  async #run(parsed: TableRequest, prepared: Prepared, caller: Caller, exchange: Exchange) {
+    const { database, feed } = this.#options;
+    const { response, url, watch } = exchange;
     const context = { ...contextOfExchange(exchange, url.path, caller), method: methodOf(exchange, parsed) };
     const transaction = this.#preparer.write(parsed, prepared, caller, context);
+    const { mark } = feed;
     const transactions = database.forRole(caller.role);
     const result = await run(transactions, prepared, transaction, {
       signal: new ClientGone(response),
@@ -153,7 +187,7 @@ export class TableInterface implements HttpInterface {
       throw error;
     });
     watch?.mark("transaction");
-    return answer(prepared, result, text.url);
+    return { result, mark };
   }
 
   #fail(error: unknown, { request, response, head, caller, plan, refused }: Exchange): void {
@@ -193,6 +227,9 @@ async function run(
   if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
   return { main: results.at(-2)!, estimate: results.at(-1)! };
 }
+
+/** The position in the changes that follow a read: a subscriber that starts there misses nothing and gets nothing twice. */
+const POSITION = "Change-Position";
 
 /** The path after the base, without the slash. */
 const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);

@@ -180,6 +180,14 @@ export const maxAffectedNeedsSet = () =>
     "Function must return SETOF or TABLE when max-affected preference is used with handling=strict",
   );
 
+// Streams of changes.
+
+export const streamNotPossible = (message: string) => error(400, "0A000", message);
+export const streamRefused = (message: string) => error(403, "42501", message);
+export const streamUnavailable = (message: string) => error(503, "PGRST000", message);
+export const badEventId = () =>
+  error(400, "22023", "Last-Event-ID must be the id of an event, or the header Change-Position of a response");
+
 // Results.
 
 export const notSingular = (count: number) =>

@@ -14,7 +14,13 @@ export type Query = {
  * The columns of the row that the main statement returns, in order. All are json, text or bytea, whose bytes are the
  * same in the binary format.
  */
-export const RESULT = { body: 0, rows: 1, total: 2, headers: 3, status: 4, location: 5, updated: 6 } as const;
+export const RESULT = {
+  ...{ body: 0, rows: 1, total: 2, headers: 3, status: 4 },
+  /** Of a change. */
+  ...{ location: 5, updated: 6 },
+  /** Of a read: pg_current_snapshot(). */
+  snapshot: 5,
+} as const;
 
 /** The session setting that counts the rows that an upsert updated. */
 export const UPDATED_SETTING = "content_service.updated";

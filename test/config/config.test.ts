@@ -149,6 +149,8 @@ test("without settings the service uses an embedded database with demo data and 
     mfaIssuer: "Content Service",
     mfaAttempts: 5,
     changesMaxBytes: 67_108_864,
+    changesPolicyTimeout: 2000,
+    sseHeartbeat: 15,
     maxUnsentBytes: 134_217_728,
     maxUnsentBytesPerAddress: 33_554_432,
     rateLimit: 600,

@@ -16,7 +16,7 @@ export function writeQuery(plan: Plan, postgis: string | null): Query {
 function writePlan(plan: Plan, postgis: string | null): Sql {
   switch (plan.kind) {
     case "read":
-      return writeRead(plan, postgis);
+      return writeRead(plan, postgis, [sql`pg_catalog.pg_current_snapshot()::text`]);
     case "call":
       return writeCall(plan, postgis);
     default:

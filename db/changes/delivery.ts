@@ -1,0 +1,211 @@
+import { type Change, comparePositions } from "./change.ts";
+import type { ChangeFeed } from "./feed.ts";
+import { follows, isCommittedAfter, type Start } from "./position.ts";
+import type { ChangeReader } from "./reader.ts";
+import type { Audience } from "./rights/audience.ts";
+import type { Rights } from "./rights/rights.ts";
+import type { Judgement, Watch } from "./rights/watch.ts";
+
+export type DeliveryHandler<W extends Watch> = {
+  /** The next changes are judged when the promise is resolved. */
+  deliver(judgements: readonly Judgement<W>[]): Promise<void> | void;
+  /** The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. */
+  end(watch: W, error: Error): void;
+};
+
+/** Watches that read the changes together. */
+type Lane<W extends Watch> = {
+  readonly reader: ChangeReader;
+  readonly audience: Audience<W>;
+  /** Where watches start that must not get every change of the lane. */
+  readonly starts: Map<W, Start>;
+  /** Every change up to here has been delivered. */
+  delivered: Start;
+};
+
+/** The right to see a table has ended. The message is for the subscriber. */
+export class WatchEnded extends Error {}
+
+/**
+ * Delivers changes to the watches that see them, in commit order. All live watches share one reader and are judged together. Watches
+ * that resume from an earlier position catch up together, and then join the live ones, without a gap or a duplicate.
+ */
+export class Delivery<W extends Watch> {
+  readonly #feed: ChangeFeed;
+  readonly #rights: Rights;
+  readonly #handler: DeliveryHandler<W>;
+  /** The lane of each watch; null for one that waits for the next wave or for the feed. */
+  readonly #lanes = new Map<W, Lane<W> | null>();
+  #live: Lane<W> | null = null;
+  /** The watches that catch up. */
+  #wave: Lane<W> | null = null;
+  readonly #waiting = new Map<W, Start>();
+
+  constructor(feed: ChangeFeed, rights: Rights, handler: DeliveryHandler<W>) {
+    this.#feed = feed;
+    this.#rights = rights;
+    this.#handler = handler;
+  }
+
+  /**
+   * Resolves when every later commit, or every change after `since`, will be delivered. Rejects with FeedGap if those after
+   * `since` are no longer kept, and with FeedUnavailable.
+   */
+  async add(watch: W, since?: Start): Promise<void> {
+    this.#lanes.set(watch, null);
+    try {
+      await this.#feed.open();
+      if (!this.#lanes.has(watch)) return;
+      if (since) this.#catchUp(watch, since);
+      else this.#goLive(watch);
+    } catch (error) {
+      this.#lanes.delete(watch);
+      throw error;
+    }
+  }
+
+  delete(watch: W): void {
+    const lane = this.#lanes.get(watch);
+    this.#lanes.delete(watch);
+    this.#waiting.delete(watch);
+    if (lane) this.#leave(lane, watch);
+  }
+
+  get size(): number {
+    return this.#lanes.size;
+  }
+
+  /** Where a watch resumes that has got everything up to this change. */
+  positionAfter(watch: W, { position }: Change): Start {
+    return withSnapshot(position, this.#lanes.get(watch)?.starts.get(watch));
+  }
+
+  /** Every change up to here that the watch sees has been delivered to it; undefined while it waits. */
+  positionOf(watch: W): Start | undefined {
+    const lane = this.#lanes.get(watch);
+    if (!lane) return this.#waiting.get(watch);
+    const start = lane.starts.get(watch);
+    if (!start || comparePositions(start, lane.delivered) <= 0) return withSnapshot(lane.delivered, start);
+    return start;
+  }
+
+  close(): void {
+    for (const watch of [...this.#lanes.keys()]) this.delete(watch);
+  }
+
+  #goLive(watch: W, since?: Start): void {
+    if (!this.#live || this.#live.reader.isClosed)
+      this.#live = this.#startLane(this.#feed.read({ since: since && withoutSnapshot(since) }), (lane) => {
+        if (this.#live === lane) this.#live = null;
+      });
+    this.#enter(this.#live, watch, since);
+  }
+
+  #catchUp(watch: W, since: Start): void {
+    // Throws FeedGap.
+    this.#feed.read({ since, mayFallBehind: true }).close();
+    this.#waiting.set(watch, since);
+    this.#startWave();
+  }
+
+  #startWave(): void {
+    if ((this.#wave && !this.#wave.reader.isClosed) || this.#waiting.size === 0) return;
+    const starts = [...this.#waiting];
+    this.#waiting.clear();
+    const first = starts.map(([, start]) => start).reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
+    let reader: ChangeReader;
+    try {
+      reader = this.#feed.read({ since: withoutSnapshot(first), mayFallBehind: true });
+    } catch (error) {
+      for (const [watch] of starts) this.#end(watch, error as Error);
+      return;
+    }
+    this.#wave = this.#startLane(reader, (lane) => {
+      if (this.#wave === lane) this.#wave = null;
+      this.#startWave();
+    });
+    for (const [watch, start] of starts) this.#enter(this.#wave, watch, start);
+  }
+
+  #startLane(reader: ChangeReader, onEnd: (lane: Lane<W>) => void): Lane<W> {
+    const audience = this.#rights.audience<W>();
+    const lane: Lane<W> = { reader, audience, starts: new Map(), delivered: reader.position };
+    this.#run(lane)
+      .catch((error: Error) => {
+        for (const [watch, own] of this.#lanes) if (own === lane) this.#end(watch, error);
+      })
+      .finally(() => {
+        reader.close();
+        onEnd(lane);
+      });
+    return lane;
+  }
+
+  async #run(lane: Lane<W>): Promise<void> {
+    const { reader, audience } = lane;
+    // The watches enter after this call.
+    await null;
+    while (!reader.isClosed) {
+      const changes = reader.take();
+      const position = reader.position;
+      if (changes.length > 0) {
+        const { judgements, ended } = await audience.judge(changes);
+        for (const { watch, reason } of ended) this.#end(watch, new WatchEnded(reason));
+        await this.#handler.deliver(this.#present(lane, judgements));
+      }
+      lane.delivered = position;
+      if (lane === this.#wave && this.#merge(lane)) return;
+      if (changes.length === 0) await reader.wait();
+    }
+  }
+
+  /** What watches see that have not been deleted meanwhile, and that start before the change. */
+  #present(lane: Lane<W>, judgements: readonly Judgement<W>[]): Judgement<W>[] {
+    const { starts } = lane;
+    return judgements.map(({ change, sights, failures }) => {
+      const gets = ({ watch }: { readonly watch: W }) => {
+        if (this.#lanes.get(watch) !== lane) return false;
+        const start = starts.get(watch);
+        if (!start) return true;
+        if (isCommittedAfter(change, start)) starts.delete(watch);
+        return follows(change, start);
+      };
+      return { change, sights: sights.filter(gets), failures: failures.filter(gets) };
+    });
+  }
+
+  /** When the wave has delivered everything that the live lane has taken, its watches go live. */
+  #merge(wave: Lane<W>): boolean {
+    const { delivered } = wave;
+    if (this.#live && comparePositions(delivered, this.#live.reader.position) < 0) return false;
+    for (const [watch, lane] of this.#lanes) {
+      if (lane !== wave) continue;
+      const own = wave.starts.get(watch);
+      this.#goLive(watch, withSnapshot(delivered, own));
+    }
+    return true;
+  }
+
+  #enter(lane: Lane<W>, watch: W, start?: Start): void {
+    this.#lanes.set(watch, lane);
+    if (start) lane.starts.set(watch, start);
+    lane.audience.add(watch);
+  }
+
+  #leave(lane: Lane<W>, watch: W): void {
+    lane.audience.delete(watch);
+    lane.starts.delete(watch);
+    if (lane.audience.size === 0) lane.reader.close();
+  }
+
+  #end(watch: W, error: Error): void {
+    this.delete(watch);
+    this.#handler.end(watch, error);
+  }
+}
+
+/** The position, with the snapshot of `start` if it still matters. */
+const withSnapshot = ({ lsn, index }: Start, start: Start | undefined): Start =>
+  start?.snapshot ? { lsn, index, snapshot: start.snapshot } : { lsn, index };
+
+const withoutSnapshot = ({ lsn, index }: Start): Start => ({ lsn, index });

@@ -1,0 +1,121 @@
+import type { ServerResponse } from "node:http";
+import type { Destination } from "./exchange.ts";
+
+/** Bytes that wait for a client, above which it is too slow to get every event at once. */
+const MAX_WAITING_BYTES = 1_048_576;
+/** Milliseconds after which a browser connects again. */
+const RETRY_MILLISECONDS = 1000;
+
+export type StreamEvent = {
+  readonly event: string;
+  /** Text, usually JSON. */
+  readonly data: string;
+  /** A client that connects again sends it in the header Last-Event-ID. */
+  readonly id?: string | undefined;
+};
+
+/** Every response that sends events (`text/event-stream`). They end when the service stops, and clients connect again. */
+export class EventStreams {
+  readonly #heartbeat: number;
+  readonly #open = new Set<EventStream>();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `heartbeat` is the pause between signs of life, in milliseconds. */
+  constructor(heartbeat: number) {
+    this.#heartbeat = heartbeat;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** Begins the response. `idNow` returns the id of everything that has been sent so far. */
+  open(destination: Destination, idNow: () => string | undefined = () => undefined): EventStream {
+    const stream = new EventStream(destination, idNow);
+    this.#open.add(stream);
+    this.#timer ??= setInterval(() => this.#beat(), this.#heartbeat).unref();
+    destination.response.once("close", () => {
+      this.#open.delete(stream);
+      if (this.#open.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    });
+    return stream;
+  }
+
+  close(): void {
+    for (const stream of this.#open) stream.end();
+  }
+
+  #beat(): void {
+    for (const stream of this.#open) stream.beat();
+  }
+}
+
+/** Source: WHATWG HTML, "Server-sent events". */
+export class EventStream {
+  readonly #response: ServerResponse;
+  readonly #idNow: () => string | undefined;
+  /** The events of this turn of the event loop, which are written together. */
+  #text = "";
+
+  /** Used by EventStreams only. */
+  constructor({ response, head }: Destination, idNow: () => string | undefined) {
+    this.#response = response;
+    this.#idNow = idNow;
+    response.writeHead(200, [
+      ...head.headers,
+      ...["Content-Type", "text/event-stream; charset=utf-8", "Cache-Control", "no-store"],
+      // nginx would collect the events in a buffer.
+      ...["X-Accel-Buffering", "no"],
+    ]);
+    response.write(`retry: ${RETRY_MILLISECONDS}\n\n`);
+  }
+
+  /** Whether more events wait for the client than it should be sent. */
+  get isBehind(): boolean {
+    return this.#response.writableLength + this.#text.length > MAX_WAITING_BYTES;
+  }
+
+  get isClosed(): boolean {
+    return this.#response.destroyed || this.#response.writableEnded;
+  }
+
+  send({ event, data, id }: StreamEvent): void {
+    if (this.isClosed) return;
+    if (this.#text === "") queueMicrotask(() => this.#write());
+    // A line break in JSON is white space, so it may become another one.
+    this.#text += `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${data.replace(LINE_BREAK, "\ndata: ")}\n\n`;
+  }
+
+  /** A sign of life. An id without data is not an event: it only moves the place at which the client resumes. */
+  beat(): void {
+    if (this.isClosed || this.isBehind) return;
+    const id = this.#idNow();
+    this.#response.write(id === undefined ? ":\n\n" : `:\nid: ${id}\n\n`);
+  }
+
+  /** Calls back once, when the client has taken what was waiting. */
+  onceTaken(listener: () => void): void {
+    this.#write();
+    if (this.#response.writableNeedDrain) this.#response.once("drain", listener);
+    else queueMicrotask(listener);
+  }
+
+  onceClosed(listener: () => void): void {
+    this.#response.once("close", listener);
+  }
+
+  end(): void {
+    this.#write();
+    this.#response.end();
+  }
+
+  #write(): void {
+    const text = this.#text;
+    this.#text = "";
+    if (text !== "" && !this.isClosed) this.#response.write(text);
+  }
+}
+
+const LINE_BREAK = /\r\n|\r|\n/g;

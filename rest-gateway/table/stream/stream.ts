@@ -1,0 +1,235 @@
+import type { Caller } from "../../../db/caller.ts";
+import { Delivery } from "../../../db/changes/delivery.ts";
+import { type ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
+import type { Start } from "../../../db/changes/position.ts";
+import { FeedGap } from "../../../db/changes/reader.ts";
+import { type Filter, FilterError } from "../../../db/changes/rights/filter.ts";
+import type { Rights } from "../../../db/changes/rights/rights.ts";
+import type { Judgement, Watch } from "../../../db/changes/rights/watch.ts";
+import type { EventStream, EventStreams } from "../../../http/event-stream.ts";
+import type { Exchange } from "../../../http/exchange.ts";
+import type { CallerRules } from "../../../identity/caller-resolver.ts";
+import type { SocketCallers } from "../../../identity/socket-caller.ts";
+import { parseAccept } from "../../conventions/media.ts";
+import { shapeOf } from "../parse/shape.ts";
+import type { Plan, ReadPlan } from "../plan.ts";
+import { badEventId, streamNotPossible, streamRefused, streamUnavailable } from "../problem.ts";
+import type { TableRequest } from "../request.ts";
+import { ChangeEvent } from "./change-event.ts";
+import { filterRequestOf } from "./filter.ts";
+
+/** A client that watches a table. */
+export type TableWatch = Watch & {
+  /** The columns that it wants; null for all. */
+  readonly selected: ReadonlySet<string> | null;
+  /** The columns that name a row that it no longer sees. */
+  readonly key: ReadonlySet<string>;
+  readonly stream: EventStream;
+};
+
+/** The rows of a table, and the position after which changes follow them. */
+export type TableSnapshot = { readonly json: string; readonly start: Start };
+
+export type TableStreamsOptions = {
+  readonly feed: ChangeFeed;
+  readonly rights: Rights;
+  readonly streams: EventStreams;
+  readonly callers: SocketCallers;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+export type StreamRequest = {
+  readonly exchange: Exchange;
+  readonly request: TableRequest;
+  readonly plan: Plan;
+  readonly caller: Caller;
+  readonly callerRules: CallerRules;
+  /** Rejects with TableError and the errors of Postgres. */
+  read(): Promise<TableSnapshot>;
+};
+
+const MEDIA_TYPE = "text/event-stream";
+const JSON_ONLY = parseAccept("application/json");
+
+/** Whether a client wants the rows and then their changes: `Accept: text/event-stream`. */
+export const wantsStream = ({ method, accept }: TableRequest): boolean =>
+  method === "GET" && accept[0]?.type === MEDIA_TYPE;
+
+/** The request for the rows. */
+export function snapshotRequest(request: TableRequest): TableRequest {
+  const rows = { ...request, accept: JSON_ONLY };
+  return { ...rows, shape: shapeOf(rows) };
+}
+
+/** `GET /rest/v1/<table>` with `Accept: text/event-stream`: an event with the rows, and then an event for each change. */
+export class TableStreams {
+  readonly #options: TableStreamsOptions;
+  readonly #delivery: Delivery<TableWatch>;
+
+  constructor(options: TableStreamsOptions) {
+    const { feed, rights } = options;
+    this.#options = options;
+    this.#delivery = new Delivery<TableWatch>(feed, rights, {
+      deliver: (judgements) => this.#deliver(judgements),
+      end: (watch, error) => this.#end(watch, error),
+    });
+  }
+
+  get size(): number {
+    return this.#delivery.size;
+  }
+
+  /** Rejects with TableError if the request cannot be served. */
+  async serve({ exchange, request, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
+    const { feed, streams, callers } = this.#options;
+    const described = await this.#describe(request, plan, caller);
+    const since = await this.#sinceOf(exchange);
+    // The errors of the first read are ordinary responses.
+    const first = since === null ? await read() : null;
+    if (exchange.response.destroyed) return;
+
+    const stream = streams.open(exchange, () => {
+      const position = this.#delivery.positionOf(watch);
+      return position && feed.textOf(position);
+    });
+    const watch: TableWatch = { ...described, caller, stream };
+    const onEnded = (message: string) => this.#end(watch, new Error(message));
+    const watching = callers.open(caller, { resolve: () => exchange.identity.caller(callerRules), onEnded });
+    stream.onceClosed(() => {
+      watching.close();
+      this.#delivery.delete(watch);
+    });
+    try {
+      if (first) await this.#begin(watch, first);
+      else await this.#resume(watch, since!, read);
+    } catch (error) {
+      if (!isExpected(error)) this.#options.onInternalError(error, exchange.head.requestId);
+      this.#end(watch, isExpected(error) ? error : new Error("the stream was ended by an internal error"));
+    }
+  }
+
+  async #begin(watch: TableWatch, { json, start }: TableSnapshot): Promise<void> {
+    watch.stream.send({ event: "snapshot", data: json, id: this.#options.feed.textOf(start) });
+    await this.#add(watch, start);
+  }
+
+  /** If the changes since then are no longer kept, the client gets the rows again. */
+  async #resume(watch: TableWatch, since: Start, read: StreamRequest["read"]): Promise<void> {
+    try {
+      await this.#add(watch, since);
+    } catch (error) {
+      if (!(error instanceof FeedGap)) throw error;
+      watch.stream.send({ event: "gap", data: "{}" });
+      await this.#begin(watch, await read());
+    }
+  }
+
+  async #add(watch: TableWatch, since: Start): Promise<void> {
+    if (!watch.stream.isClosed) await this.#delivery.add(watch, since);
+  }
+
+  #deliver(judgements: readonly Judgement<TableWatch>[]): void {
+    const { feed, rights } = this.#options;
+    const behind = new Set<TableWatch>();
+    for (const { change, sights, failures } of judgements) {
+      const event = new ChangeEvent(change, rights);
+      for (const sight of sights) {
+        const { watch } = sight;
+        if (behind.has(watch)) continue;
+        const position = this.#delivery.positionAfter(watch, change);
+        watch.stream.send({ event: sight.event, data: event.dataFor(sight), id: feed.textOf(position) });
+        if (!watch.stream.isBehind) continue;
+        behind.add(watch);
+        this.#pause(watch, position);
+      }
+      for (const { watch, error } of failures) sendProblem(watch, error.message);
+    }
+  }
+
+  /** The client reads slowly: it gets the rest when it has taken what was sent. */
+  #pause(watch: TableWatch, position: Start): void {
+    this.#delivery.delete(watch);
+    watch.stream.onceTaken(() => {
+      this.#add(watch, position).catch((error: Error) => this.#end(watch, error));
+    });
+  }
+
+  /** The client connects again, with the id of the last event. */
+  #end(watch: TableWatch, error: Error): void {
+    this.#delivery.delete(watch);
+    if (!(error instanceof FeedGap || error instanceof FeedUnavailable)) sendProblem(watch, error.message);
+    watch.stream.end();
+  }
+
+  /** Null without the header: the client gets the rows first. */
+  async #sinceOf({ request }: Exchange): Promise<Start | null> {
+    const { feed } = this.#options;
+    try {
+      await feed.open();
+    } catch (error) {
+      if (error instanceof FeedUnavailable) throw streamUnavailable(error.message);
+      throw error;
+    }
+    const text = request.headers["last-event-id"];
+    if (text === undefined || text === "") return null;
+    const since = typeof text === "string" ? feed.startOf(text) : null;
+    if (!since) throw badEventId();
+    return since;
+  }
+
+  async #describe(request: TableRequest, plan: Plan, { role }: Caller) {
+    if (plan.kind !== "read") throw streamNotPossible("changes of the results of functions cannot be streamed");
+    const { rights, feed } = this.#options;
+    const { schema, name, primaryKey } = plan.table;
+    const table = { schema, name };
+    const view = await rights.view(table, role);
+    if ("refusal" in view) throw streamRefused(view.refusal);
+    const reason = await feed.reasonAgainst(table);
+    if (reason !== null) throw streamNotPossible(`changes of ${schema}.${name} cannot be streamed: ${reason}`);
+    const selected = selectedColumns(plan);
+    refuseHidden(role, selected ?? [], view.columns);
+    const filter = await this.#filterOf(request, plan, role);
+    refuseHidden(role, filter?.columns.keys() ?? [], view.columns);
+    return { table, selected, key: new Set(primaryKey), filter };
+  }
+
+  async #filterOf({ query, values }: TableRequest, { table }: ReadPlan, role: string): Promise<Filter | null> {
+    try {
+      const wanted = filterRequestOf(query.parts.get("")?.conditions ?? [], values);
+      return wanted && (await this.#options.rights.prepareFilter(wanted, table, role));
+    } catch (error) {
+      if (error instanceof FilterError) throw streamNotPossible(error.message);
+      throw error;
+    }
+  }
+}
+
+function refuseHidden(role: string, columns: Iterable<string>, readable: ReadonlySet<string>): void {
+  for (const column of columns)
+    if (!readable.has(column)) throw streamRefused(`the role ${role} may not read the column ${column}`);
+}
+
+/** Null for all columns. Throws TableError for anything else than columns. */
+function selectedColumns({ rows }: ReadPlan): ReadonlySet<string> | null {
+  if (rows.embeds.length > 0) throw streamNotPossible("a stream of changes cannot embed other tables");
+  const names = new Set<string>();
+  for (const output of rows.outputs) {
+    if (output.kind === "all") return null;
+    const origin = output.kind === "field" ? output.value.field?.origin : undefined;
+    const isPlain =
+      output.kind === "field" &&
+      origin?.kind === "column" &&
+      output.alias === origin.column.name &&
+      output.value.field!.path.length === 0 &&
+      output.value.cast === null &&
+      output.value.aggregate === null;
+    if (!isPlain) throw streamNotPossible("a stream of changes can select columns only, without aliases and casts");
+    names.add(output.alias);
+  }
+  return names;
+}
+
+const sendProblem = ({ stream }: TableWatch, message: string) =>
+  stream.send({ event: "problem", data: JSON.stringify({ message }) });
+
+const isExpected = (error: unknown): error is Error => error instanceof FeedGap || error instanceof FeedUnavailable;
