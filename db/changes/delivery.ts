@@ -9,8 +9,11 @@ import type { Judgement, Watch } from "./rights/watch.ts";
 export type DeliveryHandler<W extends Watch> = {
   /** The next changes are judged when the promise is resolved. */
   deliver(judgements: readonly Judgement<W>[]): Promise<void> | void;
-  /** The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. */
-  end(watch: W, error: Error): void;
+  /**
+   * The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
+   * change up to `position`.
+   */
+  end(watch: W, error: Error, position: Start): void;
 };
 
 /** Watches that read the changes together. */
@@ -54,14 +57,33 @@ export class Delivery<W extends Watch> {
   async add(watch: W, since?: Start): Promise<void> {
     this.#lanes.set(watch, null);
     try {
-      await this.#feed.open();
-      if (!this.#lanes.has(watch)) return;
-      if (since) this.#catchUp(watch, since);
-      else this.#goLive(watch);
+      await this.open();
+      if (this.#lanes.has(watch)) this.start([watch], since);
     } catch (error) {
       this.#lanes.delete(watch);
       throw error;
     }
+  }
+
+  /** Resolves when watches can be started. Rejects with FeedUnavailable. */
+  open(): Promise<void> {
+    return this.#feed.open();
+  }
+
+  /** The same as `add` for several watches, while the feed is open. They get every change after the result. Throws FeedGap. */
+  start(watches: readonly W[], since?: Start): Start {
+    const reader = this.#feed.read(since && { since, mayFallBehind: true });
+    const start = since ?? reader.position;
+    for (const watch of watches) {
+      if (since) {
+        this.#lanes.set(watch, null);
+        this.#waiting.set(watch, since);
+      } else this.#goLive(watch, start);
+    }
+    this.#startWave();
+    // Until here it keeps the feed from resting.
+    reader.close();
+    return start;
   }
 
   delete(watch: W): void {
@@ -99,13 +121,6 @@ export class Delivery<W extends Watch> {
         if (this.#live === lane) this.#live = null;
       });
     this.#enter(this.#live, watch, since);
-  }
-
-  #catchUp(watch: W, since: Start): void {
-    // Throws FeedGap.
-    this.#feed.read({ since, mayFallBehind: true }).close();
-    this.#waiting.set(watch, since);
-    this.#startWave();
   }
 
   #startWave(): void {
@@ -199,8 +214,9 @@ export class Delivery<W extends Watch> {
   }
 
   #end(watch: W, error: Error): void {
+    const position = this.positionOf(watch)!;
     this.delete(watch);
-    this.#handler.end(watch, error);
+    this.#handler.end(watch, error, position);
   }
 }
 

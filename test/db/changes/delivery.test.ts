@@ -1,0 +1,127 @@
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import type { Caller } from "../../../db/caller.ts";
+import { Delivery } from "../../../db/changes/delivery.ts";
+import type { ChangeFeed } from "../../../db/changes/feed.ts";
+import type { Start } from "../../../db/changes/position.ts";
+import { FeedGap } from "../../../db/changes/reader.ts";
+import type { Watch } from "../../../db/changes/rights/watch.ts";
+import { rowOf, startFeed } from "../../support/changes.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { startRights } from "../../support/rights.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  return () => database.drop();
+});
+
+type Reading = Watch & { readonly titles: string[]; ended: Error | null };
+
+const ANONYMOUS: Caller = { role: "anon", claims: {}, expiresAt: null, refused: null };
+
+const watchArticles = (): Reading => ({
+  table: { schema: "public", name: "articles" },
+  caller: ANONYMOUS,
+  filter: null,
+  titles: [],
+  ended: null,
+});
+
+async function startDelivery(feed: ChangeFeed) {
+  const { rights } = await startRights(database);
+  const delivery = new Delivery<Reading>(feed, rights, {
+    deliver(judgements) {
+      for (const { change, sights } of judgements)
+        for (const { watch } of sights) if (change.new) watch.titles.push(rowOf(change).title!);
+    },
+    end(watch, error) {
+      watch.ended = error;
+    },
+  });
+  await delivery.open();
+  return delivery;
+}
+
+const insert = (from: number, to: number) =>
+  database.owner.query(
+    "insert into articles (author_id, title, content) select 1, 'Title ' || n, 'Text' from generate_series($1::int, $2::int) n",
+    [from, to],
+  );
+
+const titlesFrom = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => `Title ${from + i}`);
+
+test("a watch that starts at an earlier position gets every later change once and in order, then the new ones", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"));
+  const first = watchArticles();
+  const start = delivery.start([first]);
+  await insert(1, 400);
+  await expect.poll(() => first.titles.length).toBe(400);
+  const middle = delivery.positionOf(first)!;
+  await insert(401, 500);
+  const [resumed, later, live] = [watchArticles(), watchArticles(), watchArticles()];
+  // All of them while the others are read.
+  delivery.start([resumed], start);
+  delivery.start([later], middle);
+  await insert(501, 900);
+  delivery.start([live], delivery.positionOf(first));
+  await insert(901, 1000);
+  await expect.poll(() => first.titles).toEqual(titlesFrom(1, 1000));
+  await expect.poll(() => resumed.titles).toEqual(titlesFrom(1, 1000));
+  await expect.poll(() => later.titles).toEqual(titlesFrom(401, 1000));
+  await expect.poll(() => live.titles.at(-1)).toBe("Title 1000");
+  expect(live.titles).toEqual(titlesFrom(1001 - live.titles.length, 1000));
+});
+
+test("watches come and go at any position while changes arrive, without a gap or a duplicate", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"));
+  const stays = watchArticles();
+  delivery.start([stays]);
+  const moving = Array.from({ length: 8 }, () => watchArticles());
+  for (const watch of moving) delivery.start([watch]);
+  for (let n = 0; n < 40; n++) {
+    await insert(n * 10 + 1, n * 10 + 10);
+    const watch = moving[n % moving.length]!;
+    const position: Start = delivery.positionOf(watch)!;
+    delivery.delete(watch);
+    if (n % 3 === 0) await expect.poll(() => stays.titles.length).toBe(n * 10 + 10);
+    delivery.start([watch], position);
+  }
+  await expect.poll(() => stays.titles).toEqual(titlesFrom(1, 400));
+  for (const watch of moving) await expect.poll(() => watch.titles).toEqual(titlesFrom(1, 400));
+  for (const watch of [stays, ...moving]) delivery.delete(watch);
+  expect(delivery.size).toBe(0);
+});
+
+test("a watch whose position is no longer kept is refused, and others continue", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical", { maxBytes: 20_000 }));
+  const live = watchArticles();
+  const start = delivery.start([live]);
+  await insert(1, 1000);
+  await expect.poll(() => live.titles.length).toBe(1000);
+  expect(() => delivery.start([watchArticles()], start)).toThrow(FeedGap);
+  await insert(1001, 1001);
+  await expect.poll(() => live.titles.length).toBe(1001);
+});
+
+test("a watch ends with the reason when its role may no longer read the table", async () => {
+  const feed = await startFeed(database, "logical");
+  const { catalog, rights } = await startRights(database);
+  feed.onSchemaChange(() => catalog.refreshed());
+  await database.owner.query(
+    "create table leaving (id int primary key); grant select on leaving to anon; alter table leaving replica identity full",
+  );
+  onTestFinished(async () => void (await database.owner.query("drop table leaving")));
+  await database.owner.query("select changes.publish_table('leaving'::regclass)");
+  await catalog.refreshed();
+  const ended: string[] = [];
+  const delivery = new Delivery<Watch>(feed, rights, {
+    deliver() {},
+    end: (_watch, { message }) => void ended.push(message),
+  });
+  await delivery.open();
+  delivery.start([{ table: { schema: "public", name: "leaving" }, caller: ANONYMOUS, filter: null }]);
+  await database.owner.query("revoke select on leaving from anon");
+  await database.owner.query("insert into leaving values (1)");
+  await expect.poll(() => ended).toEqual(["the role anon may not SELECT from public.leaving"]);
+});
