@@ -514,6 +514,17 @@ export const SETTINGS = {
     "",
     "Name of this instance, unique among those on the database and the same after a restart: its replication slot has it, so that subscribers miss nothing across restarts. When unset, embedded with the embedded database, otherwise none.",
   ),
+  REALTIME_MAX_CHANNELS: setting(integer(1, 100_000), "100", "Maximum channels on a realtime WebSocket."),
+  REALTIME_JOIN_RATE: setting(
+    integer(1, 1_000_000),
+    "100",
+    "Maximum joins of channels per second on a realtime WebSocket.",
+  ),
+  REALTIME_MAX_CHANGE_BYTES: setting(
+    integer(1000, 104_857_600),
+    "1048576",
+    "Maximum size in bytes of a change in a realtime message. Of a larger row, only the primary key is sent, with an error.",
+  ),
   MAX_UNSENT_BYTES: setting(
     integer(0, 1_099_511_627_776),
     "134217728",

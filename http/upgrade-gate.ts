@@ -2,7 +2,6 @@ import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Problem } from "../db/errors.ts";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
 import { networkOf, type RateLimit } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
@@ -31,6 +30,9 @@ export type SocketExchange = UpgradeRequest & {
   ping(payload: string): void;
 };
 
+/** The response to an upgrade that is rejected. */
+export type UpgradeRefusal = { readonly status: number; readonly message: string };
+
 /** The sockets of one path. */
 export type SocketRoute = {
   readonly path: string;
@@ -39,7 +41,7 @@ export type SocketRoute = {
   /** Reads the API key in the URL, if it is not the parameter `api_key`. */
   apiKeyIn?(url: string): string | null;
   /** Why the upgrade is rejected; null if it is accepted. */
-  refuse?(upgrade: UpgradeRequest): Promise<Problem | null>;
+  refuse?(upgrade: UpgradeRequest): Promise<UpgradeRefusal | null>;
   accept(socket: WebSocket, exchange: SocketExchange): void;
 };
 

@@ -21,6 +21,7 @@ import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
+import { createRealtime } from "../rest-gateway/realtime/index.ts";
 import { EDITORS } from "../rest-gateway/resources/descriptions/index.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -62,6 +63,8 @@ export async function createApp(options: AppOptions) {
     await tasks?.start();
     const onSchemaBuilt = () => advisor?.soon();
     const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError, onSchemaBuilt };
+    const onIdentityChange = notifications.onIdentityChange.bind(notifications);
+    const realtime = createRealtime({ ...shared, rights: rest.rights, onIdentityChange });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations });
     const explorer = graphql && config.graphiql ? await createExplorer(graphql, config) : null;
@@ -86,6 +89,7 @@ export async function createApp(options: AppOptions) {
       ...context,
       settings,
       graphql,
+      realtime,
       rest,
       advisor,
       pages: new ExpressInterface({ routers, onInternalError }),

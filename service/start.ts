@@ -122,10 +122,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
     server.close();
     throw error;
   }
-  const { opened, database, changes, notifications, tokens, auth, tasks, callers, graphql, rest, pages, settings } =
-    app;
+  const { opened, database, changes, notifications, tokens, auth, tasks, callers } = app;
+  const { graphql, realtime, rest, pages, settings } = app;
   const sockets = new UpgradeGate(server.node, {
-    routes: graphql ? [graphql.socket] : [],
+    routes: [realtime.socket, ...(graphql ? [graphql.socket] : [])],
     limits: () => settings.current,
     callers,
     isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
@@ -205,7 +205,7 @@ function registerMetrics(metrics: Metrics, { connections, sockets, changes, limi
   metrics.gauge({
     name: "changes_subscriptions",
     about: "Subscriptions that receive changes.",
-    read: () => changes.subscriptions,
+    read: () => changes.readers,
   });
   metrics.counter({
     name: "limits_hit_total",

@@ -7,6 +7,7 @@ import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
 import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
+import { REASON_CODES } from "../rest-gateway/realtime/problem.ts";
 import { internalProblem, STATUSES } from "../rest-gateway/table/answer/problem.ts";
 import { SERVICE_CODES } from "../rest-gateway/table/problem.ts";
 
@@ -56,6 +57,10 @@ test("docs/errors.md lists every code of the REST endpoints", () => {
   expect(documented.sort()).toEqual([...CODES, ...REST_CODES].sort());
 });
 
+test("docs/realtime.md lists every code of the reasons on channels", () => {
+  expect(tableRows("docs/realtime.md", "### Errors on channels").map(([code]) => code)).toEqual([...REASON_CODES]);
+});
+
 test("docs/errors.md lists the statuses of every code", () => {
   const documented = new Map(
     tableRows("docs/errors.md", "## Codes").map(([code, status, meaning]) => [code, `${status} ${meaning}`]),
@@ -89,7 +94,12 @@ test("docs/errors.md lists the SQLSTATEs that have another status in the table i
 
 test("docs/errors.md lists every status and code with which a WebSocket is rejected or closed", () => {
   const documented = tableRows("docs/errors.md", "## WebSockets").map(([code]) => Number(code));
-  const sources = ["http/upgrade-gate.ts", "graphql/socket.ts", "identity/socket-caller.ts"]
+  const sources = [
+    "http/upgrade-gate.ts",
+    "graphql/socket.ts",
+    "identity/socket-caller.ts",
+    "rest-gateway/realtime/socket.ts",
+  ]
     .map((file) => readFileSync(file, "utf8"))
     .join();
   const ours = [...sources.matchAll(/(?:return |= |close\()(\d{3,4})\b/g)]

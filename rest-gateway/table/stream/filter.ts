@@ -4,7 +4,7 @@ import { FilterError, type FilterRequest } from "../../../db/changes/rights/filt
 import type { Condition, Filter, IsKeyword, Operator as TableOperator } from "../request.ts";
 
 /** The operators that changes can be filtered with. */
-const OPERATORS: Partial<Record<TableOperator, Operator>> = {
+export const OPERATORS: Partial<Record<TableOperator, Operator>> = {
   eq: "=",
   neq: "<>",
   lt: "<",

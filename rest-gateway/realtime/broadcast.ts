@@ -1,0 +1,51 @@
+import { parseJson } from "../../http/body.ts";
+import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
+
+/** A message of a client to the other members of a topic. */
+export type Broadcast = { readonly event: string; readonly body: Body };
+
+/** The longest event, in bytes of UTF-8: binary messages have one byte for it. */
+export const MAX_EVENT_BYTES = 255;
+
+/** Why a broadcast cannot be sent; null if it can. */
+export function faultOf({ event, body }: Broadcast, maxDepth: number): string | null {
+  if (Buffer.byteLength(event) > MAX_EVENT_BYTES) return `the event must have at most ${MAX_EVENT_BYTES} bytes`;
+  if (!body.isJson) return null;
+  try {
+    parseJson(body.bytes, maxDepth);
+    return null;
+  } catch {
+    return "the payload is not valid JSON";
+  }
+}
+
+/** The messages of a broadcast, each written once for all members. */
+export class BroadcastMessages {
+  readonly #topic: string;
+  readonly #broadcast: Broadcast;
+  readonly #written = new Map<Version, Buffer>();
+
+  constructor(topic: string, broadcast: Broadcast) {
+    this.#topic = topic;
+    this.#broadcast = broadcast;
+  }
+
+  get isBinary(): boolean {
+    return !this.#broadcast.body.isJson;
+  }
+
+  /** Null if the version cannot carry it. */
+  of(version: Version): Buffer | null {
+    if (this.isBinary && version === 1) return null;
+    const written = this.#written.get(version) ?? this.#write(version);
+    this.#written.set(version, written);
+    return written;
+  }
+
+  #write(version: Version): Buffer {
+    const { event, body } = this.#broadcast;
+    if (!body.isJson) return writeBinary(this.#topic, event, body.bytes);
+    const payload = `{"type":"broadcast","event":${JSON.stringify(event)},"payload":${body.bytes}}`;
+    return Buffer.from(writeText(version, { topic: this.#topic, event: "broadcast" }, payload));
+  }
+}

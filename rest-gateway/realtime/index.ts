@@ -1,0 +1,79 @@
+import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { ChangeFeed } from "../../db/changes/feed.ts";
+import type { IdentityChange } from "../../db/changes/notifications.ts";
+import type { Rights } from "../../db/changes/rights/rights.ts";
+import type { Database } from "../../db/database.ts";
+import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../../http/upgrade-gate.ts";
+import { REFUSALS, RefusedError } from "../../identity/refused.ts";
+import { SocketCallers } from "../../identity/socket-caller.ts";
+import { Bindings } from "./bindings.ts";
+import { Channels } from "./channels.ts";
+import { Resumption } from "./resumption.ts";
+import { ChangeRouter } from "./router.ts";
+import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
+import { Topics } from "./topic.ts";
+
+/** The names are those of the service's settings. */
+export type RealtimeSettings = ChannelSocketOptions["limits"] & {
+  readonly dbAnonRole: string;
+  readonly apiKeyRequired: boolean;
+  /** Bytes of one change in a message. */
+  readonly realtimeMaxChangeBytes: number;
+};
+
+export type RealtimeOptions = {
+  readonly settings: RealtimeSettings;
+  readonly database: Pick<Database, "unsent">;
+  readonly catalog: LiveCatalog;
+  readonly changes: ChangeFeed;
+  readonly rights: Rights;
+  /** Calls back when the rights of a user, session or key have changed. */
+  onIdentityChange(listener: (change: IdentityChange) => void): void;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+export type Realtime = { readonly socket: SocketRoute };
+
+/** Channels, as `@supabase/realtime-js` uses them: changes of tables, broadcasts and presence. */
+export function createRealtime(options: RealtimeOptions): Realtime {
+  const { settings, changes: feed, rights, database, onInternalError } = options;
+  const needsKey = settings.apiKeyRequired;
+  const bindings = new Bindings({ feed, rights });
+  const channels = new Channels({
+    feed,
+    router: new ChangeRouter({ feed, rights, bindings, maxChangeBytes: settings.realtimeMaxChangeBytes }),
+    bindings,
+    resumption: new Resumption({ textOf: (position) => feed.textOf(position) }),
+    topics: new Topics(),
+    callers: new SocketCallers(options.onIdentityChange),
+    anonymousRole: settings.dbAnonRole,
+  });
+  const socketOptions: ChannelSocketOptions = {
+    limits: settings,
+    unsent: database.unsent,
+    needsKey,
+    join: (socket, message) => channels.join(socket, message),
+    onInternalError,
+  };
+  return {
+    socket: {
+      path: "/realtime/v1/websocket",
+      protocol: null,
+      apiKeyIn: (url) => new URL(url, "http://localhost").searchParams.get("apikey"),
+      refuse: (upgrade) => refusalOf(upgrade, needsKey),
+      accept: (websocket, exchange) => void new ChannelSocket(websocket, exchange, socketOptions),
+    },
+  };
+}
+
+/** Refuses an upgrade without a key, or with one that is not valid. */
+async function refusalOf({ identity }: UpgradeRequest, needsKey: boolean): Promise<UpgradeRefusal | null> {
+  try {
+    await identity.caller({ needsKey });
+    return null;
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error;
+    const [status, , message] = REFUSALS[error.reason];
+    return { status, message };
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Why a join, or a message on a channel, is refused. The code is the first word of the reason; the codes are Supabase's where it has
+ * one. The client shows the reason in the callback of `subscribe`.
+ */
+export const REASON_CODES = [
+  "Unauthorized",
+  "InvalidJWTToken",
+  "TopicNameRequired",
+  "MalformedJoin",
+  "RealtimeDisabledForConfiguration",
+  "ChannelRateLimitReached",
+  "ClientJoinRateLimitReached",
+  "ChangesUnavailable",
+  "Gap",
+  "InternalError",
+] as const;
+
+export type ReasonCode = (typeof REASON_CODES)[number];
+
+/** A refusal of a message of a channel. */
+export class ChannelError extends Error {
+  readonly code: ReasonCode;
+
+  constructor(code: ReasonCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+
+  /** `"Unauthorized: You do not have permissions to read from this Channel topic: x"` */
+  get reason(): string {
+    return `${this.code}: ${this.message}`;
+  }
+}
+
+export const topicRequired = () =>
+  new ChannelError("TopicNameRequired", 'the topic of a channel must be "realtime:" and a name');
+export const malformed = (what: string) => new ChannelError("MalformedJoin", what);
+export const notPossible = (why: string) => new ChannelError("RealtimeDisabledForConfiguration", why);
+export const badToken = (message: string) => new ChannelError("InvalidJWTToken", message);
+export const tooManyChannels = (max: number) =>
+  new ChannelError("ChannelRateLimitReached", `too many channels: the maximum on a socket is ${max}`);
+export const tooManyJoins = () =>
+  new ChannelError("ClientJoinRateLimitReached", "too many joins per second: try again");
+export const changesUnavailable = (why: string) => new ChannelError("ChangesUnavailable", why);
+export const internal = (message: string) => new ChannelError("InternalError", message);
+export const gap = () =>
+  new ChannelError(
+    "Gap",
+    "the changes since this position are no longer kept: reload the data and subscribe without it",
+  );
+/** Nothing of a table would be received, by the grants and policies of its database. */
+export const mayNotSee = (why: string) => new ChannelError("Unauthorized", why);
+// In the words of Supabase, which applications may look for.
+export const mayNotRead = (topic: string) =>
+  new ChannelError("Unauthorized", `You do not have permissions to read from this Channel topic: ${topic}`);
+export const mayNotWrite = (topic: string) =>
+  new ChannelError("Unauthorized", `You do not have permissions to write to this Channel topic: ${topic}`);

@@ -1,0 +1,248 @@
+import type { RawData, WebSocket } from "ws";
+import type { Caller } from "../../db/caller.ts";
+import { ApiError } from "../../db/errors.ts";
+import type { UnsentBytes } from "../../db/recipient.ts";
+import { networkOf } from "../../http/rate-limit.ts";
+import type { SocketExchange } from "../../http/upgrade-gate.ts";
+import { REFUSALS, RefusedError } from "../../identity/refused.ts";
+import type { Channel } from "./channel.ts";
+import { badToken, ChannelError, internal, tooManyChannels, tooManyJoins } from "./problem.ts";
+import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
+import type { Subscription } from "./subscription.ts";
+
+export type ChannelSocketOptions = {
+  readonly limits: {
+    /** Bytes buffered for a client that reads slowly, before changes wait in the feed. */ readonly wsMaxBufferedBytes: number;
+    /** Channels of one socket. */ readonly realtimeMaxChannels: number;
+    /** Joins per second on one socket. */ readonly realtimeJoinRate: number;
+    /** Nesting of brackets in a message. */ readonly jsonMaxDepth: number;
+  };
+  readonly unsent: UnsentBytes;
+  readonly needsKey: boolean;
+  /** Joins a channel and replies. Rejects with ChannelError. */
+  join(socket: ChannelSocket, message: ClientMessage): Promise<void>;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+const MALFORMED = 4400;
+const INTERNAL_ERROR = 1011;
+const TRY_AGAIN_LATER = 1013;
+/** Milliseconds between a message and the ping that shows whether the client has received it. */
+const PING_DELAY = 100;
+/** A client for which this many times the limit is buffered is disconnected. */
+const MAX_BUFFERED = 16;
+const HEARTBEAT_TOPIC = "phoenix";
+
+/** One WebSocket and its channels. */
+export class ChannelSocket {
+  readonly version: Version;
+  readonly exchange: SocketExchange;
+  /** The channels by topic. */
+  readonly channels = new Map<string, Channel>();
+  /** The parameter `client_id` of the URL: identifies the client across connections. */
+  readonly clientId: string | null;
+  /** The IP address, or the IPv6 network. */
+  readonly network: string;
+  /** The highest reference so far. Clients count across connections. */
+  lastRef = 0;
+  readonly #websocket: WebSocket;
+  readonly #options: ChannelSocketOptions;
+  /** By topic: messages are handled in order. */
+  readonly #handling = new Map<string, Promise<void>>();
+  /** The topics that are being joined. */
+  readonly #joining = new Set<string>();
+  #joins = { second: 0, count: 0 };
+  readonly #unpinged = new Set<Subscription>();
+  /** Those that the outstanding ping is about. */
+  readonly #pinged = new Set<Subscription>();
+  #pingTimer: NodeJS.Timeout | undefined;
+  #pings = 0;
+  readonly #draining: (() => void)[] = [];
+
+  constructor(websocket: WebSocket, exchange: SocketExchange, options: ChannelSocketOptions) {
+    const parameters = new URL(exchange.request.url!, "http://localhost").searchParams;
+    this.version = parameters.get("vsn")?.startsWith("1.") ? 1 : 2;
+    this.clientId = parameters.get("client_id");
+    this.network = networkOf(exchange.identity.address);
+    this.exchange = exchange;
+    this.#websocket = websocket;
+    this.#options = options;
+    websocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    websocket.on("pong", (payload) => this.#pong(String(payload)));
+    websocket.once("close", (code) => this.#close(code));
+  }
+
+  get isOpen(): boolean {
+    return this.#websocket.readyState === this.#websocket.OPEN;
+  }
+
+  /** Maximum nesting of brackets in a message. */
+  get maxDepth(): number {
+    return this.#options.limits.jsonMaxDepth;
+  }
+
+  /** Whether the client reads so slowly that changes must wait. */
+  get isFull(): boolean {
+    return this.#websocket.bufferedAmount > this.#options.limits.wsMaxBufferedBytes;
+  }
+
+  /** Sends a message: text, or the bytes of one. */
+  send(message: string | Buffer, isBinary = false): void {
+    if (!this.isOpen) return;
+    const { unsent, limits } = this.#options;
+    if (this.#websocket.bufferedAmount > MAX_BUFFERED * limits.wsMaxBufferedBytes) {
+      this.closeSlow();
+      return;
+    }
+    const taken = unsent.message(this.network, Buffer.byteLength(message));
+    this.#websocket.send(message, { binary: isBinary }, () => {
+      taken();
+      if (this.#draining.length > 0) this.#drain();
+    });
+  }
+
+  /** Sends a message that answers one of the client. `response` is an object. */
+  reply({ joinRef, ref, topic }: ClientMessage, status: "ok" | "error", response: object = {}): void {
+    if (ref === null) return;
+    const payload = JSON.stringify({ status, response });
+    this.send(writeText(this.version, { joinRef, ref, topic, event: "phx_reply" }, payload));
+  }
+
+  closeSlow(): void {
+    this.#websocket.close(TRY_AGAIN_LATER, "the client reads too slowly");
+  }
+
+  /** Calls back when the client has read what is buffered. */
+  whenDrained(callback: () => void): void {
+    this.#draining.push(callback);
+  }
+
+  /** Finds out whether the client has received the messages of a subscription. */
+  pingSoon(subscription: Subscription): void {
+    this.#unpinged.add(subscription);
+    this.#pingTimer ??= setTimeout(() => this.#ping(), PING_DELAY);
+  }
+
+  /** The caller on a channel. Rejects with ChannelError if the credentials are refused. */
+  async callerOf(token: string | null): Promise<Caller> {
+    try {
+      return await this.resolve(token);
+    } catch (error) {
+      if (error instanceof RefusedError) throw badToken(REFUSALS[error.reason][2]);
+      if (error instanceof ApiError) throw internal(error.problem.message);
+      throw error;
+    }
+  }
+
+  /** The same. Throws, or rejects with, RefusedError or ApiError. */
+  resolve(token: string | null): Caller | Promise<Caller> {
+    const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+    return this.exchange.identity.onSocket(headers).caller({ needsKey: this.#options.needsKey });
+  }
+
+  #receive(data: RawData, isBinary: boolean): void {
+    // Messages that arrive after the close frame was sent are ignored.
+    if (!this.isOpen) return;
+    try {
+      const bytes = data as Buffer;
+      const message = isBinary ? parseBinary(bytes, this.version) : parseText(bytes, this.version, this.maxDepth);
+      this.lastRef = Math.max(this.lastRef, Number(message.ref) || 0);
+      this.#enqueue(message);
+    } catch (error) {
+      if (error instanceof MalformedMessage) this.#websocket.close(MALFORMED, error.message);
+      else this.#fail(error);
+    }
+  }
+
+  #enqueue(message: ClientMessage): void {
+    const { topic } = message;
+    const before = this.#handling.get(topic);
+    const handled = before ? before.then(() => this.#handle(message)) : this.#handle(message);
+    if (!handled) return;
+    const settled: Promise<void> = handled
+      .catch((error) => this.#fail(error))
+      .finally(() => {
+        if (this.#handling.get(topic) === settled) this.#handling.delete(topic);
+      });
+    this.#handling.set(topic, settled);
+  }
+
+  #handle(message: ClientMessage): Promise<void> | undefined {
+    const { topic, event, joinRef } = message;
+    if (!this.isOpen) return undefined;
+    if (topic === HEARTBEAT_TOPIC) return this.#heartbeat(message);
+    if (event === "phx_join") return this.#join(message);
+    const channel = this.channels.get(topic);
+    // A message to a channel that has been closed meanwhile.
+    if (!channel || (joinRef !== null && joinRef !== channel.joinRef)) {
+      const isLeaving = event === "phx_leave";
+      this.reply(message, isLeaving ? "ok" : "error", isLeaving ? {} : { reason: "unmatched topic" });
+      return undefined;
+    }
+    return channel.receive(message);
+  }
+
+  #heartbeat(message: ClientMessage): undefined {
+    this.reply(message, "ok");
+    for (const channel of this.channels.values()) channel.sendPosition();
+  }
+
+  async #join(message: ClientMessage): Promise<void> {
+    try {
+      this.#admit(message.topic);
+      this.#joining.add(message.topic);
+      await this.#options.join(this, message);
+    } catch (error) {
+      if (!(error instanceof ChannelError)) {
+        this.#options.onInternalError(error, this.exchange.requestId);
+        this.reply(message, "error", { reason: internal("the channel cannot be joined at the moment").reason });
+      } else this.reply(message, "error", { reason: error.reason });
+    } finally {
+      this.#joining.delete(message.topic);
+    }
+  }
+
+  #admit(topic: string): void {
+    const { realtimeMaxChannels, realtimeJoinRate } = this.#options.limits;
+    const second = Math.floor(Date.now() / 1000);
+    if (second !== this.#joins.second) this.#joins = { second, count: 0 };
+    if (++this.#joins.count > realtimeJoinRate) throw tooManyJoins();
+    const topics = new Set(this.channels.keys()).union(this.#joining).add(topic);
+    if (topics.size > realtimeMaxChannels) throw tooManyChannels(realtimeMaxChannels);
+  }
+
+  #ping(): void {
+    this.#pingTimer = undefined;
+    // The next one is sent when the client has answered.
+    if (this.#pinged.size > 0 || !this.isOpen) return;
+    for (const subscription of this.#unpinged) {
+      this.#pinged.add(subscription);
+      subscription.ping();
+    }
+    this.#unpinged.clear();
+    this.exchange.ping(String(++this.#pings));
+  }
+
+  #pong(payload: string): void {
+    if (payload !== String(this.#pings)) return;
+    for (const subscription of this.#pinged) subscription.pong();
+    this.#pinged.clear();
+    if (this.#unpinged.size > 0) this.#pingTimer ??= setTimeout(() => this.#ping(), PING_DELAY);
+  }
+
+  #drain(): void {
+    if (this.#websocket.bufferedAmount > this.#options.limits.wsMaxBufferedBytes / 2) return;
+    for (const callback of this.#draining.splice(0)) callback();
+  }
+
+  #fail(error: unknown): void {
+    this.#options.onInternalError(error, this.exchange.requestId);
+    this.#websocket.close(INTERNAL_ERROR, "internal error");
+  }
+
+  #close(code: number): void {
+    clearTimeout(this.#pingTimer);
+    for (const channel of [...this.channels.values()]) channel.disconnect(code);
+    this.channels.clear();
+  }
+}
