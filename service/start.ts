@@ -144,10 +144,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const nothing = new ExpressInterface({ routers: [], onInternalError });
   admin?.open([health, operations, errors, nothing], callers);
   const ofOperators = admin ? [] : [health, operations];
-  pipeline.open(
-    [rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, ...ofOperators, errors, pages],
-    callers,
-  );
+  const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];
+  pipeline.open([...interfaces, ...ofOperators, errors, pages], callers);
   let { logLevel } = config;
   settings.follow((changed) => {
     if (changed.logLevel !== logLevel) log.level = changed.logLevel;

@@ -47,3 +47,6 @@
 --!include tasks/access.sql
 --!include tasks/limits.sql
 --!include tasks/functions.sql
+--!include channels/table.sql
+--!include channels/access.sql
+--!include channels/functions.sql

@@ -39,6 +39,11 @@ create schema if not exists changes;
 alter schema changes owner to changes_owner;
 comment on schema changes is 'Committed changes of rows, for subscribers; not served.';
 
+-- Private channels.
+create schema if not exists realtime;
+grant usage on schema realtime to anon, authenticated, service_role;
+comment on schema realtime is 'Who may use private channels; not served.';
+
 -- Extensions stay out of public, where their functions would be served.
 create schema if not exists extensions;
 grant usage on schema extensions to anon, authenticated, service_role;

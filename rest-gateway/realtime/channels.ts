@@ -8,8 +8,8 @@ import type { SocketCallers } from "../../identity/socket-caller.ts";
 import type { Binding, Bindings } from "./bindings.ts";
 import { Channel } from "./channel.ts";
 import { type JoinRequest, parseJoin } from "./join.ts";
-import { type ChannelRights, PUBLIC } from "./private-channels.ts";
-import { badToken, changesUnavailable, gap, malformed, notPossible } from "./problem.ts";
+import { type ChannelRights, type PrivateChannels, PUBLIC } from "./private-channels.ts";
+import { badToken, changesUnavailable, gap, malformed, mayNotRead } from "./problem.ts";
 import type { ChannelIdentity, Resumption } from "./resumption.ts";
 import type { ChangeRouter } from "./router.ts";
 import type { ClientMessage } from "./serializer.ts";
@@ -23,6 +23,7 @@ export type ChannelsOptions = {
   readonly bindings: Bindings;
   readonly resumption: Resumption;
   readonly topics: Topics;
+  readonly privateChannels: PrivateChannels;
   readonly callers: SocketCallers;
   readonly anonymousRole: string;
 };
@@ -103,9 +104,11 @@ export class Channels {
     if (subscription) this.#options.resumption.keep(identity, subscription.received, socket.lastRef);
   }
 
-  async #rightsOf(_caller: Caller, { isPrivate }: JoinRequest): Promise<ChannelRights> {
-    if (isPrivate) throw notPossible("this service has no private channels");
-    return PUBLIC;
+  async #rightsOf(caller: Caller, { isPrivate, name }: JoinRequest): Promise<ChannelRights> {
+    if (!isPrivate) return PUBLIC;
+    const rights = await this.#options.privateChannels.rightsOf(caller, name);
+    if (!rights.broadcast.read && !rights.presence.read) throw mayNotRead(name);
+    return rights;
   }
 
   async #watches(subscription: Subscription | null, bindings: readonly Binding[], caller: Caller) {

@@ -3,27 +3,32 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { IdentityChange } from "../../db/changes/notifications.ts";
 import type { Rights } from "../../db/changes/rights/rights.ts";
 import type { Database } from "../../db/database.ts";
+import type { HttpInterface } from "../../http/pipeline.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../../http/upgrade-gate.ts";
 import { REFUSALS, RefusedError } from "../../identity/refused.ts";
 import { SocketCallers } from "../../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
+import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast-endpoint.ts";
 import { Channels } from "./channels.ts";
+import { PrivateChannels } from "./private-channels.ts";
 import { Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
 import { Topics } from "./topic.ts";
 
 /** The names are those of the service's settings. */
-export type RealtimeSettings = ChannelSocketOptions["limits"] & {
-  readonly dbAnonRole: string;
-  readonly apiKeyRequired: boolean;
-  /** Bytes of one change in a message. */
-  readonly realtimeMaxChangeBytes: number;
-};
+export type RealtimeSettings = ChannelSocketOptions["limits"] &
+  BroadcastEndpointOptions["limits"] & {
+    readonly dbAnonRole: string;
+    readonly apiKeyRequired: boolean;
+    readonly migrate: boolean;
+    /** Bytes of one change in a message. */
+    readonly realtimeMaxChangeBytes: number;
+  };
 
 export type RealtimeOptions = {
   readonly settings: RealtimeSettings;
-  readonly database: Pick<Database, "unsent">;
+  readonly database: Pick<Database, "unsent" | "forRole">;
   readonly catalog: LiveCatalog;
   readonly changes: ChangeFeed;
   readonly rights: Rights;
@@ -32,19 +37,26 @@ export type RealtimeOptions = {
   onInternalError(error: unknown, requestId: string): void;
 };
 
-export type Realtime = { readonly socket: SocketRoute };
+export type Realtime = {
+  readonly socket: SocketRoute;
+  /** Broadcasts over HTTP. */
+  readonly broadcasts: HttpInterface;
+};
 
 /** Channels, as `@supabase/realtime-js` uses them: changes of tables, broadcasts and presence. */
 export function createRealtime(options: RealtimeOptions): Realtime {
   const { settings, changes: feed, rights, database, onInternalError } = options;
   const needsKey = settings.apiKeyRequired;
   const bindings = new Bindings({ feed, rights });
+  const topics = new Topics();
+  const privateChannels = new PrivateChannels({ database, migrate: settings.migrate });
   const channels = new Channels({
     feed,
     router: new ChangeRouter({ feed, rights, bindings, maxChangeBytes: settings.realtimeMaxChangeBytes }),
     bindings,
     resumption: new Resumption({ textOf: (position) => feed.textOf(position) }),
-    topics: new Topics(),
+    topics,
+    privateChannels,
     callers: new SocketCallers(options.onIdentityChange),
     anonymousRole: settings.dbAnonRole,
   });
@@ -56,6 +68,14 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     onInternalError,
   };
   return {
+    broadcasts: new BroadcastEndpoint({
+      topics,
+      catalog: options.catalog,
+      needsKey,
+      limits: settings,
+      rightsOf: (caller, name) => privateChannels.rightsOf(caller, name),
+      onInternalError,
+    }),
     socket: {
       path: "/realtime/v1/websocket",
       protocol: null,
