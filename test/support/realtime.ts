@@ -51,6 +51,8 @@ export type RealtimeClients = {
 
 type ClientOptions = {
   readonly as?: DemoUser;
+  /** Instead of the token of a user. */
+  readonly accessToken?: () => Promise<string>;
   readonly realtime?: SupabaseClientOptions<any>["realtime"];
   /** Instead of the service's. */
   readonly url?: string;
@@ -60,25 +62,28 @@ type ClientOptions = {
 export function useRealtime(settings: Readonly<Record<string, string>> = {}, ddl = TABLES): RealtimeClients {
   const { service, sql } = useRest(settings, ddl);
   const clients: SupabaseClient<any, any>[] = [];
+  let issued: string | undefined;
+  const key = () => {
+    issued ??= service().service.tokens.issueKey("anon");
+    return issued;
+  };
   afterEach(() => {
     for (const client of clients.splice(0)) void client.realtime.disconnect();
   });
   return {
     service,
     sql,
-    client({ as, realtime, url = service().url } = {}) {
-      const { service: own, token } = service();
-      const made = createClient<any, any>(url, own.tokens.issueKey("anon"), {
+    client({ as, accessToken = as && (async () => service().token(as)), realtime, url = service().url } = {}) {
+      const made = createClient<any, any>(url, key(), {
         auth: { persistSession: false },
-        ...(as && { accessToken: async () => token(as) }),
+        ...(accessToken && { accessToken }),
         ...(realtime && { realtime }),
       });
       clients.push(made);
       return made;
     },
     url(parameters = {}) {
-      const key = service().service.tokens.issueKey("anon");
-      const search = new URLSearchParams({ apikey: key, vsn: "2.0.0", ...parameters });
+      const search = new URLSearchParams({ apikey: key(), vsn: "2.0.0", ...parameters });
       return `${service().url.replace("http", "ws")}/realtime/v1/websocket?${search}`;
     },
   };
