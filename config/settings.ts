@@ -487,7 +487,7 @@ export const SETTINGS = {
   WS_MAX_BUFFERED_BYTES: setting(
     integer(1, 1_073_741_824),
     "1048576",
-    "Maximum bytes buffered for a slow WebSocket client before the socket is closed.",
+    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. On realtime channels, changes wait beyond it instead.",
   ),
   CHANGES_MAX_BYTES: setting(
     integer(1024, 1_073_741_824),
@@ -519,6 +519,16 @@ export const SETTINGS = {
     integer(1, 1_000_000),
     "100",
     "Maximum joins of channels per second on a realtime WebSocket.",
+  ),
+  REALTIME_MAX_CHANNELS_PER_ADDRESS: setting(
+    integer(1, 10_000_000),
+    "5000",
+    "Maximum channels on all realtime WebSockets from one IP address.",
+  ),
+  REALTIME_JOIN_RATE_PER_ADDRESS: setting(
+    integer(1, 10_000_000),
+    "1000",
+    "Maximum joins of channels per second on all realtime WebSockets from one IP address.",
   ),
   REALTIME_MAX_CHANGE_BYTES: setting(
     integer(1000, 104_857_600),

@@ -24,6 +24,7 @@ export type ChannelOptions = {
   authorize(token: string): Promise<void>;
   /** The connection has been lost, or the client joins again: the channel can be resumed. */
   keep(): void;
+  onClosed(): void;
 };
 
 /** The client goes to another page, and does not come back. */
@@ -145,6 +146,7 @@ export class Channel implements Member {
     this.caller?.close();
     this.#options.topic.delete(this);
     if (this.socket.channels.get(this.topic) === this) this.socket.channels.delete(this.topic);
+    this.#options.onClosed();
   }
 
   #leave(message: ClientMessage): undefined {

@@ -61,6 +61,7 @@ export class Channels {
 
     // From here on, nothing is awaited: the reply precedes the first change.
     socket.channels.get(request.topic)?.replace();
+    socket.joins.admitChannel();
     const joinRef = message.joinRef ?? message.ref ?? "";
     const identity = identityOf(socket, request, caller);
     const begun = subscription && this.#begin(subscription, request, watches, identity, Number(joinRef));
@@ -70,6 +71,7 @@ export class Channels {
       textOf: (position) => this.#options.feed.textOf(position),
       authorize: (token) => this.#authorize(channel, token),
       keep: () => this.#keep(channel),
+      onClosed: socket.joins.openChannel(),
     });
     this.#identify(channel, caller, request.token);
     topic.add(channel);

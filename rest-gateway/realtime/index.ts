@@ -10,6 +10,7 @@ import { SocketCallers } from "../../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast-endpoint.ts";
 import { Channels } from "./channels.ts";
+import { type JoinLimitSettings, JoinLimits } from "./join-limits.ts";
 import { PrivateChannels } from "./private-channels.ts";
 import { Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
@@ -18,7 +19,8 @@ import { Topics } from "./topic.ts";
 
 /** The names are those of the service's settings. */
 export type RealtimeSettings = ChannelSocketOptions["limits"] &
-  BroadcastEndpointOptions["limits"] & {
+  BroadcastEndpointOptions["limits"] &
+  JoinLimitSettings & {
     readonly dbAnonRole: string;
     readonly apiKeyRequired: boolean;
     readonly migrate: boolean;
@@ -62,6 +64,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   });
   const socketOptions: ChannelSocketOptions = {
     limits: settings,
+    joins: new JoinLimits(settings),
     unsent: database.unsent,
     needsKey,
     join: (socket, message) => channels.join(socket, message),

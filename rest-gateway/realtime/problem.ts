@@ -37,8 +37,8 @@ export const topicRequired = () =>
 export const malformed = (what: string) => new ChannelError("MalformedJoin", what);
 export const notPossible = (why: string) => new ChannelError("RealtimeDisabledForConfiguration", why);
 export const badToken = (message: string) => new ChannelError("InvalidJWTToken", message);
-export const tooManyChannels = (max: number) =>
-  new ChannelError("ChannelRateLimitReached", `too many channels: the maximum on a socket is ${max}`);
+export const tooManyChannels = (max: number, of: "socket" | "IP address") =>
+  new ChannelError("ChannelRateLimitReached", `too many channels: the maximum for each ${of} is ${max}`);
 export const tooManyJoins = () =>
   new ChannelError("ClientJoinRateLimitReached", "too many joins per second: try again");
 export const changesUnavailable = (why: string) => new ChannelError("ChangesUnavailable", why);

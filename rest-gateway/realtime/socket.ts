@@ -6,17 +6,17 @@ import { networkOf } from "../../http/rate-limit.ts";
 import type { SocketExchange } from "../../http/upgrade-gate.ts";
 import { REFUSALS, RefusedError } from "../../identity/refused.ts";
 import type { Channel } from "./channel.ts";
-import { badToken, ChannelError, internal, tooManyChannels, tooManyJoins } from "./problem.ts";
+import type { JoinLimits, SocketJoins } from "./join-limits.ts";
+import { badToken, ChannelError, internal } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
 
 export type ChannelSocketOptions = {
   readonly limits: {
     /** Bytes buffered for a client that reads slowly, before changes wait in the feed. */ readonly wsMaxBufferedBytes: number;
-    /** Channels of one socket. */ readonly realtimeMaxChannels: number;
-    /** Joins per second on one socket. */ readonly realtimeJoinRate: number;
     /** Nesting of brackets in a message. */ readonly jsonMaxDepth: number;
   };
+  readonly joins: JoinLimits;
   readonly unsent: UnsentBytes;
   readonly needsKey: boolean;
   /** Joins a channel and replies. Rejects with ChannelError. */
@@ -43,15 +43,13 @@ export class ChannelSocket {
   readonly clientId: string | null;
   /** The IP address, or the IPv6 network. */
   readonly network: string;
+  readonly joins: SocketJoins;
   /** The highest reference so far. Clients count across connections. */
   lastRef = 0;
   readonly #websocket: WebSocket;
   readonly #options: ChannelSocketOptions;
   /** By topic: messages are handled in order. */
   readonly #handling = new Map<string, Promise<void>>();
-  /** The topics that are being joined. */
-  readonly #joining = new Set<string>();
-  #joins = { second: 0, count: 0 };
   readonly #unpinged = new Set<Subscription>();
   /** Those that the outstanding ping is about. */
   readonly #pinged = new Set<Subscription>();
@@ -65,6 +63,7 @@ export class ChannelSocket {
     this.clientId = parameters.get("client_id");
     this.network = networkOf(exchange.identity.address);
     this.exchange = exchange;
+    this.joins = options.joins.open(this.network);
     this.#websocket = websocket;
     this.#options = options;
     websocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
@@ -189,26 +188,14 @@ export class ChannelSocket {
 
   async #join(message: ClientMessage): Promise<void> {
     try {
-      this.#admit(message.topic);
-      this.#joining.add(message.topic);
+      this.joins.countJoin();
       await this.#options.join(this, message);
     } catch (error) {
       if (!(error instanceof ChannelError)) {
         this.#options.onInternalError(error, this.exchange.requestId);
         this.reply(message, "error", { reason: internal("the channel cannot be joined at the moment").reason });
       } else this.reply(message, "error", { reason: error.reason });
-    } finally {
-      this.#joining.delete(message.topic);
     }
-  }
-
-  #admit(topic: string): void {
-    const { realtimeMaxChannels, realtimeJoinRate } = this.#options.limits;
-    const second = Math.floor(Date.now() / 1000);
-    if (second !== this.#joins.second) this.#joins = { second, count: 0 };
-    if (++this.#joins.count > realtimeJoinRate) throw tooManyJoins();
-    const topics = new Set(this.channels.keys()).union(this.#joining).add(topic);
-    if (topics.size > realtimeMaxChannels) throw tooManyChannels(realtimeMaxChannels);
   }
 
   #ping(): void {
@@ -244,5 +231,6 @@ export class ChannelSocket {
     clearTimeout(this.#pingTimer);
     for (const channel of [...this.channels.values()]) channel.disconnect(code);
     this.channels.clear();
+    this.joins.close();
   }
 }

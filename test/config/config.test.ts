@@ -164,6 +164,8 @@ test("without settings the service uses an embedded database with demo data and 
     wsMessageRatePerAddress: 2000,
     realtimeMaxChannels: 100,
     realtimeJoinRate: 100,
+    realtimeMaxChannelsPerAddress: 5000,
+    realtimeJoinRatePerAddress: 1000,
     realtimeMaxChangeBytes: 1_048_576,
     wsMaxSubscriptions: 100,
     wsMaxBufferedBytes: 1_048_576,

@@ -175,7 +175,7 @@ test("channels on a socket and joins per second are limited, and the reason arri
   const raw = await open();
   for (let ref = 1; ref <= 4; ref++) raw.send(`${ref}`, `${ref}`, `realtime:${ref}`, "phx_join", join());
   expect((await raw.reply("4"))[4].response.reason).toBe(
-    "ChannelRateLimitReached: too many channels: the maximum on a socket is 3",
+    "ChannelRateLimitReached: too many channels: the maximum for each socket is 3",
   );
   for (let ref = 5; ref <= 20; ref++) raw.send(`${ref}`, `${ref}`, "realtime:1", "phx_join", join());
   await raw.reply("20");
