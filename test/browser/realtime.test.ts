@@ -7,7 +7,7 @@ import { Relay } from "../support/relay.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
 const CLIENT = "node_modules/@supabase/supabase-js/dist/umd/supabase.js";
-const { service, sql } = useRealtime();
+const { service, sql } = useRealtime({ DOCS: "on" });
 
 /** A page of the service with supabase-js. Chromium does not let pages of other hosts connect to this machine. */
 async function openPage(browser: Browser) {
@@ -68,5 +68,35 @@ test.runIf(hasBrowser("channels"))(
     await expect.poll(unique).toEqual(["INSERT 1 milk", "UPDATE 1 tea", "DELETE 1 "]);
     expect(await page.evaluate(() => (globalThis as any).client.removeAllChannels())).toEqual(["ok"]);
     await expect.poll(async () => (await read("states")).at(-1)).toBe("CLOSED");
+  },
+);
+
+test.runIf(hasBrowser("the page of live changes"))(
+  "in Chromium, /docs/live shows the changes of a table, and why it cannot be subscribed to",
+  async () => {
+    const browser = await launchBrowser();
+    onTestFinished(() => browser.close());
+    const page = await browser.newPage({ viewport: { width: 1000, height: 500 } });
+    const faults: string[] = [];
+    page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+    await page.goto(`${service().url}/docs/live`);
+    const status = () => page.locator("output").innerText();
+    await page.getByLabel("Table").fill("todos");
+    await page.getByRole("button", { name: "Subscribe" }).click();
+    await expect
+      .poll(status)
+      .toBe("Unauthorized: row-level security is on for public.todos, and no policy lets the role anon read a row");
+    await page.getByLabel("Access token").fill(service().token("ada"));
+    await page.getByLabel("Filter").fill("id=gt.200");
+    await page.getByRole("button", { name: "Subscribe" }).click();
+    await expect.poll(status).toBe("subscribed: waiting for changes");
+    await sql("insert into todos (id, owner, title) values (200, 1, 'tea'), (201, 1, 'milk')");
+    await sql("delete from todos where id > 199");
+    const rows = () => page.locator("tbody tr").allInnerTexts();
+    await expect.poll(async () => (await rows()).length).toBe(2);
+    const [last, first] = await rows();
+    expect(first).toContain('INSERT\t{"id":201,"owner":1,"title":"milk"');
+    expect(last).toContain("DELETE");
+    expect(faults).toEqual([]);
   },
 );

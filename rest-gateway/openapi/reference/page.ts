@@ -5,6 +5,7 @@ import { type RequestHandler, Router } from "express";
 import { byMethod } from "../../../http/express.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 import { DOCUMENTATION } from "../../conventions/problem.ts";
+import { livePage } from "./live.ts";
 
 export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
 const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
@@ -22,6 +23,7 @@ export type DocsOptions = {
 export function docsRouter(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
   router.all("/docs", byMethod({ GET: pageHandler(options) }));
+  router.all("/docs/live", byMethod({ GET: livePage(options.anonKey) }));
   router.all(BUNDLE_PATH, byMethod({ GET: bundleHandler() }));
   return router;
 }
