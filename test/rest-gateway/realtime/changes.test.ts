@@ -165,6 +165,26 @@ test("a column that is revoked while a client is subscribed is left out from the
   expect(notes.changes[1].new).not.toHaveProperty("secret");
 });
 
+test("a policy that raises an error for one subscriber is reported to that one, and the others get their changes", async () => {
+  await sql(`create function public.refuse_bob() returns boolean language plpgsql stable as
+    $$ begin if auth.uid() = 2 then raise 'not for Bob'; end if; return true; end $$;
+    grant execute on function public.refuse_bob to authenticated;
+    create table public.raising (id int primary key); alter table public.raising enable row level security;
+    grant select on public.raising to authenticated;
+    create policy p on public.raising using (public.refuse_bob())`);
+  const on = [{ event: "INSERT", schema: "public", table: "raising" }];
+  const ada = client({ as: "ada" });
+  // The service may not have read the new table yet.
+  await expect.poll(async () => (await ada.from("raising").select()).status).toBe(200);
+  const [one, other] = [await observing(ada, "raising", on), await observing(client({ as: "bob" }), "raising", on)];
+  await sql("insert into raising values (1)");
+  await expect.poll(() => summary(one)).toEqual(["INSERT 1"]);
+  await expect
+    .poll(() => other.system.at(-1)?.message)
+    .toBe("a policy of public.raising failed, so changes are not sent: not for Bob");
+  expect(summary(other)).toEqual([]);
+});
+
 test("of a row that is too large, the key arrives with an error", async () => {
   const notes = await observing(client(), "large", [{ event: "INSERT", schema: "public", table: "notes" }]);
   await sql("insert into notes (id, body) values (71, repeat('x', 1100000)), (72, 'small')");
