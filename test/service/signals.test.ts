@@ -138,7 +138,9 @@ describe("a running service with a settings file", { timeout: 60_000 }, () => {
   test("SIGHUP waits for running requests and stops everything", async () => {
     await database.owner.query("begin; lock table users in access exclusive mode");
     const answer = fetch(`${command.url}/users/1`).then((response) => response.status);
-    const waiting = async () => (await database.owner.query("select from pg_locks where not granted")).rowCount;
+    const locks =
+      "select from pg_locks join pg_database as d on d.oid = database where not granted and datname = current_database()";
+    const waiting = async () => (await database.owner.query(locks)).rowCount;
     await expect.poll(waiting, POLL).toBe(1);
     kill(command.child.pid!, "SIGHUP");
     await expect.poll(() => messagesOf(command, "info"), POLL).toContain("stopping");
