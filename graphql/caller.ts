@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
-import { ApiError, type Code } from "../db/errors.ts";
+import { ApiError, type Code, loginRequired } from "../db/errors.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import { REFUSALS, type RefusalReason, RefusedError } from "../identity/refused.ts";
 
@@ -28,7 +28,8 @@ export function graphqlCaller(identity: RequestIdentity, anonymousRole: string):
 /**
  * The caller of a WebSocket, from the headers of the upgrade and the payload of `connection_init`:
  * `{ Authorization: "Bearer …" }`, `apikey` or `X-API-Key` in any case replace the header of that name. Throws, or rejects
- * with, ApiError.
+ * with, ApiError; also for a credential in the payload that is not valid or misspelt: a client that sends one expects to be
+ * signed in, and would otherwise wait for events that it may not see.
  */
 export function socketCaller(
   identity: RequestIdentity,
@@ -38,12 +39,29 @@ export function socketCaller(
   const headers: IncomingHttpHeaders = {};
   for (const [name, value] of Object.entries(payload)) {
     const header = name.toLowerCase();
-    if (!PAYLOAD_HEADERS.has(header)) continue;
-    if (value !== null && typeof value !== "string") return anonymous(anonymousRole, "invalid");
+    if (!PAYLOAD_HEADERS.has(header)) {
+      if (LIKE_CREDENTIAL.test(name)) throw refusedPayload(`connectionParams has no ${name}: ${HOW_TO_SEND}`);
+      continue;
+    }
+    if (value !== null && typeof value !== "string") throw refusedPayload(`${name} must be a string: ${HOW_TO_SEND}`);
     headers[header] = value ?? undefined;
   }
-  return graphqlCaller(identity.onSocket(headers), anonymousRole);
+  const caller = graphqlCaller(identity.onSocket(headers), anonymousRole);
+  if (Object.values(headers).every((value) => value === undefined)) return caller;
+  return caller instanceof Promise ? caller.then(refuseInvalid) : refuseInvalid(caller);
 }
+
+function refuseInvalid(caller: Caller): Caller {
+  if (caller.refused === "expired") throw new ApiError(loginRequired(true));
+  if (caller.refused !== null) throw refusedPayload(`the credential is not valid: ${HOW_TO_SEND}`);
+  return caller;
+}
+
+const HOW_TO_SEND = "send Authorization: Bearer …";
+/** Names that a client may have meant: `authToken`, `access_token`, `headers`. */
+const LIKE_CREDENTIAL = /auth|token|bearer|jwt|api.?key|^headers$/i;
+
+const refusedPayload = (message: string) => new ApiError({ status: 401, code: "AUTH_REQUIRED", message });
 
 const PAYLOAD_HEADERS: ReadonlySet<string> = new Set(["authorization", "apikey", "x-api-key"]);
 

@@ -72,6 +72,8 @@ async function run(
   const { engine } = options;
   const { request, response, head, identity: requestIdentity } = exchange;
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
+  // The operation runs without a caller, so that the client would not notice.
+  if (caller.refused !== null) response.setHeader("WWW-Authenticate", CHALLENGES[caller.refused]);
   const format = formatFor(caller, head, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
@@ -95,6 +97,12 @@ async function run(
   context.recipient!.atLeast(answered.body.length);
   return answered;
 }
+
+/** Why the caller is anonymous although the request has a credential. Source: RFC 6750, 3.1. */
+const CHALLENGES = {
+  expired: 'Bearer error="invalid_token", error_description="the access token has expired"',
+  invalid: 'Bearer error="invalid_token", error_description="the credential is not valid"',
+} as const;
 
 /** The answer to a request that is not executed. */
 function answerErrors(

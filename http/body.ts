@@ -29,8 +29,14 @@ export function parseJson(bytes: Buffer, maxDepth: number): unknown {
 function refuseMediaType(request: IncomingMessage): void {
   const type = request.headers["content-type"];
   const isJson = type !== undefined && /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type.trim());
-  if (!isJson) throw unsupported("the body must be sent as Content-Type: application/json");
+  if (!isJson) throw unsupported(wrongMediaType(type));
 }
+
+/** The message for a media type other than JSON. */
+export const wrongMediaType = (type: string | undefined): string =>
+  type === undefined
+    ? "the request has no Content-Type: send Content-Type: application/json"
+    : "the body must be sent as Content-Type: application/json";
 
 /** Throws ApiError: 413 above `maxSize` bytes, 415 for a compressed body. */
 export function readBytes(request: IncomingMessage, maxSize: number): Promise<Buffer> {

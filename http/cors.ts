@@ -8,6 +8,7 @@ export const allowsOrigin = (allowed: readonly string[]) => (origin: string) =>
   allowed.includes("*") || allowed.includes(origin);
 
 const EXPOSED_HEADERS = [
+  "WWW-Authenticate",
   "Accept-Query",
   "X-Request-Id",
   "X-RateLimit-Limit",

@@ -14,6 +14,7 @@ import type { AddressReader } from "../http/request.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { type Auth, authRouter } from "./auth/auth.ts";
+import { supabaseAuthRouter } from "./auth/supabase-auth.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle, type LifecycleOptions } from "./conventions/version.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
@@ -142,6 +143,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     routers: [
       ...(settings.docs ? [docsRouter({ anonKey, versions: lifecycle.supported, hasAccounts: auth !== null })] : []),
       ...(auth && register ? [authRouter(auth), register] : []),
+      supabaseAuthRouter(),
     ],
   };
 }

@@ -362,13 +362,20 @@ async function sendSecrets(command: Command): Promise<string[]> {
   await expect
     .poll(async () => (await command.gql(`{ broken(secret: "${secrets[4]}") }`)).errors?.[0]?.message, POLL)
     .toBe("internal error");
-  const socket = new WebSocket(`${command.url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
-    headers: { authorization: `Bearer ${secrets[1]}` },
-  });
+  const openSocket = () =>
+    new WebSocket(`${command.url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
+      headers: { authorization: `Bearer ${secrets[1]}` },
+    });
+  const refused = openSocket();
+  const refusal = new Promise((resolve) => refused.once("close", resolve));
+  const payload = { Authorization: `Bearer ${secrets[5]}` };
+  refused.once("open", () => refused.send(JSON.stringify({ type: "connection_init", payload })));
+  await refusal;
+  const socket = openSocket();
   let messages = 0;
   socket.on("message", () => messages++);
   await new Promise((resolve) => socket.once("open", resolve));
-  socket.send(JSON.stringify({ type: "connection_init", payload: { Authorization: `Bearer ${secrets[5]}` } }));
+  socket.send(JSON.stringify({ type: "connection_init" }));
   await expect.poll(() => messages, POLL).toBe(1);
   socket.send(
     JSON.stringify({ id: "1", type: "subscribe", payload: { query: `{ broken(secret: "${secrets[4]}") }` } }),

@@ -23,7 +23,7 @@ export function parseBody(
   const media = contentType === undefined ? null : parseContentType(contentType);
   const charset = media?.parameters.get("charset") ?? "utf-8";
   const isJson = media && (JSON_TYPE.test(media.type) || (method === "PATCH" && media.type === MERGE_PATCH));
-  if (!isJson || charset.toLowerCase() !== "utf-8") throw unsupportedMediaType();
+  if (!isJson || charset.toLowerCase() !== "utf-8") throw unsupportedMediaType(contentType);
   try {
     return parseJson(bytes, limits.depth);
   } catch (error) {

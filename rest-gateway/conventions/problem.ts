@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Code, Problem } from "../../db/errors.ts";
+import { wrongMediaType } from "../../http/body.ts";
 import { type Destination, type Head, setHead } from "../../http/exchange.ts";
 import { RETRY_SECONDS } from "../../http/response.ts";
 import { REFUSALS, type RefusedError } from "../../identity/refused.ts";
@@ -155,8 +156,8 @@ export const disagreeingVersions = (versions: readonly string[], supported: read
 
 export const invalidJson = (reason: string) => restError(400, "INVALID_JSON", `the body is not valid JSON: ${reason}`);
 
-export const unsupportedMediaType = () =>
-  restError(415, "VALIDATION_ERROR", "the body must be sent as Content-Type: application/json");
+export const unsupportedMediaType = (type: string | undefined) =>
+  restError(415, "VALIDATION_ERROR", wrongMediaType(type));
 
 const BASIC = 'Basic realm="content-service", charset="UTF-8"';
 

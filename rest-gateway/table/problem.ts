@@ -57,6 +57,9 @@ export const unreadable = (parameter: string, text: string, at: number, expected
   error(400, "PGRST100", `failed to parse ${parameter} (${text})`, {
     details: `at character ${at + 1}: expected ${expected}, found ${at < text.length ? JSON.stringify(text[at]) : "the end"}`,
   });
+/** A parameter whose value is no filter, and whose name is like that of another. */
+export const misspelt = (name: string, meant: string, problem: TableProblem) =>
+  new TableError({ ...problem, hint: `"${name}" was read as a filter. Perhaps you meant the parameter ${meant}.` });
 export const nameTooLong = (name: string, max: number) =>
   error(400, "PGRST100", `the name "${name.slice(0, 20)}…" is longer than ${max} bytes`);
 export const tooDeep = (what: string, max: number) =>

@@ -260,21 +260,31 @@ describe("the caller of a subscription", () => {
     expect(await client.run("{ me { name } }")).toEqual({ data: { me: { name: "Ada Lovelace" } } });
   });
 
-  test.each([
-    ["no token", undefined, "AUTH_REQUIRED"],
-    ["a malformed token", "Bearer abc", "AUTH_REQUIRED"],
-    ["another scheme", "Basic YWRhOmFkYQ==", "AUTH_REQUIRED"],
-    ["an authorization that is not a string", 42, "AUTH_REQUIRED"],
-    ["a token signed with another secret", `Bearer ${sign({}, "x".repeat(32))}`, "AUTH_REQUIRED"],
-    ["a refresh token", `Bearer ${sign({ type: "refresh" })}`, "AUTH_REQUIRED"],
-    ["a token that has expired", `Bearer ${sign({ exp: 1_600_000_000 })}`, "AUTH_EXPIRED"],
-  ])("is anonymous with %s and may still read and subscribe", async (_what, authorization, code) => {
-    const client = connect(service, { params: { Authorization: authorization } });
-    expect(await client.run("{ me { name } }")).toMatchObject({ data: null, errors: [{ extensions: { code } }] });
+  test("is anonymous without a token, and may read and subscribe", async () => {
+    const client = connect(service, { params: { locale: "de" } });
+    const errors = [{ extensions: { code: "AUTH_REQUIRED" } }];
+    expect(await client.run("{ me { name } }")).toMatchObject({ data: null, errors });
     expect(await client.run("{ article(id: 1) { id } }")).toEqual({ data: { article: { id: "1" } } });
     const updated = await client.subscribe("subscription { onArticleUpdated(id: 1) { id } }");
     await dba("update articles set content = content || '.' where id = 1");
     await updated.expect({ onArticleUpdated: { id: "1" } });
+  });
+
+  test.each([
+    ["a malformed token", { Authorization: "Bearer abc" }, /not valid: send Authorization: Bearer/],
+    ["another scheme", { Authorization: "Basic YWRhOmFkYQ==" }, /not valid/],
+    ["an authorization that is not a string", { Authorization: 42 }, /must be a string/],
+    ["a token signed with another secret", { Authorization: `Bearer ${sign({}, "x".repeat(32))}` }, /not valid/],
+    ["a refresh token", { Authorization: `Bearer ${sign({ type: "refresh" })}` }, /not valid/],
+    ["a token that has expired", { Authorization: `Bearer ${sign({ exp: 1_600_000_000 })}` }, /expired/],
+    ["a misspelt name", { authToken: "abc" }, /connectionParams has no authToken: send Authorization: Bearer/],
+    ["headers in headers", { headers: { Authorization: "Bearer abc" } }, /connectionParams has no headers/],
+  ])("is refused with 4403 and the reason for %s in connection_init", async (_what, payload, reason) => {
+    const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+    socket.addEventListener("open", () => socket.send(JSON.stringify({ type: "connection_init", payload })));
+    const closed = await new Promise<CloseEvent>((resolve) => socket.addEventListener("close", resolve));
+    expect(closed.code).toBe(4403);
+    expect(closed.reason).toMatch(reason);
   });
 });
 

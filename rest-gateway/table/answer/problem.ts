@@ -127,10 +127,15 @@ export function tableRefusal(error: RefusedError): TableError {
 function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {
   const { code = "", message, detail, schema, table, constraint } = raised;
   const ofConstraint = catalog.constraints.get(`${schema}.${table}.${constraint}`)?.message;
-  const hint = raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
+  const hint = HINTS[code] ?? raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
   const details = detailsOf(isSafe(raised) ? detail : undefined, refused);
   return { status, code, message, details, ...(hint !== undefined && { hint }) };
 }
+
+/** In place of those for authors of SQL. */
+const HINTS: Readonly<Record<string, string>> = {
+  "428C9": "Leave this column out: the database assigns its value.",
+};
 
 /** Postgres' details, after the place in the body: `in [3].email: Key (lower(email))=(ada@example.com) already exists.` */
 function detailsOf(detail: string | undefined, refused: RefusedPlace | null): string | undefined {

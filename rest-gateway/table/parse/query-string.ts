@@ -1,6 +1,16 @@
 import { parserCache } from "../../cache.ts";
-import { invalidRange, TableError } from "../problem.ts";
-import type { Condition, Field, Logic, OrderTerm, ParseLimits, Query, QueryPart } from "../request.ts";
+import { invalidRange, misspelt, TableError } from "../problem.ts";
+import {
+  type Condition,
+  type Field,
+  type Logic,
+  type OrderTerm,
+  type ParseLimits,
+  type Query,
+  type QueryPart,
+  RESERVED_NAMES,
+} from "../request.ts";
+import { similarTo } from "../similar.ts";
 import { filterOf, type Operation, parseLogic, parseOperation, tryOperation } from "./conditions.ts";
 import { parseNames, readName, readPath } from "./field.ts";
 import { parseOrder } from "./order.ts";
@@ -115,7 +125,7 @@ class QueryReader {
   }
 
   #filterOrArgument(name: string, parameter: FilterParameter | null, value: string): void {
-    const operation = this.#options.hasArguments ? tryOperation(value) : parseOperation(value);
+    const operation = this.#options.hasArguments ? tryOperation(value) : filterNamed(name, value);
     if (operation === null) this.#argument(parameter ? argumentOf(parameter, name) : name, value);
     else this.#filter((parameter ?? parseParameter(name)) as FilterParameter, operation);
   }
@@ -231,3 +241,13 @@ function parseRowCount(parameter: "limit" | "offset", text: string): number {
 }
 
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
+
+/** Throws PGRST100; for `limt=3` with the name of the parameter that was probably meant. */
+function filterNamed(name: string, text: string): Operation {
+  try {
+    return parseOperation(text);
+  } catch (error) {
+    const meant = similarTo(name, RESERVED_NAMES);
+    throw meant !== null && error instanceof TableError ? misspelt(name, meant, error.problem) : error;
+  }
+}

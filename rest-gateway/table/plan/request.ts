@@ -2,11 +2,11 @@ import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
 import type { Count, Plan, ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
+import { similarTo } from "../similar.ts";
 import { findCall, planCall } from "./call.ts";
 import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
 import { planFormat } from "./format.ts";
 import { RowPlanner, sourceOf } from "./rows.ts";
-import { similarTo } from "./similar.ts";
 
 export type PlanOptions = {
   /** The maximum number of rows in a list; null without a limit. */

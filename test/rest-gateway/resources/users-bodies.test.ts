@@ -77,8 +77,9 @@ describe("an invalid body is rejected, and nothing is written", () => {
 
     test("without a Content-Type it is 415", async () => {
       const [method, path = ""] = request.split(" ");
-      const { status } = await sendPlain(service().url, { method, path, body: JSON.stringify(GRACE) });
-      expect(status).toBe(415);
+      const { status, text } = await sendPlain(service().url, { method, path, body: JSON.stringify(GRACE) });
+      const message = "the request has no Content-Type: send Content-Type: application/json";
+      expect([status, JSON.parse(text).error.message]).toEqual([415, message]);
     });
 
     test("an empty body is 400 INVALID_JSON", async () => {

@@ -7,7 +7,7 @@ import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { casts, type FuzzRequest, filters, logic, reads, texts, writes } from "./fuzz-requests.ts";
 
 /** All requests are rolled back except those with tx=commit. */
-const { failure, rows, service, sql } = useRest(
+const { failure, rest, rows, service, sql } = useRest(
   { DB_SCHEMAS: "fuzz, public", DB_TX_END: "rollback-allow-override", GRAPHQL_MAX_TABLES: "0" },
   readFileSync(new URL("fuzz.sql", import.meta.url), "utf8"),
 );
@@ -242,4 +242,13 @@ describe("a generated request succeeds, or fails with a 4xx that explains the cl
     expect(writers.length).toBeGreaterThan(5);
     expect(writers.filter(({ request }) => !successful.has(request))).toEqual([]);
   });
+});
+
+test("a misspelt parameter is named, with the one that was probably meant", async () => {
+  const { json } = await rest("things?limt=3");
+  expect(json).toMatchObject({
+    code: "PGRST100",
+    hint: '"limt" was read as a filter. Perhaps you meant the parameter limit.',
+  });
+  expect((await rest("things?id=3")).json.hint).toBeNull();
 });

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { type Answering, dataOf, failureOf, useSupabase } from "../../support/supabase-client.ts";
@@ -244,5 +246,31 @@ describe("the client returns the error", () => {
     const request = cinema().from("films").select("id").eq("id", 99).single().throwOnError();
     await expect(request).rejects.toMatchObject({ name: "PostgrestError", code: "PGRST116" });
     expect((await cinema().from("films").select("id").eq("id", 1).single().throwOnError()).data).toEqual({ id: 1 });
+  });
+});
+
+describe("docs/supabase-js.md:", () => {
+  const guide = readFileSync(new URL("../../../docs/supabase-js.md", import.meta.url), "utf8");
+  const [, signIn, call] = [...guide.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code!);
+  const AsyncFunction = (async () => {}).constructor as new (...names: string[]) => (...given: any[]) => Promise<any>;
+
+  test("a user signs in, the token is refreshed, and functions are called", async () => {
+    const key = clientOf("anon");
+    const javascript = stripTypeScriptTypes(`${signIn}\nexpires = 0;\n${call}`);
+    const run = new AsyncFunction(
+      "URL",
+      "ANON_KEY",
+      "createClient",
+      `${javascript}; return [pair, found, published, refused]`,
+    );
+    const [pair, found, published, refused] = await run(url(), (key as any).supabaseKey, createClient);
+    expect(pair.tokenType).toBe("Bearer");
+    expect(Array.isArray(found)).toBe(true);
+    expect([published.id, published.status, refused]).toEqual([1, "PUBLISHED", null]);
+  });
+
+  test("the client's own sign-in fails with a sentence that says what to do", async () => {
+    const { error } = await clientOf("anon").auth.signInWithPassword({ email: "ada@example.com", password: "x" });
+    expect(error?.message).toMatch(/^this service has no \/auth\/v1: sign in with POST \/auth\/login/);
   });
 });
