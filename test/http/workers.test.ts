@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,10 +37,13 @@ const answerers = (command: Command) =>
 
 describe("WORKERS=2", { timeout: 60_000 }, () => {
   let command: Command;
+  let providers: string;
   let first: number[];
   let token: string;
   beforeAll(async () => {
-    command = start({ settings: { LOG_LEVEL: "debug" }, shared: true });
+    providers = join(folder, "providers.json");
+    await writeFile(providers, "[]");
+    command = start({ settings: { LOG_LEVEL: "debug", AUTH_PROVIDERS: providers }, shared: true });
     await command.ready();
     first = workersOf(command);
     token = await command.login();
@@ -91,6 +94,24 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
         msg: "a worker has ended and is replaced",
       }),
     );
+  });
+
+  test("reads the identity providers again in each process on SIGUSR2, and keeps them if the file has a fault", async () => {
+    const name = async () => {
+      const response = await fetch(`${command.url}/auth/providers`, { headers: { connection: "close" } });
+      return ((await response.json()) as any).data.map((provider: { readonly name: string }) => provider.name).join();
+    };
+    const names = async () => new Set(await Promise.all(Array.from({ length: 10 }, name)));
+    const acme = { name: "acme", kind: "oidc", issuer: "https://id.acme.example", clientId: "content" };
+    await writeFile(providers, JSON.stringify([acme]));
+    kill(command.pid, "SIGUSR2");
+    await expect.poll(names, POLL).toEqual(new Set(["acme"]));
+
+    await writeFile(providers, JSON.stringify([{ ...acme, kind: "ldap" }]));
+    kill(command.pid, "SIGUSR2");
+    const faults = () => command.logged.filter(({ msg }) => /AUTH_PROVIDERS names a file in which/.test(msg)).length;
+    await expect.poll(faults, POLL).toBe(2);
+    expect(await names()).toEqual(new Set(["acme"]));
   });
 
   test("waits for requests on Ctrl-C, which a terminal sends to all processes, and on SIGTERM, and then exits with 0 and leaves no process", async () => {
