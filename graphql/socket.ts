@@ -181,8 +181,8 @@ async function receive(
   if (!CLIENT_TYPES.has(message?.type))
     return socket.close(BAD_REQUEST, "the message type is not allowed for a client");
   // graphql-ws refuses a message without a query; a trusted document has an id instead.
-  if (message?.type === "subscribe" && message.payload && message.payload.query === undefined)
-    message.payload.query = "";
+  const payload = message?.type === "subscribe" ? message.payload : undefined;
+  if (payload?.query === undefined && namesDocument(payload)) payload!.query = "";
   try {
     await listener(message as never);
   } catch (error) {
@@ -190,6 +190,9 @@ async function receive(
     socket.close(1011, "internal error");
   }
 }
+
+const namesDocument = (payload: Record<string, any> | undefined): boolean =>
+  payload?.documentId != null || payload?.extensions?.persistedQuery != null;
 
 async function send(
   socket: WebSocket,
