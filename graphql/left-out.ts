@@ -14,6 +14,8 @@ export class LeftOut {
   readonly #fields = new Map<string, Map<string, PgObject>>();
   readonly #types = new Map<string, PgObject>();
   readonly #clashes: Clash[] = [];
+  /** The columns that the build knows, as `public.articles.title`: findings about newer ones are those of the next build. */
+  readonly #columns = new Set<string>();
   readonly #messages = new Set<string>();
   #hasForm: (schema: string, table: string, column: string) => boolean = () => true;
   #hasFunction: (schema: string, name: string) => boolean = () => true;
@@ -23,6 +25,12 @@ export class LeftOut {
     name: "LeftOutPlugin",
     gather: {
       hooks: {
+        pgIntrospection_introspection: (_info, { introspection }) => {
+          for (const attribute of introspection.attributes) {
+            const table = attribute.getClass();
+            this.#columns.add(`${table?.getNamespace()?.nspname}.${table?.relname}.${attribute.attname}`);
+          }
+        },
         pgRelations_relation(_info, { relation, pgConstraint }) {
           relation.extensions = { ...relation.extensions, constraint: pgConstraint.conname } as never;
         },
@@ -34,7 +42,16 @@ export class LeftOut {
           after: ["SwallowErrors", "ConnectionPlugin"],
           callback: (build) => {
             build.handleRecoverableError = (error) => this.add(error);
-            const { registerCursorConnection } = build as any;
+            const { registerCursorConnection, extend } = build as any;
+            // A clash of filters would end the build; the clash of the fields themselves is reported.
+            (build as any).extend = (base: any, added: any, hint: string, ...rest: any[]) => {
+              try {
+                return extend.call(build, base, added, hint, ...rest);
+              } catch (error) {
+                if (!String(hint).startsWith("Adding connection filter")) throw error;
+                return base;
+              }
+            };
             for (const method of ["registerObjectType", "registerEnumType"]) {
               const register = (build as any)[method];
               (build as any)[method] = (...args: any[]) => {
@@ -128,7 +145,10 @@ export class LeftOut {
     const labels = await Labels.read(pool, schemas);
     return [
       ...this.#clashes.map((clash) => findingOfClash(clash, labels)),
-      ...labels.columns.filter(({ schema, table, column }) => !this.#hasForm(schema, table, column)).map(withoutForm),
+      ...labels.columns
+        .filter(({ schema, table, column }) => this.#columns.has(`${schema}.${table}.${column}`))
+        .filter(({ schema, table, column }) => !this.#hasForm(schema, table, column))
+        .map(withoutForm),
       ...labels.functions.filter(({ schema, name }) => !this.#hasFunction(schema, name)).map(notServed),
       ...[...this.#messages].map(
         (reason): Finding => ({ rule: "left-out-of-graphql", level: "warning", object: "GraphQL", reason, cure: null }),

@@ -78,6 +78,12 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
         callback(build) {
           // The plugin's own function does not escape the escape character.
           build.escapeLikeWildcards = (input) => String(input).replace(/[\\%_]/g, "\\$&");
+          const { connectionFilterOperatorsDigest } = build;
+          // For arrays of domains over arrays, and such domains, the plugin's own function fails, and with it the whole schema.
+          build.connectionFilterOperatorsDigest = (codec) =>
+            isArray(codec.arrayOfCodec) || isArray(codec.domainOfCodec)
+              ? null
+              : connectionFilterOperatorsDigest!(codec);
           return build;
         },
       },
@@ -102,6 +108,10 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
     },
   },
 };
+
+/** Whether it is an array, or a domain over one. */
+const isArray = (codec: PgCodec | undefined): boolean =>
+  codec !== undefined && (codec.arrayOfCodec !== undefined || isArray(codec.domainOfCodec));
 
 function registerTextSearch(build: GraphileBuild.Build): void {
   const { GraphQLNonNull, GraphQLString } = build.graphql;
