@@ -46,12 +46,15 @@ export function socketCaller(
     if (value !== null && typeof value !== "string") throw refusedPayload(`${name} must be a string: ${HOW_TO_SEND}`);
     headers[header] = value ?? undefined;
   }
-  const caller = graphqlCaller(identity.onSocket(headers), anonymousRole);
-  if (Object.values(headers).every((value) => value === undefined)) return caller;
-  return caller instanceof Promise ? caller.then(refuseInvalid) : refuseInvalid(caller);
+  return graphqlCaller(identity.onSocket(headers), anonymousRole);
 }
 
-function refuseInvalid(caller: Caller): Caller {
+/** Throws ApiError if the message that opens a socket has credentials that are refused. Without credentials it is anonymous. */
+export function refuseInvalid(caller: Caller, payload: Readonly<Record<string, unknown>>): Caller {
+  const hasCredentials = Object.entries(payload).some(
+    ([name, value]) => PAYLOAD_HEADERS.has(name.toLowerCase()) && value,
+  );
+  if (!hasCredentials) return caller;
   if (caller.refused === "expired") throw new ApiError(loginRequired(true));
   if (caller.refused !== null) throw refusedPayload(`the credential is not valid: ${HOW_TO_SEND}`);
   return caller;

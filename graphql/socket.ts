@@ -10,7 +10,7 @@ import { recipientOf } from "../http/recipient.ts";
 import { contextOf } from "../http/request.ts";
 import type { SocketExchange, SocketRoute } from "../http/upgrade-gate.ts";
 import { type SocketCaller, SocketCallers } from "../identity/socket-caller.ts";
-import { socketCaller } from "./caller.ts";
+import { refuseInvalid, socketCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -113,7 +113,10 @@ async function authenticate(
   const { identity, socket } = session;
   const resolve = () => socketCaller(identity, payload, options.anonymousRole);
   try {
-    const caller = callers.open(await resolve(), { resolve, onEnded: (message) => socket.close(FORBIDDEN, message) });
+    const caller = callers.open(refuseInvalid(await resolve(), payload), {
+      resolve,
+      onEnded: (message) => socket.close(FORBIDDEN, message),
+    });
     session.caller = caller;
     session.closed.addEventListener("abort", () => caller.close());
     // Closed while the caller was looked up.
