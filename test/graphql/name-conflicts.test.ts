@@ -1,5 +1,5 @@
 import pino from "pino";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
 import { SchemaReload } from "../../graphql/schema-reload.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
@@ -70,8 +70,11 @@ function useServiceAfter(sql: string) {
 
 /** PostGraphile by itself would print the omissions to the console. */
 function expectNothingPrinted(): void {
-  beforeAll(() => void vi.spyOn(console, "warn"));
-  afterEach(() => expect(console.warn).not.toHaveBeenCalled());
+  let printed: MockInstance;
+  beforeAll(() => {
+    printed = vi.spyOn(console, "warn");
+  });
+  afterEach(() => expect(printed).not.toHaveBeenCalled());
   afterAll(() => void vi.restoreAllMocks());
 }
 

@@ -17,7 +17,7 @@ type Enrolled = { readonly secret: string; readonly backupCodes: readonly string
 
 let database: TestDatabase;
 let now: number;
-let lines: string[];
+let lines: string[] = [];
 const running: TestService[] = [];
 /** Users with a second factor under the old key, at the start of each test. */
 let ada: Enrolled;

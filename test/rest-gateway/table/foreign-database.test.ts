@@ -258,7 +258,7 @@ describe("with a database that it does not migrate, the service", () => {
     onTestFinished(() => service.stop());
     expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });
     for (const path of ["/graphql", "/graphiql"]) expect((await get(path)).status).toBe(404);
-    expect((await get("/health")).json).toEqual({ status: "ok", details: { graphql: { schema: "not served" } } });
+    expect((await get("/health")).json).toMatchObject({ status: "ok", details: { graphql: { schema: "not served" } } });
     expect(logged).toEqual([]);
   });
 });
@@ -284,6 +284,6 @@ test("a database with a thousand tables is served without GraphQL, because there
   expect(json).toEqual([{ name: "second", table_1: { name: "first" } }]);
   const why = "the database has 1000 tables, more than GRAPHQL_MAX_TABLES (300)";
   expect((await get("/graphql?query={__typename}")).status).toBe(503);
-  expect((await get("/health")).json).toEqual({ status: "degraded", details: { graphql: { schema: why } } });
+  expect((await get("/health")).json).toMatchObject({ status: "degraded", details: { graphql: { schema: why } } });
   expect(logged.map(({ err }) => err?.message)).toContain(why);
 });

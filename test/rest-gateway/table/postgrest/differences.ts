@@ -503,6 +503,15 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
+    why: "a client cannot use OVERRIDING SYSTEM VALUE, but it can leave the column out",
+    differs: ["hint"],
+    requests: [
+      'POST /counters, prefer return=representation, body {"label":"x","id":9}',
+      'POST /counters, prefer return=representation, body {"label":"x","twice":9}',
+      'PATCH /counters?id=eq.1, prefer return=representation, body {"id":5}',
+    ],
+  },
+  {
     why: "both",
     differs: ["details", "hint"],
     requests: ['POST /films, prefer return=representation, body {"id":52,"title":"X","rated":"Z"}'],
