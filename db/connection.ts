@@ -9,7 +9,13 @@ import type { Recipient } from "./recipient.ts";
 const DATA_ROW = 0x44; // "D"
 const COMMAND_COMPLETE = 0x43; // "C"
 const BIND_COMPLETE = 0x32; // "2"
+const READY_FOR_QUERY = 0x5a; // "Z"
 const HEADER = 5; // one byte of type, four of length
+
+/** The messages ReadyForQuery by their status: idle, in a transaction, in a failed one. */
+const READY: Readonly<Record<number, object>> = Object.fromEntries(
+  ["I", "T", "E"].map((status) => [status.charCodeAt(0), { name: "readyForQuery", length: HEADER, status }]),
+);
 
 /** One row as received: a view on each field's bytes, null for NULL. */
 export type RawRow = (Buffer | null)[];
@@ -96,6 +102,8 @@ class RawConnection extends pg.Connection {
         name: "commandComplete",
         text: message.toString("latin1", HEADER, message.length - 1),
       });
+    } else if (type === READY_FOR_QUERY) {
+      this.emit("readyForQuery", READY[message[HEADER]!]);
     } else if (type !== BIND_COMPLETE) {
       this.#others.emit("data", message);
     }
@@ -161,7 +169,7 @@ function readingInto(buffer: Buffer, receive: (chunk: Buffer) => void): Socket {
 }
 
 /** pg reports an error at once, but accepts the next query only after the ReadyForQuery that follows: "drain". */
-export function untilReady(client: pg.PoolClient): Promise<void> {
+export function untilReady(client: pg.Client): Promise<void> {
   return new Promise((resolve) => {
     const ready = () => {
       client.off("drain", ready);

@@ -75,7 +75,7 @@ export class Database {
 
   constructor(options: DatabaseOptions) {
     const { logins, poolSize, poolTimeout, poolShare, statementTimeouts, onConnectionError } = options;
-    const pool = (connectionString: string, max: number): pg.PoolConfig => ({
+    const pool = (connectionString: string, max: number) => ({
       connectionString,
       max,
       connectionTimeoutMillis: poolTimeout,

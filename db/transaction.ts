@@ -1,26 +1,24 @@
-import pg from "pg";
-import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../telemetry/histogram.ts";
 import type { Admission } from "./admission.ts";
-import { Batch, type BatchOptions, type NamedStatement, type Result, type Statement } from "./batch.ts";
-import { type CancelSignal, cancelRequest } from "./cancellation.ts";
+import type { BatchOptions, NamedStatement, Result, Statement } from "./batch.ts";
+import type { CancelSignal } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
-import { RawClient, untilReady } from "./connection.ts";
-import { isLost, isSocketError, isStalePlan } from "./connection-errors.ts";
 import type { Failure } from "./diagnosis.ts";
-import { ApiError, connectionsBusy, databaseUnavailable, outcomeUnknown, unstorableText } from "./errors.ts";
+import { ApiError, unstorableText } from "./errors.ts";
+import { type ExecutionOptions, execute, type Work } from "./execution.ts";
 import { type Frame, type FrameOptions, frameOf } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
 import { KnownStatements } from "./known-statements.ts";
+import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
 import { querySpan } from "./query-span.ts";
 import type { Recipient } from "./recipient.ts";
 
 export type { Result, Statement } from "./batch.ts";
 
 export type TransactionOptions = {
-  /** Options of pg: connection string, ssl, and `max`, the size of the pool. */
-  readonly pool: pg.PoolConfig;
+  /** Options of pg and of the pool: connection string, ssl, and `max`, its size. */
+  readonly pool: PoolOptions;
   /** Milliseconds after which Postgres cancels a statement of the role with 57014; 0 means never. */
   statementTimeoutOf(role: string): number;
   /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
@@ -50,9 +48,6 @@ export type RunOptions = FrameOptions & {
   readonly signal?: CancelSignal | undefined;
 };
 
-/** pg-pool's message when no connection becomes free in time; a server that rejects connections causes another one. */
-const QUEUE_TIMEOUT = "timeout exceeded when trying to connect";
-
 /**
  * Runs statements as an identity in one transaction and one round trip. The session settings of the identity are local
  * to the transaction; nothing of a request remains on the connection.
@@ -60,30 +55,32 @@ const QUEUE_TIMEOUT = "timeout exceeded when trying to connect";
 export class Transactions {
   /** Round trips so far: one per Sync. */
   syncs = 0;
-  /** Transactions that did not get a connection in time. */
-  timeouts = 0;
   /** Transactions with a statement that has exceeded its time. */
   cancelled = 0;
-  readonly #pool: pg.Pool;
+  readonly #pool: ConnectionPool;
   readonly #options: TransactionOptions;
   readonly #known: KnownStatements;
   readonly #cleaning: Cleaning;
-  /** What said that statements on a connection run no code, since it was last cleaned. */
-  readonly #judgedBy = new WeakMap<pg.PoolClient, Code>();
+  readonly #execution: ExecutionOptions;
   #code = UNKNOWN_CODE;
 
   constructor(options: TransactionOptions) {
     this.#options = options;
     this.#known = new KnownStatements(options.maxPrepared > 0);
     this.#cleaning = new Cleaning(options.maxPrepared);
-    this.#pool = new pg.Pool({
-      ...options.pool,
-      maxResultBytes: options.maxResultBytes,
-      Client: RawClient,
-    } as pg.PoolConfig);
-    this.#pool.on("error", options.onConnectionError);
-    // Without this listener, losing a connection that is checked out would end the process.
-    this.#pool.on("connect", (client) => client.on("error", options.onConnectionError));
+    this.#pool = new ConnectionPool(
+      { ...options.pool, maxResultBytes: options.maxResultBytes ?? 0 },
+      options.onConnectionError,
+    );
+    this.#execution = {
+      pool: options.pool,
+      cleaning: this.#cleaning,
+      mayPrepare: () => this.#code.executesText,
+      onSync: () => this.syncs++,
+      onStatementTimeout: () => this.cancelled++,
+      onEnd: (seconds) => options.times?.run.observe(seconds),
+      release: (connection, recipient, broken) => this.#release(connection, recipient, broken),
+    };
   }
 
   /**
@@ -99,116 +96,113 @@ export class Transactions {
    * ApiError for text that Postgres cannot store, or with the reason of `signal`; nothing is written then. If the
    * connection is lost during the commit, the outcome is unknown and the transaction is not repeated.
    */
-  async run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
-    const code = this.#code;
-    const runsCode = this.#known.runCode(identity.caller.role, statements, code);
-    const frame = frameOf(statements.length, options, runsCode);
-    const batch = this.#statementsOf(identity, statements, frame);
-    const { recipient = null, span } = identity.request;
-    const { signal } = options;
-    const { times } = this.#options;
+  run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const asked = performance.now();
-    const client = await this.#connectClean(recipient);
-    const connected = performance.now();
-    times?.wait.observe((connected - asked) / 1000);
-    span?.child("wait", {}, asked).end(connected);
-    options.onConnected?.();
-    if (signal?.aborted) {
-      this.#release(client, recipient);
-      throw signal.reason;
+    const { recipient = null } = identity.request;
+    try {
+      const work = this.#workOf(identity, statements, options);
+      const turn = this.#options.admission?.enter(recipient) ?? null;
+      const connection = turn === null ? this.#pool.take() : null;
+      if (connection !== null && this.#isClean(connection)) return this.#execute(connection, work, asked);
+      return this.#connectClean(turn, connection, recipient).then((clean) => this.#execute(clean, work, asked));
+    } catch (error) {
+      return Promise.reject(error);
     }
-    let cancelled: Promise<void> | undefined;
-    const cancel = () => {
-      cancelled = cancelRequest(this.#options.pool, client);
-    };
-    signal?.addEventListener("abort", cancel);
+  }
+
+  #workOf(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
+    const { recipient = null, span } = identity.request;
+    const { role } = identity.caller;
+    const { onFailure } = this.#options;
+    const code = this.#code;
+    const runsCode = this.#known.runCode(role, statements, code);
+    const frame = frameOf(statements.length, options, runsCode);
     const first = frame.begin.length + 1;
-    const work: Work = {
-      statements: batch,
-      options: this.#batchOptions(options, recipient, first, statements.length),
+    return {
+      statements: this.#statementsOf(identity, statements, frame),
+      batchOptions: this.#batchOptions(options, recipient, first, statements.length),
+      first,
+      last: first + statements.length,
       code,
       runsCode,
       isFramed: frame.end.length > 0,
-      cleaned: null,
+      recipient,
+      signal: options.signal,
+      onConnected: options.onConnected,
+      onFailure: onFailure && ((error) => onFailure({ error, role, texts: statements.map(({ text }) => text) })),
+      span,
+      startTrip: span && (() => querySpan(span, identity, statements)),
     };
-    let broken: Error | undefined;
-    const query = span && querySpan(span, identity, statements);
-    try {
-      const results = await this.#submitOrRetry(client, work);
-      return results.slice(first, first + statements.length);
-    } catch (error) {
-      query?.fail((error as Error).message);
-      if (isLost(error as DatabaseError)) broken = error as Error;
-      else this.#report(error as DatabaseError, identity, statements);
-      if ((error as DatabaseError).code === "57014" && !signal?.aborted) this.cancelled++;
-      if (signal?.aborted) throw signal.reason;
-      throw isSocketError(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
-    } finally {
-      query?.end();
-      times?.run.observe((performance.now() - connected) / 1000);
-      // A cancel request affects whatever the connection executes: release it only after the request has finished.
-      signal?.removeEventListener("abort", cancel);
-      if (cancelled) await cancelled;
-      // The results are complete: nothing waits for the cleaning but the connection.
-      if (work.cleaned === null) this.#release(client, recipient, broken);
-      else work.cleaned.then((error) => this.#release(client, recipient, broken ?? error));
+  }
+
+  /** Runs the work on a clean connection. */
+  #execute(connection: PooledConnection, work: Work, asked: number): Promise<Result[]> {
+    const { signal, span, recipient, onConnected } = work;
+    const { times } = this.#options;
+    const connected = performance.now();
+    times?.wait.observe((connected - asked) / 1000);
+    span?.child("wait", {}, asked).end(connected);
+    onConnected?.();
+    if (signal?.aborted) {
+      this.#release(connection, recipient);
+      return Promise.reject(signal.reason);
     }
+    return execute(connection, work, this.#execution);
   }
 
   /** The connections of the pool, those that are open and free, and the transactions that wait for one. */
   get use() {
-    const { idleCount, waitingCount, options } = this.#pool;
+    const { max, available, waiting, timeouts } = this.#pool;
     const { admission } = this.#options;
     return {
-      max: options.max,
-      available: idleCount,
-      waiting: waitingCount + (admission?.waiting ?? 0),
-      timeouts: this.timeouts + (admission?.timeouts ?? 0),
+      max,
+      available,
+      waiting: waiting + (admission?.waiting ?? 0),
+      timeouts: timeouts + (admission?.timeouts ?? 0),
     };
   }
 
-  async close(): Promise<void> {
-    await this.#pool.end();
-  }
-
-  #report(error: DatabaseError, { caller: { role } }: Identity, statements: readonly Statement[]): void {
-    if (!(error instanceof ApiError))
-      this.#options.onFailure?.({ error, role, texts: statements.map(({ text }) => text) });
+  close(): Promise<void> {
+    return this.#pool.close();
   }
 
   /** Until a new catalog, code may have run that counted as none: a trigger that is new, for example. */
-  async #connectClean(recipient: Recipient | null): Promise<pg.PoolClient> {
-    const client = await this.#connect(recipient);
-    const code = this.#judgedBy.get(client);
-    if (code === undefined || code === this.#code) return client;
-    const { promise, resolve } = Promise.withResolvers<Error | undefined>();
-    const mayPrepare = code.executesText || this.#code.executesText;
-    client.query(this.#cleaning.batch({ isFramed: false, mayPrepare }, resolve) as never);
-    const error = await promise;
-    this.#judgedBy.delete(client);
-    if (!error) return client;
-    this.#release(client, recipient, error);
-    return this.#connectClean(recipient);
+  #isClean({ judgedBy }: PooledConnection): boolean {
+    return judgedBy === null || judgedBy === this.#code;
   }
 
-  async #connect(recipient: Recipient | null): Promise<pg.PoolClient> {
-    const { admission } = this.#options;
-    const turn = admission?.enter(recipient);
-    if (turn) await turn;
-    try {
-      return await this.#pool.connect();
-    } catch (error) {
-      admission?.leave(recipient);
-      const { totalCount, idleCount, options } = this.#pool;
-      const isBusy = totalCount >= options.max && idleCount === 0 && (error as Error).message === QUEUE_TIMEOUT;
-      if (isBusy) this.timeouts++;
-      throw new ApiError(isBusy ? connectionsBusy() : databaseUnavailable(), { cause: error });
+  /** Waits for the turn and a connection, unless it has one, and cleans it if needed. */
+  async #connectClean(
+    turn: Promise<void> | null,
+    taken: PooledConnection | null,
+    recipient: Recipient | null,
+  ): Promise<PooledConnection> {
+    if (turn !== null) await turn;
+    for (let connection = taken; ; connection = null) {
+      connection ??= await this.#connect(recipient);
+      if (this.#isClean(connection)) return connection;
+      const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+      const mayPrepare = connection.judgedBy!.executesText || this.#code.executesText;
+      connection.client.query(this.#cleaning.batch({ isFramed: false, mayPrepare }, resolve) as never);
+      const error = await promise;
+      connection.judgedBy = null;
+      if (!error) return connection;
+      this.#pool.release(connection, error);
     }
   }
 
-  #release(client: pg.PoolClient, recipient: Recipient | null, broken?: Error): void {
+  async #connect(recipient: Recipient | null): Promise<PooledConnection> {
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      this.#options.admission?.leave(recipient);
+      throw error;
+    }
+  }
+
+  #release(connection: PooledConnection, recipient: Recipient | null, broken?: Error): void {
     // In this order: the next transaction that is admitted finds the connection.
-    client.release(broken);
+    this.#pool.release(connection, broken);
     this.#options.admission?.leave(recipient);
   }
 
@@ -237,59 +231,7 @@ export class Transactions {
       });
     return { maxPrepared: this.#options.maxPrepared, unlimitedResult, recipient, onCompleted: report };
   }
-
-  async #submitOrRetry(client: pg.PoolClient, work: Work): Promise<Result[]> {
-    try {
-      return await this.#submit(client, work);
-    } catch (error) {
-      if (!isStalePlan(error as DatabaseError)) throw error;
-      return this.#submit(client, work);
-    }
-  }
-
-  #submit(client: pg.PoolClient, work: Work): Promise<Result[]> {
-    const { statements, options, code, runsCode, isFramed } = work;
-    this.syncs++;
-    return new Promise((resolve, reject) => {
-      const batch: Batch = new Batch(statements, options, (error) => {
-        if (!error) resolve(batch.results);
-        else this.#recover(client, error as DatabaseError, work).then(() => reject(error));
-      });
-      if (!runsCode) {
-        if (this.#judgedBy.get(client) !== code) this.#judgedBy.set(client, code);
-        return void client.query(batch as never);
-      }
-
-      const { promise, resolve: done } = Promise.withResolvers<Error | undefined>();
-      const cleaning = this.#cleaning.batch({ isFramed, mayPrepare: this.#code.executesText }, done);
-      batch.followedBy(cleaning);
-      client.query(batch as never);
-      client.query(cleaning as never);
-      this.#judgedBy.delete(client);
-      work.cleaned = promise;
-    });
-  }
-
-  /** Resolves when the connection can be used again after an error, unless it is lost. */
-  async #recover(client: pg.PoolClient, error: DatabaseError, { runsCode, isFramed }: Work): Promise<void> {
-    if (isLost(error)) return;
-    await untilReady(client);
-    // The error skipped the statement that ends the transaction: the connection would remain in it.
-    if (isFramed && !runsCode) await client.query("rollback").catch(() => {});
-  }
 }
-
-/** The statements of a transaction, with those before and after the caller's. */
-type Work = {
-  readonly statements: readonly NamedStatement[];
-  readonly options: BatchOptions;
-  /** What `runsCode` is based on. */
-  readonly code: Code;
-  readonly runsCode: boolean;
-  readonly isFramed: boolean;
-  /** Resolves when the connection is clean, or with the reason why it cannot be used again; null without code. */
-  cleaned: Promise<Error | undefined> | null;
-};
 
 function refuseUnstorable(value: string | null): void {
   if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());

@@ -204,12 +204,16 @@ test("an abort cancels the statement over a Unix socket", async () => {
 });
 
 test("a transaction that gets no connection in time fails with 504", async () => {
-  const db = database().open({ pool: { connectionTimeoutMillis: 50 } });
-  const first = db.run(anon, ["select pg_sleep(0.3)"]);
+  const db = database().open({ pool: { connectionTimeoutMillis: 1000 }, statementTimeoutOf: () => 0 });
+  const controller = new AbortController();
+  const first = expect(db.run(anon, ["select pg_sleep(600)"], { signal: controller.signal })).rejects.toThrow(
+    "aborted",
+  );
   await db.sleeping();
   await expect(db.run(anon, ["select 1"])).rejects.toMatchObject({
     problem: { status: 504, message: "timed out waiting for a free database connection; try again" },
   });
+  controller.abort();
   await first;
   expect(await db.row(anon, "select 1")).toEqual(["1"]);
 });

@@ -5,11 +5,12 @@ import { beforeAll, onTestFinished } from "vitest";
 import { Code } from "../../db/catalog/code.ts";
 import { type Logins, provisionLogins } from "../../db/cluster/provision.ts";
 import type { Identity } from "../../db/identity.ts";
+import type { PoolOptions } from "../../db/pool.ts";
 import { type RunOptions, type Statement, type TransactionOptions, Transactions } from "../../db/transaction.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 type Values = Statement["values"];
-type Options = Partial<Omit<TransactionOptions, "pool">> & { pool?: pg.PoolConfig };
+type Options = Partial<Omit<TransactionOptions, "pool">> & { pool?: PoolOptions };
 
 /** Identities of each kind for `Transactions`. */
 export function identityOf(role: string, id?: number): Identity {

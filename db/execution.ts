@@ -1,0 +1,177 @@
+import type pg from "pg";
+import type { DatabaseError } from "pg-protocol";
+import type { Span } from "../telemetry/span.ts";
+import { Batch, type BatchOptions, type NamedStatement, type Result } from "./batch.ts";
+import { type CancelSignal, cancelRequest } from "./cancellation.ts";
+import type { Code } from "./catalog/code.ts";
+import type { Cleaning } from "./cleaning.ts";
+import { untilReady } from "./connection.ts";
+import { isLost, isSocketError, isStalePlan } from "./connection-errors.ts";
+import { ApiError, outcomeUnknown } from "./errors.ts";
+import type { PooledConnection } from "./pool.ts";
+import type { Recipient } from "./recipient.ts";
+
+/** What a transaction does. */
+export type Work = {
+  /** With those before and after the caller's, which are those from `first` up to `last`. */
+  readonly statements: readonly NamedStatement[];
+  readonly batchOptions: BatchOptions;
+  readonly first: number;
+  readonly last: number;
+  /** What `runsCode` is based on. */
+  readonly code: Code;
+  /** Whether the statements may leave state on the connection, which is cleaned afterwards. */
+  readonly runsCode: boolean;
+  readonly isFramed: boolean;
+  readonly recipient: Recipient | null;
+  readonly signal: CancelSignal | undefined;
+  readonly onConnected: (() => void) | undefined;
+  /** Called with an error that the database has raised. */
+  readonly onFailure: ((error: DatabaseError) => void) | undefined;
+  /** Absent when the transaction is not traced; `startTrip` starts the span of its round trip. */
+  readonly span: Span | undefined;
+  readonly startTrip: (() => Span) | undefined;
+};
+
+/** What the executions of a pool share. */
+export type ExecutionOptions = {
+  readonly pool: pg.ClientConfig;
+  readonly cleaning: Cleaning;
+  /** Whether code that runs now may prepare statements. */
+  mayPrepare(): boolean;
+  /** Called for each round trip. */
+  onSync(): void;
+  /** Called when a statement has exceeded its time. */
+  onStatementTimeout(): void;
+  /** Called with the seconds from the start until the results are complete. */
+  onEnd(seconds: number): void;
+  /** Called when the connection is free again, with an error if it cannot be used again. */
+  release(connection: PooledConnection, recipient: Recipient | null, broken: Error | undefined): void;
+};
+
+/** Resolves when the connection is clean, or with the reason why it cannot be used again; null without code. */
+type Cleaned = Promise<Error | undefined> | null;
+
+/**
+ * Runs a transaction on a clean connection, which is released before the promise settles or, after code, when it has been
+ * cleaned. Rejects as `Transactions.run` does.
+ */
+export const execute = (connection: PooledConnection, work: Work, options: ExecutionOptions): Promise<Result[]> =>
+  new Promise((resolve, reject) => new Execution(connection, work, options, resolve, reject).submit());
+
+class Execution {
+  readonly #connection: PooledConnection;
+  readonly #work: Work;
+  readonly #options: ExecutionOptions;
+  readonly #resolve: (results: Result[]) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #span: Span | undefined;
+  readonly #start = performance.now();
+  readonly #cancel: () => void;
+  #cancelled: Promise<void> | null = null;
+  #cleaned: Cleaned = null;
+  #isRetry = false;
+  #isFinished = false;
+
+  constructor(
+    connection: PooledConnection,
+    work: Work,
+    options: ExecutionOptions,
+    resolve: (results: Result[]) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#connection = connection;
+    this.#work = work;
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#span = work.startTrip?.();
+    this.#cancel = () => {
+      this.#cancelled = cancelRequest(options.pool, connection.client);
+    };
+    work.signal?.addEventListener("abort", this.#cancel);
+  }
+
+  submit(): void {
+    const { statements, batchOptions, first, last } = this.#work;
+    const batch: Batch = new Batch(statements, batchOptions, (error) => {
+      if (error !== null) this.#recover(error as DatabaseError);
+      else this.#finish(undefined, () => this.#resolve(batch.results.slice(first, last)));
+    });
+    this.#options.onSync();
+    try {
+      this.#send(batch);
+    } catch (error) {
+      this.#cleaned = null;
+      this.#fail(error as Error);
+    }
+  }
+
+  /** What runs code is followed by a cleaning, in the same write. */
+  #send(batch: Batch): void {
+    const { client } = this.#connection;
+    const { code, runsCode, isFramed } = this.#work;
+    if (!runsCode) {
+      this.#connection.judgedBy = code;
+      client.query(batch as never);
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+    this.#cleaned = promise;
+    const cleaning = this.#options.cleaning.batch({ isFramed, mayPrepare: this.#options.mayPrepare() }, resolve);
+    batch.followedBy(cleaning);
+    client.query(batch as never);
+    client.query(cleaning as never);
+    this.#connection.judgedBy = null;
+  }
+
+  /** Waits until the connection can be used again after an error, unless it is lost. */
+  async #recover(error: DatabaseError): Promise<void> {
+    const { client } = this.#connection;
+    const { runsCode, isFramed } = this.#work;
+    if (!isLost(error)) {
+      await untilReady(client);
+      // The error skipped the statement that ends the transaction: the connection would remain in it.
+      if (isFramed && !runsCode) await client.query("rollback").catch(() => {});
+    }
+    if (this.#isRetry || !isStalePlan(error)) return this.#fail(error);
+    this.#isRetry = true;
+    this.submit();
+  }
+
+  #fail(error: DatabaseError | Error): void {
+    const { signal, onFailure } = this.#work;
+    this.#span?.fail(error.message);
+    if (!isLost(error as DatabaseError) && !(error instanceof ApiError)) onFailure?.(error as DatabaseError);
+    if ((error as DatabaseError).code === "57014" && !signal?.aborted) this.#options.onStatementTimeout();
+    const broken = isLost(error as DatabaseError) ? error : undefined;
+    this.#finish(broken, () => this.#reject(signal?.aborted ? signal.reason : problemOf(error)));
+  }
+
+  #finish(broken: Error | undefined, settle: () => void): void {
+    // A batch that could not be sent fails again when its connection is closed.
+    if (this.#isFinished) return;
+    this.#isFinished = true;
+    this.#span?.end();
+    this.#options.onEnd((performance.now() - this.#start) / 1000);
+    this.#work.signal?.removeEventListener("abort", this.#cancel);
+    const end = () => {
+      this.#release(broken);
+      settle();
+    };
+    // A cancel request affects whatever the connection executes: release it only after the request has finished.
+    if (this.#cancelled === null) end();
+    else this.#cancelled.then(end);
+  }
+
+  /** The results are complete: nothing waits for the cleaning but the connection. */
+  #release(broken: Error | undefined): void {
+    const { recipient } = this.#work;
+    const release = (error: Error | undefined) => this.#options.release(this.#connection, recipient, error);
+    if (this.#cleaned === null) release(broken);
+    else this.#cleaned.then((error) => release(broken ?? error));
+  }
+}
+
+const problemOf = (error: DatabaseError | Error): Error =>
+  isSocketError(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
