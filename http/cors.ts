@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import corsLibrary from "cors";
+import { DATA_HEADERS, PAGE_HEADERS } from "./security-headers.ts";
 
 const MAX_AGE_SECONDS = 600;
 
@@ -40,8 +41,12 @@ type CorsHandler = (request: IncomingMessage, response: ServerResponse, next: ()
 
 /** Cross-origin requests of browsers. Credentials (cookies) are allowed only from origins that are listed. */
 export type Cors = {
-  /** Headers of every response; names and values alternate. `handle` sets the headers that depend on the request. */
-  readonly headers: readonly string[];
+  /**
+   * The headers of responses with pages, and of those with data to a request that has an Origin, security headers included;
+   * names and values alternate. `handle` sets the headers that depend on the request.
+   */
+  readonly pageHeaders: readonly string[];
+  readonly dataHeaders: readonly string[];
   /** Responds to preflights; calls `next` for every other request. */
   readonly handle: CorsHandler;
 };
@@ -55,13 +60,17 @@ export function cors(allowed: readonly string[]): Cors {
     maxAge: MAX_AGE_SECONDS,
     exposedHeaders: EXPOSED_HEADERS,
   }) as CorsHandler;
-  if (!all) return { headers: [], handle: skipPlainOptions(library) };
+  if (!all) return { pageHeaders: PAGE_HEADERS, dataHeaders: DATA_HEADERS, handle: skipPlainOptions(library) };
 
   // If every origin is allowed, all responses except those to preflights have the same headers.
   const headers = ["Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", EXPOSED_HEADERS.join(",")];
   const handle: CorsHandler = (request, response, next) =>
     request.method === "OPTIONS" ? library(request, response, next) : next();
-  return { headers, handle: skipPlainOptions(handle) };
+  return {
+    pageHeaders: [...PAGE_HEADERS, ...headers],
+    dataHeaders: [...DATA_HEADERS, ...headers],
+    handle: skipPlainOptions(handle),
+  };
 }
 
 /** The library responds to every OPTIONS. Without a requested method it is not a preflight, and the interface handles it. */

@@ -1,5 +1,4 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
-import helmet from "helmet";
 import type { Logger } from "pino";
 import { internalError, type Problem } from "../db/errors.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
@@ -10,6 +9,7 @@ import type { ServiceState } from "./health.ts";
 import type { RateLimit, Taken } from "./rate-limit.ts";
 import { ambiguityOf, requestIdOf } from "./request.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
+import { DATA_HEADERS } from "./security-headers.ts";
 
 /** The URLs of an interface and the format of its errors. Exists before the interface itself can be created. */
 export type HttpEnvelope = {
@@ -22,6 +22,8 @@ export type HttpEnvelope = {
 export type HttpInterface = HttpEnvelope & {
   /** Responds to every request, even if it fails. */
   handle(exchange: Exchange): Promise<void>;
+  /** Whether its responses are data, whose header Vary has Origin; absent for an interface with pages. */
+  readonly sendsData?: boolean;
   /** Reads the parameter `api_key`; absent if the interface has no special rule for it. */
   apiKeyIn?(url: string): string | null;
 };
@@ -51,21 +53,17 @@ export class Pipeline {
   readonly listener: RequestListener = (request, response) => this.#receive(request, response);
   readonly #options: PipelineOptions;
   #cors: Cors;
-  /** Headers of every response. */
-  #headers: readonly string[];
   #interfaces: readonly HttpInterface[] = [];
   #callers: CallerResolver | null = null;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#cors = cors(options.corsOrigins);
-    this.#headers = [...SECURITY_HEADERS, ...this.#cors.headers];
   }
 
   /** Allows these origins from the next request on. */
   allowOrigins(origins: readonly string[]): void {
     this.#cors = cors(origins);
-    this.#headers = [...SECURITY_HEADERS, ...this.#cors.headers];
   }
 
   /** Makes the service ready. The first of the interfaces that serves a URL handles it; the last one serves every URL. */
@@ -96,7 +94,7 @@ export class Pipeline {
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const traced = notes.span ? ["traceresponse", notes.span.header] : [];
-    const headers = ["X-Request-Id", requestId, ...traced, ...limits, ...this.#headers];
+    const headers = ["X-Request-Id", requestId, ...traced, ...limits, ...this.#commonHeaders(served, request)];
     const head: Head = { requestId, headers, notes };
 
     // cors responds to a preflight with headers that were set before.
@@ -110,6 +108,12 @@ export class Pipeline {
       const exchange = { request, response, head, identity };
       served.handle(exchange).catch((error) => this.#fail(error, served, exchange));
     });
+  }
+
+  /** Responses that are data need fewer headers. */
+  #commonHeaders(served: HttpInterface | undefined, { headers }: IncomingMessage): readonly string[] {
+    if (!served?.sendsData) return this.#cors.pageHeaders;
+    return headers.origin === undefined ? DATA_HEADERS : this.#cors.dataHeaders;
   }
 
   #handleUnready(destination: Destination): void {
@@ -164,19 +168,6 @@ const closing = ({ request, response, head }: Destination): Destination => ({
   response,
   head: { ...head, headers: [...head.headers, "Connection", "close"] },
 });
-
-/** Helmet's headers; names and values alternate. They are the same for every response, so helmet runs once. */
-const SECURITY_HEADERS = recordHelmet();
-
-function recordHelmet(): readonly string[] {
-  const headers: string[] = [];
-  const recorder = {
-    setHeader: (name: string, value: string) => headers.push(name, value),
-    removeHeader: () => {},
-  };
-  helmet()({} as IncomingMessage, recorder as unknown as ServerResponse, () => {});
-  return headers;
-}
 
 /** The status that nginx, and other servers since, log for a client that closed the connection before the response. */
 const CLIENT_GONE = 499;

@@ -32,12 +32,6 @@ export function closingResponse(
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`;
 }
 
-/** The value of the header Vary: `own`, after the value that CORS has set if the response depends on the origin. */
-export function varyOf(response: ServerResponse, own: string): string {
-  const present = response.getHeader("Vary");
-  return present === undefined ? own : `${String(present)}, ${own}`;
-}
-
 /**
  * Aborted when the client closes the connection before it has received its response. Every request creates one, and an
  * AbortController costs more.

@@ -131,6 +131,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     rights,
     tables: {
       serves: (url) => tables.serves(url),
+      sendsData: tables.sendsData,
       reject: (destination, problem) => tables.reject(destination, problem),
       apiKeyIn: (url) => tables.apiKeyIn(url),
       handle: (exchange) => tables.handle(exchange),

@@ -53,6 +53,7 @@ const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
 /** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
 export class ResourceInterface implements HttpInterface {
   readonly reject = rejectRest;
+  readonly sendsData = true;
   readonly #options: ResourceOptions;
   readonly #runner: Runner;
   readonly #names: ReadonlySet<string>;

@@ -64,6 +64,7 @@ type Exchange = HttpExchange & {
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
 export class TableInterface implements HttpInterface {
   readonly serves = TABLES.serves;
+  readonly sendsData = true;
   readonly #options: TableOptions;
   readonly #preparer: Preparer;
 

@@ -2,7 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { Problem } from "../../db/errors.ts";
 import type { Destination as HttpDestination } from "../../http/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline.ts";
-import { endWith, RETRY_SECONDS, varyOf } from "../../http/response.ts";
+import { endWith, RETRY_SECONDS } from "../../http/response.ts";
+import { PAGE_HEADERS } from "../../http/security-headers.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
@@ -12,7 +13,7 @@ import { type TableProblem, toTableProblem } from "./problem.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** The request headers that a response depends on. */
-const VARY = "Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie";
+const VARY = "Origin, Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie";
 
 /** Where a response is sent. */
 export type Destination = HttpDestination & { readonly watch?: Stopwatch | null };
@@ -36,7 +37,8 @@ export function sendAnswer({ request, response, head, watch }: Destination, answ
   const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
   const { status, headers, given, body } = isKnown ? notModified(answered) : answered;
   const isBodiless = hasNoBody(request, status);
-  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response, VARY)];
+  const first = isPage(answered) ? replaced(head.headers, pairsOf(PAGE_HEADERS)) : head.headers;
+  const all = [...first, "Cache-Control", "private, no-cache", "Vary", VARY];
   for (const [name, value] of headers) all.push(name, value);
   if (etag !== null) all.push("ETag", etag);
   if (watch?.isShown) all.push("Server-Timing", watch.text);
@@ -82,6 +84,16 @@ export function notModified({ headers, given }: Answer): Answer {
 
 const hasNoBody = ({ method }: IncomingMessage, status: number) =>
   method === "HEAD" || status === 204 || status === 304;
+
+/** Functions can return pages. */
+const isPage = ({ headers, given }: Answer): boolean => headers.some(isHtml) || given?.some(isHtml) === true;
+
+const isHtml = ([name, value]: Header): boolean =>
+  value.startsWith("text/html") && name.toLowerCase() === "content-type";
+
+/** `["A", "1", "B", "2"]` → `[["A", "1"], ["B", "2"]]` */
+const pairsOf = (list: readonly string[]): Header[] =>
+  list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1]!] as const] : []));
 
 /** Headers that a function has set replace the service's headers of the same name. */
 function replaced(all: readonly string[], given: readonly Header[]): string[] {

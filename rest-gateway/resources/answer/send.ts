@@ -1,14 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../../db/caller.ts";
 import type { Exchange as HttpExchange } from "../../../http/exchange.ts";
-import { endWith, varyOf } from "../../../http/response.ts";
+import { endWith } from "../../../http/response.ts";
 import { isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import type { Header, RestAnswer } from "../../conventions/endpoint.ts";
 import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
 import type { NamedDialect, Preferences, ResourceRequest, Target } from "../request.ts";
 
-const VARY = "Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
+const VARY = "Origin, Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
 
 /** A request and what is known about it so far. The response to an error uses what is known when the error is thrown. */
 export type Exchange = HttpExchange & {
@@ -26,7 +26,7 @@ export function sendAnswer(exchange: Exchange, given: RestAnswer, lifecycle: Lif
   const { version, contentType } = exchange.target!.chosen;
   const answer = lifecycle.isDeprecated(version) ? withDeprecation(given, lifecycle.block) : given;
   const { etag, lastModified, body } = answer;
-  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", varyOf(response, VARY)];
+  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", VARY];
   for (const [name, value] of headersOf(exchange, lifecycle, false)) all.push(name, value);
   for (const [name, value] of answer.headers) all.push(name, value);
   if (etag !== null) all.push("ETag", etag);
@@ -50,7 +50,7 @@ export function sendProblem(exchange: Exchange, problem: RestProblem, lifecycle:
   head.notes.code = problem.code;
   const body = Buffer.from(problemBody(problem, head.requestId, errorDialect(exchange.preferences)));
   const headers = headersOf(exchange, lifecycle, true);
-  const all = [...head.headers, "Vary", varyOf(response, VARY), ...headers.flat(), ...problemHeaders(problem)];
+  const all = [...head.headers, "Vary", VARY, ...headers.flat(), ...problemHeaders(problem)];
   response.writeHead(problem.status, [...all, "Content-Length", String(body.length)]);
   response.end(request.method === "HEAD" ? undefined : body);
   finishReading(request);
