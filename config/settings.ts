@@ -588,7 +588,7 @@ export const SETTINGS = {
   ADMIN_PORT: setting(
     integer(0, 65535),
     "0",
-    "Port for operators: probes, metrics, settings, the schema that is served, and the console, which are then not on PORT. 0 means no such port.",
+    "Port for operators: probes, metrics, settings and the schema that is served, which are then not on PORT. 0 means no such port.",
   ),
   ADMIN_HOST: setting(orUnset(host), "", "Host name or IP address to listen on for ADMIN_PORT. When unset, HOST."),
   LOG_LEVEL: setting(
