@@ -51,11 +51,22 @@ async function readSteps(file: string): Promise<Block[]> {
 async function follow(file: string, runJs: (code: string) => Promise<string> = runScript): Promise<string> {
   let output = "";
   for (const { language, code } of await readSteps(file)) {
-    if (language === "sql") await service.database.owner.query(code);
+    if (language === "sql") {
+      await service.database.owner.query(code);
+      if (file === "README.md") await served(code);
+    }
     if (language === "js") output += await runJs(code);
     if (language === "sh") output += (await run("bash", ["-euc", code])).stdout;
   }
   return output;
+}
+
+/** Waits for the tables that the SQL creates: GraphQL serves them a moment later. */
+async function served(code: string): Promise<void> {
+  const fields = async () => (await service.gql("{ __schema { queryType { fields { name } } } }")).data;
+  for (const [, table] of code.matchAll(/create table public\.(\w+)/g)) {
+    await expect.poll(async () => JSON.stringify(await fields())).toContain(`"${table}"`);
+  }
 }
 
 async function runScript(code: string): Promise<string> {
