@@ -71,6 +71,8 @@ export function ourCommand(
       DB_POOL: String(POOL_SIZE),
       JWT_SECRET: SECRET,
       PORT: String(port),
+      // A process that is stopped between its measurements would leave a statement of the advisor running.
+      ADVISOR: "off",
       // All requests come from one address: the limit is on, as by default, but never reached.
       RATE_LIMIT: "1000000",
       ...settings,
