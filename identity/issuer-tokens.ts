@@ -5,7 +5,7 @@ import type { TrustedIssuer } from "../config/trusted-issuers.ts";
 import type { Caller } from "../db/caller.ts";
 import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import { isRoleName } from "./foreign-tokens.ts";
-import type { RemoteKeys } from "./remote-keys.ts";
+import type { KeySet, RemoteKeys } from "./remote-keys.ts";
 import {
   type CacheUse,
   claimsWith,
@@ -18,7 +18,7 @@ import {
 
 export type IssuerTokensOptions = {
   readonly issuer: TrustedIssuer;
-  readonly keys: Pick<RemoteKeys, "find">;
+  readonly keys: Pick<RemoteKeys, "current" | "newer">;
   /** The role of tokens without the role claim. */
   readonly anonymousRole: string;
   /** Whether the users of this service have accounts, so that the subjects of other issuers are not users. */
@@ -85,14 +85,23 @@ export class IssuerTokens {
   async #verifySignature(token: string): Promise<jwt.JwtPayload> {
     const header = headerOf(token);
     if (header === null || !ACCESS_TYPES.has((header.typ ?? "JWT").toLowerCase())) throw new TokenError("invalid");
-    const keys = await this.#options.keys.find(header.kid).catch((cause) => {
-      throw new IssuerUnavailable(this.#options.issuer.issuer, { cause });
+    const { keys, issuer } = this.#options;
+    const known = await keys.current().catch((cause) => {
+      throw new IssuerUnavailable(issuer.issuer, { cause });
     });
-    for (const key of keys) {
-      const claims = key.algorithm === header.alg ? claimsWith(key, token) : null;
-      if (claims !== null && claims.iss === this.#options.issuer.issuer) return claims;
-    }
+    const claims = this.#claimsWith(known, header, token) ?? this.#claimsWith(await keys.newer(), header, token);
+    if (claims !== null) return claims;
     throw new TokenError("invalid", { part: "token", message: "JWT cryptographic operation failed" });
+  }
+
+  /** Null if none of the keys that may have this id has signed the token, or if it is of another issuer. */
+  #claimsWith({ keys }: KeySet, { alg, kid }: jwt.JwtHeader, token: string): jwt.JwtPayload | null {
+    for (const key of keys) {
+      const mayBe = key.algorithm === alg && (kid === undefined || key.kid === null || key.kid === kid);
+      const claims = mayBe ? claimsWith(key, token) : null;
+      if (claims?.iss === this.#options.issuer.issuer) return claims;
+    }
+    return null;
   }
 
   #roleOf(claims: jwt.JwtPayload): string {

@@ -2,7 +2,7 @@ import { type Key, readJwks } from "../config/json-web-keys.ts";
 import type { Clock } from "./account.ts";
 import { type Outbound, OutboundError } from "./outbound.ts";
 
-/** Milliseconds between two requests because of unknown key ids, which anyone can invent. */
+/** Milliseconds between two requests because of tokens with another key, which anyone can invent. */
 const COOLDOWN = 30_000;
 /** Milliseconds after which keys are read again, so that those that the issuer has withdrawn become invalid. */
 const MAX_AGE = 600_000;
@@ -19,17 +19,19 @@ export type RemoteKeysOptions = {
   onError(error: unknown): void;
 };
 
+/** A key set as its issuer publishes it, and the keys in it that verify tokens. */
+export type KeySet = { readonly document: Readonly<Record<string, unknown>>; readonly keys: readonly Key[] };
+
 /**
- * The public keys of an issuer. They are read with the first token, again after MAX_AGE in the background, and when a token
- * has an unknown key id: then at most once per COOLDOWN. If a request fails, the previous keys stay.
+ * The public keys of an issuer. They are read when they are first needed, again after MAX_AGE in the background, and when a
+ * token has another key: then at most once per COOLDOWN. If a request fails, the previous keys stay.
  */
 export class RemoteKeys {
   readonly #options: RemoteKeysOptions;
   #url: string | null;
-  #keys: readonly Key[] | null = null;
-  #text = "";
+  #set: KeySet | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
-  /** When a request because of an unknown key id, or in place of a failed one, is allowed again. */
+  /** When a request because of another key, or in place of a failed one, is allowed again. */
   #allowedAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
 
@@ -38,18 +40,17 @@ export class RemoteKeys {
     this.#url = options.jwksUrl;
   }
 
-  /** The keys that may have this id, of all if it is undefined. Rejects if the keys have never been read. */
-  async find(kid: string | undefined): Promise<readonly Key[]> {
-    if (this.#keys === null) await this.#readFirst();
+  /** Rejects if the keys have never been read. */
+  async current(): Promise<KeySet> {
+    if (this.#set === null) await this.#readFirst();
     else if (this.#options.clock() - this.#readAt > MAX_AGE) this.#readAgain();
-    const found = this.#matching(kid);
-    if (found.length > 0) return found;
-    if (this.#reading !== null || this.#takeTurn()) await this.#readAgain();
-    return this.#matching(kid);
+    return this.#set!;
   }
 
-  #matching(kid: string | undefined): readonly Key[] {
-    return this.#keys!.filter((key) => kid === undefined || key.kid === null || key.kid === kid);
+  /** The keys after another request, if one is allowed: for a token that none of the current keys has signed. */
+  async newer(): Promise<KeySet> {
+    if (this.#reading !== null || this.#takeTurn()) await this.#readAgain();
+    return this.current();
   }
 
   async #readFirst(): Promise<void> {
@@ -84,12 +85,11 @@ export class RemoteKeys {
       this.#url ??= await discoverKeys(issuer, outbound);
       const document = await outbound.json(this.#url);
       const text = JSON.stringify(document);
-      if (text === this.#text) return;
+      if (this.#set !== null && text === JSON.stringify(this.#set.document)) return;
       const keys = readPublicKeys(text);
-      // The first unknown key id may be that of a new key.
-      if (this.#keys === null) this.#allowedAt = Number.NEGATIVE_INFINITY;
-      this.#keys = keys;
-      this.#text = text;
+      // The first token with another key may have a new one.
+      if (this.#set === null) this.#allowedAt = Number.NEGATIVE_INFINITY;
+      this.#set = { document, keys };
     } catch (error) {
       this.#url = this.#options.jwksUrl;
       onError(error);

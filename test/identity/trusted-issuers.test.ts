@@ -239,6 +239,19 @@ describe("the keys of an issuer", () => {
     expect(await outcome(provider.token())).toBe("authenticated");
   });
 
+  test("a new key is accepted if it has no id, or the id of the previous one", async () => {
+    for (const kid of ["", "first"]) {
+      now += 30_000;
+      provider.keys = [newKey(kid)].map(({ jwk, ...key }) => ({
+        ...key,
+        jwk: kid === "" ? { ...jwk, kid: undefined } : jwk,
+      }));
+      expect(await outcome(provider.token())).toBe("authenticated");
+    }
+    for (let n = 0; n < 5; n++) expect(await outcome(provider.token({}, {}, newKey("first")))).toBe("TokenError");
+    expect(provider.keyRequests).toBe(2);
+  });
+
   test("a key that the issuer has withdrawn becomes invalid, for tokens that were verified before too", async () => {
     const token = provider.token();
     expect(await outcome(token)).toBe("authenticated");
@@ -293,6 +306,6 @@ describe("the keys of an issuer", () => {
       onChange: () => {},
       onError: (error) => errors.push(error),
     });
-    await expect(keys.find("first")).rejects.toThrow(/names the issuer/);
+    await expect(keys.current()).rejects.toThrow(/names the issuer/);
   });
 });

@@ -30,7 +30,8 @@ export type DiagnosisOptions = {
  */
 export async function diagnose(settings: ProviderSettings, options: DiagnosisOptions): Promise<readonly Check[]> {
   const { baseUrl, outbound, now } = options;
-  const context: ProviderContext = { baseUrl, outbound, clock: () => now, once: { keep: async () => true } };
+  const [once, log] = [{ keep: async () => true }, { error: () => {} }];
+  const context: ProviderContext = { baseUrl, outbound, clock: () => now, once, log };
   switch (settings.kind) {
     case "oidc":
       return diagnoseOidc(settings, context);
@@ -47,7 +48,7 @@ export async function diagnose(settings: ProviderSettings, options: DiagnosisOpt
 async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): Promise<readonly Check[]> {
   let metadata: Readonly<Record<string, unknown>>;
   try {
-    ({ metadata } = await discoverOidc(settings, context));
+    metadata = await discoverOidc(settings, context);
   } catch (cause) {
     return [error(`${(cause as Error).message}. The issuer must be exactly as the provider spells it`)];
   }

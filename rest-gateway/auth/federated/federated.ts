@@ -46,7 +46,7 @@ export function createFederated(options: FederatedOptions): Federated {
   const { settings, url, functions, repository, secret, clock, log } = options;
   const identities = new IdentityRepository(functions);
   const once = new OneTimeValues(functions);
-  const context = { baseUrl: url, outbound: createOutbound(settings), once, clock };
+  const context = { baseUrl: url, outbound: createOutbound(settings), once, clock, log };
   const box = new SecretBox(deriveKey(secret, "identities"));
   return {
     url,

@@ -2,6 +2,7 @@ import * as oauth from "openid-client";
 import { claimAt } from "../../../config/claim-path.ts";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
 import type { OidcSettings } from "../../../config/providers.ts";
+import { RemoteKeys } from "../../../identity/remote-keys.ts";
 import { SignInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
 import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth-client.ts";
@@ -11,12 +12,12 @@ import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
 /** Milliseconds after which the metadata of a provider are read again. */
 const MAX_AGE = 3_600_000;
 
-type Discovered = { readonly configuration: oauth.Configuration; readonly at: number };
+type Metadata = oauth.ServerMetadata & { readonly jwks_uri: string };
+type Discovered = { readonly metadata: Metadata; readonly keys: RemoteKeys; readonly at: number };
 
 /**
  * A provider of OpenID Connect: authorization code flow with PKCE, state and nonce. openid-client checks `state`, `iss`,
- * audience, times and nonce; it verifies the signature only with `enableNonRepudiationChecks`. It reads the keys again for
- * an unknown key id, at most once a minute, and after five minutes.
+ * audience, times and nonce; it verifies the signature only with `enableNonRepudiationChecks`.
  */
 export class OidcProvider implements Provider {
   readonly settings: OidcSettings;
@@ -37,13 +38,16 @@ export class OidcProvider implements Provider {
   begin(flow: Flow): Promise<string> {
     return orFailure(async () => {
       const parameters = await authorizationParameters(this.#context, this.settings, flow);
-      return oauth.buildAuthorizationUrl(await this.#configuration(), parameters).href;
+      const { metadata } = await this.#discovery();
+      return oauth.buildAuthorizationUrl(configure(this.settings, this.#context, metadata), parameters).href;
     });
   }
 
   finish(response: URLSearchParams, { state, nonce, codeVerifier }: Flow): Promise<ConfirmedIdentity> {
     return orFailure(async () => {
-      const configuration = await this.#configuration();
+      const { metadata, keys } = await this.#discovery();
+      const configuration = configure(this.settings, this.#context, metadata);
+      await useKeys(configuration, keys, metadata.jwks_uri);
       const url = callbackUrl(this.#context, this.settings, response);
       const tokens = await oauth.authorizationCodeGrant(configuration, url, {
         expectedState: state,
@@ -61,9 +65,9 @@ export class OidcProvider implements Provider {
 
   logout(idToken: string | null, { state }: Flow): Promise<string | null> {
     return orFailure(async () => {
-      const configuration = await this.#configuration();
-      if (configuration.serverMetadata().end_session_endpoint === undefined) return null;
-      return oauth.buildEndSessionUrl(configuration, {
+      const { metadata } = await this.#discovery();
+      if (metadata.end_session_endpoint === undefined) return null;
+      return oauth.buildEndSessionUrl(configure(this.settings, this.#context, metadata), {
         post_logout_redirect_uri: urlOf(this.#context, this.settings, "logout"),
         state,
         ...(idToken !== null && { id_token_hint: idToken }),
@@ -83,10 +87,10 @@ export class OidcProvider implements Provider {
     return { ...(await oauth.fetchUserInfo(configuration, accessToken, claims.sub)), ...claims };
   }
 
-  /** The metadata of the provider. If they cannot be read again, the previous ones stay. */
-  async #configuration(): Promise<oauth.Configuration> {
+  /** The metadata and keys of the provider. If the metadata cannot be read again, the previous ones stay. */
+  async #discovery(): Promise<Discovered> {
     const known = this.#discovered;
-    if (known !== null && this.#context.clock() - known.at < MAX_AGE) return known.configuration;
+    if (known !== null && this.#context.clock() - known.at < MAX_AGE) return known;
     this.#discovering ??= this.#discover().finally(() => {
       this.#discovering = null;
     });
@@ -94,13 +98,40 @@ export class OidcProvider implements Provider {
       if (known === null) throw new SignInFailure("unavailable", (error as Error).message, { cause: error });
       return known;
     });
-    return this.#discovered.configuration;
+    return this.#discovered;
   }
 
   async #discover(): Promise<Discovered> {
-    const { configuration } = await discoverOidc(this.settings, this.#context);
-    return { configuration, at: this.#context.clock() };
+    const metadata = await discoverOidc(this.settings, this.#context);
+    const known = this.#discovered;
+    const isSame = known?.metadata.jwks_uri === metadata.jwks_uri;
+    return { metadata, keys: isSame ? known!.keys : this.#keysAt(metadata.jwks_uri), at: this.#context.clock() };
   }
+
+  #keysAt(jwksUrl: string): RemoteKeys {
+    const { outbound, clock, log } = this.#context;
+    const { issuer, name: provider } = this.settings;
+    const onError = (err: unknown) =>
+      log.error({ provider, err }, "the keys of a provider cannot be read: the previous ones stay");
+    return new RemoteKeys({ issuer, jwksUrl, outbound, clock, onChange: () => {}, onError });
+  }
+}
+
+/** Seconds after which openid-client requests its keys again for a token that none of them may have signed. */
+const KEY_AGE = 60;
+
+/**
+ * Gives openid-client the keys for one sign-in, as old ones: so it requests newer ones when it needs another key, even right
+ * after the provider has changed its key. The request ends at `keys`, which limits the requests to the provider.
+ */
+async function useKeys(configuration: oauth.Configuration, keys: RemoteKeys, jwksUrl: string): Promise<void> {
+  const { document } = await keys.current();
+  const uat = Math.floor(Date.now() / 1000) - KEY_AGE;
+  oauth.setJwksCache(configuration, { jwks: document as unknown as oauth.JWKS, uat });
+  const send = configuration[oauth.customFetch]!;
+  const { href } = new URL(jwksUrl);
+  configuration[oauth.customFetch] = async (url, options) =>
+    url === href ? Response.json((await keys.newer()).document) : send(url, options);
 }
 
 /** The library does not check the authorized party. Source: OpenID Connect Core 1.0, 3.1.3.7. */
@@ -110,10 +141,9 @@ function requireParty({ azp }: oauth.IDToken, { clientId }: OidcSettings): void 
 }
 
 /** Reads the metadata of a provider. Rejects with an error for operators. Source: OpenID Connect Discovery 1.0. */
-export async function discoverOidc(settings: OidcSettings, context: ProviderContext) {
-  const { issuer, clientId } = settings;
+export async function discoverOidc({ issuer }: OidcSettings, { outbound }: ProviderContext): Promise<Metadata> {
   const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-  const metadata = (await context.outbound.json(url)) as oauth.ServerMetadata & Record<string, unknown>;
+  const metadata = await outbound.json(url);
   // Exactly, because ID tokens are compared with it. For "any tenant", some providers send a placeholder.
   if (metadata.issuer !== issuer) {
     throw new Error(`${url} names the issuer ${JSON.stringify(metadata.issuer)}, which is not ${issuer}`);
@@ -121,9 +151,13 @@ export async function discoverOidc(settings: OidcSettings, context: ProviderCont
   for (const endpoint of ["authorization_endpoint", "token_endpoint", "jwks_uri"] as const) {
     if (typeof metadata[endpoint] !== "string") throw new Error(`${url} has no ${endpoint}`);
   }
+  return metadata as Metadata;
+}
+
+function configure(settings: OidcSettings, context: ProviderContext, metadata: Metadata): oauth.Configuration {
   const authentication = clientAuthentication(settings, metadata.token_endpoint_auth_methods_supported);
-  const configuration = new oauth.Configuration(metadata, clientId, undefined, authentication);
-  prepare(configuration, context, isLoopbackUrl(issuer));
+  const configuration = new oauth.Configuration(metadata, settings.clientId, undefined, authentication);
+  prepare(configuration, context, isLoopbackUrl(settings.issuer));
   oauth.enableNonRepudiationChecks(configuration);
-  return { configuration, metadata };
+  return configuration;
 }

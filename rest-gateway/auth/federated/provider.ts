@@ -1,3 +1,4 @@
+import type { Logger } from "pino";
 import type { ProviderSettings } from "../../../config/providers.ts";
 import type { Clock } from "../../../identity/account.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
@@ -12,6 +13,7 @@ export type ProviderContext = {
   readonly outbound: Outbound;
   readonly once: Pick<OneTimeValues, "keep">;
   readonly clock: Clock;
+  readonly log: Pick<Logger, "error">;
 };
 
 /** An identity provider. Methods reject with SignInFailure. */

@@ -270,15 +270,42 @@ describe("if the sign-in fails at the provider", () => {
   });
 });
 
-test("a new key of the provider is accepted without a restart", async () => {
-  await client.signIn(browser);
-  client.idp().rotate();
-  // The library reads the keys again for an unknown key id, at most once a minute.
-  const { now } = Date;
-  Date.now = () => now() + 61_000;
-  try {
-    expect(outcomeOf(await client.signIn(new WebClient()))).toBe("200 You are signed in");
-  } finally {
-    Date.now = now;
-  }
+describe("the keys of the provider", () => {
+  const keyRequests = () => client.idp().requests.filter((path) => path === "/jwks").length;
+  const outcomes = (count: number) =>
+    Promise.all(Array.from({ length: count }, async () => outcomeOf(await client.signIn(new WebClient()))));
+
+  test("are read again for a new key id, also right after they were read, and once for all sign-ins that wait", async () => {
+    await client.freshProvider();
+    await client.signIn(browser);
+    client.idp().requests = [];
+    client.idp().rotate();
+    expect(new Set(await outcomes(3))).toEqual(new Set(["200 You are signed in"]));
+    expect(keyRequests()).toBe(1);
+  });
+
+  test("are requested once more at most, however many key ids are invented", async () => {
+    await client.freshProvider();
+    client.idp().requests = [];
+    client.idp().changeIdToken((claims) => client.idp().sign(claims, {}, newProviderKey()));
+    expect(new Set([...(await outcomes(3)), ...(await outcomes(1))])).toEqual(new Set([NOT_SIGNED_IN]));
+    expect(keyRequests()).toBe(2);
+  });
+
+  test("stay if they cannot be read again, and the log says so", async () => {
+    await client.freshProvider();
+    await client.signIn(browser);
+    const { key } = client.idp();
+    client.idp().tamper = (path, body) => {
+      if (path === "/jwks") return {};
+      return path === "/token" ? { ...body, id_token: sign(body.id_token, newProviderKey()) } : undefined;
+    };
+    const sign = (idToken: string, by = key) => client.idp().sign(jwt.decode(idToken) as object, {}, by);
+    expect(await outcomes(1)).toEqual([NOT_SIGNED_IN]);
+    expect(client.log().map(({ msg }) => msg)).toContain(
+      "the keys of a provider cannot be read: the previous ones stay",
+    );
+    client.idp().tamper = (path) => (path === "/jwks" ? {} : undefined);
+    expect(await outcomes(1)).toEqual(["200 You are signed in"]);
+  });
 });

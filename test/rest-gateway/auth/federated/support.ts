@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +16,8 @@ export type FederatedClient = {
   service(): TestService;
   /** Writes the file of providers again. */
   configure(entries: readonly object[]): Promise<void>;
+  /** The service reads metadata and keys of the provider again, as after its start. */
+  freshProvider(): Promise<void>;
   /** Starts at this path of the service and signs in at the provider. Resolves to the URL of the callback. */
   respond(browser: WebClient, path?: string, login?: string): Promise<string>;
   /** The same, and completes the sign-in. */
@@ -83,6 +85,10 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
     idp: () => idp,
     service: () => service,
     configure,
+    freshProvider: async () => {
+      await configure(entries(idp).map((entry) => ({ ...entry, title: randomUUID() })));
+      await service.service.reloadSettings();
+    },
     respond,
     signIn: async (browser, path, login) => browser.request(await respond(browser, path, login)),
     sql: async (text, ...values) => (await service.database.owner.query(text, values)).rows,
