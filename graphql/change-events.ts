@@ -1,6 +1,15 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Caller } from "../db/caller.ts";
 import type { Change } from "../db/changes/change.ts";
+import { Delivery } from "../db/changes/delivery.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
-import type { ChangeReader } from "../db/changes/reader.ts";
+import { imageJson } from "../db/changes/json.ts";
+import type { Start } from "../db/changes/position.ts";
+import { FeedGap } from "../db/changes/reader.ts";
+import { type Filter, FilterError } from "../db/changes/rights/filter.ts";
+import type { Rights } from "../db/changes/rights/rights.ts";
+import type { Judgement, Watch } from "../db/changes/rights/watch.ts";
+import { ApiError } from "../db/errors.ts";
 
 /** The changes that a subscriber receives: those of one table and operation whose columns have these values. */
 export type ChangeFilter = {
@@ -10,39 +19,182 @@ export type ChangeFilter = {
   readonly where: Readonly<Record<string, string>>;
 };
 
-/** The values of the changed row by column: of the new row, or of the old one of a DELETE. */
-export type ChangeEvent = { readonly row: Readonly<Record<string, string | null | undefined>> };
+/** A change that the subscriber may see. */
+export type ChangeEvent = {
+  /** The columns of the row that the subscriber may read: of the new row, or of the old one of a DELETE. */
+  readonly row: Readonly<Record<string, string | null | undefined>>;
+  /** The old row of a DELETE as JSON, for those columns. */
+  readonly old: string | null;
+};
 
-/** The matching changes that are committed from now on. Throws FeedGap when changes may have been missed. */
-export class ChangeEvents implements AsyncIterableIterator<ChangeEvent> {
-  readonly #filter: ChangeFilter;
-  readonly #reader: Promise<ChangeReader>;
-  readonly #ending = new AbortController();
-  #waiting: ChangeEvent[] = [];
+type Received = { readonly event: ChangeEvent; readonly position: Start };
 
-  constructor(feed: ChangeFeed, filter: ChangeFilter) {
-    this.#filter = filter;
-    this.#reader = feed.open().then(() => feed.read({ mayFallBehind: true }));
-    this.#reader.catch(() => {});
+/** Milliseconds that the events of one subscriber can delay those of the others. */
+const PATIENCE = 1000;
+/** Events that may wait for a subscriber whose rows are read slowly. */
+const MAX_WAITING = 10_000;
+
+/** The changes for all GraphQL subscriptions. */
+export class Subscriptions {
+  readonly #feed: ChangeFeed;
+  readonly #rights: Rights;
+  readonly #delivery: Delivery<ChangeEvents>;
+  /** Those that get every later commit. */
+  readonly #active = new Set<ChangeEvents>();
+
+  constructor(feed: ChangeFeed, rights: Rights) {
+    this.#feed = feed;
+    this.#rights = rights;
+    this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
+      deliver: (judgements) => this.#deliver(judgements),
+      end: (events, error) => events.end(error),
+    });
   }
 
-  async next(): Promise<IteratorResult<ChangeEvent>> {
-    const reader = await this.#reader;
-    for (;;) {
-      const event = this.#waiting.shift();
-      if (event && !this.#ending.signal.aborted) return { value: event, done: false };
-      if (reader.isClosed || this.#ending.signal.aborted) return this.return();
-      this.#waiting = reader.take().flatMap((change) => eventOf(change, this.#filter) ?? []);
-      if (this.#waiting.length === 0) await reader.wait(this.#ending.signal);
+  /** The number of active subscriptions. */
+  get size(): number {
+    return this.#active.size;
+  }
+
+  /** Every change up to here that the subscriber sees has been handed out. */
+  positionOf(events: ChangeEvents): Start | undefined {
+    return this.#delivery.positionOf(events);
+  }
+
+  textOf(position: Start): string {
+    return this.#feed.textOf(position);
+  }
+
+  /** The matching changes that are committed from now on, or after the position with the text `since`. */
+  open(wanted: ChangeFilter, caller: Caller, since: string | null): ChangeEvents {
+    const events = new ChangeEvents(wanted, caller, () => {
+      this.#delivery.delete(events);
+      this.#active.delete(events);
+    });
+    this.#add(events, since).then(
+      () => !events.hasEnded && this.#active.add(events),
+      (error: Error) => events.end(error),
+    );
+    return events;
+  }
+
+  async #add(events: ChangeEvents, since: string | null): Promise<void> {
+    const { table, caller } = events;
+    const view = await this.#rights.view(table, caller.role);
+    if ("refusal" in view) throw refused(view.refusal);
+    const reason = await this.#feed.reasonAgainst(table);
+    if (reason !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${reason}`);
+    try {
+      events.filter = await this.#filterOf(events);
+    } catch (error) {
+      // A value that no row can have, such as an id that is not a number.
+      if (error instanceof FilterError) return;
+      throw error;
     }
+    if (since !== null) await this.#feed.open();
+    const start = since === null ? undefined : this.#feed.startOf(since);
+    if (start === null) throw refused("Last-Event-ID must be the id of an event");
+    if (!events.hasEnded) await this.#delivery.add(events, start);
+  }
+
+  #filterOf({ wanted, table, caller }: ChangeEvents): Filter | null | Promise<Filter> {
+    const conditions = Object.entries(wanted.where).map(
+      ([column, value]) => ({ kind: "compare", column, operator: "=", value }) as const,
+    );
+    return conditions.length === 0 ? null : this.#rights.prepareFilter({ kind: "and", conditions }, table, caller.role);
+  }
+
+  async #deliver(judgements: readonly Judgement<ChangeEvents>[]): Promise<void> {
+    const busy = new Set<ChangeEvents>();
+    for (const { change, sights, failures } of judgements) {
+      for (const { watch, left } of sights) {
+        if (left !== null || watch.wanted.operation !== change.operation) continue;
+        watch.push({ event: this.#eventOf(change, watch), position: this.#delivery.positionAfter(watch, change) });
+        if (watch.waiting > MAX_WAITING) watch.end(new FeedGap());
+        else busy.add(watch);
+      }
+      for (const { watch, error } of failures) watch.end(refused(error.message));
+    }
+    if (busy.size === 0) return;
+    const timer = new AbortController();
+    const tooLong = sleep(PATIENCE, null, { signal: timer.signal, ref: false }).catch(() => {});
+    await Promise.race([Promise.all([...busy].map((events) => events.idle())), tooLong]);
+    timer.abort();
+  }
+
+  #eventOf({ table, new: current, old }: Change, { caller, table: name }: ChangeEvents): ChangeEvent {
+    const view = this.#rights.viewOf(name, caller.role);
+    const readable = view === undefined || "refusal" in view ? new Set<string>() : view.columns;
+    const places = [...table.columns.keys()].filter((i) => readable.has(table.columns[i]!.name));
+    const image = current ?? old!;
+    const row = Object.fromEntries(places.map((i) => [table.columns[i]!.name, image[i]]));
+    return { row, old: current ? null : imageJson(table, image, places) };
+  }
+}
+
+/** The changes for one subscription, in order. Each is handed out when the one before has been dealt with. */
+export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
+  readonly wanted: ChangeFilter;
+  readonly table: Watch["table"];
+  readonly caller: Caller;
+  filter: Filter | null = null;
+  /** Why the events have ended; null if the subscriber has ended them. */
+  error: Error | null = null;
+  hasEnded = false;
+  /** Positions of the events that have been handed out, for their results. */
+  readonly positions: Start[] = [];
+  readonly #onEnd: () => void;
+  #received: Received[] = [];
+  #pending: PromiseWithResolvers<IteratorResult<ChangeEvent>> | null = null;
+  #idle: PromiseWithResolvers<void> | null = null;
+
+  constructor(wanted: ChangeFilter, caller: Caller, onEnd: () => void) {
+    this.wanted = wanted;
+    this.table = { schema: wanted.schema, name: wanted.table };
+    this.caller = caller;
+    this.#onEnd = onEnd;
+  }
+
+  /** Events that have not been handed out. */
+  get waiting(): number {
+    return this.#received.length;
+  }
+
+  push(received: Received): void {
+    if (this.hasEnded) return;
+    this.#received.push(received);
+    this.#handOut();
+  }
+
+  /** Resolves when every event has been dealt with. */
+  async idle(): Promise<void> {
+    if (this.#pending || this.hasEnded) return;
+    this.#idle ??= Promise.withResolvers();
+    await this.#idle.promise;
+  }
+
+  /** The subscription gets this error instead of further events. */
+  end(error: Error | null): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.error = error;
+    this.#received = [];
+    this.#onEnd();
+    this.#rest();
+    if (error) this.#pending?.reject(error);
+    else this.#pending?.resolve({ value: undefined, done: true });
+  }
+
+  next(): Promise<IteratorResult<ChangeEvent>> {
+    if (this.hasEnded) return this.error ? Promise.reject(this.error) : this.return();
+    const pending = Promise.withResolvers<IteratorResult<ChangeEvent>>();
+    this.#pending = pending;
+    this.#handOut();
+    return pending.promise;
   }
 
   async return(): Promise<IteratorResult<ChangeEvent>> {
-    this.#ending.abort();
-    await this.#reader.then(
-      (reader) => reader.close(),
-      () => {},
-    );
+    this.end(null);
     return { value: undefined, done: true };
   }
 
@@ -53,13 +205,23 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent> {
   [Symbol.asyncIterator](): this {
     return this;
   }
+
+  #handOut(): void {
+    if (!this.#pending) return;
+    const received = this.#received.shift();
+    if (!received) {
+      this.#rest();
+      return;
+    }
+    this.positions.push(received.position);
+    this.#pending.resolve({ value: received.event, done: false });
+    this.#pending = null;
+  }
+
+  #rest(): void {
+    this.#idle?.resolve();
+    this.#idle = null;
+  }
 }
 
-/** Null if the change does not match. */
-function eventOf(change: Change, { schema, table, operation, where }: ChangeFilter): ChangeEvent | null {
-  if (change.table.name !== table || change.operation !== operation || change.table.schema !== schema) return null;
-  const image = change.new ?? change.old!;
-  const row = Object.fromEntries(change.table.columns.map(({ name }, i) => [name, image[i]]));
-  for (const column in where) if (row[column] !== where[column]) return null;
-  return { row };
-}
+const refused = (message: string) => new ApiError({ status: 403, code: "PERMISSION_DENIED", message });

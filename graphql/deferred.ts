@@ -63,6 +63,11 @@ export class DeferredGraphQL {
     return this.#loading || this.#failure ? (this.#failure ?? "the GraphQL schema is being built") : null;
   }
 
+  /** The number of active subscriptions. */
+  get subscriptions(): number {
+    return this.#loaded?.countSubscriptions() ?? 0;
+  }
+
   loadInBackground(): void {
     this.load().catch((err) =>
       this.#options.log.error({ err }, "GraphQL cannot be loaded: the next request tries again"),

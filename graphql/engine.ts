@@ -3,13 +3,14 @@ import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import type { CancelSignal } from "../db/cancellation.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
-import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
-import { ChangeEvents, type ChangeFilter } from "./change-events.ts";
+import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
+import { EventTransactions } from "./event-transactions.ts";
 import { withFields } from "./input-errors.ts";
 import { NAME_CONFLICT } from "./left-out.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
@@ -20,7 +21,7 @@ import type { DocumentStore } from "./trusted-documents.ts";
 
 export type EngineOptions = {
   readonly database: Database;
-  readonly changes: ChangeFeed;
+  readonly subscriptions: Subscriptions;
   readonly anonymousRole: string;
   readonly schema: Omit<SchemaOptions, "catalog">;
   readonly limits: DocumentLimits;
@@ -41,6 +42,7 @@ type ServedSchema = BuiltSchema & { readonly documents: DocumentCache };
 /** Holds the schema that is served and executes operations on it. */
 export class Engine {
   #options: EngineOptions;
+  readonly #ofRoles = new Map<string, EventTransactions>();
   /** Null until the first schema is built. */
   #served: ServedSchema | null = null;
 
@@ -102,16 +104,44 @@ export class Engine {
     );
   }
 
-  /** Executes an operation of any kind. Returns its result, or the events of a subscription. */
+  /**
+   * Executes an operation of any kind. Returns its result, or the events of a subscription: those after the position with the
+   * text `since`, or from now on.
+   */
   async start(
     operation: Operation,
     identity: Identity,
     signal: CancelSignal,
-  ): Promise<ExecutionResult | AsyncGenerator<ExecutionResult>> {
-    const run = operation.kind === "subscription" ? subscribe : execute;
-    const args = this.#args(operation, identity, signal);
-    const result: any = await this.#options.metrics.measure(operation, async () => run(args));
-    return Symbol.asyncIterator in result ? visibleEvents(result) : this.#withFields(result, operation, identity);
+    since: string | null = null,
+  ): Promise<ExecutionResult | SubscriptionEvents> {
+    const { subscriptions, metrics } = this.#options;
+    if (operation.kind !== "subscription") {
+      const args = this.#args(operation, identity, signal);
+      const result = await metrics.measure(operation, async () => execute(args) as Promise<ExecutionResult>);
+      return this.#withFields(result, operation, identity);
+    }
+    let events: ChangeEvents | undefined;
+    const changes = {
+      subscribe: (wanted: ChangeFilter) => {
+        events = subscriptions.open(wanted, identity.caller, since);
+        return events;
+      },
+    };
+    const args = this.#args(operation, identity, signal, changes);
+    const result: any = await metrics.measure(operation, async () => subscribe(args));
+    return Symbol.asyncIterator in result ? new SubscriptionEvents(result, events!, subscriptions) : result;
+  }
+
+  /** The text of a position, for `since`. */
+  textOf(position: Start): string {
+    return this.#options.subscriptions.textOf(position);
+  }
+
+  /** One for each role, because the rows of many subscribers are read together. */
+  #eventTransactions(role: string): EventTransactions {
+    const known = this.#ofRoles.get(role) ?? new EventTransactions(this.#options.database.forRole(role));
+    this.#ofRoles.set(role, known);
+    return known;
   }
 
   async #withFields(result: ExecutionResult, operation: Operation, identity: Identity): Promise<ExecutionResult> {
@@ -130,8 +160,9 @@ export class Engine {
     { document, variables, operationName, stopsAfterFailure }: Operation,
     identity: Identity,
     signal?: CancelSignal,
+    changes?: { subscribe(wanted: ChangeFilter): ChangeEvents },
   ) {
-    const { database, changes, anonymousRole, limits, maxRows, catalog } = this.#options;
+    const { database, anonymousRole, limits, maxRows, catalog } = this.#options;
     const { schema, resolvedPreset } = this.#current();
     const { role, refused } = identity.caller;
     const anonymous = role === anonymousRole;
@@ -146,13 +177,13 @@ export class Engine {
       contextValue: {
         withPgClient,
         pgSettings: new OperationQueries({
-          transactions: database.forRole(role),
+          transactions: changes ? this.#eventTransactions(role) : database.forRole(role),
           identity,
           maxRows,
           stopsAfterFailure,
           signal,
         }),
-        changes: { subscribe: (filter: ChangeFilter) => new ChangeEvents(changes, filter) },
+        changes,
         anonymous,
         problemOf: (error: unknown) =>
           problemOf(error, {
@@ -186,36 +217,56 @@ const noSchema = (): Problem => ({
 });
 
 /**
- * Returns the events whose row the subscriber may see. A row that was deleted meanwhile, or that a policy hides, reads
- * as null, and its event is skipped. Throws FeedGap if the events end before the subscriber ends them.
+ * The events whose row the subscriber may see. A row that was deleted meanwhile, or that a policy hides, reads as null, and its
+ * event is skipped.
  */
-function visibleEvents(events: AsyncGenerator<ExecutionResult>): AsyncGenerator<ExecutionResult> {
-  let returned = false;
-  // Not an async generator: its return() would first wait for the next event.
-  return {
-    async next() {
-      for (;;) {
-        const event = await events.next();
-        // Grafast reports an error only if next() is already waiting; otherwise the events just end.
-        if (event.done && !returned) throw new FeedGap();
-        if (event.done || isVisible(event.value)) return event;
-      }
-    },
-    return(value) {
-      returned = true;
-      return events.return(value);
-    },
-    throw(error) {
-      returned = true;
-      return events.throw(error);
-    },
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-    async [Symbol.asyncDispose]() {
-      await this.return(undefined);
-    },
-  };
+export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult> {
+  readonly #results: AsyncGenerator<ExecutionResult>;
+  readonly #changes: ChangeEvents;
+  readonly #subscriptions: Subscriptions;
+  #returned = false;
+  /** Where a subscriber resumes that has got the last event; null before the first. */
+  position: Start | null = null;
+
+  constructor(results: AsyncGenerator<ExecutionResult>, changes: ChangeEvents, subscriptions: Subscriptions) {
+    this.#results = results;
+    this.#changes = changes;
+    this.#subscriptions = subscriptions;
+  }
+
+  /** Where a subscriber resumes that has got every event so far; null if that is not known yet. */
+  get resumePoint(): Start | null {
+    const { positions, waiting } = this.#changes;
+    const isUpToDate = positions.length === 0 && waiting === 0;
+    return (isUpToDate ? this.#subscriptions.positionOf(this.#changes) : undefined) ?? this.position;
+  }
+
+  /** Throws if the events end before the subscriber ends them. */
+  async next(): Promise<IteratorResult<ExecutionResult>> {
+    for (;;) {
+      const result = await this.#results.next();
+      // Grafast reports an error only if next() is already waiting; otherwise the results just end.
+      if (result.done && !this.#returned) throw this.#changes.error ?? new FeedGap();
+      if (result.done) return result;
+      // There is one result for each change, in order.
+      this.position = this.#changes.positions.shift() ?? this.position;
+      if (isVisible(result.value)) return result;
+    }
+  }
+
+  return(): Promise<IteratorResult<ExecutionResult>> {
+    this.#returned = true;
+    return this.#results.return(undefined);
+  }
+
+  throw(error: unknown): Promise<IteratorResult<ExecutionResult>> {
+    this.#returned = true;
+    return this.#results.throw(error);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
 }
 
 function isVisible({ data, errors = [] }: ExecutionResult): boolean {

@@ -9,17 +9,15 @@ import { contextOfExchange } from "../http/recipient.ts";
 import { ClientGone, RETRY_SECONDS } from "../http/response.ts";
 import { traced } from "../telemetry/span.ts";
 import { graphqlCaller } from "./caller.ts";
-import type { Engine } from "./engine.ts";
 import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "./errors.ts";
 import type { GraphQLRequest } from "./operation.ts";
+import { type StreamOptions, sendEvents, wantsEvents } from "./stream.ts";
 
-export type GraphQLHttpOptions = {
-  readonly engine: Engine;
+export type GraphQLHttpOptions = StreamOptions & {
   readonly limits: BodyLimits;
   /** HTTP status of an answer with an INTERNAL_ERROR. */
   readonly internalStatus: number;
-  readonly anonymousRole: string;
   constraintMessages(): ConstraintMessages;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -35,11 +33,13 @@ export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => 
     head.notes.route = "/graphql";
     setHead(response, head);
     const mediaType = mediaTypeOf(request.headers.accept);
-    sendAnswer(response, mediaType, await answerTo(exchange, mediaType, options));
+    const answered = await answerTo(exchange, mediaType, options);
+    if (answered) sendAnswer(response, mediaType, answered);
   },
 });
 
-async function answerTo(exchange: Exchange, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer> {
+/** Null if the results are sent as events, which have begun. */
+async function answerTo(exchange: Exchange, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer | null> {
   const { request, response, head } = exchange;
   try {
     const graphqlRequest = await readRequest(request, response, options.limits);
@@ -68,9 +68,9 @@ async function run(
   exchange: Exchange,
   mediaType: MediaType,
   options: GraphQLHttpOptions,
-): Promise<Answer> {
-  const { engine } = options;
+): Promise<Answer | null> {
   const { request, response, head, identity: requestIdentity } = exchange;
+  const { engine } = options;
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
   // The operation runs without a caller, so that the client would not notice.
   if (caller.refused !== null) response.setHeader("WWW-Authenticate", CHALLENGES[caller.refused]);
@@ -78,13 +78,17 @@ async function run(
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
   const operation = traced(head.notes.span, "parse", () => engine.prepare(graphqlRequest));
-  if ("errors" in operation) return requestErrors(operation.errors);
-  if (operation.kind === "subscription")
-    throw refuse(400, "subscriptions are available only over WebSocket, at the same path");
-  if (operation.kind === "mutation" && request.method === "GET") {
+  if ("kind" in operation && operation.kind === "mutation" && request.method === "GET") {
     response.setHeader("Allow", "POST");
     throw refuse(405, "a mutation must be sent with POST");
   }
+  if (wantsEvents(request.headers.accept)) {
+    await sendEvents(exchange, operation, caller, format, options);
+    return null;
+  }
+  if ("errors" in operation) return requestErrors(operation.errors);
+  if (operation.kind === "subscription")
+    throw refuse(400, "a subscription needs a WebSocket, or the header Accept: text/event-stream, at the same path");
 
   const context = contextOfExchange(exchange, "/graphql", caller);
   const gone = new ClientGone(response);

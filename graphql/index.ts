@@ -4,9 +4,13 @@ import { sentenceOf } from "../db/advisor/finding.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Notifications } from "../db/changes/notifications.ts";
+import type { Rights } from "../db/changes/rights/rights.ts";
 import type { Database } from "../db/database.ts";
+import type { EventStreams } from "../http/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
+import { SocketCallers } from "../identity/socket-caller.ts";
+import { Subscriptions } from "./change-events.ts";
 import type { DocumentLimits } from "./document.ts";
 import { Engine } from "./engine.ts";
 import { exampleOperation } from "./example.ts";
@@ -40,6 +44,8 @@ export type GraphQLSettings = SchemaSettings &
 export type GraphQLOptions = {
   readonly database: Database;
   readonly changes: ChangeFeed;
+  readonly rights: Rights;
+  readonly streams: EventStreams;
   readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
   readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
@@ -59,14 +65,17 @@ export type GraphQLInterface = {
   example(): string;
   /** Applies changed limits of documents. */
   follow(settings: GraphQLSettings): void;
+  /** The number of active subscriptions. */
+  countSubscriptions(): number;
 };
 
 export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInterface> {
-  const { settings, database, changes, notifications, catalog, log } = options;
+  const { settings, database, changes, rights, streams, notifications, catalog, log } = options;
   const { dbAnonRole: anonymousRole, jsonMaxDepth } = settings;
+  const subscriptions = new Subscriptions(changes, rights);
   const engine = new Engine({
     database,
-    changes,
+    subscriptions,
     anonymousRole,
     schema: { ...schemaSettings(settings), relations: () => catalog.current },
     limits: limitsOf(settings),
@@ -79,8 +88,9 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),
   });
   const reload = new SchemaReload(engine, reloadLog(log, options.onSchemaBuilt));
-  await reload.start();
+  // Before the first build: a change during it must not be missed.
   notifications.onSchemaChange(() => reload.soon());
+  await reload.start();
 
   const shared = {
     engine,
@@ -92,6 +102,8 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     ...shared,
     limits: { size: settings.bodyLimit, depth: jsonMaxDepth },
     internalStatus: settings.graphqlInternalStatus,
+    streams,
+    callers: new SocketCallers((listener) => notifications.onIdentityChange(listener)),
   });
   const socket = graphqlSocket({
     ...shared,
@@ -101,9 +113,14 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     unsent: database.unsent,
     maxDepth: jsonMaxDepth,
   });
-  const example = () => exampleOperation(engine.schema);
-  const follow = (changed: GraphQLSettings) => engine.limitTo(limitsOf(changed));
-  return { http, socket, reload, example, follow };
+  return {
+    http,
+    socket,
+    reload,
+    example: () => exampleOperation(engine.schema),
+    follow: (changed) => engine.limitTo(limitsOf(changed)),
+    countSubscriptions: () => subscriptions.size,
+  };
 }
 
 const limitsOf = (settings: GraphQLSettings): DocumentLimits => ({

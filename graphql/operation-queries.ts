@@ -12,7 +12,7 @@ type WaitingQuery = {
 };
 
 export type OperationQueriesOptions = {
-  readonly transactions: Transactions;
+  readonly transactions: Pick<Transactions, "run">;
   readonly identity: Identity;
   /** Maximum number of rows in one result, including the rows in nested lists. */
   readonly maxRows: number;

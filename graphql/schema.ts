@@ -10,6 +10,7 @@ import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
 import { manyToManyPlugin } from "../plugins/ManyToManyPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
+import { tableSubscriptionsPlugin } from "../plugins/TableSubscriptionsPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
 import { withoutConsole } from "./console.ts";
@@ -69,6 +70,7 @@ export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> 
       leftOut.plugin,
       viewKeysPlugin(options.relations),
       manyToManyPlugin(options.relations),
+      tableSubscriptionsPlugin(options.relations),
       ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
       ...(options.unindexedFilters ? [UnindexedFiltersPlugin] : []),
     ],

@@ -1,17 +1,18 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
-import { access, constant, context, lambda, listen, type Step } from "postgraphile/grafast";
+import { constant, lambda } from "postgraphile/grafast";
 import { extendSchema, gql } from "postgraphile/utils";
-import type { Change } from "../db/changes/change.ts";
+import { changes, currentRow } from "./TableSubscriptionsPlugin.ts";
 
 /**
  * `onArticleCreated: Article!`, `onCommentAdded(articleId: ID!): Comment!`, `onArticleUpdated(id: ID): Article`: an event
  * for each committed change. The row is read when the event arrives, as the subscriber and under the policies.
  */
 export const ArticleSubscriptionsPlugin = extendSchema((build) => {
-  const { articles, comments } = build.input.pgRegistry.pgResources as Record<string, Table>;
+  const { articles, comments } = build.input.pgRegistry.pgResources as Record<
+    string,
+    PgResource<any, any, any, any, any>
+  >;
   if (!articles || !comments) return { typeDefs: [] };
-  const inserted = (resource: Table, $where: Step<ChangeFilter["where"]>) => changes(resource, "INSERT", $where);
-  const rowOf = (resource: Table) => ($change: any) => resource.get({ id: access($change, ["row", "id"]) });
   return {
     typeDefs: gql`
       extend type Subscription {
@@ -26,43 +27,30 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
     objects: {
       Subscription: {
         plans: {
-          onArticleCreated: { subscribePlan: () => inserted(articles, constant({})), plan: rowOf(articles) },
+          onArticleCreated: {
+            subscribePlan: () => changes(articles, "INSERT", constant({})),
+            plan: currentRow(articles),
+          },
           onCommentAdded: {
             subscribePlan: (_: unknown, { $articleId }: any) =>
-              inserted(
+              changes(
                 comments,
+                "INSERT",
                 lambda($articleId, (id) => ({ article_id: String(id) })),
               ),
-            plan: rowOf(comments),
+            plan: currentRow(comments),
           },
           onArticleUpdated: {
             subscribePlan: (_: unknown, { $id }: any) =>
               changes(
                 articles,
                 "UPDATE",
-                lambda($id, (id): ChangeFilter["where"] => (id == null ? {} : { id: String(id) })),
+                lambda($id, (id): Readonly<Record<string, string>> => (id == null ? {} : { id: String(id) })),
               ),
-            plan: rowOf(articles),
+            plan: currentRow(articles),
           },
         },
       },
     },
   };
 }, "ArticleSubscriptionsPlugin");
-
-/** As graphql/change-events.ts expects it. */
-type ChangeFilter = {
-  readonly schema: string;
-  readonly table: string;
-  readonly operation: Change["operation"];
-  readonly where: Readonly<Record<string, string>>;
-};
-
-type Table = PgResource<any, any, any, any, any>;
-
-/** The committed changes of a table whose columns have the values of `$where`. */
-function changes({ extensions }: Table, operation: ChangeFilter["operation"], $where: Step<ChangeFilter["where"]>) {
-  const { schemaName: schema, name: table } = extensions!.pg!;
-  const $filter = lambda($where, (where): ChangeFilter => ({ schema: schema!, table, operation, where }));
-  return listen(context().get("changes" as never) as any, $filter as any);
-}

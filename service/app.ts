@@ -62,9 +62,10 @@ export async function createApp(options: AppOptions) {
     context.changes.onSchemaChange(() => rest.catalog.refreshed());
     await tasks?.start();
     const onSchemaBuilt = () => advisor?.soon();
-    const shared = { ...context, settings: config, catalog: rest.catalog, log, onInternalError, onSchemaBuilt };
+    const { rights } = rest;
+    const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
-    const realtime = createRealtime({ ...shared, rights: rest.rights, onIdentityChange });
+    const realtime = createRealtime({ ...shared, onIdentityChange });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations });
     const explorer = graphql && config.graphiql ? await createExplorer(graphql, config) : null;

@@ -173,7 +173,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     databaseWaits: () => database.waits,
     unsentBytes: () => database.unsent.total,
     endStreams: () => app?.streams.close(),
-    open: () => ({ ...sockets.open, subscriptions: changes.readers }),
+    open: () => ({ ...sockets.open, subscriptions: graphql?.subscriptions ?? 0 }),
     stop: () => {
       stopped ??= stop();
       return stopped;

@@ -16,10 +16,12 @@ describe("the operation keyword", () => {
     expect(await data(query, { as: "ada" })).toEqual({ createComment: { content: "Hm." } });
   });
 
-  test("subscription is available only over WebSocket", async () => {
+  test("subscription needs a WebSocket, or Accept: text/event-stream", async () => {
     expect(await gql("subscription News { onArticleCreated { id } }")).toMatchObject({
       status: 400,
-      errors: [{ message: "subscriptions are available only over WebSocket, at the same path" }],
+      errors: [
+        { message: "a subscription needs a WebSocket, or the header Accept: text/event-stream, at the same path" },
+      ],
     });
   });
 

@@ -1,0 +1,88 @@
+import { claimsText, type Identity, NO_REQUEST } from "../db/identity.ts";
+import type { Result, RunOptions, Statement, Transactions } from "../db/transaction.ts";
+
+type Waiting = {
+  readonly identity: Identity;
+  readonly statements: readonly Statement[];
+  readonly options: RunOptions;
+  resolve(results: Result[]): void;
+  reject(error: unknown): void;
+};
+
+/** Subscribers whose rows are read in one transaction. */
+const MAX_SUBSCRIBERS = 100;
+
+/**
+ * Reads the rows of events for many subscribers of one role in one round trip. Each gets its rows with its own claims; those with
+ * equal claims and queries share a result. If a query fails, each subscriber is served alone, so that the others get theirs.
+ */
+export class EventTransactions implements Pick<Transactions, "run"> {
+  readonly #transactions: Pick<Transactions, "run">;
+  #waiting: Waiting[] = [];
+
+  constructor(transactions: Pick<Transactions, "run">) {
+    this.#transactions = transactions;
+  }
+
+  run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ identity, statements, options, resolve, reject });
+      // All subscribers to whom an event was handed ask in this turn of the event loop.
+      if (this.#waiting.length === 1) setImmediate(() => this.#flush());
+    });
+  }
+
+  #flush(): void {
+    const waiting = this.#waiting.filter(({ options, reject }) => {
+      if (options.signal?.aborted) reject(options.signal.reason);
+      return !options.signal?.aborted;
+    });
+    this.#waiting = [];
+    const groups = [...Map.groupBy(waiting, keyOf).values()];
+    for (let from = 0; from < groups.length; from += MAX_SUBSCRIBERS)
+      void this.#runTogether(groups.slice(from, from + MAX_SUBSCRIBERS));
+  }
+
+  /** The members of a group ask the same. */
+  async #runTogether(groups: readonly (readonly Waiting[])[]): Promise<void> {
+    const firsts = groups.map(([first]) => first!);
+    const [{ identity, options }] = firsts as [Waiting];
+    const statements = firsts.flatMap((each, i) => [...(i === 0 ? [] : [becoming(each)]), ...each.statements]);
+    try {
+      const common = { ...options, signal: firsts.length === 1 ? options.signal : undefined };
+      const results = await this.#transactions.run(withoutRecipient(identity), statements, common);
+      let at = 0;
+      for (const [i, group] of groups.entries()) {
+        if (i > 0) at++;
+        const own = results.slice(at, at + group[0]!.statements.length);
+        at += own.length;
+        for (const { resolve } of group) resolve(own);
+      }
+    } catch (error) {
+      if (groups.length === 1) for (const { reject } of groups[0]!) reject(error);
+      else for (const group of groups) void this.#runTogether([group]);
+    }
+  }
+}
+
+/** Equal if the statements have the same results. */
+const keyOf = ({ identity, statements }: Waiting): string =>
+  JSON.stringify([...settingsOf(identity), ...statements.flatMap(({ text, values }) => [text, values])]);
+
+const NAMES = ["request.jwt.claims", "request.method", "request.path", "request.headers", "request.cookies"] as const;
+
+function settingsOf({ caller, request }: Identity): string[] {
+  const { method, path, headers, cookies } = request ?? NO_REQUEST;
+  return [claimsText(caller), method, path, headers, cookies];
+}
+
+/** The following statements run with the claims and the request of another subscriber of the same role. */
+const becoming = ({ identity }: Waiting): Statement => ({
+  text: `select ${NAMES.map((name, i) => `pg_catalog.set_config('${name}', $${i + 1}, true)`).join(", ")}`,
+  values: settingsOf(identity),
+});
+
+const withoutRecipient = (identity: Identity): Identity => ({
+  ...identity,
+  request: { ...identity.request, recipient: undefined },
+});

@@ -1,0 +1,159 @@
+import { createClient } from "graphql-sse";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { createTestDatabase } from "../support/database.ts";
+import { EventStreamClient } from "../support/event-stream.ts";
+import { connect, POLL } from "../support/graphql-client.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const DDL = `
+  create table public.todos (
+    id int primary key generated always as identity,
+    owner bigint not null, title text not null, done boolean not null default false
+  );
+  alter table public.todos enable row level security;
+  create policy "own" on public.todos for select using (owner = (select auth.uid()) or owner = 0);
+  grant select on public.todos to anon, authenticated;
+  create table public.places (x int, y int, name text, primary key (x, y));
+  alter table public.places enable row level security;
+  create policy "everyone" on public.places for select using (true);
+  grant select (x, y) on public.places to anon;
+`;
+
+let service: TestService;
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(DDL);
+  service = await startTestService({ GRAPHQL_MAX_TABLES: "100", INSTANCE_ID: "tables", SSE_HEARTBEAT: "1" }, database);
+});
+afterAll(() => service.stop());
+// The next test must not count subscriptions that this one has left open.
+beforeEach(() => expect.poll(() => service.service.open().subscriptions, POLL).toBe(0));
+
+const sql = async (text: string, ...values: unknown[]) => (await service.database.owner.query(text, values)).rows;
+const todo = async (owner: number, title: string) =>
+  (await sql("insert into todos (owner, title) values ($1, $2) returning id", owner, title))[0].id;
+
+/** A subscription over Server-Sent Events. */
+function events(query: string, { as, ...sent }: { as?: "ada" | "bob"; lastEventId?: string | undefined } = {}) {
+  const headers: Record<string, string> = as ? { authorization: `Bearer ${service.token(as)}` } : {};
+  return new EventStreamClient(`${service.url}/graphql`, { ...sent, headers, method: "POST", body: { query } });
+}
+
+/** Waits until the stream gets what is committed from now on. */
+async function ready(...clients: EventStreamClient[]): Promise<void> {
+  for (const client of clients) await expect.poll(() => client.lastEventId, POLL).toBeDefined();
+}
+
+test("every table has onCreated, onUpdated and onDeleted, which send what the subscriber may see", async () => {
+  const ada = connect(service, { as: "ada" });
+  const created = await ada.subscribe("subscription { onTodoCreated { id title done } }");
+  const updated = await ada.subscribe("subscription { onTodoUpdated { id title done } }");
+  const deleted = await ada.subscribe("subscription { onTodoDeleted { id title done } }");
+  const anonymous = await connect(service).subscribe("subscription { onTodoCreated { title } }");
+  const own = await todo(1, "own");
+  const other = await todo(2, "other");
+  const shared = await todo(0, "shared");
+  const all = [own, other, shared];
+  const row = (id: number, title: string, done: boolean) => ({ id: String(id), title, done });
+  await created.expect({ onTodoCreated: row(own, "own", false) }, { onTodoCreated: row(shared, "shared", false) });
+  await anonymous.expect({ onTodoCreated: { title: "shared" } });
+  await sql("update todos set done = true where id = any($1)", all);
+  await updated.expect({ onTodoUpdated: row(own, "own", true) }, { onTodoUpdated: row(shared, "shared", true) });
+  await sql("delete from todos where id = any($1)", all);
+  await deleted.expect({ onTodoDeleted: row(own, "own", true) }, { onTodoDeleted: row(shared, "shared", true) });
+  for (const { faults, error } of [created, updated, deleted, anonymous]) expect([faults, error]).toEqual([[], null]);
+});
+
+test("the arguments of onUpdated and onDeleted are the primary key", async () => {
+  const client = connect(service);
+  const one = await client.subscribe("subscription { onPlaceUpdated(x: 1, y: 2) { x y } }");
+  const column = await client.subscribe("subscription { onPlaceDeleted(x: 1) { x y } }");
+  await sql("insert into places values (1, 1, 'a'), (1, 2, 'b'), (2, 2, 'c')");
+  await sql("update places set name = name || '!'");
+  await sql("delete from places");
+  await column.expect({ onPlaceDeleted: { x: "1", y: "1" } }, { onPlaceDeleted: { x: "1", y: "2" } });
+  for (const { onPlaceUpdated } of one.events) expect(onPlaceUpdated).toEqual({ x: "1", y: "2" });
+});
+
+test("a table that is created and granted while the service runs has subscriptions", async () => {
+  await sql(`create table public.boats (id int primary key, name text);
+    alter table public.boats enable row level security;
+    create policy "everyone" on public.boats for select using (true);
+    grant select on public.boats to anon`);
+  const { errors } = await expect
+    .poll(() => service.gql('{ __type(name: "Subscription") { fields { name } } }'), POLL)
+    .toSatisfy(({ data }) => data.__type.fields.some(({ name }: any) => name === "onBoatCreated"))
+    .then(() => ({ errors: undefined }));
+  expect(errors).toBeUndefined();
+  const created = await connect(service).subscribe("subscription { onBoatCreated { name } }");
+  await sql("insert into boats values (1, 'Fram')");
+  await created.expect({ onBoatCreated: { name: "Fram" } });
+});
+
+test("many subscribers of a role get their own rows, which are read in one transaction for each event", async () => {
+  const query = "subscription { onTodoCreated { title } }";
+  const ada = await connect(service, { as: "ada" }).subscribe(query);
+  const bob = await connect(service, { as: "bob" }).subscribe(query);
+  const clients = Array.from({ length: 20 }, () => connect(service, { as: "bob" }));
+  const others = await Promise.all(clients.map((client) => client.subscribe(query)));
+  await expect.poll(() => service.service.open().subscriptions, POLL).toBe(22);
+  const before = service.service.databaseWaits();
+  await todo(0, "for both");
+  for (const client of [ada, bob, ...others]) await client.expect({ onTodoCreated: { title: "for both" } });
+  expect(service.service.databaseWaits() - before).toBeLessThan(5);
+  await todo(2, "for bob");
+  await todo(1, "for ada");
+  await ada.expect({ onTodoCreated: { title: "for both" } }, { onTodoCreated: { title: "for ada" } });
+  await bob.expect({ onTodoCreated: { title: "for both" } }, { onTodoCreated: { title: "for bob" } });
+});
+
+test("graphql-sse receives the events of a subscription, and the result of a query", async () => {
+  const client = createClient({ url: `${service.url}/graphql`, retryAttempts: 0 });
+  onTestFinished(() => client.dispose());
+  const results: unknown[] = [];
+  let isDone = false;
+  const end = client.subscribe(
+    { query: "subscription { onTodoCreated { title } }" },
+    { next: (result) => results.push(result), error: (error) => results.push(error), complete: () => (isDone = true) },
+  );
+  await expect
+    .poll(async () => {
+      await todo(0, "over SSE");
+      return results[0];
+    }, POLL)
+    .toEqual({ data: { onTodoCreated: { title: "over SSE" } } });
+  end();
+  await expect.poll(() => isDone, POLL).toBe(true);
+  const { value } = await client.iterate({ query: "{ users(limit: 1) { name } }" }).next();
+  expect(value).toEqual({ data: { users: [expect.anything()] } });
+});
+
+test("a subscription over SSE resumes with Last-Event-ID, without a gap and without a duplicate", async () => {
+  const query = "subscription { onTodoCreated { id } }";
+  const first = events(query, { as: "ada" });
+  await ready(first);
+  await todo(1, "seen");
+  await first.take(1, "next");
+  first.close();
+  const missed = [await todo(1, "missed 1"), await todo(2, "hidden"), await todo(1, "missed 2")];
+  const second = events(query, { as: "ada", lastEventId: first.lastEventId });
+  missed.push(await todo(1, "live"));
+  const received = await second.take(3, "next");
+  expect(received.map(({ data }) => Number(data.data.onTodoCreated.id))).toEqual([missed[0], missed[2], missed[3]]);
+});
+
+test.each([
+  ["an invalid document", "subscription { nothing }", "VALIDATION_ERROR"],
+  ["a field without a caller", "{ me { id } }", "AUTH_REQUIRED"],
+])("over SSE, %s is a result with errors, and the end", async (_what, query, code) => {
+  const client = events(query);
+  const [next, complete] = await client.take(2);
+  expect(next).toMatchObject({ event: "next", data: { errors: [{ extensions: { code } }] } });
+  expect(complete).toMatchObject({ event: "complete", data: "" });
+});
+
+test("a subscription that resumes from a position that is too old gets an error, and the end", async () => {
+  const client = events("subscription { onTodoCreated { id } }", { lastEventId: "other-1-1" });
+  const [next] = await client.take(2);
+  expect(next!.data.errors[0].message).toMatch(/changes have been missed/);
+});
