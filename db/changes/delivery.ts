@@ -22,8 +22,8 @@ type Lane<W extends Watch> = {
   readonly audience: Audience<W>;
   /** Where watches start that must not get every change of the lane. */
   readonly starts: Map<W, Start>;
-  /** Every change up to here has been delivered. */
-  delivered: Start;
+  /** Every change up to here has been delivered, while later ones are; null in between: then it is the reader's position. */
+  delivered: Start | null;
 };
 
 /** The right to see a table has ended. The message is for the subscriber. */
@@ -107,7 +107,8 @@ export class Delivery<W extends Watch> {
     const lane = this.#lanes.get(watch);
     if (!lane) return this.#waiting.get(watch);
     const start = lane.starts.get(watch);
-    if (!start || comparePositions(start, lane.delivered) <= 0) return withSnapshot(lane.delivered, start);
+    const delivered = lane.delivered ?? lane.reader.position;
+    if (!start || comparePositions(start, delivered) <= 0) return withSnapshot(delivered, start);
     return start;
   }
 
@@ -144,7 +145,7 @@ export class Delivery<W extends Watch> {
 
   #startLane(reader: ChangeReader, onEnd: (lane: Lane<W>) => void): Lane<W> {
     const audience = this.#rights.audience<W>();
-    const lane: Lane<W> = { reader, audience, starts: new Map(), delivered: reader.position };
+    const lane: Lane<W> = { reader, audience, starts: new Map(), delivered: null };
     this.#run(lane)
       .catch((error: Error) => {
         for (const [watch, own] of this.#lanes) if (own === lane) this.#end(watch, error);
@@ -161,14 +162,15 @@ export class Delivery<W extends Watch> {
     // The watches enter after this call.
     await null;
     while (!reader.isClosed) {
+      const delivered = reader.position;
       const changes = reader.take();
-      const position = reader.position;
       if (changes.length > 0) {
+        lane.delivered = delivered;
         const { judgements, ended } = await audience.judge(changes);
         for (const { watch, reason } of ended) this.#end(watch, new WatchEnded(reason));
         await this.#handler.deliver(this.#present(lane, judgements));
+        lane.delivered = null;
       }
-      lane.delivered = position;
       if (lane === this.#wave && this.#merge(lane)) return;
       if (changes.length === 0) await reader.wait();
     }
@@ -191,13 +193,8 @@ export class Delivery<W extends Watch> {
 
   /** When the wave has delivered everything that the live lane has taken, its watches go live. */
   #merge(wave: Lane<W>): boolean {
-    const { delivered } = wave;
-    if (this.#live && comparePositions(delivered, this.#live.reader.position) < 0) return false;
-    for (const [watch, lane] of this.#lanes) {
-      if (lane !== wave) continue;
-      const own = wave.starts.get(watch);
-      this.#goLive(watch, withSnapshot(delivered, own));
-    }
+    if (this.#live && comparePositions(wave.reader.position, this.#live.reader.position) < 0) return false;
+    for (const [watch, lane] of this.#lanes) if (lane === wave) this.#goLive(watch, this.positionOf(watch));
     return true;
   }
 

@@ -190,7 +190,8 @@ export class LogicalSource implements ChangeSource {
     // Commits would wait for the acknowledgement of a synchronous standby, which any client may be.
     const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
     if (reading.hasBegun) connection.acknowledge(lsn);
-    else if (lsn > slot.acknowledged && !connection.isStreaming)
+    // Where the stream begins has been read when changes are wanted.
+    else if (lsn > slot.acknowledged && !this.#sink)
       await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${lsn})`);
   }
 
@@ -217,8 +218,8 @@ export class LogicalSource implements ChangeSource {
 
 /** Where the stream of the slot begins. */
 async function readBeginning(connection: ReplicationConnection, slot: Slot): Promise<Omit<Beginning, "stream">> {
-  const start = await openSlot(connection, slot);
   const [log] = await connection.query<{ end: string }>("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as end");
+  const start = await openSlot(connection, slot);
   return { start: { lsn: start, index: 0 }, live: { lsn: BigInt(log!.end), index: 0 } };
 }
 

@@ -67,7 +67,8 @@ export class ChangeReader {
     this.#refuseGap();
     while (taken.length < max && this.#next < this.#ring.next) {
       const change = this.#ring.at(this.#next++);
-      this.#position = change.position;
+      // It never precedes the start, although a restarted feed reads earlier changes again.
+      this.#position = laterOf(this.#position, change.position);
       if (this.#since && isCommittedAfter(change, this.#since)) this.#since = null;
       if (!this.#since || follows(change, this.#since)) taken.push(change);
     }

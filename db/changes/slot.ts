@@ -23,17 +23,23 @@ export function slotOf(database: number, instance: string): Slot {
 
 /**
  * Creates the slot if it does not exist, or again if it is useless: `isUseless`, or the server has dropped write-ahead log that it
- * needs. Returns the position after which the slot has every change.
+ * needs. Returns the position after which the slot has every change. Rejects while another connection reads the slot, because that
+ * one could still acknowledge later changes.
  */
 export async function openSlot(
   connection: ReplicationConnection,
   { name, isTemporary }: Slot,
   isUseless = false,
 ): Promise<bigint> {
-  const [existing] = await connection.query<{ acknowledged: string; is_lost: boolean }>(
-    `select confirmed_flush_lsn - '0/0' as acknowledged, coalesce(wal_status, 'lost') = 'lost' as is_lost
+  const [existing] = await connection.query<{ acknowledged: string; is_lost: boolean; is_taken: boolean | null }>(
+    `select confirmed_flush_lsn - '0/0' as acknowledged, coalesce(wal_status, 'lost') = 'lost' as is_lost,
+       active_pid <> pg_backend_pid() as is_taken
      from pg_replication_slots where slot_name = '${name}'`,
   );
+  if (existing?.is_taken)
+    throw new Error(
+      `the replication slot ${name} is in use: INSTANCE_ID must be unique among the instances on a database`,
+    );
   if (existing && !existing.is_lost && !isUseless) return BigInt(existing.acknowledged);
   if (existing) await connection.query(`DROP_REPLICATION_SLOT ${name}`);
   const kind = isTemporary ? "TEMPORARY LOGICAL" : "LOGICAL";

@@ -93,6 +93,26 @@ test("watches come and go at any position while changes arrive, without a gap or
   expect(delivery.size).toBe(0);
 });
 
+test("watches that resume at different positions, before a restarted service has read the changes again, get what each lacks", async () => {
+  const before = await startFeed(database, "logical", { instance: "restarted" });
+  const delivery = await startDelivery(before);
+  const first = watchArticles();
+  delivery.start([first]);
+  const positions: string[] = [];
+  for (let n = 0; n < 30; n += 10) {
+    await insert(n + 1, n + 10);
+    await expect.poll(() => first.titles.length).toBe(n + 10);
+    positions.push(before.textOf(delivery.positionOf(first)!));
+  }
+  await before.close();
+  const after = await startFeed(database, "logical", { instance: "restarted" });
+  const restarted = await startDelivery(after);
+  const watches = [2, 0, 1].map((n) => ({ watch: watchArticles(), has: (n + 1) * 10, since: positions[n]! }));
+  for (const { watch, since } of watches) restarted.start([watch], after.startOf(since)!);
+  await insert(31, 40);
+  for (const { watch, has } of watches) await expect.poll(() => watch.titles).toEqual(titlesFrom(has + 1, 40));
+});
+
 test("a watch whose position is no longer kept is refused, and others continue", async () => {
   const delivery = await startDelivery(await startFeed(database, "logical", { maxBytes: 20_000 }));
   const live = watchArticles();

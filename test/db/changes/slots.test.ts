@@ -87,6 +87,17 @@ test("a restarted instance continues where its subscribers are, without a loss",
   ]);
 });
 
+test("a second instance with the same name waits until the first has ended, and says why", async () => {
+  const first = startInstance("twice").feed;
+  await first.open();
+  const second = startInstance("twice").feed;
+  await expect
+    .poll(() => second.health)
+    .toMatchObject({ state: "disconnected", reason: expect.stringContaining("INSTANCE_ID must be unique") });
+  await first.close();
+  await second.open();
+});
+
 test("two instances give the same change the same position", async () => {
   const feeds = [startInstance("one").feed, startInstance("other").feed];
   await Promise.all(feeds.map((feed) => feed.open()));
