@@ -5,7 +5,8 @@ import type { TrustedIssuer } from "../config/trusted-issuers.ts";
 import type { Caller } from "../db/caller.ts";
 import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import { isRoleName } from "./foreign-tokens.ts";
-import type { KeySet, RemoteKeys } from "./remote-keys.ts";
+import type { KeySet } from "./remote-keys.ts";
+import type { RemoteValue } from "./remote-value.ts";
 import {
   type CacheUse,
   claimsWith,
@@ -18,7 +19,7 @@ import {
 
 export type IssuerTokensOptions = {
   readonly issuer: TrustedIssuer;
-  readonly keys: Pick<RemoteKeys, "current" | "newer">;
+  readonly keys: RemoteValue<KeySet>;
   /** The role of tokens without the role claim. */
   readonly anonymousRole: string;
   /** Whether the users of this service have accounts, so that the subjects of other issuers are not users. */

@@ -5,7 +5,7 @@ import { ForeignTokens } from "./foreign-tokens.ts";
 import { IssuerTokens, TrustedIssuers } from "./issuer-tokens.ts";
 import { foreignKeys } from "./keys.ts";
 import { createOutbound } from "./outbound.ts";
-import { RemoteKeys } from "./remote-keys.ts";
+import { remoteKeys } from "./remote-keys.ts";
 import type { Tokens } from "./tokens.ts";
 import type { Verifier } from "./verifier.ts";
 
@@ -31,7 +31,7 @@ export function createVerifier({ config, tokens, clock, log }: VerifierOptions):
     const onError = (err: unknown) =>
       log.error({ issuer, err }, "the keys of an issuer in JWT_ISSUERS cannot be read: the previous ones stay");
     const onChange = () => verified.forget();
-    const keys = new RemoteKeys({ issuer, jwksUrl, outbound, clock, onChange, onError });
+    const keys = remoteKeys({ issuer, jwksUrl, outbound, clock, onChange, onError });
     const verified = new IssuerTokens({ issuer: trusted, keys, anonymousRole, hasAccounts });
     return [issuer, verified] as const;
   });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Caller } from "../../db/caller.ts";
 import { IssuerTokens } from "../../identity/issuer-tokens.ts";
 import { Outbound } from "../../identity/outbound.ts";
-import { RemoteKeys } from "../../identity/remote-keys.ts";
+import { remoteKeys } from "../../identity/remote-keys.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { type ApiReply, sendTo } from "../support/resource-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -194,7 +194,7 @@ describe("the keys of an issuer", () => {
     now = 1_000_000;
     errors = [];
     provider = await TokenIssuer.start();
-    const keys = new RemoteKeys({
+    const keys = remoteKeys({
       issuer: provider.url,
       jwksUrl: null,
       outbound: new Outbound({ allowsLoopback: true, networks: [] }),
@@ -298,7 +298,7 @@ describe("the keys of an issuer", () => {
 
   test("a document of another issuer is not used", async () => {
     const { port } = new URL(provider.url);
-    const keys = new RemoteKeys({
+    const keys = remoteKeys({
       issuer: `http://localhost:${port}`,
       jwksUrl: null,
       outbound: new Outbound({ allowsLoopback: true, networks: [] }),

@@ -2,7 +2,9 @@ import * as oauth from "openid-client";
 import { claimAt } from "../../../config/claim-path.ts";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
 import type { OidcSettings } from "../../../config/providers.ts";
-import { RemoteKeys } from "../../../identity/remote-keys.ts";
+import { OutboundError } from "../../../identity/outbound.ts";
+import { discover, type KeySet, remoteKeys } from "../../../identity/remote-keys.ts";
+import { RemoteValue } from "../../../identity/remote-value.ts";
 import { SignInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
 import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth-client.ts";
@@ -13,7 +15,7 @@ import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
 const MAX_AGE = 3_600_000;
 
 type Metadata = oauth.ServerMetadata & { readonly jwks_uri: string };
-type Discovered = { readonly metadata: Metadata; readonly keys: RemoteKeys; readonly at: number };
+type Discovered = { readonly metadata: Metadata; readonly keys: RemoteValue<KeySet> };
 
 /**
  * A provider of OpenID Connect: authorization code flow with PKCE, state and nonce. openid-client checks `state`, `iss`,
@@ -23,12 +25,16 @@ export class OidcProvider implements Provider {
   readonly settings: OidcSettings;
   readonly sameSite = "Lax";
   readonly #context: ProviderContext;
-  #discovered: Discovered | null = null;
-  #discovering: Promise<Discovered> | null = null;
+  readonly #discovered: RemoteValue<Discovered>;
 
   constructor(settings: OidcSettings, context: ProviderContext) {
     this.settings = settings;
     this.#context = context;
+    const { clock, log } = context;
+    const onError = (err: unknown) =>
+      log.error({ provider: settings.name, err }, "the metadata of an identity provider cannot be read");
+    const read = (previous: Discovered | null) => this.#discover(previous);
+    this.#discovered = new RemoteValue({ read, maxAge: MAX_AGE, clock, onError });
   }
 
   async issuer(): Promise<string> {
@@ -38,14 +44,14 @@ export class OidcProvider implements Provider {
   begin(flow: Flow): Promise<string> {
     return orFailure(async () => {
       const parameters = await authorizationParameters(this.#context, this.settings, flow);
-      const { metadata } = await this.#discovery();
+      const { metadata } = await this.#discovered.current();
       return oauth.buildAuthorizationUrl(configure(this.settings, this.#context, metadata), parameters).href;
     });
   }
 
   finish(response: URLSearchParams, { state, nonce, codeVerifier }: Flow): Promise<ConfirmedIdentity> {
     return orFailure(async () => {
-      const { metadata, keys } = await this.#discovery();
+      const { metadata, keys } = await this.#discovered.current();
       const configuration = configure(this.settings, this.#context, metadata);
       await useKeys(configuration, keys, metadata.jwks_uri);
       const url = callbackUrl(this.#context, this.settings, response);
@@ -65,7 +71,7 @@ export class OidcProvider implements Provider {
 
   logout(idToken: string | null, { state }: Flow): Promise<string | null> {
     return orFailure(async () => {
-      const { metadata } = await this.#discovery();
+      const { metadata } = await this.#discovered.current();
       if (metadata.end_session_endpoint === undefined) return null;
       return oauth.buildEndSessionUrl(configure(this.settings, this.#context, metadata), {
         post_logout_redirect_uri: urlOf(this.#context, this.settings, "logout"),
@@ -87,33 +93,17 @@ export class OidcProvider implements Provider {
     return { ...(await oauth.fetchUserInfo(configuration, accessToken, claims.sub)), ...claims };
   }
 
-  /** The metadata and keys of the provider. If the metadata cannot be read again, the previous ones stay. */
-  async #discovery(): Promise<Discovered> {
-    const known = this.#discovered;
-    if (known !== null && this.#context.clock() - known.at < MAX_AGE) return known;
-    this.#discovering ??= this.#discover().finally(() => {
-      this.#discovering = null;
-    });
-    this.#discovered = await this.#discovering.catch((error) => {
-      if (known === null) throw new SignInFailure("unavailable", (error as Error).message, { cause: error });
-      return known;
-    });
-    return this.#discovered;
-  }
-
-  async #discover(): Promise<Discovered> {
+  async #discover(previous: Discovered | null): Promise<Discovered> {
     const metadata = await discoverOidc(this.settings, this.#context);
-    const known = this.#discovered;
-    const isSame = known?.metadata.jwks_uri === metadata.jwks_uri;
-    return { metadata, keys: isSame ? known!.keys : this.#keysAt(metadata.jwks_uri), at: this.#context.clock() };
+    const hasSameKeys = previous?.metadata.jwks_uri === metadata.jwks_uri;
+    return { metadata, keys: hasSameKeys ? previous!.keys : this.#keysAt(metadata.jwks_uri) };
   }
 
-  #keysAt(jwksUrl: string): RemoteKeys {
+  #keysAt(jwksUrl: string): RemoteValue<KeySet> {
     const { outbound, clock, log } = this.#context;
     const { issuer, name: provider } = this.settings;
-    const onError = (err: unknown) =>
-      log.error({ provider, err }, "the keys of a provider cannot be read: the previous ones stay");
-    return new RemoteKeys({ issuer, jwksUrl, outbound, clock, onChange: () => {}, onError });
+    const onError = (err: unknown) => log.error({ provider, err }, "the keys of an identity provider cannot be read");
+    return remoteKeys({ issuer, jwksUrl, outbound, clock, onError });
   }
 }
 
@@ -124,7 +114,7 @@ const KEY_AGE = 60;
  * Gives openid-client the keys for one sign-in, as old ones: so it requests newer ones when it needs another key, even right
  * after the provider has changed its key. The request ends at `keys`, which limits the requests to the provider.
  */
-async function useKeys(configuration: oauth.Configuration, keys: RemoteKeys, jwksUrl: string): Promise<void> {
+async function useKeys(configuration: oauth.Configuration, keys: RemoteValue<KeySet>, jwksUrl: string): Promise<void> {
   const { document } = await keys.current();
   const uat = Math.floor(Date.now() / 1000) - KEY_AGE;
   oauth.setJwksCache(configuration, { jwks: document as unknown as oauth.JWKS, uat });
@@ -140,16 +130,12 @@ function requireParty({ azp }: oauth.IDToken, { clientId }: OidcSettings): void 
   throw new SignInFailure("not verified", "the ID token is for another party");
 }
 
-/** Reads the metadata of a provider. Rejects with an error for operators. Source: OpenID Connect Discovery 1.0. */
+/** Reads the metadata of a provider. Rejects with OutboundError. */
 export async function discoverOidc({ issuer }: OidcSettings, { outbound }: ProviderContext): Promise<Metadata> {
-  const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
-  const metadata = await outbound.json(url);
-  // Exactly, because ID tokens are compared with it. For "any tenant", some providers send a placeholder.
-  if (metadata.issuer !== issuer) {
-    throw new Error(`${url} names the issuer ${JSON.stringify(metadata.issuer)}, which is not ${issuer}`);
-  }
-  for (const endpoint of ["authorization_endpoint", "token_endpoint", "jwks_uri"] as const) {
-    if (typeof metadata[endpoint] !== "string") throw new Error(`${url} has no ${endpoint}`);
+  const metadata = await discover(issuer, outbound);
+  for (const endpoint of ["authorization_endpoint", "token_endpoint"]) {
+    if (typeof metadata[endpoint] !== "string")
+      throw new OutboundError(`the metadata of ${issuer} have no ${endpoint}`);
   }
   return metadata as Metadata;
 }

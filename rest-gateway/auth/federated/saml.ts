@@ -2,6 +2,7 @@ import { promisify } from "node:util";
 import { SAML, type SamlConfig } from "@node-saml/node-saml";
 import { decrypt } from "xml-encryption";
 import type { KeyPair, SamlSettings } from "../../../config/providers.ts";
+import { RemoteValue } from "../../../identity/remote-value.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { SignInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
@@ -15,8 +16,6 @@ import { XmlError } from "./xml.ts";
 
 /** Milliseconds after which the metadata of a provider are read again. */
 const MAX_AGE = 3_600_000;
-/** Milliseconds between two reads because a signature was of no known certificate. */
-const COOLDOWN = 30_000;
 
 const decryptXml = promisify(decrypt);
 
@@ -32,8 +31,7 @@ export class SamlProvider implements Provider {
   readonly #entityId: string;
   readonly #consumerUrl: string;
   readonly #logoutUrl: string;
-  #metadata: SamlMetadata | null = null;
-  #readAt = Number.NEGATIVE_INFINITY;
+  readonly #metadata: RemoteValue<SamlMetadata>;
 
   constructor(settings: SamlSettings, context: ProviderContext) {
     this.settings = settings;
@@ -41,6 +39,11 @@ export class SamlProvider implements Provider {
     this.#entityId = settings.entityId ?? urlOf(context, settings, "metadata");
     this.#consumerUrl = urlOf(context, settings, "acs");
     this.#logoutUrl = urlOf(context, settings, "logout");
+    const { clock, log } = context;
+    const onError = (err: unknown) =>
+      log.error({ provider: settings.name, err }, "the metadata of an identity provider cannot be read");
+    const read = () => this.#readMetadata();
+    this.#metadata = new RemoteValue({ read, maxAge: MAX_AGE, clock, onError });
   }
 
   async issuer(): Promise<string> {
@@ -112,25 +115,25 @@ export class SamlProvider implements Provider {
     return saml.getLogoutResponseUrlAsync({ ID: id } as never, relayState, {}, hasEnded);
   }
 
-  /** The metadata of the provider. If they cannot be read again, the previous ones stay. */
-  async metadata(maxAge = MAX_AGE): Promise<SamlMetadata> {
-    const now = this.#context.clock();
-    if (this.#metadata === null || now - this.#readAt > maxAge) {
-      this.#readAt = now;
-      await this.#readMetadata();
-    }
-    const metadata = this.#metadata!;
-    if (metadata.validUntil === null || metadata.validUntil > now) return metadata;
+  /** The metadata of the provider. */
+  async metadata(): Promise<SamlMetadata> {
+    const current = await this.#metadata.current();
+    if (this.#isValid(current)) return current;
+    const newer = await this.#metadata.newer();
+    if (this.#isValid(newer)) return newer;
     throw new SignInFailure("unavailable", "the metadata of the provider have expired (validUntil)");
   }
 
-  async #readMetadata(): Promise<void> {
+  #isValid({ validUntil }: SamlMetadata): boolean {
+    return validUntil === null || validUntil > this.#context.clock();
+  }
+
+  async #readMetadata(): Promise<SamlMetadata> {
     const { metadata: source } = this.settings;
     try {
       const text = "xml" in source ? source.xml : await this.#context.outbound.text(source.url, "application/xml, */*");
-      this.#metadata = parseMetadata(text);
+      return parseMetadata(text);
     } catch (error) {
-      if (this.#metadata !== null) return;
       const what = error instanceof XmlError ? "the metadata of the provider " : "";
       throw new SignInFailure("unavailable", `${what}${(error as Error).message}`, { cause: error });
     }
@@ -142,7 +145,7 @@ export class SamlProvider implements Provider {
       return await this.#verify(xml, metadata, flow);
     } catch (error) {
       if (!(error instanceof SignatureError)) throw error;
-      const newer = await this.metadata(COOLDOWN);
+      const newer = await this.#metadata.newer();
       if (newer.certificates.join() === metadata.certificates.join()) throw error;
       return this.#verify(xml, newer, flow);
     }

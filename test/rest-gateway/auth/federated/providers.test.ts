@@ -63,7 +63,7 @@ describe("a provider whose metadata are not acceptable is not used, and the log 
       /names the issuer "https:\/\/evil\.example"/,
     ],
     ["a placeholder for the tenant", (body) => ({ ...body, issuer: `${body.issuer}/{tenantid}` }), /names the issuer/],
-    ["no token endpoint", ({ token_endpoint, ...body }) => body, /has no token_endpoint/],
+    ["no token endpoint", ({ token_endpoint, ...body }) => body, /have no token_endpoint/],
     ["no keys", ({ jwks_uri, ...body }) => body, /has no jwks_uri/],
     ["a list", () => [], /did not return a JSON object/],
   ];

@@ -665,6 +665,7 @@ describe("when the provider changes its key", () => {
   });
 
   test("invented signatures cause one request for the metadata at most", async () => {
+    await signIn();
     const before = idp.metadataRequests;
     for (let n = 0; n < 5; n++) await signIn({ key: STRANGER });
     expect(idp.metadataRequests - before).toBeLessThanOrEqual(1);

@@ -1,0 +1,83 @@
+import type { Clock } from "./account.ts";
+
+/** Milliseconds between two requests because a newer value is needed, which anyone can bring about, or because one has failed. */
+const COOLDOWN = 30_000;
+
+export type RemoteValueOptions<Value> = {
+  /** Requests the value. Returns the previous one if it is still the same. */
+  read(previous: Value | null): Promise<Value>;
+  /** Milliseconds after which the value is read again. */
+  readonly maxAge: number;
+  readonly clock: Clock;
+  /** Called when the value has changed. */
+  onChange?(): void;
+  /** Reports a request that failed. */
+  onError(error: unknown): void;
+};
+
+/**
+ * A value that another service publishes, such as its keys. It is read when it is first needed, again after `maxAge` in the
+ * background, and when a newer one is needed: then at most once per COOLDOWN. If a request fails, the previous value stays.
+ */
+export class RemoteValue<Value> {
+  readonly #options: RemoteValueOptions<Value>;
+  #value: Value | null = null;
+  #failure: unknown = null;
+  #readAt = Number.NEGATIVE_INFINITY;
+  /** When a request for a newer value, or in place of a failed one, is allowed again. */
+  #allowedAt = Number.NEGATIVE_INFINITY;
+  #reading: Promise<void> | null = null;
+
+  constructor(options: RemoteValueOptions<Value>) {
+    this.#options = options;
+  }
+
+  /** Rejects with the error of the last request if the value has never been read. */
+  async current(): Promise<Value> {
+    if (this.#value === null) await this.#readInTurn();
+    else if (this.#options.clock() - this.#readAt > this.#options.maxAge) void this.#read();
+    if (this.#value === null) throw this.#failure;
+    return this.#value;
+  }
+
+  /** The value after another request, if one is allowed. */
+  async newer(): Promise<Value> {
+    await this.#readInTurn();
+    return this.current();
+  }
+
+  /** Requests at the same time are one. */
+  async #readInTurn(): Promise<void> {
+    if (this.#reading !== null || this.#takeTurn()) await this.#read();
+  }
+
+  #takeTurn(): boolean {
+    const now = this.#options.clock();
+    if (now < this.#allowedAt) return false;
+    this.#allowedAt = now + COOLDOWN;
+    return true;
+  }
+
+  #read(): Promise<void> {
+    this.#reading ??= this.#request().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  async #request(): Promise<void> {
+    const { read, clock, onChange, onError } = this.#options;
+    // Also after a failure, so that the next background request waits.
+    this.#readAt = clock();
+    const previous = this.#value;
+    try {
+      this.#value = await read(previous);
+    } catch (error) {
+      this.#failure = error;
+      return onError(error);
+    }
+    // The first request for a newer value may be because of a change.
+    if (previous === null) this.#allowedAt = Number.NEGATIVE_INFINITY;
+    if (this.#value !== previous) onChange?.();
+  }
+}
