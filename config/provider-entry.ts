@@ -67,6 +67,7 @@ const samlType = (sources: Sources) =>
       kind: z.literal("saml"),
       ...commonFields(attribute, SAML_CLAIMS),
       metadata: metadata(sources),
+      issuer: requiredText.nullable().default(null),
       entityId: requiredText.nullable().default(null),
       keys: z
         .array(z.strictObject({ privateKey: privateKey(sources), certificate: certificate(sources) }), {

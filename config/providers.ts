@@ -48,6 +48,8 @@ export type SamlSettings = CommonSettings & {
   readonly kind: "saml";
   /** The metadata of the provider: its URL, or the XML. */
   readonly metadata: { readonly url: string } | { readonly xml: string };
+  /** The entity id that the metadata must have; null for the one that they had first. */
+  readonly issuer: string | null;
   /** The name of this service for the provider; null for the URL of its metadata. */
   readonly entityId: string | null;
   /** The first signs requests; all decrypt assertions. Empty: requests are not signed. */

@@ -36,7 +36,10 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const samlEntry = (more: object = {}) => ({ name: "corp", kind: "saml", metadata: `${saml.url}/metadata`, ...more });
+const samlEntry = (more: object = {}) => {
+  const [metadata, issuer] = [`${saml.url}/metadata`, saml.entityId];
+  return { name: "corp", kind: "saml", metadata, issuer, ...more };
+};
 
 /** The output for these providers, one line per check. */
 async function check(entries: readonly object[], args = ["federated"], settings: object = {}) {
@@ -132,6 +135,11 @@ test.each<[string, () => object, RegExp]>([
     /metadata/,
   ],
   [
+    "metadata of another provider",
+    () => samlEntry({ issuer: "urn:example:another" }),
+    /the metadata of the provider are those of .*, which is not urn:example:another/,
+  ],
+  [
     "a certificate of another key",
     () => samlEntry({ keys: [{ ...KEYS, certificate: newCertificate("other").certificate }] }),
     /keys\[0\]: the certificate is not that of the private key/,
@@ -148,13 +156,14 @@ test("warnings and notes do not fail", async () => {
     code_challenge_methods_supported: ["plain"],
     scopes_supported: ["openid"],
   }));
-  const { exitCode, lines } = await check([oidcEntry(oidc), samlEntry()]);
+  const { exitCode, lines } = await check([oidcEntry(oidc), samlEntry({ issuer: null })]);
   expect(exitCode).toBe(0);
   expect(lines.filter((line) => /^(warning|note)/.test(line))).toEqual([
     expect.stringMatching(/^note the providers of the table/),
     expect.stringMatching(/^warning the provider does not list PKCE with S256/),
     "warning the provider does not list the scopes profile, email",
     expect.stringMatching(/^note the provider has no end-session endpoint/),
+    expect.stringMatching(/^note set issuer to http.*entity: /),
     expect.stringMatching(/^note keys is empty/),
   ]);
 });

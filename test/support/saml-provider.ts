@@ -72,6 +72,7 @@ const minutes = (count: number) => new Date(Date.now() + count * 60_000).toISOSt
 export class SamlTestProvider {
   readonly #server: Server;
   url = "";
+  entityId = "";
   keys: readonly TestKeyPair[] = [newCertificate("provider")];
   metadataRequests = 0;
   person: { nameId: string; attributes: Record<string, readonly string[]> } = {
@@ -96,16 +97,13 @@ export class SamlTestProvider {
     const provider = new SamlTestProvider(server);
     await once(server.listen(0, "127.0.0.1"), "listening");
     provider.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    provider.entityId = `${provider.url}/entity`;
     return provider;
   }
 
   close(): void {
     this.#server.closeAllConnections();
     this.#server.close();
-  }
-
-  get entityId(): string {
-    return `${this.url}/entity`;
   }
 
   metadata(): string {

@@ -84,10 +84,9 @@ export class Completion {
     return { provider, identity: { ...identity, signIn } };
   }
 
-  /** What ends the user's last sign-in at the provider; null if there is nothing. */
-  async takeSignIn(userId: string, provider: Provider): Promise<string | null> {
+  /** What ends the user's last sign-in at the issuer; null if there is nothing. */
+  async takeSignIn(userId: string, issuer: string): Promise<string | null> {
     const { identities, box } = this.#options;
-    const issuer = await provider.issuer();
     const found = await identities.takeSignIn(userId, issuer);
     return found && box.open(found.signIn, ownerOf(issuer, found.subject));
   }

@@ -148,6 +148,9 @@ async function diagnoseSaml(settings: SamlSettings, context: ProviderContext): P
   try {
     const { entityId, certificates, logoutUrl, wantsSignedRequests } = await provider.metadata();
     checks.push(ok(`the metadata are those of ${entityId}`));
+    if (settings.issuer === null && "url" in settings.metadata) {
+      checks.push(note(`set issuer to ${entityId}: then the provider cannot call itself by the name of another one`));
+    }
     for (const pem of certificates) {
       checks.push(...checkEnd("a certificate of the provider", new X509Certificate(pem), now));
     }

@@ -105,8 +105,9 @@ async function providerUrl(
   userId: string | null,
   returnTo: string | null,
 ): Promise<string | null> {
-  const { completion, flows, once } = federated;
-  const signIn = userId === null ? null : await completion.takeSignIn(userId, provider);
+  const { providers, completion, flows, once } = federated;
+  const issuer = await providers.issuerOf(provider);
+  const signIn = userId === null ? null : await completion.takeSignIn(userId, issuer);
   const flow = flows.create();
   const url = await provider.logout(signIn, flow);
   if (url === null) return null;
@@ -148,11 +149,12 @@ async function signOutForProvider(
   response: Response,
 ): Promise<void> {
   const { federated, repository, forget } = auth;
-  const { identities, flows } = federated;
+  const { providers, identities, flows } = federated;
+  const issuer = await providers.issuerOf(provider);
   const sent = await provider.readLogoutRequest(query);
   // If an attribute is the subject, the request does not say whose sign-in it is.
   const isSubject = provider.settings.claims.subject.length === 0;
-  const account = isSubject ? await identities.accountOf(await provider.issuer(), sent.nameId) : null;
+  const account = isSubject ? await identities.accountOf(issuer, sent.nameId) : null;
   if (account !== null) {
     await repository.endEpoch(account.id);
     forget(account.id);

@@ -50,8 +50,23 @@ export class Providers {
 
   /** The issuers with whose identities users can sign in; those that do not respond are left out. */
   async issuers(): Promise<readonly string[]> {
-    const found = await Promise.allSettled(this.list().map((provider) => provider.issuer()));
-    return found.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+    const found = await Promise.all(this.list().map(knownIssuerOf));
+    return found.filter((issuer) => issuer !== null);
+  }
+
+  /**
+   * The issuer of a provider's identities. A provider of SAML gives itself a name in its metadata: with the name of another
+   * provider it could sign the users of that one in. Rejects with SignInFailure.
+   */
+  async issuerOf(provider: Provider): Promise<string> {
+    const issuer = await provider.issuer();
+    if (provider.settings.issuer !== null) return issuer;
+    const others = this.list().filter((other) => !haveOneSource(other.settings, provider.settings));
+    const issuers = await Promise.all(others.map(knownIssuerOf));
+    const same = others[issuers.indexOf(issuer)];
+    if (same === undefined) return issuer;
+    const detail = `the metadata of the provider are those of ${issuer}, which is that of the provider ${same.settings.name}`;
+    throw new SignInFailure("unavailable", `${detail}: set issuer in the entry of each`);
   }
 
   async #load(): Promise<void> {
@@ -111,3 +126,11 @@ export class Providers {
     }
   }
 }
+
+/** The issuer of a provider; null if its metadata, which name the issuer, cannot be read. */
+const knownIssuerOf = async (provider: Provider): Promise<string | null> =>
+  provider.settings.issuer ?? provider.issuer().catch(() => null);
+
+/** Whether two entries are for one provider of SAML, with different attributes, for example. */
+const haveOneSource = (one: ProviderSettings, two: ProviderSettings): boolean =>
+  one.kind === "saml" && two.kind === "saml" && JSON.stringify(one.metadata) === JSON.stringify(two.metadata);

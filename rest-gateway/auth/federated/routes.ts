@@ -63,7 +63,7 @@ const starting = (auth: Auth, kind: Kind) =>
     // Sign-ins in several tabs share the cookie.
     const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
     const key = flowKey(flow.state, browser, provider.settings.name);
-    const data = { ...start, issuer: await provider.issuer() };
+    const data = { ...start, issuer: await providers.issuerOf(provider) };
     await once.keep("sign-in", key, data, clock() + FLOW_SECONDS * 1000);
     response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
     response.redirect(302, url);
@@ -126,7 +126,8 @@ async function takeFlow(
   const found = await federated.once.take<Start & { readonly issuer: string }>("sign-in", key);
   if (found === null) throw new SignInFailure("expired", "this browser has no pending sign-in with this state");
   const { issuer, ...start } = found;
-  if (issuer !== (await provider.issuer())) throw new SignInFailure("expired", "the provider has changed meanwhile");
+  if (issuer !== (await federated.providers.issuerOf(provider)))
+    throw new SignInFailure("expired", "the provider has changed meanwhile");
   return { flow: federated.flows.of(state), start };
 }
 

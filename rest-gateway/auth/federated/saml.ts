@@ -42,7 +42,7 @@ export class SamlProvider implements Provider {
     const { clock, log } = context;
     const onError = (err: unknown) =>
       log.error({ provider: settings.name, err }, "the metadata of an identity provider cannot be read");
-    const read = () => this.#readMetadata();
+    const read = (previous: SamlMetadata | null) => this.#readMetadata(previous);
     this.#metadata = new RemoteValue({ read, maxAge: MAX_AGE, clock, onError });
   }
 
@@ -128,11 +128,15 @@ export class SamlProvider implements Provider {
     return validUntil === null || validUntil > this.#context.clock();
   }
 
-  async #readMetadata(): Promise<SamlMetadata> {
+  async #readMetadata(previous: SamlMetadata | null): Promise<SamlMetadata> {
     const { metadata: source } = this.settings;
     try {
       const text = "xml" in source ? source.xml : await this.#context.outbound.text(source.url, "application/xml, */*");
-      return parseMetadata(text);
+      const metadata = parseMetadata(text);
+      // A provider that names itself in its own metadata could otherwise turn into another one, and sign its users in.
+      const issuer = this.settings.issuer ?? previous?.entityId ?? metadata.entityId;
+      if (metadata.entityId !== issuer) throw new XmlError(`are those of ${metadata.entityId}, which is not ${issuer}`);
+      return metadata;
     } catch (error) {
       const what = error instanceof XmlError ? "the metadata of the provider " : "";
       throw new SignInFailure("unavailable", `${what}${(error as Error).message}`, { cause: error });

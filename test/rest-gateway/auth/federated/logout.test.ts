@@ -296,4 +296,15 @@ describe("at a SAML provider", () => {
     expect(outcomeOf(await request())).toBe("401 You are not signed out");
     expect(await isSignedIn()).toBe(true);
   });
+
+  test("a provider that calls itself by the name of another one cannot sign its users out", async () => {
+    await signIn();
+    const evil = { name: "evil", kind: "saml", metadata: `${idp.url}/metadata?evil` };
+    await client.configure([{ name: "corp", kind: "saml", metadata: `${idp.url}/metadata` }, evil]);
+    await client.service().service.reloadSettings();
+    const xml = requestOf("mary-7").replace(SAML_LOGOUT, "/auth/saml/evil/logout");
+    const request = idp.redirect(url("/auth/saml/evil/logout"), "SAMLRequest", xml, "x");
+    expect(outcomeOf(await browser.request(request))).toBe("503 You are not signed out");
+    expect(await isSignedIn()).toBe(true);
+  });
 });

@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { newCertificate, type TestKeyPair } from "../../../support/certificate.ts";
 import {
@@ -11,7 +11,7 @@ import {
   startAt,
 } from "../../../support/saml-provider.ts";
 import { WebClient, type WebPage } from "../../../support/web-client.ts";
-import { continuationOf, hasSession, outcomeOf, useFederated } from "./support.ts";
+import { continuationOf, hasSession, oidcEntry, outcomeOf, useFederated } from "./support.ts";
 
 const OWN = newCertificate("service");
 const NEXT = newCertificate("the next key of the service");
@@ -647,6 +647,64 @@ test("while large and deep documents arrive, other requests are answered", async
   );
   expect(new Set(healthy)).toEqual(new Set([200]));
   expect(await Promise.all(sent)).toEqual([401, 401, 401, 401]);
+});
+
+describe("a provider that calls itself by the name of another one is not used", () => {
+  let evil: SamlTestProvider;
+  beforeAll(async () => {
+    evil = await SamlTestProvider.start();
+  });
+  afterAll(async () => {
+    evil?.close();
+    await configure();
+  });
+  /** Signs in at it as the user of the other provider, with signatures that are valid for its own metadata. */
+  const attempt = async (entries: readonly object[], during: () => void = () => {}) => {
+    const entry = { name: "evil", title: randomUUID(), kind: "saml", metadata: `${evil.url}/metadata` };
+    await client.configure([...entries, entry]);
+    await client.service().service.reloadSettings();
+    const page = await browser.request(url("/auth/saml/evil"));
+    if (page.status !== 302) return page;
+    during();
+    const request = readRequest(page.headers.get("location")!);
+    const response = await evil.respond(request, url("/auth/saml/evil/acs"), url("/auth/saml/evil/metadata"));
+    return deliver(response, request.relayState, "/auth/saml/evil/acs");
+  };
+  const corp = () => ({ name: "corp", kind: "saml", metadata: `${idp.url}/metadata` });
+  const OTHERS: readonly [string, () => object, () => string][] = [
+    ["of SAML", corp, () => idp.entityId],
+    [
+      "of SAML, which is down and whose entry has its issuer",
+      () => ({ ...corp(), metadata: "https://127.0.0.1:9/", issuer: idp.entityId }),
+      () => idp.entityId,
+    ],
+    ["of OpenID Connect", () => oidcEntry(client.idp()), () => client.idp().url],
+  ];
+  test.each(OTHERS)("%s", async (_, entry, entityId) => {
+    evil.entityId = entityId();
+    const page = await attempt([entry()]);
+    expect([outcomeOf(page), hasSession(page)]).toEqual(["503 You are not signed in", false]);
+    expect(client.log().at(-1)!.detail).toMatch(/which is that of the provider (corp|acme)/);
+  });
+
+  test("after it had another name", async () => {
+    evil.entityId = `${evil.url}/entity`;
+    const page = await attempt([corp()], () => {
+      evil.entityId = idp.entityId;
+      evil.keys = [newCertificate("new")];
+    });
+    expect([page.status >= 400, hasSession(page)]).toEqual([true, false]);
+  });
+
+  test("if its entry has its own issuer", async () => {
+    evil.entityId = `${evil.url}/entity`;
+    await client.configure([
+      { name: "evil", kind: "saml", metadata: `${evil.url}/metadata`, issuer: "urn:example:evil" },
+    ]);
+    await client.service().service.reloadSettings();
+    expect(outcomeOf(await browser.request(url("/auth/saml/evil")))).toBe("503 You are not signed in");
+    expect(client.log().at(-1)!.detail).toMatch(/which is not urn:example:evil/);
+  });
 });
 
 describe("when the provider changes its key", () => {
