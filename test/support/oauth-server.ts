@@ -17,7 +17,7 @@ export class OAuthServer {
   readonly clientSecret = "a secret of the client";
   /** What the userinfo endpoint returns. */
   profile: unknown = { id: 4711, login: "mary", name: "Mary Somerville", email: "mary@legacy.example" };
-  /** Changes the status and the body of a response; null leaves them. */
+  /** Changes the status and the body of a response, which may be a Buffer of another format; null leaves them. */
   tamper: ((path: string, body: any) => { status?: number; body: unknown } | null) | null = null;
   exchanges: Record<string, string>[] = [];
 
@@ -59,7 +59,8 @@ export class OAuthServer {
     const [status, body] = url.pathname === "/token" ? await this.#exchange(request) : this.#user(request);
     const changed = this.tamper?.(url.pathname, body) ?? null;
     response.writeHead(changed?.status ?? status, { "content-type": "application/json" });
-    response.end(JSON.stringify(changed === null ? body : changed.body));
+    const sent = changed === null ? body : changed.body;
+    response.end(Buffer.isBuffer(sent) ? sent : JSON.stringify(sent));
   }
 
   #authorize(parameters: URLSearchParams, response: ServerResponse): void {

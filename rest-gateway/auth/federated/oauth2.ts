@@ -69,6 +69,9 @@ export class OAuth2Provider implements Provider {
     if (response.status !== 200) {
       throw new SignInFailure("unavailable", `${url.origin} returned status ${response.status} for the profile`);
     }
-    return response.json();
+    // The error of the parser quotes the text.
+    return response.json().catch(() => {
+      throw new SignInFailure("unavailable", `${url.origin} returned a profile that is not JSON`);
+    });
   }
 }

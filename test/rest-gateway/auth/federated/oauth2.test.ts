@@ -88,6 +88,11 @@ test.each<[string, () => void, string]>([
     "503",
   ],
   [
+    "a profile that is no JSON",
+    () => (oauth.tamper = (path) => (path === "/user" ? { body: Buffer.from("Secret") } : null)),
+    "503",
+  ],
+  [
     "a token response that is an error",
     () => (oauth.tamper = (path) => (path === "/token" ? { status: 400, body: { error: "invalid_grant" } } : null)),
     "401",
@@ -111,6 +116,8 @@ test.each<[string, () => void, string]>([
   arrange();
   const page = await signIn();
   expect([outcomeOf(page), hasSession(page)]).toEqual([`${status} You are not signed in`, false]);
+  // The log quotes nothing that the provider has sent.
+  expect(JSON.stringify(client.log())).not.toContain("Secret");
 });
 
 test("a code, or a state, works once, and only in the browser that has begun", async () => {
