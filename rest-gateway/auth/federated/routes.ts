@@ -1,4 +1,7 @@
+import type { IncomingMessage } from "node:http";
 import type { Request, Response, Router } from "express";
+import { ApiError } from "../../../db/errors.ts";
+import { readBytes } from "../../../http/body.ts";
 import { identityOf } from "../../../http/exchange.ts";
 import { RefusedError } from "../../../identity/refused.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
@@ -13,7 +16,6 @@ import { challengeOf, startTokens } from "../tokens.ts";
 import { type Attempt, page } from "./attempt.ts";
 import { SignInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
-import { readForm } from "./form.ts";
 import { sendCodeForm, sendContinuation } from "./pages.ts";
 import type { ConfirmedIdentity } from "./profile.ts";
 import type { Provider } from "./provider.ts";
@@ -201,4 +203,16 @@ async function completeWithCode(auth: Auth, request: Request, response: Response
     const isOver = error instanceof RefusedError && /challenge$/.test(error.reason);
     throw isOver ? new SignInFailure("expired", error.reason) : error;
   }
+}
+
+/** Bytes of a form. A SAML response has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
+const MAX_FORM = 196_608;
+
+/** Reads the body of a form. Rejects with ApiError: 413 for a larger one, 415 for another media type. */
+async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
+    const message = "the body must be sent as Content-Type: application/x-www-form-urlencoded";
+    throw new ApiError({ status: 415, code: "VALIDATION_ERROR", message });
+  }
+  return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
 }
