@@ -41,7 +41,7 @@ beforeAll(async () => {
   base = `http://localhost:${port}`;
   const settings = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_LOOPBACK: "on", PORT: String(port), BASE_URL: base };
   service = await startTestService({ ...settings, GRAPHQL_MAX_TABLES: "0" });
-  oidc.register({
+  await oidc.register({
     redirectUris: [`${base}/auth/oidc/acme/callback`],
     postLogoutRedirectUris: [`${base}/auth/oidc/acme/logout`],
   });

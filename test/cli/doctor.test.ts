@@ -26,7 +26,7 @@ beforeAll(async () => {
     SamlTestProvider.start(),
     createTestDatabase(),
   ]);
-  oidc.register({ redirectUris: [`${BASE_URL}/auth/oidc/acme/callback`] });
+  await oidc.register({ redirectUris: [`${BASE_URL}/auth/oidc/acme/callback`] });
 });
 afterEach(() => {
   oidc.tamper = null;

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import jwt from "jsonwebtoken";
-import { Provider } from "oidc-provider";
 import type { WebClient, WebPage } from "./web-client.ts";
 
 /** What a user of the provider is: the subject is the login. */
@@ -55,8 +54,9 @@ export class IdentityProvider {
     return provider;
   }
 
-  /** Registers the client, of which there is one. */
-  register(client: ClientOptions): void {
+  /** Registers the client, of which there is one. Until then the provider answers no request, and its library is not loaded. */
+  async register(client: ClientOptions): Promise<void> {
+    const { Provider } = await import("oidc-provider");
     this.#client = client;
     const { redirectUris, postLogoutRedirectUris = [], isThin = false } = client;
     const claims = ["name", "email", "email_verified", "groups"];
@@ -104,9 +104,9 @@ export class IdentityProvider {
   }
 
   /** Replaces the key, as a provider does that rotates at once. */
-  rotate(): void {
+  rotate(): Promise<void> {
     this.key = newKey();
-    this.register(this.#client);
+    return this.register(this.#client);
   }
 
   /** Signs the claims of an ID token again. */

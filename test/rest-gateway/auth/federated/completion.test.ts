@@ -115,7 +115,7 @@ describe("the account", () => {
       other.people[login] = { name: "Mallory", email: "mallory@evil.example" };
       await client.configure([oidcEntry(client.idp()), oidcEntry(other, { name: "evil" })]);
       await client.service().service.reloadSettings();
-      other.register({ redirectUris: [url("/auth/oidc/evil/callback")] });
+      await other.register({ redirectUris: [url("/auth/oidc/evil/callback")] });
       const mallory = new WebClient();
       const { url: callback } = await signInAt(mallory, url("/auth/oidc/evil"), login);
       expect(hasSession(await mallory.request(callback))).toBe(true);

@@ -279,7 +279,7 @@ describe("the keys of the provider", () => {
     await client.freshProvider();
     await client.signIn(browser);
     client.idp().requests = [];
-    client.idp().rotate();
+    await client.idp().rotate();
     expect(new Set(await outcomes(3))).toEqual(new Set(["200 You are signed in"]));
     expect(keyRequests()).toBe(1);
   });

@@ -29,7 +29,7 @@ export async function startProviders() {
     close: () => [oidc, oauth, saml].forEach((server) => void server.close()),
     use: async (client: ResourceClient, seen: Seen) => {
       const { url } = client.service();
-      oidc.register({
+      await oidc.register({
         redirectUris: [`${url}/auth/oidc/acme/callback`],
         postLogoutRedirectUris: [`${url}/auth/oidc/acme/logout`],
       });

@@ -66,11 +66,10 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
     };
     service = await startTestService(all, undefined, log, clock);
     const names = entries(idp).map((entry) => entry as { name: string; kind: string });
-    idp.register({
-      redirectUris: names.map(({ name, kind }) => `${service.url}/auth/${kind}/${name}/callback`),
-      postLogoutRedirectUris: names.map(({ name, kind }) => `${service.url}/auth/${kind}/${name}/logout`),
-      isThin,
-    });
+    const urls = (end: string) => names.map(({ name, kind }) => `${service.url}/auth/${kind}/${name}/${end}`);
+    if (names.length > 0) {
+      await idp.register({ redirectUris: urls("callback"), postLogoutRedirectUris: urls("logout"), isThin });
+    }
     return async () => {
       await service.stop();
       idp.close();
