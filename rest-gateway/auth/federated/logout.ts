@@ -51,13 +51,14 @@ async function signOutInBrowser(
   const returnTo = parseReturnTo(readParameters(search), federated.returnUrls);
   const { credentials } = identityOf(request);
   const session = await sessions.of(credentials);
-  const url = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
+  const { url, isUnavailable } = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
   if (credentials.session !== null) response.set("Set-Cookie", endedCookie);
   if (session !== null) {
     await sessions.end(session.id);
     await noteLogout(auth, request, session.account.id, "session");
   }
   if (url !== null) return void response.redirect(303, url);
+  if (isUnavailable) return sendSignedOut(response, UNCONFIRMED);
   if (returnTo !== null) return void response.redirect(303, returnTo);
   sendSignedOut(response);
 }
@@ -75,7 +76,7 @@ async function signOutByClient(
   attempt.provider = provider;
   const returnTo = parseReturnTo(readParameters(request.url.split("?", 2)[1] ?? ""), federated.returnUrls);
   const { id, caller } = await ownerOf(request);
-  const location = await providerUrl(auth, provider, id, returnTo);
+  const { url: location, isUnavailable } = await providerUrl(auth, provider, id, returnTo);
   const session = caller.credential?.kind === "session" ? identityOf(request).credentials.session : null;
   if (session !== null) {
     await sessions.end(session);
@@ -85,7 +86,7 @@ async function signOutByClient(
     forget(id);
   }
   await noteLogout(auth, request, id, session === null ? "token" : "session");
-  response.json({ message: "signed out", location });
+  response.json({ message: isUnavailable ? "signed out, but not at the provider" : "signed out", location });
 }
 
 function readParameters(search: string): Parameters {
@@ -98,23 +99,33 @@ function readParameters(search: string): Parameters {
 const noteLogout = ({ repository, addressOf }: Auth, request: Request, userId: string, by: string) =>
   repository.note({ event: "logout", userId, address: addressOf(request), detail: { by } });
 
-/** The URL at the provider that ends the user's sign-in there; null if it has none. */
+const UNCONFIRMED = "The provider has not confirmed that you are signed out there.";
+
+type ProviderUrl = { readonly url: string | null; readonly isUnavailable: boolean };
+
+/** The URL at the provider that ends the user's sign-in there; null if it has none. A provider at fault does not prevent a sign-out here. */
 async function providerUrl(
   { federated, clock }: Auth,
   provider: Provider,
   userId: string | null,
   returnTo: string | null,
-): Promise<string | null> {
-  const { providers, completion, flows, once } = federated;
-  const issuer = await providers.issuerOf(provider);
-  const signIn = userId === null ? null : await completion.takeSignIn(userId, issuer);
-  const flow = flows.create();
-  const url = await provider.logout(signIn, flow);
-  if (url === null) return null;
-  // Bound to no browser: all that it does is to continue at an allowed URL.
-  const key = flowKey(flow.state, "", provider.settings.name);
-  await once.keep("logout", key, { returnTo }, clock() + FLOW_SECONDS * 1000);
-  return url;
+): Promise<ProviderUrl> {
+  const { providers, completion, flows, once, log } = federated;
+  const { name } = provider.settings;
+  try {
+    const issuer = await providers.issuerOf(provider);
+    const signIn = userId === null ? null : await completion.takeSignIn(userId, issuer);
+    const flow = flows.create();
+    const url = await provider.logout(signIn, flow);
+    // Bound to no browser: all that it does is to continue at an allowed URL.
+    const key = flowKey(flow.state, "", name);
+    if (url !== null) await once.keep("logout", key, { returnTo }, clock() + FLOW_SECONDS * 1000);
+    return { url, isUnavailable: false };
+  } catch (error) {
+    if (!(error instanceof SignInFailure)) throw error;
+    log.warn({ provider: name, detail: error.detail }, "a sign-out cannot continue at the provider");
+    return { url: null, isUnavailable: true };
+  }
 }
 
 /** The provider has sent the browser back. */
@@ -133,7 +144,7 @@ async function signedOutAtProvider(
     } catch (error) {
       if (!(error instanceof SignInFailure)) throw error;
       federated.log.warn({ provider: provider.settings.name, detail: error.detail }, "a sign-out was not confirmed");
-      return sendSignedOut(response, "The provider has not confirmed that you are signed out there.");
+      return sendSignedOut(response, UNCONFIRMED);
     }
   }
   if (kept?.returnTo) response.redirect(303, kept.returnTo);

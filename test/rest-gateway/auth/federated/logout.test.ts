@@ -102,6 +102,22 @@ test("a POST with the cookie needs the CSRF token, and ends only the session", a
   expect((await sendTo(url(), "GET /auth/identities", { headers })).status).toBe(200);
 });
 
+test("a user is signed out here even if the provider does not respond, which a page says", async () => {
+  await client.signIn(browser);
+  const { accessToken } = (await client.signIn(browser, "/auth/oidc/acme?mode=token")).json;
+  const headers = { authorization: `Bearer ${accessToken}` };
+  await client.freshProvider();
+  client.idp().tamper = (path) => (path.startsWith("/.well-known") ? {} : undefined);
+  const page = await browser.request(url(`${LOGOUT}?return_to=/bye`));
+  expect([outcomeOf(page), await isSignedIn()]).toEqual(["200 You are signed out", false]);
+  expect(page.text).toContain("The provider has not confirmed");
+  const { status, json } = await sendTo(url(), `POST ${LOGOUT}`, { headers });
+  expect([status, json]).toEqual([200, { message: "signed out, but not at the provider", location: null }]);
+  expect((await sendTo(url(), "GET /auth/identities", { headers })).status).toBe(401);
+  client.idp().tamper = null;
+  await client.freshProvider();
+});
+
 test("an anonymous POST is refused", async () => {
   const page = await browser.request(url(LOGOUT), { method: "POST", headers: { accept: "application/json" } });
   expect(outcomeOf(page)).toBe("401 AUTH_REQUIRED");
