@@ -3,6 +3,7 @@ import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import type { CancelSignal } from "../db/cancellation.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
+import { laterOf } from "../db/changes/change.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import type { Database } from "../db/database.ts";
@@ -238,7 +239,10 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
   get resumePoint(): Start | null {
     const { positions, waiting } = this.#changes;
     const isUpToDate = positions.length === 0 && waiting === 0;
-    return (isUpToDate ? this.#subscriptions.positionOf(this.#changes) : undefined) ?? this.position;
+    const delivered = isUpToDate ? this.#subscriptions.positionOf(this.#changes) : undefined;
+    if (!delivered || !this.position) return delivered ?? this.position;
+    // While the changes of a batch are delivered, the last event is the later one.
+    return laterOf(delivered, this.position);
   }
 
   /** Throws if the events end before the subscriber ends them. */

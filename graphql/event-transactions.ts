@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { isTransient } from "../db/connection-errors.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../db/identity.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../db/transaction.ts";
 
@@ -11,10 +13,13 @@ type Waiting = {
 
 /** Subscribers whose rows are read in one transaction. */
 const MAX_SUBSCRIBERS = 100;
+const RETRY_MILLISECONDS = 100;
+const MAX_RETRY_MILLISECONDS = 5000;
 
 /**
  * Reads the rows of events for many subscribers of one role in one round trip. Each gets its rows with its own claims; those with
- * equal claims and queries share a result. If a query fails, each subscriber is served alone, so that the others get theirs.
+ * equal claims and queries share a result. If a query fails, each subscriber is served alone, so that the others get theirs. While
+ * the database is not available, they wait: a subscriber that got an error instead would miss the event.
  */
 export class EventTransactions implements Pick<Transactions, "run"> {
   readonly #transactions: Pick<Transactions, "run">;
@@ -33,18 +38,15 @@ export class EventTransactions implements Pick<Transactions, "run"> {
   }
 
   #flush(): void {
-    const waiting = this.#waiting.filter(({ options, reject }) => {
-      if (options.signal?.aborted) reject(options.signal.reason);
-      return !options.signal?.aborted;
-    });
+    const waiting = this.#waiting.filter(isWanted);
     this.#waiting = [];
     const groups = [...Map.groupBy(waiting, keyOf).values()];
     for (let from = 0; from < groups.length; from += MAX_SUBSCRIBERS)
       void this.#runTogether(groups.slice(from, from + MAX_SUBSCRIBERS));
   }
 
-  /** The members of a group ask the same. */
-  async #runTogether(groups: readonly (readonly Waiting[])[]): Promise<void> {
+  /** The members of a group ask the same. `pause` is in milliseconds. */
+  async #runTogether(groups: readonly (readonly Waiting[])[], pause = RETRY_MILLISECONDS): Promise<void> {
     const firsts = groups.map(([first]) => first!);
     const [{ identity, options }] = firsts as [Waiting];
     const statements = firsts.flatMap((each, i) => [...(i === 0 ? [] : [becoming(each)]), ...each.statements]);
@@ -59,10 +61,20 @@ export class EventTransactions implements Pick<Transactions, "run"> {
         for (const { resolve } of group) resolve(own);
       }
     } catch (error) {
-      if (groups.length === 1) for (const { reject } of groups[0]!) reject(error);
+      if (isTransient(error as Error)) {
+        await sleep(pause, null, { ref: false });
+        const wanted = groups.map((group) => group.filter(isWanted)).filter(({ length }) => length > 0);
+        if (wanted.length > 0) void this.#runTogether(wanted, Math.min(2 * pause, MAX_RETRY_MILLISECONDS));
+      } else if (groups.length === 1) for (const { reject } of groups[0]!) reject(error);
       else for (const group of groups) void this.#runTogether([group]);
     }
   }
+}
+
+/** Rejects if the subscription has ended. */
+function isWanted({ options: { signal }, reject }: Waiting): boolean {
+  if (signal?.aborted) reject(signal.reason);
+  return !signal?.aborted;
 }
 
 /** Equal if the statements have the same results. */

@@ -1,4 +1,5 @@
 import { createClient } from "graphql-sse";
+import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
@@ -17,6 +18,11 @@ const DDL = `
   alter table public.places enable row level security;
   create policy "everyone" on public.places for select using (true);
   grant select (x, y) on public.places to anon;
+  create table public.doors (note text primary key);
+  insert into public.doors values ('behind the door');
+  create function public.todos_note(todo public.todos) returns text language sql stable security definer set search_path = ''
+    return (select note from public.doors);
+  grant execute on function public.todos_note to anon;
 `;
 
 let service: TestService;
@@ -105,6 +111,21 @@ test("many subscribers of a role get their own rows, which are read in one trans
   await todo(1, "for ada");
   await ada.expect({ onTodoCreated: { title: "for both" } }, { onTodoCreated: { title: "for ada" } });
   await bob.expect({ onTodoCreated: { title: "for both" } }, { onTodoCreated: { title: "for bob" } });
+});
+
+test("an event whose row is read when the connection to the database is lost is sent when it is restored", async () => {
+  const created = await connect(service).subscribe("subscription { onTodoCreated { title note } }");
+  const locker = new pg.Client({ connectionString: service.database.url });
+  await locker.connect();
+  onTestFinished(() => locker.end());
+  await locker.query("begin; lock table doors in access exclusive mode");
+  await todo(0, "interrupted");
+  const cut = `select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`;
+  await expect.poll(async () => (await sql(cut)).length, POLL).toBe(1);
+  await locker.query("rollback");
+  await created.expect({ onTodoCreated: { title: "interrupted", note: "behind the door" } });
+  expect([created.faults, created.error]).toEqual([[], null]);
 });
 
 test("graphql-sse receives the events of a subscription, and the result of a query", async () => {

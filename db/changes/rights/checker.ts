@@ -3,6 +3,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Caller } from "../../caller.ts";
 import type { Catalog, Setting } from "../../catalog/catalog.ts";
 import type { RawRow } from "../../connection.ts";
+import { isTransient } from "../../connection-errors.ts";
 import type { Database } from "../../database.ts";
 import { ApiError } from "../../errors.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../../identity.ts";
@@ -46,8 +47,6 @@ const MAX_DIVISIONS = 64;
 const RETRY_MILLISECONDS = 200;
 const MAX_RETRY_MILLISECONDS = 5000;
 
-/** Errors of the moment, after which the statement is run again: connections, resources, locks. */
-const TRANSIENT = /^(08|53|57P|40001|40P01|55P03)/;
 const TIMEOUT = "57014";
 
 /** Runs the queries of policies, in the role of callers. They wait as long as the database is not available. */
@@ -141,7 +140,8 @@ export class Checker {
         const results = await database.forRole(caller.role).run(this.#identityOf(caller), statements, { signal });
         return results.map(({ rows }) => rows);
       } catch (error) {
-        if (!isTransient(error)) throw checkErrorOf(error as DatabaseError | ApiError);
+        signal.throwIfAborted();
+        if (!isTransient(error as Error)) throw checkErrorOf(error as DatabaseError | ApiError);
         await sleep(pause, null, { signal });
       }
     }
@@ -180,9 +180,6 @@ const claimsOf = (caller: Caller): Statement => ({
   text: "select pg_catalog.set_config('request.jwt.claims', $1, true)",
   values: [claimsText(caller)],
 });
-
-const isTransient = (error: unknown): boolean =>
-  error instanceof ApiError ? error.problem.status >= 500 : TRANSIENT.test((error as DatabaseError).code ?? "");
 
 function checkErrorOf(error: DatabaseError | ApiError): Error {
   if (error instanceof ApiError) return new CheckError(error.problem.message, false);

@@ -20,6 +20,12 @@ type Group<W> = {
   readonly columns: ReadonlySet<string>;
 };
 
+/** The watches for each row, and why it is not known whether a row fulfils a filter, by watch and index of the row. */
+export type Found<W> = {
+  readonly watches: readonly ReadonlySet<W>[];
+  readonly errors: ReadonlyMap<W, ReadonlyMap<number, CheckError>>;
+};
+
 /** Finds the watches whose filter a row fulfils, and whose policy as far as it is decided here. */
 export class Matcher<W extends Watch> {
   readonly #table: Table;
@@ -46,9 +52,10 @@ export class Matcher<W extends Watch> {
     this.#places.delete(watch);
   }
 
-  /** The watches for each row. */
-  async find(rows: readonly Row[]): Promise<readonly ReadonlySet<W>[]> {
+  /** A watch with an error is among those of the row. */
+  async find(rows: readonly Row[]): Promise<Found<W>> {
     const found = rows.map(() => new Set<W>());
+    const errors = new Map<W, Map<number, CheckError>>();
     const doubtful = new Map<Group<W>, Map<W, number[]>>();
     for (const [i, row] of rows.entries()) {
       for (const group of this.#groups.values()) {
@@ -58,8 +65,8 @@ export class Matcher<W extends Watch> {
         });
       }
     }
-    await Promise.all([...doubtful].map(([group, watches]) => this.#ask(group, watches, rows, found)));
-    return found;
+    await Promise.all([...doubtful].map(([group, watches]) => this.#ask(group, watches, rows, found, errors)));
+    return { watches: found, errors };
   }
 
   /** Whether the part of the policy that is decided here holds for the row. */
@@ -90,6 +97,7 @@ export class Matcher<W extends Watch> {
     doubtful: ReadonlyMap<W, readonly number[]>,
     rows: readonly Row[],
     found: readonly Set<W>[],
+    errors: Map<W, Map<number, CheckError>>,
   ): Promise<void> {
     const indexes = [...new Set([...doubtful.values()].flat())];
     const texts = rowsText(
@@ -100,9 +108,13 @@ export class Matcher<W extends Watch> {
     const lists = watches.map(({ filter }) => filter!.terms.map(textOf));
     const matching = await findEach(check!, lists, texts);
     for (const [i, watch] of watches.entries()) {
-      for (const at of matching[i]!) {
-        const index = indexes[at]!;
-        if (doubtful.get(watch)!.includes(index) && this.mayHere(watch, rows[index]!)) found[index]!.add(watch);
+      const result = matching[i]!;
+      const own = new Set(doubtful.get(watch)!);
+      const matched = result instanceof CheckError ? own : own.intersection(new Set(result.map((at) => indexes[at]!)));
+      for (const index of matched) {
+        if (!this.mayHere(watch, rows[index]!)) continue;
+        found[index]!.add(watch);
+        if (result instanceof CheckError) mapAt(errors, watch).set(index, result);
       }
     }
   }
@@ -110,17 +122,17 @@ export class Matcher<W extends Watch> {
 
 const NO_COLUMNS: ReadonlySet<string> = new Set();
 
-/** A filter that raises an error matches no row: such as a comparison whose value overflows. */
+/** A filter that raises an error matches no row: such as a comparison whose value overflows. One that takes too long is an error. */
 async function findEach(
   check: SharedCheck,
   lists: readonly (readonly (string | null)[])[],
   rows: string,
-): Promise<readonly (readonly number[])[]> {
+): Promise<readonly (readonly number[] | CheckError)[]> {
   try {
     return await check.find(lists, rows);
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;
-    if (lists.length === 1) return [[]];
+    if (lists.length === 1) return [error.isTimeout ? error : []];
     const middle = lists.length >> 1;
     const halves = [lists.slice(0, middle), lists.slice(middle)];
     return (await Promise.all(halves.map((half) => findEach(check, half, rows)))).flat();

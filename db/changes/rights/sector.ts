@@ -62,10 +62,12 @@ export class Sector<W extends Watch> {
     await this.#admit();
     const asking = new Set(this.#asking);
     const rows = rowsOf(changes);
-    const found = await this.#matcher.find(rows.all);
+    const { watches: found, errors } = await this.#matcher.find(rows.all);
     const seen = await this.#ask(rows, found, asking);
     const may: May<W> = (watch, row) => {
       if (row < 0) return false;
+      const error = errors.get(watch)?.get(row);
+      if (error) return error;
       if (!asking.has(watch)) return this.#matcher.mayHere(watch, rows.all[row]!);
       const ofCaller = seen.get(watch.caller);
       return ofCaller?.errors.get(row) ?? ofCaller?.rows.has(row) ?? false;

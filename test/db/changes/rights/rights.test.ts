@@ -4,7 +4,7 @@ import type { Caller } from "../../../../db/caller.ts";
 import type { Change, ChangedTable, Image } from "../../../../db/changes/change.ts";
 import type { FilterRequest } from "../../../../db/changes/rights/filter.ts";
 import type { Rights } from "../../../../db/changes/rights/rights.ts";
-import type { Watch } from "../../../../db/changes/rights/watch.ts";
+import type { Judgement, Watch } from "../../../../db/changes/rights/watch.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 import { CLAIMS, COLUMNS, CONDITIONS, functionOf, OBJECTS } from "../../../support/policies.ts";
 import { callerOf, type OpenRights, openRights, startRights } from "../../../support/rights.ts";
@@ -245,6 +245,16 @@ describe("a filter", () => {
     ] as const;
     const changes = [inserted("notes", ...a), inserted("notes", ...b), updated("notes", b, a), deleted("notes", ...a)];
     expect(await watching.see(...changes)).toEqual([["0 INSERT"], [], ["0 UPDATE old"], ["0 DELETE old"]]);
+  });
+
+  test("that takes too long is an error, not a row that does not fulfil it", async () => {
+    const { rights } = await startRights(database, { timeout: 50 });
+    const slow = { kind: "compare", column: "title", operator: "match", value: "^(a+)(a+)(a+)\\1\\2\\3b$" } as const;
+    const watching = new Watching(rights).add("notes", ada(), await rights.prepareFilter(slow, on, user));
+    const [{ sights, failures }] = (
+      await watching.audience.judge([inserted("notes", "1", "1", `${"a".repeat(201)}b`, "x")])
+    ).judgements as [Judgement<Watch>];
+    expect([sights, failures]).toMatchObject([[], [{ watch: watching.watches[0], error: { isTimeout: true } }]]);
   });
 
   test("tells an update after which the row no longer fulfils it", async () => {
