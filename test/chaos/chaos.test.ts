@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { createTestDatabase } from "../support/database.ts";
+import { runChaos } from "./chaos.ts";
+
+test("subscribers get every change once and in order, although the service is killed and its connections are cut", {
+  timeout: 180_000,
+}, async () => {
+  const database = await createTestDatabase();
+  const report = await runChaos({
+    url: () => database.url,
+    actions: ["sockets", "replication", "service"],
+    kinds: ["table"],
+    writers: 2,
+    pause: 5,
+    rows: 20,
+  }).finally(() => database.drop());
+  expect(report.written).toBeGreaterThanOrEqual(80);
+  expect(report.isOneOrder).toBe(true);
+  for (const each of report.subscribers) expect(each).toMatchObject({ lost: 0, duplicates: 0, outOfOrder: 0, gaps: 0 });
+});

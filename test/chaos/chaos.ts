@@ -1,0 +1,229 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { findFreePort } from "../../db/cluster/embedded.ts";
+import { Subscriber } from "./subscriber.ts";
+import { ROWS_PER_WRITER, Writers, writerOf } from "./writers.ts";
+
+/** What is cut or killed. */
+export type Action = "sockets" | "service" | "replication" | "database";
+export type Kind = "table" | "graphql";
+
+export type ChaosOptions = {
+  /** Returns the connection string of the owner of a database. The tables events and audit are created in it. */
+  url(): string;
+  /** Stops the database server and starts it again. */
+  restartDatabase?(): Promise<void>;
+  readonly actions: readonly Action[];
+  readonly writers?: number;
+  /** Milliseconds between the transactions of one writer. */
+  readonly pause?: number;
+  readonly kinds: readonly Kind[];
+  /** Subscribers of each kind. */
+  readonly subscribers?: number;
+  /** Rows that are written before each action. */
+  readonly rows?: number;
+  onAction?(action: Action, number: number): void;
+};
+
+export type SubscriberReport = {
+  readonly kind: Kind;
+  readonly connections: number;
+  readonly lost: number;
+  readonly duplicates: number;
+  /** Rows that arrived before an earlier row of the same writer. */
+  readonly outOfOrder: number;
+  readonly gaps: number;
+};
+
+export type ChaosReport = {
+  readonly written: number;
+  readonly subscribers: readonly SubscriberReport[];
+  /** Whether all subscribers received the rows in the same order. */
+  readonly isOneOrder: boolean;
+};
+
+/** Milliseconds without progress after which something counts as not happening. */
+const PATIENCE = 60_000;
+
+/**
+ * Disturbs a service while writers write and subscribers read, and compares what arrived with the audit table. Rejects if something
+ * that must become true does not.
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+  const { url, actions, kinds, writers: count = 4, pause = 20, subscribers: each = 3, rows = 50, onAction } = options;
+  await using stack = new AsyncDisposableStack();
+  const service = new ServiceProcess(url(), await findFreePort(), kinds.includes("graphql"));
+  await service.start();
+  stack.defer(() => service.kill());
+  await sqlOf(url(), TABLES);
+  await service.serves("/rest/v1/events?limit=0");
+  if (kinds.includes("graphql")) await service.serves("/graphql?query={events{totalCount}}", 'totalCount":0');
+
+  const subscribers = kinds.flatMap((kind) =>
+    Array.from({ length: each }, () => ({ kind, subscriber: new Subscriber(SUBSCRIPTIONS[kind](service.url)) })),
+  );
+  stack.defer(async () => void (await Promise.all(subscribers.map(({ subscriber }) => subscriber.close()))));
+  await until(
+    () => subscribers.every(({ subscriber }) => subscriber.isReady),
+    () => "the subscribers get the first id",
+  );
+  const writers = new Writers({ url, count, pause });
+  stack.defer(() => writers.stop());
+  const moreRows = () => {
+    const enough = writers.written + rows;
+    return until(
+      () => writers.written >= enough,
+      () => `${rows} rows are written`,
+    );
+  };
+
+  for (const [number, action] of actions.entries()) {
+    await moreRows();
+    onAction?.(action, number + 1);
+    if (action === "sockets") for (const { subscriber } of subscribers) subscriber.cut();
+    else if (action === "service") await service.restart();
+    else if (action === "replication") await sqlOf(url(), CUT_REPLICATION).catch(() => {});
+    else await options.restartDatabase?.();
+  }
+  await moreRows();
+  await writers.stop();
+  const audit = (await sqlOf(url(), "select id from public.audit order by id")).map(({ id }) => id as number);
+  const expected = new Set(audit);
+  const lostOf = (ids: readonly number[]) => expected.difference(new Set(ids)).size;
+  const isComplete = () => subscribers.every(({ subscriber }) => lostOf(subscriber.ids) === 0);
+  const received = () => subscribers.reduce((sum, { subscriber }) => sum + subscriber.ids.length, 0);
+  await until(isComplete, () => "everything arrives", received).catch(() => {});
+
+  const orders = subscribers.map(({ subscriber }) => [...new Set(subscriber.ids)].join());
+  return {
+    written: audit.length,
+    subscribers: subscribers.map(({ kind, subscriber: { ids, connections, gaps } }) => ({
+      kind,
+      connections,
+      lost: lostOf(ids),
+      duplicates: ids.length - new Set(ids).size,
+      outOfOrder: countOutOfOrder(ids),
+      gaps,
+    })),
+    isOneOrder: new Set(orders).size === 1,
+  };
+}
+
+const TABLES = `
+  create table public.events (id int primary key);
+  alter table public.events enable row level security;
+  create policy "everyone" on public.events for select using (id > 0);
+  grant select on public.events to anon;
+  create table public.audit (id int primary key);
+  alter table public.audit enable row level security;`;
+
+/** In this database only: others may share the server. */
+const CUT_REPLICATION = `select pg_terminate_backend(active_pid) from pg_replication_slots
+  where active_pid is not null and database = current_database()`;
+
+const SUBSCRIPTIONS = {
+  table: (url: string) => ({
+    url: `${url}/rest/v1/events?id=gt.0`,
+    idsOf: (event: string, data: any) =>
+      event === "snapshot" ? data.map(({ id }: { id: number }) => id) : event === "INSERT" ? [data.new.id] : [],
+  }),
+  graphql: (url: string) => ({
+    url: `${url}/graphql`,
+    body: { query: "subscription { onEventCreated { id } }" },
+    idsOf: (_event: string, { data }: any) => (data ? [Number(data.onEventCreated.id)] : []),
+  }),
+} as const satisfies Record<Kind, unknown>;
+
+/** A row of a writer must not arrive after a later one, unless it is a repetition. */
+function countOutOfOrder(ids: readonly number[]): number {
+  const last = new Map<number, number>();
+  let count = 0;
+  for (const id of new Set(ids)) {
+    const writer = writerOf(id);
+    if (id < (last.get(writer) ?? writer * ROWS_PER_WRITER)) count++;
+    last.set(writer, id);
+  }
+  return count;
+}
+
+/** `npm start` on a database, which can be killed. */
+class ServiceProcess {
+  readonly url: string;
+  readonly #environment: NodeJS.ProcessEnv;
+  #child: ChildProcess | null = null;
+
+  constructor(databaseUrl: string, port: number, hasGraphQL: boolean) {
+    this.url = `http://127.0.0.1:${port}`;
+    this.#environment = {
+      PATH: process.env.PATH,
+      NODE_ENV: "production",
+      GRAPHILE_ENV: "production",
+      DATABASE_URL: databaseUrl,
+      JWT_SECRET: "a secret of the chaos run, long enough for HS256",
+      PORT: String(port),
+      INSTANCE_ID: "chaos",
+      API_KEY_REQUIRED: "off",
+      RATE_LIMIT: "0",
+      SEED: "none",
+      GRAPHQL_MAX_TABLES: hasGraphQL ? "1000" : "0",
+      NODE_COMPILE_CACHE: "node_modules/.cache/compiled",
+      SSE_HEARTBEAT: "1",
+      LOG_LEVEL: "silent",
+    };
+  }
+
+  async start(): Promise<void> {
+    this.#child = spawn(process.execPath, ["server.ts"], { env: this.#environment, stdio: "ignore" });
+    await this.serves("/health");
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.start();
+  }
+
+  /** Waits for a response of 200 with this text. */
+  async serves(path: string, text = ""): Promise<void> {
+    let received = "";
+    const isServed = async () => {
+      const response = await fetch(`${this.url}${path}`).catch(() => null);
+      received = response ? `${response.status} ${await response.text()}` : "nothing";
+      return received.startsWith("200") && received.includes(text);
+    };
+    await until(isServed, () => `${path} is served, but sends ${received}`);
+  }
+}
+
+/** Rejects if it does not become true, and `progress` does not change. */
+async function until(
+  holds: () => boolean | Promise<boolean>,
+  what: () => string,
+  progress: () => number = () => 0,
+): Promise<void> {
+  let last = { value: progress(), at: Date.now() };
+  while (!(await holds())) {
+    if (progress() !== last.value) last = { value: progress(), at: Date.now() };
+    if (Date.now() - last.at > PATIENCE) throw new Error(`timed out: ${what()}`);
+    await sleep(50);
+  }
+}
+
+async function sqlOf(url: string, text: string): Promise<any[]> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
