@@ -1,17 +1,17 @@
-// npm run doctor -- federated: explains what is wrong with the settings of identity providers.
+// npm run doctor -- federated: explains what is wrong with the settings of identity providers and trusted issuers.
 import type { Config, Environment } from "../config/config.ts";
 import { isLoopbackUrl } from "../config/json-file.ts";
 import type { ProviderSettings } from "../config/providers.ts";
 import { ConfigError } from "../config/setting-types.ts";
 import { createOutbound } from "../identity/outbound.ts";
-import { type Check, diagnose, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
+import { type Check, diagnose, diagnoseIssuer, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
 import type { ProviderRow } from "../rest-gateway/auth/federated/identity-repository.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
-Explains what is wrong with the settings of identity providers.
+Explains what is wrong with the settings of identity providers and trusted issuers.
 
-  npm run -s doctor -- federated          check all providers of AUTH_PROVIDERS and of the table
+  npm run -s doctor -- federated          check all providers of AUTH_PROVIDERS and of the table, and JWT_ISSUERS
   npm run -s doctor -- federated <name>   check one
   npm run -s doctor -- --help             show this help
 
@@ -37,15 +37,20 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   const chosen = providers.filter((provider) => name === undefined || provider.name === name);
   if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
   const outbound = createOutbound(config);
-  const found = await Promise.all(
-    chosen.map(async (provider) => ({
-      provider,
+  const issuers = name === undefined ? config.jwtIssuers : [];
+  const found = await Promise.all([
+    ...chosen.map(async (provider) => ({
+      title: titleOf(provider, baseUrl),
       checks: await diagnose(provider, { baseUrl, outbound, now: Date.now() }),
     })),
-  );
+    ...issuers.map(async (issuer) => ({
+      title: `${issuer.issuer}: trusted issuer`,
+      checks: await diagnoseIssuer(issuer, outbound),
+    })),
+  ]);
   const all = [...general, ...found.flatMap(({ checks }) => checks)];
-  const blocks = found.map(({ provider, checks }) => blockOf(provider, baseUrl, checks));
-  const none = providers.length === 0 ? ["there are no providers: set AUTH_PROVIDERS"] : [];
+  const blocks = found.map(({ title, checks }) => [title, ...checks.map((check) => `  ${lineOf(check)}`)].join("\n"));
+  const none = found.length === 0 ? ["there are no providers: set AUTH_PROVIDERS"] : [];
   const output = `${[...general.map(lineOf), ...none, ...blocks].join("\n")}\n`;
   if (all.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
   return output;
@@ -91,13 +96,9 @@ async function providersOfTable(config: Config, checks: Check[]): Promise<readon
   });
 }
 
-function blockOf(provider: ProviderSettings, baseUrl: string, checks: readonly Check[]): string {
+function titleOf(provider: ProviderSettings, baseUrl: string): string {
   const register = registration(provider, baseUrl).map(([what, url]) => `  register  ${what}: ${url}`);
-  return [
-    `${provider.name}: ${KINDS[provider.kind]}`,
-    ...register,
-    ...checks.map((check) => `  ${lineOf(check)}`),
-  ].join("\n");
+  return [`${provider.name}: ${KINDS[provider.kind]}`, ...register].join("\n");
 }
 
 const lineOf = ({ level, text }: Check) => `${level.padEnd(8)}  ${text}`;

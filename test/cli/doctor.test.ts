@@ -196,6 +196,25 @@ test("providers of the table are checked too", async () => {
   expect(errors).toEqual([expect.stringContaining("the provider broken of the table: ")]);
 });
 
+test("the keys of trusted issuers are checked, unless one provider is chosen", async () => {
+  const file = join(folder, "issuers.json");
+  const issuers = [
+    { issuer: oidc.url, audience: "api" },
+    { issuer: `${oidc.url}/`, audience: "api" },
+    { issuer: "https://id.example", jwksUrl: `${oidc.url}/nowhere`, audience: "api" },
+  ];
+  writeFileSync(file, JSON.stringify(issuers));
+  const { lines, errors } = await check([oidcEntry(oidc)], ["federated"], { JWT_ISSUERS: file });
+  const found = lines.slice(lines.indexOf(`${oidc.url}: trusted issuer`));
+  expect(found.slice(0, 2)).toEqual([`${oidc.url}: trusted issuer`, "ok the key set has 1 key that can verify tokens"]);
+  expect(errors).toEqual([
+    expect.stringMatching(/names the issuer .* The issuer must be exactly as its tokens spell it; or set jwksUrl$/),
+    expect.stringMatching(/the keys cannot be read: .* returned status 404/),
+  ]);
+  const one = await check([oidcEntry(oidc)], ["federated", "acme"], { JWT_ISSUERS: file });
+  expect(one.lines.join()).not.toContain("trusted issuer");
+});
+
 test("one provider can be chosen, and no output has a secret", async () => {
   const entries = [oidcEntry(oidc), oauth.entry()];
   const { lines } = await check(entries, ["federated", "legacy"]);

@@ -1,7 +1,8 @@
 import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import type { OAuth2Settings, OidcSettings, ProviderSettings, SamlSettings } from "../../../config/providers.ts";
+import type { TrustedIssuer } from "../../../config/trusted-issuers.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
-import { readPublicKeys } from "../../../identity/remote-keys.ts";
+import { discover, readPublicKeys } from "../../../identity/remote-keys.ts";
 import { Flows } from "./flow.ts";
 import { OAuth2Provider } from "./oauth2.ts";
 import { discoverOidc, OidcProvider } from "./oidc.ts";
@@ -45,6 +46,18 @@ export async function diagnose(settings: ProviderSettings, options: DiagnosisOpt
   }
 }
 
+/** Checks an issuer of JWT_ISSUERS by reading its keys. */
+export async function diagnoseIssuer(
+  { issuer, jwksUrl }: TrustedIssuer,
+  outbound: Outbound,
+): Promise<readonly Check[]> {
+  try {
+    return [await checkKeys(jwksUrl ?? String((await discover(issuer, outbound)).jwks_uri), outbound)];
+  } catch (cause) {
+    return [error(`${(cause as Error).message}. The issuer must be exactly as its tokens spell it; or set jwksUrl`)];
+  }
+}
+
 async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): Promise<readonly Check[]> {
   let metadata: Readonly<Record<string, unknown>>;
   try {
@@ -56,7 +69,10 @@ async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): P
     const values = metadata[field];
     return !Array.isArray(values) || values.includes(value);
   };
-  const checks: Check[] = [ok("the metadata name this issuer"), await checkKeys(String(metadata.jwks_uri), context)];
+  const checks: Check[] = [
+    ok("the metadata name this issuer"),
+    await checkKeys(String(metadata.jwks_uri), context.outbound),
+  ];
   if (!supports("response_types_supported", "code")) checks.push(error("the provider does not support the code flow"));
   if (!supports("code_challenge_methods_supported", "S256")) {
     checks.push(warning("the provider does not list PKCE with S256: it may reject the code challenge"));
@@ -74,7 +90,7 @@ async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): P
   return checks;
 }
 
-async function checkKeys(url: string, { outbound }: ProviderContext): Promise<Check> {
+async function checkKeys(url: string, outbound: Outbound): Promise<Check> {
   try {
     const count = readPublicKeys(JSON.stringify(await outbound.json(url))).length;
     return ok(`the key set has ${count} key${count === 1 ? "" : "s"} that can verify tokens`);
