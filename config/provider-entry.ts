@@ -19,7 +19,7 @@ export const entryType = (sources: Sources): z.ZodType<ProviderSettings> =>
     error: ({ code }) => (code === "invalid_union" ? "must be oidc, oauth2 or saml" : "must be an object"),
   });
 
-/** Claims of the profile that providers send without being told where. */
+/** Where providers usually send the profile. */
 const OIDC_CLAIMS = { subject: ["sub"], name: ["name", "preferred_username"], email: ["email"] };
 const OAUTH2_CLAIMS = { subject: ["sub", "id"], name: ["name", "login", "username"], email: ["email"] };
 const SAML_CLAIMS = {

@@ -64,3 +64,7 @@ export class ClientGone implements CancelSignal {
     for (const listener of this.#listeners) listener();
   }
 }
+
+/** Text for an element or an attribute of HTML or XML. */
+export const escapeMarkup = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

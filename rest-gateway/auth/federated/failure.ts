@@ -18,7 +18,7 @@ const FAILURES = {
     "the sign-in was cancelled, or the provider did not allow it",
     "Nothing has changed. You can try again.",
   ],
-  /** Also for a response that nothing has asked for, or that was used before. */
+  /** Also for a response to no request of this service, and for one that was used before. */
   expired: [
     401,
     "INVALID_TOKEN",

@@ -107,7 +107,7 @@ export class OidcProvider implements Provider {
   }
 }
 
-/** Seconds after which openid-client requests its keys again for a token that none of them may have signed. */
+/** The age, in seconds, at which openid-client requests the keys again if it has no key for a token. */
 const KEY_AGE = 60;
 
 /**

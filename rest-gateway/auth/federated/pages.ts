@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Response } from "express";
-import { escapeHtml } from "../../openapi/reference/page.ts";
+import { escapeMarkup } from "../../../http/response.ts";
 
 /** The pages of a sign-in. They load nothing, run no script and are not framed. */
 
@@ -41,13 +41,13 @@ function sendPage(response: Response, status: number, title: string, body: strin
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-${head}<title>${escapeHtml(title)}</title>
+${head}<title>${escapeMarkup(title)}</title>
 <link rel="icon" href="data:,">
 <style>${STYLE}</style>
 </head>
 <body>
 <main>
-<h1>${escapeHtml(title)}</h1>
+<h1>${escapeMarkup(title)}</h1>
 ${body}
 </main>
 </body>
@@ -61,13 +61,13 @@ ${body}
  * cookie, which is SameSite=Strict.
  */
 export function sendContinuation(response: Response, url: string): void {
-  const href = escapeHtml(url);
+  const href = escapeMarkup(url);
   const head = `<meta http-equiv="refresh" content="0; url=${href}">\n`;
   sendPage(response, 200, "You are signed in", `<p><a href="${href}">Continue</a></p>`, head);
 }
 
 export function sendSignedOut(response: Response, text = "You can close this page."): void {
-  sendPage(response, 200, "You are signed out", `<p>${escapeHtml(text)}</p>`);
+  sendPage(response, 200, "You are signed out", `<p>${escapeMarkup(text)}</p>`);
 }
 
 /** Asks for the code of the second factor. `problem` is what was wrong with the previous one. */
@@ -77,9 +77,9 @@ export function sendCodeForm(
   form: { readonly action: string; readonly challenge: string; readonly problem: string | null },
 ): void {
   const { action, challenge, problem } = form;
-  const body = `<form method="post" action="${escapeHtml(action)}">
+  const body = `<form method="post" action="${escapeMarkup(action)}">
 <p>Enter the code that your authenticator app shows, or a backup code.</p>
-${problem === null ? "" : `<p class="error" role="alert">${escapeHtml(sentence(problem))}</p>\n`}<input type="hidden" name="challenge" value="${escapeHtml(challenge)}">
+${problem === null ? "" : `<p class="error" role="alert">${escapeMarkup(sentence(problem))}</p>\n`}<input type="hidden" name="challenge" value="${escapeMarkup(challenge)}">
 <label for="code">Code</label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" required autofocus>
 <button>Sign in</button>
@@ -98,8 +98,8 @@ export type FailurePage = {
 };
 
 export function sendFailure(response: Response, { status, title, message, hint, requestId, retry }: FailurePage): void {
-  const body = `<p>${escapeHtml(sentence(message))}</p>
-${hint === null ? "" : `<p>${escapeHtml(hint)}</p>\n`}${retry === null ? "" : `<p><a class="button" href="${escapeHtml(retry)}">Try again</a></p>\n`}<p class="soft">Reference: <code>${escapeHtml(requestId)}</code></p>`;
+  const body = `<p>${escapeMarkup(sentence(message))}</p>
+${hint === null ? "" : `<p>${escapeMarkup(hint)}</p>\n`}${retry === null ? "" : `<p><a class="button" href="${escapeMarkup(retry)}">Try again</a></p>\n`}<p class="soft">Reference: <code>${escapeMarkup(requestId)}</code></p>`;
   sendPage(response, status, title, body);
 }
 

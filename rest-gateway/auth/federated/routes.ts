@@ -182,7 +182,7 @@ async function askForCode(
 
 const actionOf = (url: string) => new URL(`${url}${CODE_PATH}`).pathname;
 
-/** Completes a sign-in with the code of the second factor. A wrong code is asked for again. */
+/** Completes a sign-in with the code of the second factor. After a wrong one, the form is sent again. */
 async function completeWithCode(auth: Auth, request: Request, response: Response): Promise<void> {
   const { signIn, sameOrigin, federated } = auth;
   sameOrigin.require(request.headers);

@@ -1,7 +1,8 @@
 import { X509Certificate } from "node:crypto";
 import { remoteUrl } from "../../../config/json-file.ts";
 import type { KeyPair } from "../../../config/providers.ts";
-import { childrenOf, descendants, escapeXml, parseXml, type XmlElement, XmlError, type XmlLimits } from "./xml.ts";
+import { escapeMarkup } from "../../../http/response.ts";
+import { childrenOf, descendants, parseXml, type XmlElement, XmlError, type XmlLimits } from "./xml.ts";
 
 export const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";
 export const ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion";
@@ -121,12 +122,12 @@ export function writeMetadata({ entityId, consumerUrl, logoutUrl, keys, nameIdFo
     keyDescriptor("signing", certificate, []),
     keyDescriptor("encryption", certificate, ENCRYPTION),
   ]);
-  const format = nameIdFormat === null ? "" : `\n    <NameIDFormat>${escapeXml(nameIdFormat)}</NameIDFormat>`;
+  const format = nameIdFormat === null ? "" : `\n    <NameIDFormat>${escapeMarkup(nameIdFormat)}</NameIDFormat>`;
   return `<?xml version="1.0" encoding="UTF-8"?>
-<EntityDescriptor xmlns="${METADATA}" entityID="${escapeXml(entityId)}">
+<EntityDescriptor xmlns="${METADATA}" entityID="${escapeMarkup(entityId)}">
   <SPSSODescriptor protocolSupportEnumeration="${PROTOCOL}" AuthnRequestsSigned="${keys.length > 0}" WantAssertionsSigned="true">${descriptors.join("")}
-    <SingleLogoutService Binding="${REDIRECT}" Location="${escapeXml(logoutUrl)}"/>${format}
-    <AssertionConsumerService Binding="${POST}" Location="${escapeXml(consumerUrl)}" index="0" isDefault="true"/>
+    <SingleLogoutService Binding="${REDIRECT}" Location="${escapeMarkup(logoutUrl)}"/>${format}
+    <AssertionConsumerService Binding="${POST}" Location="${escapeMarkup(consumerUrl)}" index="0" isDefault="true"/>
   </SPSSODescriptor>
 </EntityDescriptor>
 `;

@@ -94,7 +94,3 @@ export function onlyChild(element: XmlElement, namespace: string, name: string):
   if (child === undefined || others.length > 0) throw new XmlError(`must have one ${name} in ${element.name}`);
   return child;
 }
-
-/** Text for an element or an attribute of a document. */
-export const escapeXml = (text: string): string =>
-  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

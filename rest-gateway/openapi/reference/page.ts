@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
 import { byMethod } from "../../../http/express.ts";
+import { escapeMarkup } from "../../../http/response.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 import { DOCUMENTATION } from "../../conventions/problem.ts";
 import { livePage } from "./live.ts";
@@ -171,7 +172,7 @@ function pageHandler({ anonKey, versions, hasAccounts }: DocsOptions): RequestHa
 </head>
 <body>
 ${hasAccounts ? FORM : FORM.replace("<form", "<form hidden")}
-<div id="reference" data-key="${escapeHtml(anonKey ?? "")}" data-versions="${versions.join(" ")}"></div>
+<div id="reference" data-key="${escapeMarkup(anonKey ?? "")}" data-versions="${versions.join(" ")}"></div>
 <script src="${BUNDLE_PATH}"></script>
 <script type="module">${SCRIPT}</script>
 </body>
@@ -183,8 +184,6 @@ ${hasAccounts ? FORM : FORM.replace("<form", "<form hidden")}
     headers: { "Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-cache" },
   });
 }
-
-export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
 /** The bundle is stored compressed, and decompressed only for clients without gzip. */
 function bundleHandler(): RequestHandler {
