@@ -5,7 +5,7 @@ import type { TrustedIssuer } from "../config/trusted-issuers.ts";
 import type { Caller } from "../db/caller.ts";
 import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import { isRoleName } from "./foreign-tokens.ts";
-import type { KeySet } from "./remote-keys.ts";
+import type { Key } from "./keys.ts";
 import type { RemoteValue } from "./remote-value.ts";
 import {
   type CacheUse,
@@ -19,7 +19,7 @@ import {
 
 export type IssuerTokensOptions = {
   readonly issuer: TrustedIssuer;
-  readonly keys: RemoteValue<KeySet>;
+  readonly keys: RemoteValue<readonly Key[]>;
   /** The role of tokens without the role claim. */
   readonly anonymousRole: string;
   /** Whether the users of this service have accounts, so that the subjects of other issuers are not users. */
@@ -96,7 +96,7 @@ export class IssuerTokens {
   }
 
   /** Null if none of the keys that may have this id has signed the token, or if it is of another issuer. */
-  #claimsWith({ keys }: KeySet, { alg, kid }: jwt.JwtHeader, token: string): jwt.JwtPayload | null {
+  #claimsWith(keys: readonly Key[], { alg, kid }: jwt.JwtHeader, token: string): jwt.JwtPayload | null {
     for (const key of keys) {
       const mayBe = key.algorithm === alg && (kid === undefined || key.kid === null || key.kid === kid);
       const claims = mayBe ? claimsWith(key, token) : null;

@@ -3,12 +3,9 @@ import { type Outbound, OutboundError } from "./outbound.ts";
 import { RemoteValue, type RemoteValueOptions } from "./remote-value.ts";
 
 /** Milliseconds after which keys are read again, so that those that the issuer has withdrawn become invalid. */
-const MAX_AGE = 600_000;
+export const KEYS_MAX_AGE = 600_000;
 
-/** A key set as its issuer publishes it, and the keys in it that verify tokens. */
-export type KeySet = { readonly document: Readonly<Record<string, unknown>>; readonly keys: readonly Key[] };
-
-export type RemoteKeysOptions = Omit<RemoteValueOptions<KeySet>, "read" | "maxAge"> & {
+export type RemoteKeysOptions = Omit<RemoteValueOptions<readonly Key[]>, "read" | "maxAge"> & {
   readonly issuer: string;
   /** Null to discover the URL. */
   readonly jwksUrl: string | null;
@@ -16,22 +13,24 @@ export type RemoteKeysOptions = Omit<RemoteValueOptions<KeySet>, "read" | "maxAg
 };
 
 /** The public keys of an issuer. */
-export function remoteKeys({ issuer, jwksUrl, outbound, ...options }: RemoteKeysOptions): RemoteValue<KeySet> {
+export function remoteKeys({ issuer, jwksUrl, outbound, ...options }: RemoteKeysOptions): RemoteValue<readonly Key[]> {
   let url = jwksUrl;
-  const read = async (previous: KeySet | null): Promise<KeySet> => {
+  let text = "";
+  const read = async (previous: readonly Key[] | null): Promise<readonly Key[]> => {
     try {
       url ??= String((await discover(issuer, outbound)).jwks_uri);
       const document = await outbound.json(url);
-      const text = JSON.stringify(document);
-      const isSame = previous !== null && text === JSON.stringify(previous.document);
-      return isSame ? previous : { document, keys: readPublicKeys(text) };
+      if (previous !== null && JSON.stringify(document) === text) return previous;
+      const keys = readPublicKeys(document);
+      text = JSON.stringify(document);
+      return keys;
     } catch (error) {
       // It may have moved.
       url = jwksUrl;
       throw error;
     }
   };
-  return new RemoteValue({ ...options, read, maxAge: MAX_AGE });
+  return new RemoteValue({ ...options, read, maxAge: KEYS_MAX_AGE });
 }
 
 /** The metadata of an issuer. Rejects with OutboundError. Source: OpenID Connect Discovery 1.0, section 4. */
@@ -46,14 +45,18 @@ export async function discover(issuer: string, outbound: Outbound): Promise<Read
   return metadata;
 }
 
-/** Throws OutboundError if there is none. A secret in a public document is not a key. */
-export function readPublicKeys(text: string): readonly Key[] {
-  let keys: readonly Key[];
-  try {
-    keys = readJwks(text).filter(({ verify }) => verify.type === "public");
-  } catch (error) {
-    throw new OutboundError(`the key set ${(error as Error).message}`, { cause: error });
-  }
-  if (keys.length === 0) throw new OutboundError("the key set has no public key that verifies tokens");
-  return keys;
+/**
+ * The keys of a set that verify tokens. Keys that are weak, malformed or of an unknown kind are left out, and so are secrets: in a
+ * public document a secret is not a key. Throws OutboundError if there is none.
+ */
+export function readPublicKeys({ keys }: Readonly<Record<string, unknown>>): readonly Key[] {
+  const found = (Array.isArray(keys) ? keys : []).flatMap((jwk) => {
+    try {
+      return readJwks(JSON.stringify(jwk)).filter(({ verify }) => verify.type === "public");
+    } catch {
+      return [];
+    }
+  });
+  if (found.length === 0) throw new OutboundError("the key set has no public key that verifies tokens");
+  return found;
 }

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -294,6 +295,19 @@ describe("the keys of an issuer", () => {
     expect(errors.map((error) => (error as Error).message)).toEqual([
       "the key set has no public key that verifies tokens",
     ]);
+  });
+
+  test("a weak or malformed key in a key set does not make the others invalid", async () => {
+    const { publicKey } = generateKeyPairSync("rsa", { modulusLength: 1024 });
+    const [key] = provider.keys;
+    const faulty = [
+      { ...publicKey.export({ format: "jwk" }), kid: "weak" },
+      { kty: "RSA", kid: "malformed" },
+      null,
+      "x",
+    ];
+    provider.keys = [...faulty.map((jwk) => ({ ...key!, jwk: jwk as object })), key!];
+    expect(await outcome(provider.token({}, {}, key!))).toBe("authenticated");
   });
 
   test("a document of another issuer is not used", async () => {

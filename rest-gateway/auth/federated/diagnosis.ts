@@ -92,7 +92,7 @@ async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): P
 
 async function checkKeys(url: string, outbound: Outbound): Promise<Check> {
   try {
-    const count = readPublicKeys(JSON.stringify(await outbound.json(url))).length;
+    const count = readPublicKeys(await outbound.json(url)).length;
     return ok(`the key set has ${count} key${count === 1 ? "" : "s"} that can verify tokens`);
   } catch (cause) {
     return error(`the keys cannot be read: ${(cause as Error).message}`);

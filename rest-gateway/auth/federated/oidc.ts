@@ -3,7 +3,7 @@ import { claimAt } from "../../../config/claim-path.ts";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
 import type { OidcSettings } from "../../../config/providers.ts";
 import { OutboundError } from "../../../identity/outbound.ts";
-import { discover, type KeySet, remoteKeys } from "../../../identity/remote-keys.ts";
+import { discover, KEYS_MAX_AGE } from "../../../identity/remote-keys.ts";
 import { RemoteValue } from "../../../identity/remote-value.ts";
 import { SignInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
@@ -15,7 +15,7 @@ import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
 const MAX_AGE = 3_600_000;
 
 type Metadata = oauth.ServerMetadata & { readonly jwks_uri: string };
-type Discovered = { readonly metadata: Metadata; readonly keys: RemoteValue<KeySet> };
+type Discovered = { readonly metadata: Metadata; readonly keys: RemoteValue<oauth.JWKS> };
 
 /**
  * A provider of OpenID Connect: authorization code flow with PKCE, state and nonce. openid-client checks `state`, `iss`,
@@ -99,11 +99,16 @@ export class OidcProvider implements Provider {
     return { metadata, keys: hasSameKeys ? previous!.keys : this.#keysAt(metadata.jwks_uri) };
   }
 
-  #keysAt(jwksUrl: string): RemoteValue<KeySet> {
+  #keysAt(jwksUrl: string): RemoteValue<oauth.JWKS> {
     const { outbound, clock, log } = this.#context;
-    const { issuer, name: provider } = this.settings;
+    const { name: provider } = this.settings;
     const onError = (err: unknown) => log.error({ provider, err }, "the keys of an identity provider cannot be read");
-    return remoteKeys({ issuer, jwksUrl, outbound, clock, onError });
+    const read = async () => {
+      const { keys } = await outbound.json(jwksUrl);
+      if (!Array.isArray(keys)) throw new OutboundError(`${jwksUrl} has no keys`);
+      return { keys };
+    };
+    return new RemoteValue({ read, maxAge: KEYS_MAX_AGE, clock, onError });
   }
 }
 
@@ -114,14 +119,17 @@ const KEY_AGE = 60;
  * Gives openid-client the keys for one sign-in, as old ones: so it requests newer ones when it needs another key, even right
  * after the provider has changed its key. The request ends at `keys`, which limits the requests to the provider.
  */
-async function useKeys(configuration: oauth.Configuration, keys: RemoteValue<KeySet>, jwksUrl: string): Promise<void> {
-  const { document } = await keys.current();
+async function useKeys(
+  configuration: oauth.Configuration,
+  keys: RemoteValue<oauth.JWKS>,
+  jwksUrl: string,
+): Promise<void> {
   const uat = Math.floor(Date.now() / 1000) - KEY_AGE;
-  oauth.setJwksCache(configuration, { jwks: document as unknown as oauth.JWKS, uat });
+  oauth.setJwksCache(configuration, { jwks: await keys.current(), uat });
   const send = configuration[oauth.customFetch]!;
   const { href } = new URL(jwksUrl);
   configuration[oauth.customFetch] = async (url, options) =>
-    url === href ? Response.json((await keys.newer()).document) : send(url, options);
+    url === href ? Response.json(await keys.newer()) : send(url, options);
 }
 
 /** The library does not check the authorized party. Source: OpenID Connect Core 1.0, 3.1.3.7. */
