@@ -180,7 +180,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     },
     reloadSchema: () => notifications.reloadSchema(),
     reloadSettings: async () => {
-      await reloadSettings(settings, options.reread ?? (() => config), log);
+      if (!(await reloadSettings(settings, options.reread ?? (() => config), log))) return;
       await auth?.federated.providers
         .load()
         .catch((err) => log.error({ err }, "the identity providers cannot be read"));

@@ -1,7 +1,7 @@
 import { finish } from "../sql.ts";
 import * as refused from "../table/refused-row.ts";
+import { writeTrial } from "../table/write/changes.ts";
 import { writeStatement } from "../table/write/statement.ts";
-import { writeTrial } from "../table/write/trial.ts";
 import { planInsert } from "./plan/request.ts";
 import type { Attempt } from "./refusal.ts";
 import { recordsBody } from "./request.ts";

@@ -6,9 +6,8 @@ import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";
 import { countCompleted, isAboutRow, placeOfRefused } from "./refused-row.ts";
 import type { TableRequest } from "./request.ts";
-import { writeBodyRows } from "./write/changes.ts";
+import { writeBodyRows, writeTrial } from "./write/changes.ts";
 import { writeStatement } from "./write/statement.ts";
-import { writeTrial } from "./write/trial.ts";
 
 /** The value in the body that the database has refused. `row` counts from 0; null for a body that is one object. */
 export type RefusedPlace = { readonly row: number | null; readonly columns: readonly string[] };

@@ -47,6 +47,13 @@ export function writeChange(plan: ChangePlan, postgis: string | null): Sql {
   return sql`with changed as ${sql.subquery(change)}${sql.line}${result}`;
 }
 
+/** An insert that returns nothing: only its success matters. */
+export function writeTrial(command: InsertCommand): Sql {
+  const aliases = new Aliases();
+  const change = sql.clauses(writeCommand(command, aliases.scope(), aliases), sql`returning 1 as one`);
+  return sql.clauses(sql`with changed as ${sql.subquery(change)}`, sql`select`, sql`from changed`);
+}
+
 /** Whether the number of rows in the body may differ from the number of changed rows. */
 const showsOtherRows = (rows: RowsPlan | null) =>
   rows !== null && (rows.isGrouped || rows.embeds.some(({ isInner }) => isInner));

@@ -37,6 +37,11 @@ const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 /** A database of another application, with roles, which belong to the whole cluster. */
 type Foreign = TestDatabase & { readonly login: string; readonly anon: string; readonly editor: string };
 
+const noChanges = ({ login }: Foreign) => ({
+  mode: "none",
+  reason: `changes cannot be read, because the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+});
+
 async function createForeign(ddl: (roles: Foreign) => string): Promise<Foreign> {
   const database = await createTestDatabase();
   const { name, owner } = database;
@@ -258,7 +263,10 @@ describe("with a database that it does not migrate, the service", () => {
     onTestFinished(() => service.stop());
     expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });
     for (const path of ["/graphql", "/graphiql"]) expect((await get(path)).status).toBe(404);
-    expect((await get("/health")).json).toMatchObject({ status: "ok", details: { graphql: { schema: "not served" } } });
+    expect((await get("/health")).json).toEqual({
+      status: "ok",
+      details: { graphql: { schema: "not served" }, changes: noChanges(foreign) },
+    });
     expect(logged).toEqual([]);
   });
 });
@@ -284,6 +292,9 @@ test("a database with a thousand tables is served without GraphQL, because there
   expect(json).toEqual([{ name: "second", table_1: { name: "first" } }]);
   const why = "the database has 1000 tables, more than GRAPHQL_MAX_TABLES (300)";
   expect((await get("/graphql?query={__typename}")).status).toBe(503);
-  expect((await get("/health")).json).toMatchObject({ status: "degraded", details: { graphql: { schema: why } } });
+  expect((await get("/health")).json).toEqual({
+    status: "degraded",
+    details: { graphql: { schema: why }, changes: noChanges(foreign) },
+  });
   expect(logged.map(({ err }) => err?.message)).toContain(why);
 });
