@@ -1,0 +1,141 @@
+import { gql } from "@apollo/client";
+import { useMutation, useQuery } from "@apollo/client/react";
+import { useEffect, useState } from "react";
+import { Form } from "./form.jsx";
+
+const PAGE = 5;
+const FIRST_PAGE = { first: PAGE };
+
+const ARTICLES = gql`
+  query Articles($first: Int, $after: String, $last: Int, $before: String) {
+    articles(first: $first, after: $after, last: $last, before: $before, status: PUBLISHED, orderBy: [CREATED_AT_DESC]) {
+      totalCount
+      edges { node { id title author { id name } } }
+      pageInfo { startCursor endCursor hasPreviousPage hasNextPage }
+    }
+  }
+`;
+
+const CREATE = gql`
+  mutation Create($input: CreateArticleInput!) {
+    createArticle(input: $input) { article { id } errors { field message } }
+  }
+`;
+
+const PUBLISH = gql`
+  mutation Publish($id: ID!) { publishArticle(id: $id) { id status } }
+`;
+
+export function Articles() {
+  const [page, setPage] = useState(FIRST_PAGE);
+  const [opened, setOpened] = useState(null);
+  const { data, previousData, error, refetch } = useQuery(ARTICLES, { variables: page });
+  const [create] = useMutation(CREATE);
+  const [publish] = useMutation(PUBLISH);
+
+  async function write(input) {
+    const { article, errors } = (await create({ variables: { input } })).data.createArticle;
+    if (errors) throw Object.assign(new Error(), { fields: errors });
+    await publish({ variables: { id: article.id } });
+    setPage(FIRST_PAGE);
+    await refetch(FIRST_PAGE);
+  }
+
+  if (error) return <p role="alert">{error.message}</p>;
+  const shown = data ?? previousData;
+  if (!shown) return <p role="status">Loading…</p>;
+  const { totalCount, edges, pageInfo } = shown.articles;
+  const { startCursor, endCursor, hasPreviousPage, hasNextPage } = pageInfo;
+  return (
+    <>
+      <section aria-label="List of articles">
+        <ul>
+          {edges.map(({ node }) => (
+            <li key={node.id}>
+              <button type="button" className="link" onClick={() => setOpened(node)}>
+                {node.title}
+              </button>{" "}
+              by {node.author.name}
+            </li>
+          ))}
+        </ul>
+        <p>
+          <button
+            type="button"
+            disabled={!hasPreviousPage}
+            onClick={() => setPage({ last: PAGE, before: startCursor })}
+          >
+            Previous
+          </button>{" "}
+          <button type="button" disabled={!hasNextPage} onClick={() => setPage({ first: PAGE, after: endCursor })}>
+            Next
+          </button>{" "}
+          <span role="status">{totalCount} articles</span>
+        </p>
+      </section>
+      {opened && <Comments key={opened.id} article={opened} />}
+      <section>
+        <h2>New article</h2>
+        <Form
+          label="New article"
+          action="Publish"
+          send={write}
+          fields={{ title: { label: "Title" }, content: { label: "Content", as: "textarea" } }}
+        />
+      </section>
+    </>
+  );
+}
+
+const COMMENTS = gql`
+  query Comments($id: ID!) {
+    article(id: $id) { id comments { id content author { id name } } }
+  }
+`;
+
+const ADDED = gql`
+  subscription Added($id: ID!) {
+    onCommentAdded(articleId: $id) { id content author { id name } }
+  }
+`;
+
+const COMMENT = gql`
+  mutation Comment($id: ID!, $content: String!) { createComment(articleId: $id, content: $content) { id } }
+`;
+
+/** Comments, which appear as they are written. */
+function Comments({ article: { id, title } }) {
+  const { data, subscribeToMore } = useQuery(COMMENTS, { variables: { id }, fetchPolicy: "cache-and-network" });
+  const [comment] = useMutation(COMMENT);
+  useEffect(
+    () =>
+      subscribeToMore({
+        document: ADDED,
+        variables: { id },
+        updateQuery: (read, { subscriptionData }) => {
+          const added = subscriptionData.data.onCommentAdded;
+          const others = read.article.comments.filter((each) => each.id !== added.id);
+          return { article: { ...read.article, comments: [...others, added] } };
+        },
+      }),
+    [id, subscribeToMore],
+  );
+  return (
+    <section aria-label="Comments">
+      <h2>{title}</h2>
+      <ul>
+        {data?.article.comments.map(({ id: key, content, author }) => (
+          <li key={key}>
+            {author.name}: {content}
+          </li>
+        ))}
+      </ul>
+      <Form
+        label="Comment"
+        action="Send"
+        send={({ content }) => comment({ variables: { id, content } })}
+        fields={{ content: { label: "Comment", as: "textarea" } }}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,140 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, Locator, Page } from "playwright-core";
+import { build, type PreviewServer, preview } from "vite";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const installed = hasBrowser("the example pages");
+
+let service: TestService;
+let pages: PreviewServer;
+let browser: Browser;
+beforeAll(async () => {
+  if (!installed) return;
+  const options = { root: "examples", logLevel: "warn" } as const;
+  const outDir = await mkdtemp(join(tmpdir(), "examples-"));
+  [service, browser] = await Promise.all([
+    startTestService(),
+    launchBrowser(),
+    build({ ...options, build: { outDir } }),
+  ]);
+  pages = await preview({ ...options, build: { outDir }, preview: { port: 0, host: "127.0.0.1" } });
+});
+afterAll(async () => {
+  await browser?.close();
+  await pages?.close();
+  await service?.stop();
+});
+
+/** Opens a page of the examples, which are on another origin than the service. */
+async function open(folder: string): Promise<Page> {
+  const page = await browser.newPage({ viewport: { width: 900, height: 1200 } });
+  page.setDefaultTimeout(15_000);
+  onTestFinished(() => page.close());
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  onTestFinished(() => expect(faults).toEqual([]));
+  await page.goto(`${pages.resolvedUrls!.local[0]}${folder}/index.html?api=${service.url}`);
+  return page;
+}
+
+const titles = (page: Page) =>
+  page.getByRole("region", { name: "List of articles" }).getByRole("listitem").allInnerTexts();
+
+/** Fills the fields with these labels, and sends the form. */
+async function send(form: Locator, values: Readonly<Record<string, string>>): Promise<void> {
+  for (const [label, value] of Object.entries(values)) await form.getByLabel(label).fill(value);
+  await form.getByRole("button").click();
+}
+
+/** Lets the page find that its access token has expired. */
+const expire = (page: Page) =>
+  page.evaluate(() => {
+    const session = JSON.parse(sessionStorage.getItem("session")!);
+    sessionStorage.setItem("session", JSON.stringify({ ...session, expiresAt: Date.now() - 1 }));
+  });
+
+describe.skipIf(!installed).each(["plain", "react"])(
+  "the example page in examples/%s",
+  { timeout: 60_000 },
+  (folder) => {
+    test("registers users with all faults beside their fields, signs them in, and refreshes an expired token", async () => {
+      const page = await open(folder);
+      const register = page.getByRole("form", { name: "Register" });
+      await send(register, { Name: "", "E-mail": "nowhere", Password: "short" });
+      await expect
+        .poll(() => register.locator(".error").allInnerTexts())
+        .toEqual([
+          "name must have 1 to 200 characters",
+          "email must be a valid address",
+          "password must have at least 12 characters",
+          "password must have an upper case letter",
+          "password must have a digit",
+          "password must have a special character, such as ! or -",
+        ]);
+      expect(await register.getByLabel("E-mail").getAttribute("aria-invalid")).toBe("true");
+      await send(register, { Name: "Edith Clarke", "E-mail": `edith@${folder}.example`, Password: "Correct-Horse-8!" });
+      await expect.poll(() => page.locator("strong").innerText()).toBe("Edith Clarke");
+      await page.getByRole("button", { name: "Sign out" }).click();
+
+      const signIn = page.getByRole("form", { name: "Sign in" });
+      await send(signIn, { Username: "ada", Password: "wrong" });
+      await expect.poll(() => signIn.getByRole("alert").innerText()).toMatch(/password/);
+      await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
+      await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
+
+      await expire(page);
+      const refreshed: number[] = [];
+      page.on("response", (response) => {
+        if (response.url().endsWith("/auth/refresh") && response.request().method() === "POST")
+          refreshed.push(response.status());
+      });
+      const create = page.getByRole("form", { name: "New article" });
+      await send(create, { Title: "", Content: "Cards and threads." });
+      await expect.poll(() => create.locator(".error").innerText()).toMatch(/title/);
+      expect(refreshed).toEqual([200]);
+      await send(create, { Title: `Looms in ${folder}`, Content: "Cards and threads." });
+      await expect.poll(() => titles(page)).toContain(`Looms in ${folder} by Ada Lovelace`);
+    });
+
+    test("shows a list with pages, and the comments on an article as they are written", async () => {
+      await service.database.owner.query(
+        "insert into articles (title, content, author_id, status) select 'Card ' || n, 'x', 1, 'PUBLISHED' from generate_series(1, 6) as n",
+      );
+      const page = await open(folder);
+      await expect.poll(() => titles(page)).toHaveLength(5);
+      const first = await titles(page);
+      await page.getByRole("button", { name: "Next" }).click();
+      await expect.poll(() => titles(page)).not.toEqual(first);
+      await page.getByRole("button", { name: "Previous" }).click();
+      await expect.poll(() => titles(page)).toEqual(first);
+
+      const { rows } = await service.database.owner.query("select max(id) as id from articles");
+      const comment = (content: string) =>
+        service.database.owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [
+          rows[0].id,
+          content,
+        ]);
+      await comment("Written before.");
+      await page
+        .getByRole("button", { name: first[0]!.split(" by ")[0]! })
+        .first()
+        .click();
+      const comments = page.getByRole("region", { name: "Comments" });
+      const shown = () => comments.getByRole("listitem").allInnerTexts();
+      await expect.poll(shown).toEqual(["Bob Kahn: Written before."]);
+      // Until the subscription of the page has begun.
+      await expect
+        .poll(async () => {
+          await comment("Written after.");
+          return shown();
+        })
+        .toContain("Bob Kahn: Written after.");
+      await send(comments.getByRole("form"), { Comment: "Without an account" });
+      await expect.poll(() => comments.getByRole("alert").innerText()).toMatch(/login required/);
+    });
+  },
+);
