@@ -81,11 +81,11 @@ test("the first two commands of the README are start and test", async () => {
   expect([start!.code.trim(), tests!.code.trim()]).toEqual(["npm ci && npm start", "npm ci && npm test"]);
 });
 
-test("the examples of the README run", { timeout: 30_000 }, async () => {
+test("the examples of the README run", { timeout: 60_000 }, async () => {
   let listener: Promise<string> | undefined;
   const everything = await follow("README.md", async (code) => {
     listener = runScript(code);
-    await expect.poll(() => service.service.open().subscriptions, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => service.service.open().subscriptions, { timeout: 30_000 }).toBe(1);
     return "";
   });
   expect(everything).not.toContain('"errors":[{"message"');
@@ -98,7 +98,7 @@ test("the examples of the README run", { timeout: 30_000 }, async () => {
   expect(await listener).toContain("Well woven.");
 });
 
-test("the examples of docs/tables.md run", { timeout: 30_000 }, async () => {
+test("the examples of docs/tables.md run", { timeout: 60_000 }, async () => {
   const everything = await follow("docs/tables.md");
   expect(everything).not.toContain('{"code"');
   expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
@@ -107,7 +107,7 @@ test("the examples of docs/tables.md run", { timeout: 30_000 }, async () => {
   expect(everything).toContain("418 I'm a Teapot");
 });
 
-test("the examples of docs/resources.md run", { timeout: 30_000 }, async () => {
+test("the examples of docs/resources.md run", { timeout: 60_000 }, async () => {
   const everything = await follow("docs/resources.md");
   expect(everything).not.toContain('"error":{"code"');
   expect(everything).toContain("Location: /users/");

@@ -4,7 +4,7 @@ import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const SETTINGS = { DOCS: "on", GRAPHQL_MAX_TABLES: "0" };
-const POLL = { timeout: 20_000, interval: 100 };
+const POLL = { timeout: 30_000, interval: 100 };
 
 const installed = hasBrowser("the reference");
 

@@ -46,7 +46,7 @@ const expectResult = (page: Page) =>
       // The editor writes spaces as no-break spaces.
       return text.replaceAll("\u00a0", " ");
     },
-    { timeout: 20_000, interval: 500 },
+    { timeout: 30_000, interval: 500 },
   );
 
 test.skipIf(!installed)(
@@ -87,7 +87,7 @@ test.skipIf(!installed)(
       return frames[0];
     };
     await expect
-      .poll(firstFrame, { timeout: 20_000, interval: 500 })
+      .poll(firstFrame, { timeout: 30_000, interval: 500 })
       .toMatch(/"connection_init".*"Authorization":"Bearer /);
 
     await form.getByRole("button", { name: "Sign out" }).click();

@@ -138,7 +138,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     const second = await (await browser.newContext()).newPage();
     await second.goto(`${base}/live`);
     await ask(second, "POST /api/auth/login", LOGIN);
-    await expect.poll(async () => (await responseTo(page, "GET /api/auth/me")).status, { timeout: 5000 }).toBe(401);
+    await expect.poll(async () => (await responseTo(page, "GET /api/auth/me")).status).toBe(401);
     expect(await context.cookies(base)).toEqual([]);
     // Without the cookie, the page is anonymous and not refused.
     expect((await responseTo(page, "GET /users/1")).status).toBe(200);

@@ -97,7 +97,7 @@ test("a committed migration that fails is named, with line, statement and cure",
 });
 
 test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, with the cure", {
-  timeout: 30_000,
+  timeout: 60_000,
 }, async () => {
   await current("alter table public.users add column if not exists nickname text;");
   const { exitCode, stderr } = await run("commit", "users have nicknames");
@@ -111,7 +111,7 @@ test("db:commit refuses when db/schema/ lacks what the migration makes, and the 
 });
 
 test("db:commit writes the next migration, and db:uncommit makes it current.sql again, also in the database", {
-  timeout: 30_000,
+  timeout: 60_000,
 }, async () => {
   const before = await committed();
   const sql = "comment on table public.comments is 'What readers say.';";

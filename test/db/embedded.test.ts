@@ -207,7 +207,7 @@ test("one of two concurrent starts on a dead service's data succeeds", async () 
 test("a service that exits without stop ends the server", async () => {
   const service = await startService();
   service.child.kill("SIGTERM");
-  await expect.poll(() => isListed(service.pid), { timeout: 5000 }).toBe(false);
+  await expect.poll(() => isListed(service.pid)).toBe(false);
   expect(readdirSync(folder)).toEqual(["postgres"]);
 });
 

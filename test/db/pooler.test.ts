@@ -70,7 +70,7 @@ async function startPooler(port: number): Promise<ChildProcess> {
   await chmod(folder, 0o711);
   for (const file of ["users", "pgbouncer.ini"]) if (user) await chown(join(folder, file), user.uid, user.gid);
   const child = spawn(PGBOUNCER, [join(folder, "pgbouncer.ini")], { stdio: "ignore", ...user });
-  await vi.waitUntil(() => accepts(port), { timeout: 10_000 });
+  await vi.waitUntil(() => accepts(port), { timeout: 30_000 });
   return child;
 }
 

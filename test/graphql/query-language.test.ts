@@ -311,7 +311,7 @@ describe("a mutation operation with several fields", () => {
       done: updateArticle(id: $id, input: { title: "After" }) { title }
     }`;
     await expect
-      .poll(() => gql(query, { variables: { id }, as: "ada" }), { timeout: 5000 })
+      .poll(() => gql(query, { variables: { id }, as: "ada" }))
       .toMatchObject({ data: { breakIt: null, done: { title: "After" } }, errors: [{ path: ["breakIt"] }] });
     await sql("drop function public.break_it()");
   });

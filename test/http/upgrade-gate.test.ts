@@ -558,7 +558,7 @@ describe("a request that a proxy may read differently", () => {
 });
 
 test("a request that never ends is 408 after ten seconds, and a slow request is served", {
-  timeout: 30_000,
+  timeout: 60_000,
 }, async () => {
   await Promise.all([...endless, slow].map(({ closed }) => closed));
   expect(endless[1]!.raw.text).toMatch(/^HTTP\/1.1 408 /);

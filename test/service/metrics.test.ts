@@ -6,7 +6,7 @@ import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
-const POLL = { timeout: 10_000, interval: 50 };
+const POLL = { timeout: 30_000, interval: 50 };
 
 let service: TestService;
 beforeAll(async () => {

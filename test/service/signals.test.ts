@@ -43,7 +43,7 @@ describe("a running service with a settings file", { timeout: 60_000 }, () => {
     const environment = { DATABASE_URL: database.url, SETTINGS_FILE: file, WORKERS: "2", GRAPHQL_MAX_TABLES: "10" };
     command = nodeStart({ dataDir, settings: environment, shared: true });
     // As early as the process handles them: long before the service does.
-    await vi.waitUntil(() => handles(command.child.pid!, SIGUSR2), { timeout: 5000, interval: 1 });
+    await vi.waitUntil(() => handles(command.child.pid!, SIGUSR2), { timeout: 30_000, interval: 1 });
     for (const signal of ["SIGUSR1", "SIGUSR2"] as const) kill(command.child.pid!, signal);
     await command.ready();
     return async () => {

@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type ReceivedSpan, type Receiver, startReceiver } from "../support/otlp-receiver.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
-const POLL = { timeout: 15_000, interval: 50 };
+const POLL = { timeout: 30_000, interval: 50 };
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";
 

@@ -115,4 +115,4 @@ export class Subscription {
   }
 }
 
-export const POLL = { timeout: 15_000, interval: 10 };
+export const POLL = { timeout: 30_000, interval: 10 };

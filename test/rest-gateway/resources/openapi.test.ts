@@ -227,7 +227,7 @@ async function askTasks(version: 1 | 2, seen: Seen): Promise<void> {
   const ask = asker(client, version, seen);
   const start = async (path: string) => (await client.body(path, { prefer: "respond-async" })).taskId;
   const done = await start("/users");
-  await expect.poll(async () => (await client.body(`/tasks/${done}`)).status, { timeout: 20_000 }).toBe("succeeded");
+  await expect.poll(async () => (await client.body(`/tasks/${done}`)).status, { timeout: 30_000 }).toBe("succeeded");
   await client.sql("begin; lock table articles in access exclusive mode");
   const running = await start("/articles");
   const samples: readonly Sample[] = [

@@ -6,7 +6,7 @@ import { EventStreamClient, type StreamSent } from "../../support/event-stream.t
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 
-const POLL = { timeout: 15_000, interval: 10 };
+const POLL = { timeout: 30_000, interval: 10 };
 
 const DDL = `
   create table notes (
@@ -255,7 +255,7 @@ test("curl -N shows a stream", async () => {
     .toMatch(/id: \S+\nevent: INSERT\ndata: \{"eventType":"INSERT".*"new":\{"id":5000\}\}\n\n/);
 });
 
-test.skipIf(!hasBrowser("EventSource"))("EventSource in a browser resumes by itself", { timeout: 30_000 }, async () => {
+test.skipIf(!hasBrowser("EventSource"))("EventSource in a browser resumes by itself", { timeout: 60_000 }, async () => {
   const { url, service: running } = service();
   const browser = await launchBrowser();
   onTestFinished(() => browser.close());

@@ -54,7 +54,7 @@ async function ended(address: string, as?: "ada" | "bob"): Promise<any> {
         task = await (await fetch(`${service().url}${address}`, { headers })).json();
         return task.status;
       },
-      { timeout: 15_000, interval: 50 },
+      { timeout: 30_000, interval: 50 },
     )
     .toMatch(/succeeded|failed|cancelled/);
   return task;

@@ -32,7 +32,7 @@ export const SETTINGS: TaskSettings = {
   apiV1Status: "supported",
 };
 
-export const POLL = { timeout: 15_000, interval: 50 };
+export const POLL = { timeout: 30_000, interval: 50 };
 
 const caller = (role: string, sub?: string): Caller => ({
   role,
