@@ -13,7 +13,7 @@ import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields } from "./input-errors.ts";
-import { NAME_CONFLICT } from "./left-out.ts";
+import { NAME_CONFLICT, WITHOUT_SCHEMA } from "./left-out.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
@@ -65,17 +65,20 @@ export class Engine {
   }
 
   /**
-   * Builds the schema again and serves it. If the build fails, or if name conflicts would remove fields that are served
-   * now, it throws and the previous schema stays. New objects whose names conflict are omitted.
+   * Builds the schema again and serves it. If the build fails, or if an object that is served now would be left out because of a
+   * conflict or an error, it throws and the previous schema stays. New objects of that kind are left out.
    */
   async rebuild(): Promise<void> {
     const { maxTables, countTables, readDatabase } = this.#options;
     await readDatabase();
     if (countTables() > maxTables) throw new TooManyTables(countTables(), maxTables);
-    const built = await buildSchema({ ...this.#options.schema, catalog: this.#options.database.catalog });
+    const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
+    const built = await buildSchema(options, this.#served?.culprits);
     const known = this.omissions.map(lineOf);
-    const conflicts = built.omissions.filter((each) => each.rule === NAME_CONFLICT && !known.includes(lineOf(each)));
-    const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served.schema, built.schema) : [];
+    const conflicts = built.omissions.filter(
+      (each) => (each.rule === NAME_CONFLICT || each.rule === WITHOUT_SCHEMA) && !known.includes(lineOf(each)),
+    );
+    const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served, built) : [];
     if (lost.length > 0) throw fieldsWouldBeLost(lost, conflicts);
     this.#served = { ...built, documents: new DocumentCache(built.schema, this.#options.limits) };
   }
@@ -206,10 +209,7 @@ export class TooManyTables extends Error {
 
 /** Reported to the DBA in the log and in /health. */
 const fieldsWouldBeLost = (lost: readonly string[], conflicts: readonly Finding[]) =>
-  new Error(
-    `name conflicts would remove ${lost.join(", ")}. Rename the new object, or give it another GraphQL name. ` +
-      conflicts.map(sentenceOf).join(" "),
-  );
+  new Error(`${lost.join(", ")} would be removed: ${conflicts.map(sentenceOf).join("; ")}`);
 
 const noSchema = (): Problem => ({
   status: 503,

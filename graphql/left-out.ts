@@ -2,20 +2,30 @@ import { stripVTControlCharacters } from "node:util";
 import type { Pool } from "pg";
 import type {} from "postgraphile";
 import { type Finding, sentenceOf } from "../db/advisor/finding.ts";
-import { Labels, type PgObject } from "./pg-objects.ts";
+import type { Culprits } from "./attempts.ts";
+import type { ObjectId } from "./introspection.ts";
+import { describe, Labels, type PgObject } from "./pg-objects.ts";
 
 export const NAME_CONFLICT = "graphql-name-conflict";
+/** An object with which the schema cannot be built. */
+export const WITHOUT_SCHEMA = "object-without-graphql";
 
-/** A clash of two objects, or a message of PostGraphile, before the database has been asked about the objects. */
+/** A clash of two objects, or of one with a part of every schema, before the database has been asked about the objects. */
 type Clash = { readonly name: string; readonly objects: readonly PgObject[] };
+
+/** What a build was made without, and what the database contains. */
+export type Missing = {
+  readonly culprits: Culprits;
+  readonly newer: readonly ObjectId[];
+  /** `public.articles.title` */
+  readonly columns: ReadonlySet<string>;
+};
 
 /** What PostGraphile leaves out of one schema, and why. */
 export class LeftOut {
   readonly #fields = new Map<string, Map<string, PgObject>>();
   readonly #types = new Map<string, PgObject>();
   readonly #clashes: Clash[] = [];
-  /** The columns that the build knows, as `public.articles.title`: findings about newer ones are those of the next build. */
-  readonly #columns = new Set<string>();
   readonly #messages = new Set<string>();
   #hasForm: (schema: string, table: string, column: string) => boolean = () => true;
   #hasFunction: (schema: string, name: string) => boolean = () => true;
@@ -25,12 +35,6 @@ export class LeftOut {
     name: "LeftOutPlugin",
     gather: {
       hooks: {
-        pgIntrospection_introspection: (_info, { introspection }) => {
-          for (const attribute of introspection.attributes) {
-            const table = attribute.getClass();
-            this.#columns.add(`${table?.getNamespace()?.nspname}.${table?.relname}.${attribute.attname}`);
-          }
-        },
         pgRelations_relation(_info, { relation, pgConstraint }) {
           relation.extensions = { ...relation.extensions, constraint: pgConstraint.conname } as never;
         },
@@ -48,8 +52,10 @@ export class LeftOut {
               try {
                 return extend.call(build, base, added, hint, ...rest);
               } catch (error) {
-                if (!String(hint).startsWith("Adding connection filter")) throw error;
-                return base;
+                if (String(hint).startsWith("Adding connection filter")) return base;
+                // The operators `and`, `or` and `not`, which have no hint, take precedence over columns of their names.
+                if (hint === "" && "and" in added && "not" in added) return { ...base, ...added };
+                throw error;
               }
             };
             for (const method of ["registerObjectType", "registerEnumType"]) {
@@ -57,9 +63,10 @@ export class LeftOut {
               (build as any)[method] = (...args: any[]) => {
                 const [name, scope] = args;
                 const object = Labels.ofCodec(scope?.pgCodec);
-                if (object && !this.#types.has(name)) this.#types.set(name, object);
                 try {
-                  return register.apply(build, args);
+                  const registered = register.apply(build, args);
+                  if (object && !this.#types.has(name)) this.#types.set(name, object);
+                  return registered;
                 } catch (error) {
                   throw this.#withType(error as Error, scope);
                 }
@@ -124,7 +131,7 @@ export class LeftOut {
       .find(Boolean);
     if (type !== undefined) {
       const [first, second] = [this.#types.get(type), (error as { object?: PgObject }).object];
-      return first && second ? { name: `type ${type}`, objects: [first, second] } : null;
+      return second ? { name: `type ${type}`, objects: first ? [first, second] : [second] } : null;
     }
     const resource = /^Attempted to add a second resource named '(\w+)'/.exec(message)?.[1];
     if (resource !== undefined) {
@@ -140,27 +147,45 @@ export class LeftOut {
     return objects ? { name: `field ${name}`, objects: [...objects.values()] } : null;
   }
 
+  /** The objects that lead to each field: `Query.articles` */
+  get sources(): ReadonlyMap<string, readonly PgObject[]> {
+    return new Map([...this.#fields].map(([field, objects]) => [field, [...objects.values()]]));
+  }
+
+  /** The newer object of each name conflict. `error` is that of a build that failed. */
+  conflicts(labels: Labels, error?: Error): readonly NameConflict[] {
+    const clash = error && this.clashOf(error);
+    return [...this.#clashes, ...(clash ? [clash] : [])].map((each) => new NameConflict(each, labels));
+  }
+
   /** The findings of the build, with the SQL that cures them. Rejects if the database does not respond. */
-  async findings(pool: Pick<Pool, "query">, schemas: readonly string[]): Promise<readonly Finding[]> {
-    const labels = await Labels.read(pool, schemas);
+  async findings(pool: Pick<Pool, "query">, labels: Labels, missing: Missing): Promise<readonly Finding[]> {
+    const described = await describe(pool, [...missing.culprits.keys(), ...missing.newer]);
+    const found = [...missing.culprits].map(([id, error]) => findingOfCulprit(described.get(id) ?? id, error));
+    const newer = missing.newer.map((id) => described.get(id) ?? id);
+    const isReported = new Set([...found.map(({ object }) => object), ...newer]);
     return [
-      ...this.#clashes.map((clash) => findingOfClash(clash, labels)),
+      ...found,
+      ...(newer.length > 0 ? [notTried(newer)] : []),
+      ...this.conflicts(labels)
+        .map(({ finding }) => finding)
+        .filter(({ object }) => !isReported.has(object)),
       ...labels.columns
-        .filter(({ schema, table, column }) => this.#columns.has(`${schema}.${table}.${column}`))
+        // Findings about newer columns are those of the next build.
+        .filter(({ schema, table, column }) => missing.columns.has(`${schema}.${table}.${column}`))
+        .filter(({ schema, table, label }) =>
+          [label, labels.labelOf(Labels.of("table", schema, table))].every((each) => !isReported.has(each)),
+        )
         .filter(({ schema, table, column }) => !this.#hasForm(schema, table, column))
         .map(withoutForm),
-      ...labels.functions.filter(({ schema, name }) => !this.#hasFunction(schema, name)).map(notServed),
+      ...labels.functions
+        .filter(({ label }) => !isReported.has(label))
+        .filter(({ schema, name }) => !this.#hasFunction(schema, name))
+        .map(notServed),
       ...[...this.#messages].map(
         (reason): Finding => ({ rule: "left-out-of-graphql", level: "warning", object: "GraphQL", reason, cure: null }),
       ),
     ];
-  }
-
-  /** The error of a build that failed because of a name conflict, in our words. Other errors are returned as they are. */
-  async explained(error: Error, pool: Pick<Pool, "query">, schemas: readonly string[]): Promise<Error> {
-    const clash = this.clashOf(error);
-    if (!clash) return error;
-    return new Error(sentenceOf(findingOfClash(clash, await Labels.read(pool, schemas))), { cause: error });
   }
 
   #withType(error: Error, scope: any): Error {
@@ -189,17 +214,42 @@ const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg
 const IN_OTHER_WORDS =
   /^(Skipped .* because we couldn't give it any attributes|Could not (build PgCodec|make (return )?codec) for|Could not find connection type|Couldn't find a 'output' variant)/;
 
-/** The object that was created later gets another name. */
-function findingOfClash({ name, objects }: Clash, labels: Labels): Finding {
-  const [older, newer] = objects.toSorted((a, b) => labels.ageOf(a) - labels.ageOf(b)) as [PgObject, PgObject];
-  return {
-    rule: NAME_CONFLICT,
-    level: "error",
-    object: labels.labelOf(newer),
-    reason: `it and ${labels.labelOf(older)} lead to the same GraphQL ${name}, and GraphQL leaves one of them out`,
-    cure: labels.renaming(newer),
-  };
+/** Two objects lead to the same name. The newer one is left out, and gets another name if the DBA wants it. */
+export class NameConflict extends Error {
+  readonly newer: PgObject;
+  readonly finding: Finding;
+
+  constructor({ name, objects }: Clash, labels: Labels) {
+    const [newer, older] = objects.toSorted((a, b) => labels.ageOf(b) - labels.ageOf(a)) as [PgObject, PgObject?];
+    const reason = older
+      ? `it and ${labels.labelOf(older)} lead to the same GraphQL ${name}, and GraphQL leaves one of them out`
+      : `it leads to the GraphQL ${name}, which every schema has, and GraphQL leaves it out`;
+    const object = labels.labelOf(newer);
+    const finding: Finding = { rule: NAME_CONFLICT, level: "error", object, reason, cure: labels.renaming(newer) };
+    super(sentenceOf(finding));
+    this.newer = newer;
+    this.finding = finding;
+  }
 }
+
+const findingOfCulprit = (object: string, error: Error): Finding =>
+  error instanceof NameConflict
+    ? error.finding
+    : {
+        rule: WITHOUT_SCHEMA,
+        level: "error",
+        object,
+        reason: `GraphQL leaves it out: with it the schema cannot be built: ${toSentence(error.message)}`,
+        cure: null,
+      };
+
+const notTried = (objects: readonly string[]): Finding => ({
+  rule: WITHOUT_SCHEMA,
+  level: "error",
+  object: "GraphQL",
+  reason: `too many objects prevent the schema from being built. Left out as well: ${objects.join(", ")}`,
+  cure: null,
+});
 
 const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
   rule: "type-without-graphql",
@@ -225,6 +275,7 @@ function toSentence(message: string): string {
     .replace("A naming conflict has occurred - ", "")
     .replace("We don't have any information about the first entity.", "")
     .replace(/Details: https:\S+\s*$/, "")
+    .replace(/; \{.*/s, "")
     .replace(/\s+/g, " ")
     .replace(/[.\s]+$/, "");
 }

@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { makeSchema } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
-import { type GraphQLSchema, isInterfaceType, isObjectType, parse } from "postgraphile/graphql";
+import { type GraphQLSchema, isInterfaceType, isObjectType, parse, validateSchema } from "postgraphile/graphql";
 import type { Config } from "../config/config.ts";
 import type { Finding } from "../db/advisor/finding.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
@@ -13,8 +13,11 @@ import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../plugins/TableSubscriptionsPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
+import { type Attempt, buildWithoutCulprits, type Culprits } from "./attempts.ts";
 import { withoutConsole } from "./console.ts";
+import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
+import { Labels, type PgObject } from "./pg-objects.ts";
 import { sendQueriesTogether } from "./plan-phases.ts";
 
 export type SchemaOptions = {
@@ -56,11 +59,50 @@ export type BuiltSchema = {
   readonly resolvedPreset: GraphileConfig.ResolvedPreset;
   /** The parts of the database that are not in the schema, and why. */
   readonly omissions: readonly Finding[];
+  /** The objects with which the schema could not be built. */
+  readonly culprits: Culprits;
+  /** The objects that lead to each field: `Query.articles` */
+  readonly sources: ReadonlyMap<string, readonly PgObject[]>;
+  /** Whether the schema was built without this object, which exists. */
+  isLost(object: PgObject): boolean;
 };
 
-/** Builds the GraphQL schema of the database. Rejects with the objects of a name conflict that prevents it. */
-export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> {
+/**
+ * Builds the GraphQL schema of the database, without the objects with which it cannot be built. `known` are those of the schema before.
+ * Rejects if the database does not respond, or if no object is the cause of a failure.
+ */
+export async function buildSchema(options: SchemaOptions, known: Culprits = new Map()): Promise<BuiltSchema> {
   sendQueriesTogether();
+  const introspection = new Introspection();
+  const { built, culprits, newer } = await buildWithoutCulprits({
+    attempt: (objects) => attempt(options, introspection, objects),
+    objects: () => introspection.objects,
+    known,
+  });
+  if (built === null) throw new Error("there is no table or function that a caller may use");
+  const { schema, resolvedPreset, leftOut, labels } = built;
+  bindPlansToDocuments(schema, resolvedPreset);
+  const omissions = await leftOut.findings(options.catalog, labels, {
+    culprits,
+    newer,
+    columns: introspection.columns,
+  });
+  const leftOutIds = new Set([...culprits.keys(), ...newer]);
+  const isLost = (object: PgObject) => introspection.isLost(object, leftOutIds);
+  return { schema, resolvedPreset, omissions, culprits, sources: leftOut.sources, isLost };
+}
+
+type Built = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly leftOut: LeftOut; readonly labels: Labels };
+
+/** PostGraphile's error for a schema without fields, such as one that is built without all objects. */
+const NO_FIELDS = /not suitable for use as root query operation type/;
+
+/** Null for a schema without fields. */
+async function attempt(
+  options: SchemaOptions,
+  introspection: Introspection,
+  objects: ReadonlySet<ObjectId>,
+): Promise<Attempt<Built | null>> {
   const { catalog: pool, schemas } = options;
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
   const leftOut = new LeftOut();
@@ -74,21 +116,34 @@ export async function buildSchema(options: SchemaOptions): Promise<BuiltSchema> 
       ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
       ...(options.unindexedFilters ? [UnindexedFiltersPlugin] : []),
     ],
-    pgServices: [pgService],
+    pgServices: [{ ...pgService, adaptor: introspection.adaptor(objects) }],
     schema: {
       timeScalar: options.timeScalar,
       maxPageSize: options.maxPageSize,
       connectionFilterComputedColumns: options.unindexedFilters,
     },
   };
-  const { schema, resolvedPreset } = await withoutConsole(
+  const made: Pick<BuiltSchema, "schema" | "resolvedPreset"> | { error: Error } = await withoutConsole(
     () => makeSchema(preset),
     (line) => leftOut.print(line),
-  ).catch(async (error) => {
-    throw await leftOut.explained(error, pool, schemas);
-  });
-  bindPlansToDocuments(schema, resolvedPreset);
-  return { schema, resolvedPreset, omissions: await leftOut.findings(pool, schemas) };
+  ).then(
+    ({ schema, resolvedPreset }) => {
+      const [error] = validateSchema(schema);
+      return error ? { error } : { schema, resolvedPreset };
+    },
+    (error: Error) => ({ error }),
+  );
+  const labels = await Labels.read(pool, schemas);
+  const conflicts = leftOut.conflicts(labels, "error" in made ? made.error : undefined);
+  const culprits = new Map(
+    conflicts.flatMap((conflict) => {
+      const id = introspection.idOf(conflict.newer);
+      return id ? [[id, conflict]] : [];
+    }),
+  );
+  if ("error" in made && NO_FIELDS.test(made.error.message)) return { built: null, culprits };
+  if ("error" in made) return { error: conflicts.at(-1) ?? made.error, culprits };
+  return { built: { ...made, leftOut, labels }, culprits };
 }
 
 /** What the schema leaves out; the error itself if it cannot be built. */
@@ -124,10 +179,13 @@ function bindPlansToDocuments(schema: GraphQLSchema, resolvedPreset: GraphileCon
   grafast.operationOperationPlansCacheMaxLength = MAX_PLANS_PER_OPERATION;
 }
 
-/** Returns the fields of `before` that are missing in `after` or have another type there: `["Query.articles"]`. */
-export function lostFields(before: GraphQLSchema, after: GraphQLSchema): string[] {
-  const remaining = fieldTypes(after);
-  return [...fieldTypes(before)].filter(([field, type]) => remaining.get(field) !== type).map(([field]) => field);
+/** Returns the fields of `before` that `after` lacks because it was built without their objects: `["Query.articles"]`. */
+export function lostFields(before: BuiltSchema, after: BuiltSchema): string[] {
+  const remaining = fieldTypes(after.schema);
+  return [...fieldTypes(before.schema)]
+    .filter(([field, type]) => remaining.get(field) !== type)
+    .map(([field]) => field)
+    .filter((field) => before.sources.get(field)?.some((object) => after.isLost(object)));
 }
 
 /** Maps each field to its type: `Query.articles` → `ArticleConnection!` */

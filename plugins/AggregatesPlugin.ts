@@ -60,9 +60,11 @@ export const AggregatesPlugin: GraphileConfig.Plugin = {
         if (!type) return fields;
         const added = {
           aggregates: fieldWithHooks({ fieldName: "aggregates" }, () => aggregatesField(build, type)),
-          groupedAggregates: fieldWithHooks({ fieldName: "groupedAggregates", pgFieldCodec: codec as any }, () =>
-            groupedField(build, codec, type),
-          ),
+          ...(build.getTypeMetaByName(build.inflection.aggregatesType(codec, "group-by")) && {
+            groupedAggregates: fieldWithHooks({ fieldName: "groupedAggregates", pgFieldCodec: codec as any }, () =>
+              groupedField(build, codec, type),
+            ),
+          }),
         };
         return build.extend(fields, added, `Adding aggregates to ${Self.name}`);
       },
@@ -87,6 +89,7 @@ function registerTypes(build: GraphileBuild.Build, table: Table): void {
     // `min` and `max` differ in their SQL, so each has a type.
     register(aggregate.name, aggregate.description, () => fieldsOfColumns(build, table, aggregate));
   }
+  if (groupings.length === 0) return;
   build.recoverable(null, () =>
     build.registerEnumType(
       build.inflection.aggregatesType(table.codec, "group-by"),

@@ -23,8 +23,10 @@ import { NamesakesPlugin } from "./NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./NotNullByDeclarationPlugin.ts";
 import { NullRecordArraysPlugin } from "./NullRecordArraysPlugin.ts";
 import { OrderByPlugin } from "./OrderByPlugin.ts";
+import { SpelledNamesPlugin } from "./SpelledNamesPlugin.ts";
 import { TableMutationsPlugin } from "./TableMutationsPlugin.ts";
 import { TimeScalarPlugin } from "./TimeScalarPlugin.ts";
+import { UnloggedTablesPlugin } from "./UnloggedTablesPlugin.ts";
 
 /** The differences between the schema that PostGraphile generates and the contract, in the order in which they apply. */
 export const contractPreset: GraphileConfig.Preset = {
@@ -51,6 +53,8 @@ export const contractPreset: GraphileConfig.Preset = {
   plugins: [
     ContractNamesPlugin,
     NamesakesPlugin,
+    SpelledNamesPlugin,
+    UnloggedTablesPlugin,
     IdColumnsPlugin,
     HideForeignKeyColumnsPlugin,
     GeneratedColumnsPlugin,

@@ -112,7 +112,7 @@ function parseOrder({ name, codec, extensions }: Table): Column[] {
 /** The columns of the primary key, or of another unique key without nulls. */
 function keyOf({ uniques, codec }: Table): readonly string[] {
   const keys = uniques.filter(({ attributes }: { attributes: readonly string[] }) =>
-    attributes.every((attribute) => codec.attributes[attribute].notNull),
+    attributes.every((attribute) => codec.attributes[attribute]?.notNull),
   );
   const primary = uniques.find((unique: { isPrimary?: boolean }) => unique.isPrimary);
   return (primary ?? keys[0])?.attributes ?? [];

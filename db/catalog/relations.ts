@@ -1,5 +1,6 @@
 import type { TableName } from "./catalog.ts";
 import type { Oid } from "./types.ts";
+import { isUpdatable } from "./updatable.ts";
 import type { ColumnReference } from "./views.ts";
 
 /** A table, a view, or a composite type (`c`). */
@@ -22,21 +23,17 @@ export type RelationRow = {
   readonly comment: string | null;
 };
 
-// pg_relation_is_updatable fails for a foreign data wrapper without a handler. 64 is INSTEAD OF.
+// 64 is INSTEAD OF.
 export const RELATIONS = `
   select r.oid, r.schema, r.name, r.kind, r."isServed", r."rowType", r.owner, r.acl::text as acl,
     r."hasRowSecurity", r."isRowSecurityForced",
-    case when r."isServed" and (r.kind = 'v' or wrapper.fdwhandler <> 0) then pg_relation_is_updatable(r.oid, true) end
-      as writes,
+    case when r."isServed" and r.kind in ('v', 'f') then ${isUpdatable("r.oid")} end as writes,
     r.kind = 'v' and (
       exists (select from pg_trigger as t where t.tgrelid = r.oid and t.tgtype & 64 <> 0)
       or exists (select from pg_rewrite as w where w.ev_class = r.oid and w.rulename <> '_RETURN')
     ) as "hasOwnWrites",
     d.description as comment
   from relations as r
-  left join pg_foreign_table as f on f.ftrelid = r.oid
-  left join pg_foreign_server as server on server.oid = f.ftserver
-  left join pg_foreign_data_wrapper as wrapper on wrapper.oid = server.srvfdw
   left join pg_description as d on d.objoid = r.oid and d.classoid = 'pg_class'::regclass and d.objsubid = 0
   order by r.position, r.schema, r.name`;
 

@@ -26,8 +26,6 @@ const NO_EDGES =
 const NO_AUTHOR =
   "function public.articles_author(public.articles): it and constraint articles_author_id_fkey on public.articles lead to the same GraphQL field Article.author, and GraphQL leaves one of them out; to cure it: comment on function public.articles_author(public.articles) is '@fieldName articles_author2';";
 const NO_COLUMN = `column public.odd."aB": it and column public.odd.a_b lead to the same GraphQL field Odd.aB, and GraphQL leaves one of them out; to cure it: comment on column public.odd."aB" is '@name aB2';`;
-const NO_THING = "lead to the same GraphQL type ThingOrderBy";
-const NO_USER = "lead to the same GraphQL type UserOrderBy";
 
 /** Each group of tests starts and ends with the tables of the contract. */
 let database: TestDatabase;
@@ -40,13 +38,13 @@ const dba = async (sql: string) => void (await database.owner.query(sql));
 const addTable = (name: string) => dba(`create table ${name} (id int primary key); grant select on ${name} to anon`);
 
 /** Starts a service for a group of tests after executing this SQL. */
-function useServiceAfter(sql: string) {
+function useServiceAfter(sql: string, settings: Readonly<Record<string, string>> = {}) {
   const logged: Record<string, any>[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => logged.push(JSON.parse(line)) });
   let service: TestService;
   beforeAll(async () => {
     await dba(sql);
-    service = await startTestService({ GRAPHIQL: "on" }, { ...database, drop: async () => {} }, log);
+    service = await startTestService({ GRAPHIQL: "on", ...settings }, { ...database, drop: async () => {} }, log);
     await service.gql("{ __typename }");
   });
   afterAll(() => service.stop());
@@ -112,33 +110,28 @@ describe("with conflicting names while the service runs", () => {
   const { gql, logs, health, fieldsOf } = useServiceAfter("select");
   const QUERY = "{ articles(first: 1) { edges { node { author { name } } } } }";
 
-  test("the previous schema stays if fields would be lost, the log and /health give the reason, and the new schema follows after the conflicts are resolved", async () => {
+  test("new objects whose names conflict are left out, and the rest of the change is served", async () => {
     await dba(ARTICLE_EDGES + FUNCTION);
     await addTable("meanwhile");
-    await expect.poll(async () => (await health()).schema, POLL).toContain(NO_EDGES);
-    const { schema: reason } = await health();
-    expect(reason).toMatch(
-      /^name conflicts would remove .*\. Rename the new object, or give it another GraphQL name\./,
-    );
-    for (const lost of ["Query.articles", "Article.author", NO_EDGES, NO_AUTHOR]) expect(reason).toContain(lost);
-    expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
-    expect((await gql(QUERY)).errors).toBeUndefined();
-    expect(await fieldsOf("Meanwhile")).toEqual([]);
-
-    await dba("drop table article_edges; drop function articles_author");
     await expect.poll(() => fieldsOf("Meanwhile"), POLL).toEqual(["id"]);
-    expect(await health()).toEqual(CURRENT);
+    await expect.poll(health, POLL).toEqual({ ...CURRENT, omissions: [NO_AUTHOR, NO_EDGES].toSorted() });
     expect((await gql(QUERY)).errors).toBeUndefined();
-    expect(logs(LEFT_OUT)).toEqual([]);
+    await dba("drop table article_edges; drop function articles_author");
+    await expect.poll(health, POLL).toEqual(CURRENT);
+    expect((await gql(QUERY)).errors).toBeUndefined();
   });
 
-  test("a new object whose name conflicts is omitted and does not block the rest", async () => {
-    await dba(ODD);
-    onTestFinished(() => dba("drop table odd"));
-    await addTable("besides");
-    await expect.poll(() => fieldsOf("Beside"), POLL).toEqual(["id"]);
-    expect(await health()).toEqual({ ...CURRENT, omissions: [NO_COLUMN] });
-    expect(logs(LEFT_OUT)).toEqual([expect.objectContaining({ level: 40, omission: NO_COLUMN })]);
+  test("the previous schema stays if an object that is served would be left out, and the log and /health give the reason", async () => {
+    await dba("comment on table comments is '@behavior nonsense +++ foo'");
+    await expect.poll(async () => (await health()).schema, POLL).not.toBe("current");
+    const { schema: reason } = await health();
+    expect(reason).toMatch(
+      /^Query\.comment, .* would be removed: table public\.comments: GraphQL leaves it out: .*Invalid value for behavior/,
+    );
+    expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
+    expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();
+    await dba("comment on table comments is null");
+    await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
   test.each([
@@ -149,8 +142,11 @@ describe("with conflicting names while the service runs", () => {
     async (...given) => {
       const [ofTable, field, ofFunction, fieldOfArticle] = given;
       await dba(ARTICLE_EDGES + FUNCTION);
-      onTestFinished(() => dba("drop table article_edges; drop function articles_author"));
-      await expect.poll(async () => (await health()).schema, POLL).not.toBe("current");
+      onTestFinished(async () => {
+        await dba("drop table article_edges; drop function articles_author");
+        await expect.poll(() => fieldsOf("Query"), POLL).not.toContain("links");
+      });
+      await expect.poll(async () => (await health()).omissions, POLL).toHaveLength(2);
       await dba(
         `comment on table article_edges is '${ofTable}'; comment on function articles_author is '${ofFunction}'`,
       );
@@ -162,48 +158,65 @@ describe("with conflicting names while the service runs", () => {
   );
 });
 
-describe("with a schema that cannot be built at the start", () => {
-  const { service, gql, logs, health } = useServiceAfter(NO_TAG + THINGS + USER + ARTICLE_EDGES);
+describe("with objects that prevent the schema from being built at the start", () => {
+  const { gql, logs, health } = useServiceAfter(NO_TAG + THINGS + USER + ARTICLE_EDGES);
+
+  test("GraphQL is served without them, and the log and /health give the reason of each", async () => {
+    expect((await gql("{ users { name } things { totalCount } }")).errors).toBeUndefined();
+    const { schema, omissions } = await health();
+    expect(schema).toBe("current");
+    expect(omissions).toEqual([
+      expect.stringMatching(/^table public\."user": .*the same GraphQL /),
+      NO_EDGES,
+      expect.stringMatching(/^table public\.tagged: GraphQL leaves it out: .*Invalid value for behavior/),
+      expect.stringMatching(/^table public\.things: .*the same GraphQL /),
+    ]);
+    expect(logs(LEFT_OUT)).toHaveLength(4);
+  });
+
+  test("each is served as soon as its cause is removed, although the others remain", async () => {
+    await dba("comment on table tagged is null; drop table thing");
+    await expect
+      .poll(async () => (await gql("{ taggeds { totalCount } things { totalCount } }")).errors, POLL)
+      .toBeUndefined();
+    expect((await health()).omissions).toEqual([expect.stringContaining('table public."user"'), NO_EDGES]);
+    await dba('drop table "user", tagged, things, article_edges');
+    await expect.poll(health, POLL).toEqual(CURRENT);
+  });
+});
+
+describe("with a database that has nothing for callers", () => {
+  const settings = { MIGRATE: "off", DB_SCHEMAS: "desert", API_KEY_REQUIRED: "off" };
+  const { service, gql, logs, health } = useServiceAfter(
+    "create schema desert; grant usage on schema desert to anon",
+    settings,
+  );
   const refusal = {
     message: "the GraphQL schema cannot be built: the log and /health give the reason",
     extensions: { code: "INTERNAL_ERROR" },
   };
 
-  test("the service runs and only GraphQL responds 503", async () => {
+  test("only GraphQL responds 503, the log and /health give the reason, and the first table is served", async () => {
     const { status, headers, ...body } = await gql("{ users { name } }");
     expect({ status, body, retryAfter: headers.get("retry-after") }).toEqual({
       status: 503,
       body: { errors: [refusal] },
       retryAfter: "5",
     });
-    const login = await fetch(`${service().url}/auth/login`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username: "ada", password: "Correct-Horse-7!" }),
-    });
-    expect(login.status).toBe(200);
     expect((await fetch(`${service().url}/graphiql`)).status).toBe(200);
-  });
+    const client = connect(service(), {});
+    expect(await client.run("{ __typename }")).toEqual({ errors: [refusal] });
+    const reason = "there is no table or function that a caller may use";
+    expect(await health()).toEqual({ ...CURRENT, schema: reason });
+    expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
 
-  test("the log and /health give the reason, and the schema is served after each cause is removed", async () => {
-    const client = connect(service(), { as: "ada" });
-    expect(await client.run("{ users { name } }")).toEqual({ errors: [refusal] });
-    for (const [reason, fix] of [
-      ["Invalid value for behavior", "drop table tagged"],
-      [NO_THING, "drop table thing"],
-      [NO_USER, 'drop table "user"'],
-    ] as const) {
-      await expect.poll(health, POLL).toEqual({ ...CURRENT, schema: expect.stringContaining(reason) });
-      expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: expect.stringContaining(reason) } });
-      expect((await gql("{ users { name } }")).status).toBe(503);
-      await dba(fix);
-    }
-    await expect.poll(async () => (await gql("{ users { name } }")).status, POLL).toBe(200);
+    await addTable("desert.oasis");
+    await dba("notify pgrst");
+    await expect.poll(async () => (await gql("{ oases { totalCount } }")).status, POLL).toBe(200);
     // The socket that was opened before still works.
-    expect((await client.run("{ me { name } }")).data).toEqual({ me: { name: "Ada Lovelace" } });
-    expect(await health()).toEqual({ ...CURRENT, omissions: [NO_EDGES] });
-    expect(logs(LEFT_OUT)).toEqual([expect.objectContaining({ level: 40, omission: NO_EDGES })]);
+    expect(await client.run("{ __typename }")).toEqual({ data: { __typename: "Query" } });
     expect(logs("unhandled error")).toEqual([]);
+    await dba("drop schema desert cascade");
   });
 });
 

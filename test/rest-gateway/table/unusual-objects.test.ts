@@ -50,6 +50,14 @@ const OBJECTS: Readonly<Record<string, string>> = {
     create server nowhere_s foreign data wrapper postgres_fdw options (host '127.0.0.1', port '1');
     create user mapping for public server nowhere_s options (user 'x', password 'x');
     create foreign table foreign_t (id int) server nowhere_s`,
+  "foreign tables of a wrapper without a handler, and views that read them": `
+    create foreign data wrapper unhandled_w;
+    create server unhandled_s foreign data wrapper unhandled_w;
+    create foreign table unhandled_t (id int) server unhandled_s;
+    create view unhandled_v as select id from unhandled_t;
+    create view over_unhandled_v as select id from unhandled_v;
+    create table noted_t (id int primary key);
+    create rule noted as on insert to noted_t do also insert into unhandled_t values (1)`,
   rules: `
     create table ruled_t (id int primary key);
     create rule ignored as on insert to ruled_t do instead nothing;
@@ -106,6 +114,7 @@ const READABLE = [
   "generated_t",
   "split_t",
   "parent_t",
+  "noted_t",
   "child_t",
   "ruled_t",
   "circle_a_t",
@@ -136,6 +145,10 @@ describe("in a schema with unusual objects", () => {
 
   test.each(FAILING)("a request to %s returns Postgres' own error %s", async (name, code) => {
     expect((await rest(name)).json).toMatchObject({ code });
+  });
+
+  test.each(["unhandled_t", "over_unhandled_v"])("a request to %s, which nothing can read, is 500", async (name) => {
+    expect((await rest(name)).status).toBe(500);
   });
 
   test("the OpenAPI description and GraphQL are served", async () => {

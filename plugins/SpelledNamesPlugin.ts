@@ -1,0 +1,54 @@
+import type {} from "postgraphile";
+
+/**
+ * Names of which nothing is left in GraphQL are spelled in hexadecimal, because PostGraphile would not build the schema: `=` is `u3d`.
+ * A digit that comes from another script gets an underscore like any other: `١` is `_1`.
+ */
+export const SpelledNamesPlugin: GraphileConfig.Plugin = {
+  name: "SpelledNamesPlugin",
+  version: "1.0.0",
+  after: ["TransliterationPlugin", "PgCodecsPlugin", "PgProceduresPlugin", "NamesakesPlugin"],
+  inflection: {
+    add: {
+      coerced(_options, text) {
+        return /^[ -~]*$/.test(text) ? text : this.coerceToGraphQLName(text);
+      },
+    },
+    replace: {
+      coerceToGraphQLName: (previous, _options, name) => orSpelled(previous!(name), name).replace(/^(?=\d)/, "_"),
+      camelCase(previous, _options, text) {
+        return orSpelled(previous!(this.coerced(text)), text).replace(/^(?=\d)/, "_");
+      },
+      upperCamelCase(previous, _options, text) {
+        return orSpelled(previous!(this.coerced(text)), text, "U");
+      },
+      constantCase: (previous, _options, text) => orSpelled(previous!(text), text).replace(/^_+/, "_"),
+      enumValue: (previous, _options, value, codec) =>
+        orSpelled(previous!(value, codec).replace(/\W+/g, "_").replace(/^_+/, "_"), value).replace(/^(?=\d)/, "_"),
+      // These add a word, or remove the underscore of an array.
+      typeCodecName(previous, _options, { pgType, ...details }) {
+        const [, array, name] = /^(_?)(.*)$/s.exec(pgType.typname)!;
+        const typname = pgType.typcategory === "A" ? array + orSpelled(name!, name!) : pgType.typname;
+        return previous!({ ...details, pgType: { ...pgType, typname } });
+      },
+      functionResourceName(previous, _options, { pgProc, ...details }) {
+        const { proname } = pgProc;
+        return previous!({ ...details, pgProc: { ...pgProc, proname: orSpelled(proname, proname) } });
+      },
+    },
+  },
+};
+
+const orSpelled = (name: string, text: string, prefix = "u"): string =>
+  /[\p{L}\p{N}]/u.test(name)
+    ? name
+    : [...text].map((character) => prefix + character.codePointAt(0)!.toString(16)).join("");
+
+declare global {
+  namespace GraphileBuild {
+    interface Inflection {
+      /** A name of the database in ASCII. */
+      coerced(this: Inflection, text: string): string;
+    }
+  }
+}
