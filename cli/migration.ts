@@ -35,6 +35,10 @@ export type MigrationOptions = {
   readonly folder?: string;
   /** Starts an empty cluster, in which migrations are tried. */
   readonly startScratch?: () => Promise<Cluster & { remove(): Promise<void> }>;
+  /** Receives what `--watch` prints. */
+  readonly print?: (text: string) => void;
+  /** Ends `--watch`; without it, Ctrl-C does. */
+  readonly signal?: AbortSignal;
 };
 
 const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptions) => Promise<string>>> = {
@@ -55,28 +59,40 @@ export async function migrationCommand(
   });
 }
 
-async function apply(args: string[], { environment, folder = MIGRATIONS_FOLDER }: MigrationOptions): Promise<string> {
+async function apply(args: string[], options: MigrationOptions): Promise<string> {
+  const { environment, folder = MIGRATIONS_FOLDER } = options;
   const url = ownerUrl(readSettings(environment));
-  if (!args.includes("--watch")) return applyOnce(url, folder);
+  return args.includes("--watch") ? watchFiles(url, folder, options) : applyOnce(url, folder);
+}
+
+async function watchFiles(
+  url: string,
+  folder: string,
+  { print = toStdout, signal }: MigrationOptions,
+): Promise<string> {
   const run = () => applyOnce(url, folder).then(print, (error: Error) => print(`${error.message}\n`));
   print("Watching db/migrations/current.sql and db/schema/; press Ctrl-C to stop.\n");
-  let running = run();
+  let running = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
-  const soon = () => {
+  const soon = (delay: number) => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       running = running.then(run);
-    }, SETTLED);
+    }, delay);
   };
-  watch(folder, soon);
-  watch(join(folder, "../schema"), { recursive: true }, soon);
-  return new Promise(() => {});
+  watch(folder, { signal }, () => soon(SETTLED));
+  watch(join(folder, "../schema"), { recursive: true, signal }, () => soon(SETTLED));
+  soon(0);
+  await new Promise((resolve) => signal?.addEventListener("abort", resolve));
+  clearTimeout(timer);
+  await running;
+  return "";
 }
 
 /** Milliseconds without a change after which a file counts as written. */
 const SETTLED = 200;
 
-const print = (text: string): void => void process.stdout.write(text);
+const toStdout = (text: string): void => void process.stdout.write(text);
 
 async function applyOnce(url: string, folder: string): Promise<string> {
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";

@@ -52,6 +52,29 @@ describe("db:apply", () => {
     expect((await run("apply")).exitCode).toBe(0);
   });
 
+  test("with --watch runs current.sql again after each change of it or of db/schema/, and goes on after a failure", async () => {
+    const printed: string[] = [];
+    const stop = new AbortController();
+    const watching = migrationCommand(["apply", "--watch"], {
+      environment: { DATABASE_URL: database.url, JWT_SECRET: SECRET },
+      folder,
+      print: (text) => printed.push(text),
+      signal: stop.signal,
+    });
+    await expect.poll(() => printed.at(-1)).toMatch(/nothing to apply/);
+    await current("create table public.watched ();\ncreate table public.watched ();\n");
+    await expect.poll(() => printed.at(-1)).toMatch(/^current\.sql, line 2: relation "watched" already exists/);
+    await writeFile(join(home, "schema/watched.sql"), "create table if not exists public.watched ();\n");
+    await current("--!include watched.sql\n");
+    await expect.poll(() => printed.at(-1)).toMatch(/has been applied/);
+    await writeFile(join(home, "schema/watched.sql"), "create table if not exists public.watched_too ();\n");
+    const created = async () => (await database.owner.query("select to_regclass('watched_too') as oid")).rows[0].oid;
+    await expect.poll(created).not.toBeNull();
+    stop.abort();
+    expect(await watching).toBe("");
+    await rm(join(home, "schema/watched.sql"));
+  });
+
   test("without statements does nothing", async () => {
     expect((await run("apply")).stdout).toMatch(/nothing to apply/);
   });
