@@ -140,6 +140,27 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     expect(again).toEqual(anonymous);
   });
 
+  test("takes an access token of any role, and shows what this role may do", async () => {
+    const own = await browser.newContext();
+    onTestFinished(() => own.close());
+    const other = await own.newPage();
+    // Only the descriptions matter.
+    await other.route(/scalar/, (route) => route.abort());
+    await other.goto(`${service.url}/docs`);
+    const signIn = other.getByRole("form", { name: "Sign in" });
+    const send = async (token: string) => {
+      await signIn.getByLabel("Access token").fill(token);
+      await signIn.getByRole("button").click();
+    };
+    await send("anything");
+    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toBe("This is not an access token.");
+    const description = other.waitForResponse((each) => each.url().endsWith("/rest/v1/"));
+    await send(service.token("admin"));
+    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/^Signed in as Administrator/);
+    const { paths } = (await (await description).json()) as any;
+    expect(Object.keys(paths["/users"])).toContain("delete");
+  });
+
   test("shows a message without a description", async () => {
     const off = await startTestService({ ...SETTINGS, OPENAPI: "off" });
     onTestFinished(() => off.stop());

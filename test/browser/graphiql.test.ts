@@ -97,3 +97,26 @@ test.skipIf(!installed)(
     expect(faults).toEqual([]);
   },
 );
+
+test.skipIf(!installed)(
+  "/graphiql sends the CSRF token with the cookie of a session",
+  { timeout: 60_000 },
+  async () => {
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    const data = { username: "ada", password: "Correct-Horse-7!" };
+    expect((await context.request.post(`${service.url}/api/auth/login`, { data })).status()).toBe(200);
+    const page = await context.newPage();
+    await page.goto(`${service.url}/graphiql`, { waitUntil: "commit" });
+    const publish = () =>
+      page.evaluate(async () => {
+        const response = await fetch("/graphql", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ query: "mutation { publishArticle(id: 1) { status } }" }),
+        });
+        return response.json();
+      });
+    await expect.poll(publish).toEqual({ data: { publishArticle: { status: "PUBLISHED" } } });
+  },
+);

@@ -29,7 +29,10 @@ export function docsRouter(options: DocsOptions): Router {
   return router;
 }
 
-/** The form signs in with a token, which is kept until the tab is closed. */
+/**
+ * The form takes an access token, or gets one with a username and password. The token is kept until the tab is closed; the page
+ * shows what its role may do.
+ */
 const SIGN_IN = `
 const stored = JSON.parse(sessionStorage.getItem("content-service.docs") ?? "null");
 const form = document.getElementById("sign-in");
@@ -40,13 +43,27 @@ const remember = (session) => {
 };
 const postJson = (path, body, headers = {}) =>
   fetch(path, { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
+const claimsOf = (token) => {
+  try {
+    const payload = atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"));
+    return JSON.parse(new TextDecoder().decode(Uint8Array.from(payload, (character) => character.charCodeAt(0))));
+  } catch {
+    return null;
+  }
+};
 form.classList.toggle("signed-in", stored !== null);
-form.noValidate = stored !== null;
 if (stored) status.textContent = "Signed in as " + stored.username + ": this page shows what you may do.";
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (stored) return remember(null);
-  const { username, password, code } = Object.fromEntries(new FormData(form));
+  const { username, password, code, ...given } = Object.fromEntries(new FormData(form));
+  const token = given.token.trim();
+  if (token) {
+    const claims = claimsOf(token);
+    if (claims) return remember({ username: claims.name ?? claims.sub ?? "the role " + claims.role, token });
+    status.textContent = "This is not an access token.";
+    return;
+  }
   const response = await postJson("/auth/login", { username, password, ...(code && { code }) });
   const answer = await response.json();
   if (response.ok) return remember({ username, token: answer.accessToken });
@@ -145,17 +162,21 @@ const CONTENT_SECURITY_POLICY = [
 
 /** Fields of the second factor are hidden until they are needed. */
 const STYLE = `
-#sign-in:not([hidden]) { display: flex; gap: 0.5rem; align-items: center; padding: 0.4rem 1rem; font: 14px system-ui, sans-serif;
+#sign-in { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; padding: 0.4rem 1rem; font: 14px system-ui, sans-serif;
   background: #f3f4f6; color: #1f2328; border-bottom: 1px solid #d0d7de; }
 #sign-in input { font: inherit; width: 11rem; padding: 0.15rem 0.4rem; }
 #sign-in .code, #sign-in.signed-in label, #sign-in .out, #sign-in.signed-in .in { display: none; }
 #sign-in.needs-code .code, #sign-in.signed-in .out { display: inline; }
 `;
 
-const FORM = `<form id="sign-in" aria-label="Sign in">
-<label>Username <input name="username" autocomplete="username" required></label>
-<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
+const ACCOUNT = `<label>Username <input name="username" autocomplete="username"></label>
+<label>Password <input name="password" type="password" autocomplete="current-password"></label>
 <label class="code">Code <input name="code" autocomplete="one-time-code"></label>
+<span class="in">or</span>
+`;
+
+const formOf = (hasAccounts: boolean) => `<form id="sign-in" aria-label="Sign in">
+${hasAccounts ? ACCOUNT : ""}<label>Access token <input name="token" type="password" autocomplete="off"></label>
 <button><span class="in">Sign in</span><span class="out">Sign out</span></button>
 <span role="status"></span>
 </form>`;
@@ -171,7 +192,7 @@ function pageHandler({ anonKey, versions, hasAccounts }: DocsOptions): RequestHa
 <style>${STYLE}</style>
 </head>
 <body>
-${hasAccounts ? FORM : FORM.replace("<form", "<form hidden")}
+${formOf(hasAccounts)}
 <div id="reference" data-key="${escapeMarkup(anonKey ?? "")}" data-versions="${versions.join(" ")}"></div>
 <script src="${BUNDLE_PATH}"></script>
 <script type="module">${SCRIPT}</script>
