@@ -1,5 +1,5 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
-import { constant, lambda } from "postgraphile/grafast";
+import { constant, lambda, SafeError, type Step } from "postgraphile/grafast";
 import { extendSchema, gql } from "postgraphile/utils";
 import { changes, currentRow } from "./TableSubscriptionsPlugin.ts";
 
@@ -36,7 +36,7 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
               changes(
                 comments,
                 "INSERT",
-                lambda($articleId, (id) => ({ article_id: String(id) })),
+                lambda(existing(articles, $articleId), (id) => ({ article_id: String(id) })),
               ),
             plan: currentRow(comments),
           },
@@ -45,7 +45,10 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
               changes(
                 articles,
                 "UPDATE",
-                lambda($id, (id): Readonly<Record<string, string>> => (id == null ? {} : { id: String(id) })),
+                lambda(
+                  existing(articles, $id),
+                  (id): Readonly<Record<string, string>> => (id == null ? {} : { id: String(id) }),
+                ),
               ),
             plan: currentRow(articles),
           },
@@ -54,3 +57,10 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
     },
   };
 }, "ArticleSubscriptionsPlugin");
+
+/** The id, if it is null or the subscriber may see such an article. Otherwise the subscription is refused: it would never send an event. */
+const existing = (articles: PgResource<any, any, any, any, any>, $id: Step<unknown>): Step<unknown> =>
+  lambda([$id, articles.get({ id: $id } as never).get("id")] as const, ([id, found]) => {
+    if (id != null && found == null) throw new SafeError("article not found", { code: "RESOURCE_NOT_FOUND" });
+    return id;
+  });

@@ -202,14 +202,16 @@ test.each([
   "subscription { onArticleUpdated(id: 99999999999999999999) { id } }",
   'subscription { onCommentAdded(articleId: "abc") { id } }',
   "subscription { onCommentAdded(articleId: 4711) { id } }",
-])("a subscription to an id without a row sends nothing, without an error: %s", async (query) => {
-  const client = connect(service);
-  const nothing = await client.subscribe(query);
-  const marker = await client.subscribe("subscription { onArticleUpdated { id } }");
-  await dba("update articles set content = content || '.' where id = 1");
-  await addComment(1, "A comment");
-  await marker.expect({ onArticleUpdated: { id: "1" } });
-  expect(nothing).toMatchObject({ events: [], faults: [], error: null, completed: false });
+])("a subscription to an article that does not exist is refused: %s", async (query) => {
+  const { errors } = await connect(service).run(query);
+  expect(errors).toMatchObject([{ message: "article not found", extensions: { code: "RESOURCE_NOT_FOUND" } }]);
+});
+
+test("a subscription to an article that a policy hides is refused", async () => {
+  await dba('create policy "not the second" on articles as restrictive for select using (id <> 2)');
+  onTestFinished(async () => void (await dba('drop policy "not the second" on articles')));
+  const { errors } = await connect(service).run("subscription { onCommentAdded(articleId: 2) { id } }");
+  expect(errors).toMatchObject([{ extensions: { code: "RESOURCE_NOT_FOUND" } }]);
 });
 
 test("an alias, a fragment and variables work in a subscription", async () => {
