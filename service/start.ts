@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { maskedSettings } from "../config/masked.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
+import { registerFeedMetrics } from "../db/changes/feed-metrics.ts";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { GRAPHQL } from "../graphql/envelope.ts";
 import { adminInterface } from "../http/admin.ts";
@@ -200,11 +201,7 @@ type Measured = {
 function registerMetrics(metrics: Metrics, { connections, sockets, changes, limits }: Measured): void {
   metrics.gauge({ name: "connections_open", about: "Open connections of clients.", read: () => connections.open });
   metrics.gauge({ name: "websockets_open", about: "Open WebSockets.", read: () => sockets.open.sockets });
-  metrics.gauge({
-    name: "changes_subscriptions",
-    about: "Subscriptions that receive changes.",
-    read: () => changes.readers,
-  });
+  registerFeedMetrics(metrics, changes);
   metrics.counter({
     name: "limits_hit_total",
     about: "Requests, connections and messages that a limit has rejected, by the setting of the limit.",

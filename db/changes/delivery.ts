@@ -48,6 +48,7 @@ export class Delivery<W extends Watch> {
     this.#feed = feed;
     this.#rights = rights;
     this.#handler = handler;
+    feed.count(this);
   }
 
   /**

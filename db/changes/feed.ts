@@ -5,7 +5,7 @@ import { oldestOf, parseSnapshot, parseStart, type Start, textOfStart } from "./
 import type { Publication } from "./publication.ts";
 import { ChangeReader } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
-import type { Beginning, ChangeSink, ChangeSource, Mark } from "./source.ts";
+import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 
 /**
  * The position of a query: a reader that starts there gets exactly the changes that the query has not seen. `mark` was read before
@@ -59,6 +59,7 @@ export class ChangeFeed implements ChangeSink {
   readonly #openTimeout: number;
   readonly #ring: Ring;
   readonly #readers = new Set<ChangeReader>();
+  readonly #deliveries: { readonly size: number }[] = [];
   readonly #schemaListeners: (() => Promise<void>)[] = [];
   readonly #received = { INSERT: 0, UPDATE: 0, DELETE: 0 };
   /** How often changes have been missed. */
@@ -87,9 +88,14 @@ export class ChangeFeed implements ChangeSink {
     this.#published = publication?.start();
   }
 
-  /** The number of readers. */
-  get readers(): number {
-    return this.#readers.size;
+  /** The number of subscriptions to changes, of all interfaces. */
+  get subscriptions(): number {
+    return this.#deliveries.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Counts the subscriptions of an interface. */
+  count(delivery: { readonly size: number }): void {
+    this.#deliveries.push(delivery);
   }
 
   /** Every change up to here has been received. */
@@ -103,16 +109,26 @@ export class ChangeFeed implements ChangeSink {
     const { since } = this.#ring;
     return {
       ...this.#source.health,
+      subscriptions: this.subscriptions,
       readers: this.#readers.size,
       ring: {
         changes: this.#ring.next - this.#ring.oldest,
         bytes: this.#ring.bytes,
         seconds: since === null ? 0 : (Date.now() - since) / 1000,
       },
-      received: this.#received,
-      gaps: this.#gaps,
+      ...this.counts,
       ...(this.#publication && { publication: this.#publication.health }),
     };
+  }
+
+  /** Changes received, and how often changes have been missed. */
+  get counts() {
+    return { received: this.#received, gaps: this.#gaps };
+  }
+
+  /** How far the source is behind the database. */
+  get lag(): SourceHealth["lag"] {
+    return this.#source?.health.lag ?? { bytes: 0, seconds: 0 };
   }
 
   /** Follows DDL: tables that callers may read from now on are published. */

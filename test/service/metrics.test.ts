@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { EventStreamClient } from "../support/event-stream.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const POLL = { timeout: 30_000, interval: 50 };
@@ -119,6 +120,19 @@ test("errors are counted by code, limits by setting, and database waits by pool"
   expect(all).toContain('content_service_limits_hit_total{limit="RATE_LIMIT"} 1');
   expect(all).toContain('content_service_db_round_trips_total{pool="data"} 2');
   expect(all).toContain('content_service_db_transaction_duration_seconds_count{pool="data"} 2');
+});
+
+test("subscriptions to changes are counted, and the changes that were read by operation", async () => {
+  const headers = { apikey: service.service.tokens.issueKey("anon") };
+  const stream = new EventStreamClient(`${service.url}/rest/v1/articles?select=id`, { headers });
+  await expect.poll(() => seriesOf("changes_subscriptions"), POLL).toEqual({ "": 1 });
+  await stream.take(1, "snapshot");
+  await service.database.owner.query("update articles set title = title || '.' where id = 1");
+  await stream.take(1, "UPDATE");
+  expect(await seriesOf("changes_received_total")).toMatchObject({ '{operation="UPDATE"}': 1 });
+  expect(Object.keys(await seriesOf("changes_lag"))).toEqual([""]);
+  stream.close();
+  await expect.poll(() => seriesOf("changes_subscriptions"), POLL).toEqual({ "": 0 });
 });
 
 /** The metrics that exist, with their meaning. */

@@ -257,6 +257,7 @@ test("health shows mode, slot, lag, and what is kept", async () => {
       state: "streaming",
       slot: { name: "content_1_healthy", temporary: false, wal: "reserved" },
       lag: { bytes: expect.any(Number), seconds: 0 },
+      subscriptions: 0,
       readers: 1,
       ring: { changes: 3, bytes: expect.any(Number), seconds: expect.any(Number) },
       received: { INSERT: 1, UPDATE: 1, DELETE: 1 },
