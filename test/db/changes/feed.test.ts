@@ -42,8 +42,11 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
     expect(Math.abs(change!.committedAt - Date.now())).toBeLessThan(60_000);
   });
 
-  // The rows are as before the test file, in both modes.
-  beforeEach(() => dba("update articles set title = 'A title', content = 'Some text.'"));
+  // The rows are as before the test file, in both modes. The outbox does not record it.
+  beforeEach(() =>
+    dba(`set session_replication_role = replica; delete from comments where id > 3; delete from articles where id > 4;
+      update articles set title = 'A title', content = 'Some text.'; reset session_replication_role`),
+  );
 
   test("an update arrives with the new row, even with its large unchanged values", async () => {
     const updated = await subscribe(await startFeed(database, mode), {
@@ -99,7 +102,7 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
     const [reader, writer] = [await psql(), await psql()];
     // Then a commit is in the log before queries see it.
     await writer.query("set synchronous_commit = on");
-    for (let i = 0; i < (mode === "logical" ? 100 : 10); i++) {
+    for (let i = 0; i < (mode === "logical" ? 30 : 10); i++) {
       const written = writer.query("insert into comments (article_id, author_id, content) values (1, 1, 'Seen')");
       const [change] = await inserted.take(1);
       const { rowCount } = await reader.query("select from comments where id = $1", [rowOf(change!).id]);
