@@ -40,7 +40,7 @@ beforeAll(async () => {
   const port = await findSharedPort({ host: "127.0.0.1", port: 0 });
   base = `http://localhost:${port}`;
   const settings = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_LOOPBACK: "on", PORT: String(port), BASE_URL: base };
-  service = await startTestService({ ...settings, GRAPHQL_MAX_TABLES: "0" });
+  service = await startTestService({ ...settings, DOCS: "on", GRAPHQL_MAX_TABLES: "0" });
   await oidc.register({
     redirectUris: [`${base}/auth/oidc/acme/callback`],
     postLogoutRedirectUris: [`${base}/auth/oidc/acme/logout`],
@@ -102,6 +102,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     expect((await context.cookies(base)).find(({ name }) => name === "__Host-sign-in-post")?.sameSite).toBe("None");
   });
 
+  let backupCodes: string[] = [];
   test("a user with a second factor enters the code after the sign-in at the provider", async () => {
     await start("/auth/oauth2/legacy");
     await sessionOnPage();
@@ -109,7 +110,8 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     const headers = { "x-csrf-token": csrfToken };
     const { secret } = (await (await page.request.post(`${base}/api/mfa/enable`, { headers })).json()) as any;
     const code = appCode(secret, Date.now() - 30_000);
-    await page.request.post(`${base}/api/mfa/verify`, { headers, data: { code } });
+    const verified = await page.request.post(`${base}/api/mfa/verify`, { headers, data: { code } });
+    ({ backupCodes } = (await verified.json()) as any);
     await context.clearCookies();
 
     await start("/auth/oauth2/legacy");
@@ -119,6 +121,21 @@ describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
     await page.fill("input[name=code]", appCode(secret, Date.now()));
     await page.click("button");
     expect(await sessionOnPage()).toMatchObject({ username: "mary@legacy.example" });
+  });
+
+  test("/docs offers the providers, and asks for the code of a second factor after the sign-in there", async () => {
+    // The form works without the reference, which takes seconds to render.
+    await page.route("**/scalar-*.js", (route) => route.abort());
+    await page.goto(`${base}/docs`);
+    await page.click("text=Sign in with legacy");
+    const form = page.getByRole("form", { name: "Sign in" });
+    await form.getByLabel("Code").fill("000000");
+    await form.getByRole("button", { name: "Sign in", exact: true }).click();
+    await expect.poll(() => form.getByRole("status").innerText()).toContain("the code is wrong");
+    await form.getByLabel("Code").fill(backupCodes[0]!);
+    await form.getByRole("button", { name: "Sign in", exact: true }).click();
+    await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^Signed in as Mary Somerville/);
+    expect(page.url()).toBe(`${base}/docs`);
   });
 
   test("a user who cancels at the provider sees a page that says so, and can try again", async () => {

@@ -30,8 +30,9 @@ export function docsRouter(options: DocsOptions): Router {
 }
 
 /**
- * The form takes an access token, or gets one with a username and password. The token is kept until the tab is closed; the page
- * shows what its role may do.
+ * The form takes an access token, or gets one with a username and password or from an identity provider, which returns the browser
+ * with a code: the page exchanges it with a verifier that only this tab has (RFC 7636). The token is kept until the tab is closed;
+ * the page shows what its role may do.
  */
 const SIGN_IN = `
 const stored = JSON.parse(sessionStorage.getItem("content-service.docs") ?? "null");
@@ -53,23 +54,60 @@ const claimsOf = (token) => {
 };
 form.classList.toggle("signed-in", stored !== null);
 if (stored) status.textContent = "Signed in as " + stored.username + ": this page shows what you may do.";
+const nameIn = (token) => {
+  const { name, sub, role } = claimsOf(token);
+  return name ?? sub ?? "the role " + role;
+};
+let challenge = null;
+async function finish(response, username) {
+  const answer = await response.json();
+  if (response.ok) return remember({ username: username ?? nameIn(answer.accessToken), token: answer.accessToken });
+  const isWrongCode = answer.error.details?.some(({ field }) => field === "code") ?? false;
+  const needsCode = answer.error.code === "MFA_REQUIRED" || isWrongCode;
+  form.classList.toggle("needs-code", needsCode);
+  // The provider has confirmed the user, so the code is enough.
+  challenge = username === undefined && needsCode ? (answer.challenge ?? challenge) : null;
+  form.classList.toggle("confirmed", challenge !== null);
+  status.textContent = answer.error.message;
+}
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   if (stored) return remember(null);
   const { username, password, code, ...given } = Object.fromEntries(new FormData(form));
   const token = given.token.trim();
   if (token) {
-    const claims = claimsOf(token);
-    if (claims) return remember({ username: claims.name ?? claims.sub ?? "the role " + claims.role, token });
+    if (claimsOf(token)) return remember({ username: nameIn(token), token });
     status.textContent = "This is not an access token.";
     return;
   }
-  const response = await postJson("/auth/login", { username, password, ...(code && { code }) });
-  const answer = await response.json();
-  if (response.ok) return remember({ username, token: answer.accessToken });
-  form.classList.toggle("needs-code", answer.error.code === "MFA_REQUIRED");
-  status.textContent = answer.error.message;
+  if (challenge !== null) return finish(await postJson("/auth/login", { challenge, code }));
+  await finish(await postJson("/auth/login", { username, password, ...(code && { code }) }), username);
 });
+const base64url = (bytes) =>
+  btoa(String.fromCharCode(...new Uint8Array(bytes))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+async function startAt(path) {
+  const verifier = base64url(crypto.getRandomValues(new Uint8Array(32)));
+  sessionStorage.setItem("content-service.verifier", verifier);
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
+  const start = { mode: "token", return_to: location.pathname, code_challenge: base64url(digest) };
+  location.assign(path + "?" + new URLSearchParams(start));
+}
+const signInCode = new URLSearchParams(location.search).get("sign_in_code");
+if (signInCode !== null && !stored) {
+  history.replaceState(null, "", location.pathname);
+  const codeVerifier = sessionStorage.getItem("content-service.verifier");
+  if (codeVerifier) await finish(await postJson("/auth/federated/token", { signInCode, codeVerifier }));
+}
+async function offerProviders() {
+  const { data = [] } = await (await fetch("/auth/providers")).json();
+  for (const { title, signIn } of data) {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "in", textContent: "Sign in with " + title });
+    button.addEventListener("click", () => startAt(signIn));
+    status.before(button);
+  }
+}
+// Without TLS, browsers compute no digests.
+if (form.querySelector("[name=username]") && isSecureContext) void offerProviders();
 /** A session or token that has ended must not hide the page: it is removed, and the request is repeated. */
 async function fetchDescription(path, headers) {
   const bearer = stored ? { Authorization: "Bearer " + stored.token } : {};
@@ -164,8 +202,10 @@ const CONTENT_SECURITY_POLICY = [
 const STYLE = `
 #sign-in { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; padding: 0.4rem 1rem; font: 14px system-ui, sans-serif;
   background: #f3f4f6; color: #1f2328; border-bottom: 1px solid #d0d7de; }
+#sign-in label, #sign-in button { white-space: nowrap; }
 #sign-in input { font: inherit; width: 11rem; padding: 0.15rem 0.4rem; }
-#sign-in .code, #sign-in.signed-in label, #sign-in .out, #sign-in.signed-in .in { display: none; }
+#sign-in .code, #sign-in.signed-in label, #sign-in .out, #sign-in.signed-in .in, #sign-in.confirmed label:not(.code),
+#sign-in.confirmed > .in { display: none; }
 #sign-in.needs-code .code, #sign-in.signed-in .out { display: inline; }
 `;
 
