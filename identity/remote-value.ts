@@ -1,7 +1,9 @@
 import type { Clock } from "./account.ts";
 
-/** Milliseconds between two requests because a newer value is needed, which anyone can bring about, or because one has failed. */
+/** Milliseconds between two requests because a newer value is needed, which anyone can bring about. */
 const COOLDOWN = 30_000;
+/** Milliseconds between two requests while there is no value; clients receive it as Retry-After. */
+const RETRY = 5000;
 
 export type RemoteValueOptions<Value> = {
   /** Requests the value. Returns the previous one if it is still the same. */
@@ -17,7 +19,8 @@ export type RemoteValueOptions<Value> = {
 
 /**
  * A value that another service publishes, such as its keys. It is read when it is first needed, again after `maxAge` in the
- * background, and when a newer one is needed: then at most once per COOLDOWN. If a request fails, the previous value stays.
+ * background, and when a newer one is needed: then at most once per COOLDOWN. If a request fails, the previous value stays; if
+ * there is none, it is requested again after RETRY.
  */
 export class RemoteValue<Value> {
   readonly #options: RemoteValueOptions<Value>;
@@ -54,7 +57,7 @@ export class RemoteValue<Value> {
   #takeTurn(): boolean {
     const now = this.#options.clock();
     if (now < this.#allowedAt) return false;
-    this.#allowedAt = now + COOLDOWN;
+    this.#allowedAt = now + (this.#value === null ? RETRY : COOLDOWN);
     return true;
   }
 
