@@ -94,10 +94,19 @@ export class ChannelSocket {
       return;
     }
     const taken = unsent.message(this.network, Buffer.byteLength(message));
+    this.#collect();
     this.#websocket.send(message, { binary: isBinary }, () => {
       taken();
       if (this.#draining.length > 0) this.#drain();
     });
+  }
+
+  /** What is sent in one turn of the event loop is one system call: most of the cost of a message. */
+  #collect(): void {
+    const { socket } = this.exchange.request;
+    if (socket.writableCorked > 0) return;
+    socket.cork();
+    process.nextTick(() => socket.uncork());
   }
 
   /** Sends a message that answers one of the client. `response` is an object. */
