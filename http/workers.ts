@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { collectFromWorkers } from "./worker-metrics.ts";
+import { connectPeers } from "./worker-peers.ts";
 
 export type WorkersOptions = {
   readonly count: number;
@@ -56,6 +57,7 @@ const GRACE = 10_000;
 export async function startWorkers(options: WorkersOptions): Promise<Running> {
   const opening = options.open();
   collectFromWorkers();
+  connectPeers();
   const workers = new Workers(options, opening);
   try {
     const [opened, url] = await Promise.all([opening, workers.start()]);

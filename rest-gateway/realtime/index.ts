@@ -5,6 +5,7 @@ import type { Rights } from "../../db/changes/rights/rights.ts";
 import type { Database } from "../../db/database.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../../http/upgrade-gate.ts";
+import { peersOf } from "../../http/worker-peers.ts";
 import { REFUSALS, RefusedError } from "../../identity/refused.ts";
 import { SocketCallers } from "../../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
@@ -50,7 +51,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const { settings, changes: feed, rights, database, onInternalError } = options;
   const needsKey = settings.apiKeyRequired;
   const bindings = new Bindings({ feed, rights });
-  const topics = new Topics();
+  const topics = new Topics(peersOf());
   const privateChannels = new PrivateChannels({ database, migrate: settings.migrate });
   const channels = new Channels({
     feed,

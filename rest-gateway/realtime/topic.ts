@@ -1,5 +1,6 @@
+import type { Peers } from "../../http/worker-peers.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
-import { Presences } from "./presence.ts";
+import { type PresenceChange, Presences } from "./presence.ts";
 import type { ChannelRights } from "./private-channels.ts";
 import type { Version } from "./serializer.ts";
 
@@ -13,18 +14,39 @@ export interface Member {
   send(event: string, payload: string): void;
 }
 
+/** What happens in a topic, for the other processes of the service. `bytes` is base64. */
+type TopicEvent =
+  | { readonly kind: "broadcast"; readonly event: string; readonly isJson: boolean; readonly bytes: string }
+  | { readonly kind: "presence"; readonly change: PresenceChange };
+
+/** What a process tells the others; "hello" when it has started, and wants to know who is present. */
+export type TopicMessage =
+  | (TopicEvent & { readonly name: string; readonly isPrivate: boolean })
+  | { readonly kind: "hello" };
+
+type TopicOptions = {
+  /** It begins with `realtime:`. */
+  readonly name: string;
+  /** See PresencesOptions. */
+  readonly prefix: string;
+  share(event: TopicEvent): void;
+  onEmpty(): void;
+};
+
 /** The channels with one topic, which exchange broadcasts and presences. Private ones are separate from public ones. */
 export class Topic {
   readonly presences: Presences;
-  readonly #name: string;
   readonly #members = new Set<Member>();
-  readonly #onEmpty: () => void;
+  readonly #options: TopicOptions;
 
-  /** `name` begins with `realtime:`. */
-  constructor(name: string, onEmpty: () => void) {
-    this.#name = name;
-    this.#onEmpty = onEmpty;
-    this.presences = new Presences((diff) => this.#sendPresences(diff));
+  constructor(options: TopicOptions) {
+    const { prefix, share } = options;
+    this.#options = options;
+    this.presences = new Presences({
+      prefix,
+      send: (diff) => this.#sendPresences(diff),
+      share: (change) => share({ kind: "presence", change }),
+    });
   }
 
   add(member: Member): void {
@@ -33,12 +55,34 @@ export class Topic {
 
   delete(member: Member): void {
     this.presences.untrack(member);
-    if (this.#members.delete(member) && this.#members.size === 0) this.#onEmpty();
+    if (this.#members.delete(member)) this.#closeIfEmpty();
   }
 
   /** `except` is the sender, if it does not receive its own broadcasts. */
   broadcast(broadcast: Broadcast, except: Member | null): void {
-    const messages = new BroadcastMessages(this.#name, broadcast);
+    this.#deliver(broadcast, except);
+    this.#options.share(eventOf(broadcast));
+  }
+
+  /** Something has happened in another process; the change is null if the process has ended. */
+  receive(event: TopicEvent | null, from: number): void {
+    if (event === null) this.presences.forget(from);
+    else if (event.kind === "presence") this.presences.receive(event.change, from);
+    else this.#deliver(broadcastOf(event), null);
+    this.#closeIfEmpty();
+  }
+
+  /** Tells the others who is present. */
+  sharePresences(): void {
+    for (const change of this.presences.own) this.#options.share({ kind: "presence", change });
+  }
+
+  #closeIfEmpty(): void {
+    if (this.#members.size === 0 && this.presences.size === 0) this.#options.onEmpty();
+  }
+
+  #deliver(broadcast: Broadcast, except: Member | null): void {
+    const messages = new BroadcastMessages(this.#options.name, broadcast);
     for (const member of this.#members) {
       if (member === except || !member.rights.broadcast.read) continue;
       const message = messages.of(member.socket.version);
@@ -53,9 +97,32 @@ export class Topic {
   }
 }
 
-/** The topics that channels have joined. */
+const eventOf = ({ event, body: { isJson, bytes } }: Broadcast): TopicEvent & { readonly kind: "broadcast" } => ({
+  kind: "broadcast",
+  event,
+  isJson,
+  bytes: bytes.toString("base64"),
+});
+
+const broadcastOf = ({ event, isJson, bytes }: ReturnType<typeof eventOf>): Broadcast => ({
+  event,
+  body: { isJson, bytes: Buffer.from(bytes, "base64") },
+});
+
+/** The topics that channels have joined, in this process or, with a presence, in others. */
 export class Topics {
   readonly #topics = new Map<string, Topic>();
+  readonly #peers: Peers<TopicMessage> | null;
+
+  /** `peers` are the other processes of the service. */
+  constructor(peers: Peers<TopicMessage> | null) {
+    this.#peers = peers;
+    peers?.listen(
+      (message, from) => this.#receive(message, from),
+      (from) => this.#each((topic) => topic.receive(null, from)),
+    );
+    peers?.send({ kind: "hello" });
+  }
 
   /** The number of topics. */
   get size(): number {
@@ -65,14 +132,40 @@ export class Topics {
   /** Creates it if there is none. Members must be added at once. */
   open(name: string, isPrivate: boolean): Topic {
     const key = keyOf(name, isPrivate);
-    const topic = this.#topics.get(key) ?? new Topic(name, () => this.#topics.delete(key));
+    const topic = this.#topics.get(key) ?? this.#create(name, isPrivate);
     this.#topics.set(key, topic);
     return topic;
   }
 
   /** Sends a broadcast that comes from no channel. */
   broadcast(name: string, isPrivate: boolean, broadcast: Broadcast): void {
-    this.#topics.get(keyOf(name, isPrivate))?.broadcast(broadcast, null);
+    const topic = this.#topics.get(keyOf(name, isPrivate));
+    if (topic) topic.broadcast(broadcast, null);
+    else this.#peers?.send({ ...eventOf(broadcast), name, isPrivate });
+  }
+
+  #create(name: string, isPrivate: boolean): Topic {
+    return new Topic({
+      name,
+      prefix: this.#peers ? `${this.#peers.own}.` : "",
+      share: (event) => this.#peers?.send({ ...event, name, isPrivate }),
+      onEmpty: () => this.#topics.delete(keyOf(name, isPrivate)),
+    });
+  }
+
+  #receive(message: TopicMessage, from: number): void {
+    if (message.kind === "hello") {
+      this.#each((topic) => topic.sharePresences());
+      return;
+    }
+    const { name, isPrivate } = message;
+    const topic = this.#topics.get(keyOf(name, isPrivate));
+    if (topic) topic.receive(message, from);
+    else if (message.kind === "presence") this.open(name, isPrivate).receive(message, from);
+  }
+
+  #each(act: (topic: Topic) => void): void {
+    for (const topic of [...this.#topics.values()]) act(topic);
   }
 }
 

@@ -2,6 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createClient, type RealtimeChannel, type SupabaseClient } from "@supabase/supabase-js";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { type Command, kill, nodeRun, nodeStart, POLL, processesNamed, type StartOptions } from "../support/command.ts";
@@ -94,6 +95,54 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
         msg: "a worker has ended and is replaced",
       }),
     );
+  });
+
+  test("passes broadcasts and presences on to the channels of all processes, and forgets those of a process that ends", async () => {
+    const created = nodeRun("key", { dataDir, args: ["create", "anon", "channels"] });
+    expect(await created.exited()).toBe(0);
+    const [key] = /\S+$/.exec(created.stdout.trim())!;
+    const clients: SupabaseClient[] = [];
+    const channels: RealtimeChannel[] = [];
+    const received: unknown[][] = [];
+    const join = async () => {
+      const name = `member ${channels.length}`;
+      const client = createClient(command.url, key, { auth: { persistSession: false } });
+      onTestFinished(() => void client.realtime.disconnect());
+      const channel = client.channel("room", { config: { presence: { key: name } } });
+      const messages: unknown[] = [];
+      channel.on("presence", { event: "sync" }, () => {});
+      channel.on("broadcast", { event: "hello" }, ({ payload }) => messages.push(payload.from));
+      clients.push(client);
+      channels.push(channel);
+      received.push(messages);
+      channel.subscribe((status) => void (status === "SUBSCRIBED" && channel.track({})));
+      // Everyone sees everyone.
+      const seen = () => channels.map((each) => Object.keys(each.presenceState()).length);
+      await expect.poll(seen, POLL).toEqual(channels.map(() => channels.length));
+    };
+    /** The number of the process of each member, with which its references begin. */
+    const processes = () =>
+      channels.map((_, i) =>
+        Number((channels[0]!.presenceState()[`member ${i}`] as any)[0].presence_ref.split(".")[0]),
+      );
+    // Connections are distributed over the processes.
+    while (new Set(processes()).size < 2) await join();
+    await channels[0]!.send({ type: "broadcast", event: "hello", payload: { from: 0 } });
+    for (const messages of received.slice(1)) await expect.poll(() => messages, POLL).toEqual([0]);
+
+    const [worker] = processes();
+    const survivors = processes().flatMap((number, i) => (number === worker ? [] : [i]));
+    const { pid } = command.logged.findLast((line) => line.worker === worker)!;
+    const before = workersOf(command);
+    kill(pid, "SIGKILL");
+    for (const [i, { realtime }] of clients.entries()) if (!survivors.includes(i)) void realtime.disconnect();
+    for (const i of survivors)
+      await expect
+        .poll(() => Object.keys(channels[i]!.presenceState()), POLL)
+        .toEqual(survivors.map((each) => `member ${each}`));
+    const replacements = () => workersOf(command).filter((each) => !before.includes(each));
+    await expect.poll(replacements, POLL).toHaveLength(1);
+    await expect.poll(askAsAda, POLL).toContain(replacements()[0]);
   });
 
   test("reads the identity providers again in each process on SIGUSR2, and keeps them if the file has a fault", async () => {
