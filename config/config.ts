@@ -39,6 +39,8 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   /** "" if it has no name that survives a restart. */
   readonly instanceId: string;
   readonly taskConcurrencyPerOwner: number;
+  readonly streamConnections: number;
+  readonly streamMaxRows: number;
   readonly jwtIssuers: readonly TrustedIssuer[];
   /** Reads the identity providers of AUTH_PROVIDERS and of the table. */
   readonly providers: ProviderReader;
@@ -61,6 +63,8 @@ type UnsetByDefault =
   | "usersWrite"
   | "taskAnonymous"
   | "taskConcurrencyPerOwner"
+  | "streamConnections"
+  | "streamMaxRows"
   | "jwtIssuers";
 
 /** Who may change and delete users at /users: every caller, or only the user and admins. */
@@ -69,7 +73,7 @@ export type UsersWrite = "open" | "owner";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|TASK|USERS|WS)_)/;
+const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|STREAM|TASK|USERS|WS)_)/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. Throws
@@ -90,6 +94,9 @@ export function readConfig(given: Environment = process.env): Config {
     }),
   ) as Parsed;
   const embedded = parsed.databaseUrl === "";
+  const { dbMaxRows } = parsed;
+  const hasMaxRows =
+    dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) || translated.some(({ name }) => name === "DB_MAX_ROWS");
   rejectConflicts(parsed, embedded);
   const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
   providers.ofFile();
@@ -108,6 +115,8 @@ export function readConfig(given: Environment = process.env): Config {
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:
       parsed.taskConcurrencyPerOwner || Math.max(1, Math.floor((parsed.taskConcurrency * parsed.workers) / 2)),
+    streamConnections: parsed.streamConnections === "" ? Math.floor(parsed.dbPool / 2) : parsed.streamConnections,
+    streamMaxRows: parsed.streamMaxRows === "" ? (hasMaxRows ? dbMaxRows : 0) : parsed.streamMaxRows,
     jwtIssuers: parsed.jwtIssuers || [],
     providers,
     appSettings,
@@ -123,7 +132,9 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
       const { type }: Setting<unknown> = SETTINGS[name as keyof typeof SETTINGS];
       return [camelCase(name), parseValue(from, type, text)];
     });
-  const changed: Config = { ...config, ...Object.fromEntries(changes) };
+  const given = Object.fromEntries(changes) as Partial<Config>;
+  const { dbMaxRows: streamMaxRows = config.streamMaxRows } = given;
+  const changed: Config = { ...config, streamMaxRows, ...given };
   rejectConflicts(changed, changed.embedded);
   return changed;
 }
@@ -192,6 +203,10 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean): void {
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
+    [
+      parsed.streamConnections !== "" && parsed.streamConnections > 0 && parsed.streamConnections >= parsed.dbPool,
+      "STREAM_CONNECTIONS must be less than DB_POOL",
+    ],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],
     [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
     [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],

@@ -158,6 +158,21 @@ export const SETTINGS = {
     "16777216",
     "Maximum size in bytes of the result of one transaction. 0 means no limit.",
   ),
+  STREAM_CONNECTIONS: setting(
+    orUnset(integer(0, 1000)),
+    "",
+    "Connections of DB_POOL that may stream results larger than memory at the same time (application/x-ndjson, text/csv). 0 turns streaming off. When unset, half of DB_POOL.",
+  ),
+  STREAM_MAX_ROWS: setting(
+    orUnset(integer(0, 1_000_000_000)),
+    "",
+    "Maximum rows of a streamed result. 0 means no limit. When unset, DB_MAX_ROWS if you have changed that or set PGRST_DB_MAX_ROWS, otherwise no limit.",
+  ),
+  STREAM_TIMEOUT: setting(
+    integer(0, 86_400_000),
+    "3600000",
+    "Milliseconds after which a streamed response is broken off. 0 means no limit.",
+  ),
   API_KEY_REQUIRED: setting(onOff, "on", "Require an API key on every request to the table interface."),
   DB_EXTRA_SEARCH_PATH: setting(
     list,

@@ -11,6 +11,8 @@ export type AdmissionOptions = {
   readonly unsent: UnsentBytes;
   /** Called with the name of the setting whose limit has refused a transaction. */
   onLimit?(setting: string): void;
+  /** Why a transaction is refused if no slot becomes free. */
+  readonly busy?: () => Problem;
 };
 
 type Waiter = { readonly recipient: Recipient | null; admit(): void };
@@ -139,7 +141,7 @@ export class Admission {
     const reached = recipient && this.#options.unsent.limitReached(recipient);
     if (reached === null) this.timeouts++;
     this.#options.onLimit?.(SETTINGS[reached ?? "time"]);
-    if (reached === null) return connectionsBusy();
+    if (reached === null) return (this.#options.busy ?? connectionsBusy)();
     return reached === "address" ? addressReadsTooSlowly() : clientsReadTooSlowly();
   }
 }

@@ -10,10 +10,17 @@ export type Statement = {
   readonly values: readonly (string | null)[];
   /** Requests binary results: only for columns of type json and text, whose bytes are the same and arrive faster. */
   readonly binary?: boolean;
+  /** Fetches the first rows only. The others are fetched from the portal, which exists until the transaction ends. */
+  readonly portal?: Portal;
 };
 
-/** `rowCount` is the count in the command tag: rows selected, inserted, updated or deleted. */
-export type Result = { readonly rows: RawRow[]; rowCount: number };
+export type Portal = { readonly name: string; readonly rows: number };
+
+/**
+ * `rowCount` is the count in the command tag: rows selected, inserted, updated or deleted. `isSuspended`: the portal may have
+ * more rows.
+ */
+export type Result = { readonly rows: RawRow[]; rowCount: number; isSuspended?: true };
 
 /** A statement and the name that it is prepared as; a statement with the name "" is not kept. */
 export type NamedStatement = Statement & { readonly name: string };
@@ -141,8 +148,9 @@ export class Batch {
     try {
       for (const statement of this.#statements) {
         this.#undo.push(prepared.prepare(statement, maxPrepared));
-        messages.bind(statement.name, statement.values, statement.binary === true);
-        messages.execute();
+        const { portal } = statement;
+        messages.bind(statement.name, statement.values, statement.binary === true, portal?.name);
+        messages.execute(portal?.name, portal?.rows);
         // Without a Flush Postgres sends its messages only after the Sync.
         if (reportsEach) messages.flush();
       }
@@ -191,8 +199,12 @@ export class Batch {
   }
 
   handleRowDescription(): void {}
-  handlePortalSuspended(): void {}
   handleCopyData(): void {}
+
+  handlePortalSuspended(): void {
+    this.results[this.#current]!.isSuspended = true;
+    this.#current++;
+  }
 
   #finish(error: DatabaseError | Error | null): void {
     const done = this.#done;

@@ -11,6 +11,7 @@ const COMMAND_COMPLETE = 0x43; // "C"
 const BIND_COMPLETE = 0x32; // "2"
 const READY_FOR_QUERY = 0x5a; // "Z"
 const HEADER = 5; // one byte of type, four of length
+const FIRST_FIELD = HEADER + 6; // two bytes for the number of fields, four for the length of the first
 
 /** The messages ReadyForQuery by their status: idle, in a transaction, in a failed one. */
 const READY: Readonly<Record<number, object>> = Object.fromEntries(
@@ -30,6 +31,8 @@ class RawConnection extends pg.Connection {
   received = 0;
   /** Counts the bytes of the current batch. */
   recipient: Recipient | null = null;
+  /** Receives the fields of a stream of rows with one field each, instead of the query. The bytes may be overwritten afterwards. */
+  onField: ((field: Buffer) => void) | null = null;
   #stream: Duplex | null = null;
   readonly #others = new EventEmitter();
   /** An incomplete message, or the header that contains its length; `#have` bytes have been received. */
@@ -95,7 +98,9 @@ class RawConnection extends pg.Connection {
   /** Processes a whole message. Rows are copied from a borrowed chunk, because their receiver keeps them. */
   #take(message: Buffer, isBorrowed: boolean): void {
     const [type] = message;
-    if (type === DATA_ROW) {
+    if (type === DATA_ROW && this.onField) {
+      this.onField(message.subarray(FIRST_FIELD));
+    } else if (type === DATA_ROW) {
       this.emit("dataRow", { name: "dataRow", fields: fieldsOf(isBorrowed ? Buffer.from(message) : message, HEADER) });
     } else if (type === COMMAND_COMPLETE) {
       this.emit("commandComplete", {

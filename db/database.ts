@@ -7,10 +7,10 @@ import { Admission } from "./admission.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { Diagnosis, type Failure } from "./diagnosis.ts";
-import { ApiError, loginRequired } from "./errors.ts";
+import { ApiError, loginRequired, streamsBusy } from "./errors.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./statement-timeouts.ts";
-import { type TransactionOptions, Transactions, type TransactionTimes } from "./transaction.ts";
+import { type TransactionOptions, Transactions } from "./transaction.ts";
 
 export type DatabaseOptions = {
   readonly logins: Logins;
@@ -21,6 +21,8 @@ export type DatabaseOptions = {
   /** Maximum percentage of the pool for callers that one client may use at once. */
   readonly poolShare: number;
   readonly unsent: UnsentLimits;
+  /** Connections of the pool for callers that may stream results at once; 0 for none. */
+  readonly streamConnections: number;
   readonly statementTimeouts: StatementTimeouts;
   readonly maxPrepared: number;
   readonly maxResultBytes: number;
@@ -50,6 +52,7 @@ export const createDatabase = (
       anonymousRoles: options.anonymousRoles,
     }),
     unsent: { total: config.maxUnsentBytes, perAddress: config.maxUnsentBytesPerAddress },
+    streamConnections: config.streamConnections,
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
   });
@@ -89,7 +92,7 @@ export class Database {
     const transactions = (
       login: CallerLogin | "auth",
       slots: number,
-      more: Pick<TransactionOptions, "admission" | "onFailure"> = {},
+      more: Pick<TransactionOptions, "admission" | "streams" | "onFailure"> = {},
     ) =>
       new Transactions({
         ...options,
@@ -100,11 +103,15 @@ export class Database {
       });
     const { onLimit = () => {} } = options;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
-    const admitted = (login: CallerLogin, slots: number, share: number) =>
-      transactions(login, slots, {
-        admission: new Admission({ slots, share, timeout: poolTimeout, unsent, onLimit }),
+    const admitted = (login: CallerLogin, slots: number, share: number) => {
+      const limits = { share, timeout: poolTimeout, unsent, onLimit };
+      const streamed = Math.min(options.streamConnections, slots - 1);
+      return transactions(login, slots, {
+        admission: new Admission({ ...limits, slots }),
+        streams: streamed > 0 ? new Admission({ ...limits, slots: streamed, busy: streamsBusy }) : undefined,
         onFailure,
       });
+    };
 
     this.statementTimeouts = statementTimeouts;
     this.unsent = unsent;
@@ -185,7 +192,7 @@ export class Database {
 }
 
 /** Observes the transactions of each pool. */
-function transactionTimes(metrics: Metrics): (pool: string) => TransactionTimes {
+function transactionTimes(metrics: Metrics): (pool: string) => NonNullable<TransactionOptions["times"]> {
   const shared = { labels: ["pool"], buckets: REQUEST_SECONDS };
   const waitAbout = "Time that transactions wait for a connection.";
   const wait = metrics.histogram({ name: "db_connection_wait_seconds", about: waitAbout, ...shared });

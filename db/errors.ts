@@ -53,6 +53,21 @@ export const connectionsBusy = (): Problem => ({
   message: "timed out waiting for a free database connection; try again",
 });
 
+/** All connections of STREAM_CONNECTIONS are in use. */
+export const streamsBusy = (): Problem => ({
+  status: 503,
+  code: "RATE_LIMITED",
+  message: "too many results are being streamed; try again",
+  sqlstate: "53000",
+});
+
+/** `timeout` is in milliseconds. */
+export const streamTooLong = (timeout: number): Problem => ({
+  status: 504,
+  code: "INTERNAL_ERROR",
+  message: `the result has been streamed for longer than ${timeout / 1000} seconds`,
+});
+
 /** The clients at the address of a request have not read enough of their earlier results. */
 export const addressReadsTooSlowly = (): Problem => ({
   status: 503,

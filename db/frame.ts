@@ -22,6 +22,16 @@ const FORGET = [command("discard sequences")];
 const UNFRAMED: Frame = { begin: [], end: [] };
 const CODE: Frame = { begin: FORGET, end: [] };
 
+/** For a transaction of several round trips: the limits of the stream apply to the time between them. */
+export const openFrame = ({ isolation, rollback }: FrameOptions, runsCode: boolean): Frame => ({
+  begin: [
+    command(`${BEGIN} ${isolation ?? "read committed"}`),
+    command("set local idle_in_transaction_session_timeout to 0"),
+    ...(runsCode ? FORGET : []),
+  ],
+  end: rollback ? ROLLBACK : COMMIT,
+});
+
 /** `count` is the number of the caller's statements. */
 export function frameOf(count: number, { snapshot, isolation, rollback }: FrameOptions, runsCode: boolean): Frame {
   const needed = isolation ?? (snapshot && count > 1 ? "repeatable read" : null);

@@ -33,9 +33,9 @@ export class MessageWriter {
   }
 
   /** Parameters are sent as text; results are text or binary. */
-  bind(name: string, values: readonly (string | null)[], binary: boolean): void {
+  bind(name: string, values: readonly (string | null)[], binary: boolean, portal = ""): void {
     const start = this.#begin(BIND);
-    this.#cString("");
+    this.#cString(portal);
     this.#cString(name);
     this.#int16(0);
     this.#int16(values.length);
@@ -45,11 +45,11 @@ export class MessageWriter {
     this.#end(start);
   }
 
-  /** Fetches all rows of the last bound statement. */
-  execute(): void {
+  /** Fetches the next rows of a bound statement, at most `rows`; 0 fetches all. */
+  execute(portal = "", rows = 0): void {
     const start = this.#begin(EXECUTE);
-    this.#cString("");
-    this.#int32(0);
+    this.#cString(portal);
+    this.#int32(rows);
     this.#end(start);
   }
 

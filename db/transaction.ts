@@ -1,18 +1,21 @@
+import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../telemetry/histogram.ts";
 import type { Admission } from "./admission.ts";
 import type { BatchOptions, NamedStatement, Result, Statement } from "./batch.ts";
-import type { CancelSignal } from "./cancellation.ts";
+import { type CancelSignal, cancelRequest } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
+import { isSocketError } from "./connection-errors.ts";
 import type { Failure } from "./diagnosis.ts";
-import { ApiError, unstorableText } from "./errors.ts";
+import { ApiError, databaseUnavailable, unstorableText } from "./errors.ts";
 import { type ExecutionOptions, execute, type Work } from "./execution.ts";
-import { type Frame, type FrameOptions, frameOf } from "./frame.ts";
+import { type Frame, type FrameOptions, frameOf, openFrame } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
 import { KnownStatements } from "./known-statements.ts";
 import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
 import { querySpan } from "./query-span.ts";
 import type { Recipient } from "./recipient.ts";
+import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
 
 export type { Result, Statement } from "./batch.ts";
 
@@ -27,15 +30,14 @@ export type TransactionOptions = {
   readonly maxResultBytes?: number;
   /** Decides which transaction gets a connection next; without it, they get one in order. */
   readonly admission?: Admission;
+  /** Decides which of the transactions whose rows are streamed gets a connection next; without it, there are none. */
+  readonly streams?: Admission;
   readonly onConnectionError: (error: Error) => void;
   /** Called with errors that the database has raised for a caller. */
   readonly onFailure?: (failure: Failure) => void;
-  /** Absent where they are not measured. */
-  readonly times?: TransactionTimes;
+  /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
+  readonly times?: { readonly wait: Times; readonly run: Times };
 };
-
-/** In seconds: until a connection is free, and from then on until the results are complete. */
-export type TransactionTimes = { readonly wait: Times; readonly run: Times };
 
 export type RunOptions = FrameOptions & {
   /** Called when the transaction has a connection. */
@@ -108,6 +110,66 @@ export class Transactions {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Whether results may be streamed. */
+  get streams(): boolean {
+    return this.#options.streams !== undefined;
+  }
+
+  /**
+   * Opens a transaction whose rows are read while they are used. One of the statements has the portal `ROWS_PORTAL`; the results
+   * of the opening statements are returned with the stream. Rejects as `run` does.
+   */
+  async stream(identity: Identity, statements: readonly Statement[], options: StreamOptions): Promise<OpenedStream> {
+    const { recipient = null } = identity.request;
+    const { streams } = this.#options;
+    await streams!.enter(recipient);
+    const stream = await this.#lease(identity, statements, options).then(
+      (lease) => new RowStream(lease, options),
+      (error) => {
+        streams!.leave(recipient);
+        throw error;
+      },
+    );
+    options.onConnected?.();
+    try {
+      const results = await stream.open();
+      return { results: results.slice(-statements.length), stream };
+    } catch (error) {
+      await stream.close();
+      throw isSocketError(error as DatabaseError) ? new ApiError(databaseUnavailable(), { cause: error }) : error;
+    }
+  }
+
+  /** Lends a connection to a stream. */
+  async #lease(identity: Identity, statements: readonly Statement[], options: FrameOptions): Promise<Lease> {
+    const { recipient = null } = identity.request;
+    const { role } = identity.caller;
+    const { admission, streams, pool, maxPrepared, onFailure } = this.#options;
+    const code = this.#code;
+    const runsCode = this.#known.runCode(role, statements, code);
+    const { begin, end } = openFrame(options, runsCode);
+    const opening = this.#statementsOf(identity, statements, { begin, end: [] });
+    const connection = await this.#connectClean(admission?.enter(recipient) ?? null, null, recipient);
+    connection.judgedBy = runsCode ? null : code;
+    const release = (broken: Error | undefined) => {
+      this.#release(connection, recipient, broken);
+      streams!.leave(recipient);
+    };
+    const { client } = connection;
+    return {
+      client,
+      statements: opening,
+      end: end.map((statement) => ({ ...statement, name: "" })),
+      options: { maxPrepared, unlimitedResult: false, recipient: null, onCompleted: undefined },
+      onFailure: (error) => onFailure?.({ error, role, texts: statements.map(({ text }) => text) }),
+      cancel: () => cancelRequest(pool, client),
+      release: (broken) => {
+        if (broken || !runsCode) return release(broken);
+        client.query(this.#cleaning.batch({ isFramed: false, mayPrepare: code.executesText }, release) as never);
+      },
+    };
   }
 
   #workOf(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
@@ -209,8 +271,7 @@ export class Transactions {
   #statementsOf(identity: Identity, statements: readonly Statement[], { begin, end }: Frame): NamedStatement[] {
     const { role } = identity.caller;
     const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role));
-    for (const { values } of statements) for (const value of values) refuseUnstorable(value);
-    for (const value of settings.values) refuseUnstorable(value);
+    for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
     return [...begin, settings, ...statements, ...end].map((statement) => ({
       ...statement,
       name: this.#known.of(role, statement.text, this.#code)?.name ?? "",

@@ -59,6 +59,15 @@ export class ClientGone implements CancelSignal {
     this.#listeners.delete(listener);
   }
 
+  /** Settles as `work` does, or rejects when the client has gone. */
+  async unless<Result>(work: Promise<Result>): Promise<Result> {
+    if (this.reason) throw this.reason;
+    const { promise, reject } = Promise.withResolvers<never>();
+    const listener = () => reject(this.reason);
+    this.addEventListener("abort", listener);
+    return Promise.race([work, promise]).finally(() => this.removeEventListener("abort", listener));
+  }
+
   #abort(): void {
     this.reason = new Error("the client has closed the connection");
     for (const listener of this.#listeners) listener();

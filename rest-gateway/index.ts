@@ -46,6 +46,11 @@ export type RestSettings = {
   readonly dbPlan: boolean;
   /** 0 means no limit. */
   readonly dbMaxRows: number;
+  readonly streamConnections: number;
+  /** 0 means no limit. */
+  readonly streamMaxRows: number;
+  /** 0 means no limit. */
+  readonly streamTimeout: number;
   /** 0 means no limit. */
   readonly dbMaxResultBytes: number;
   readonly restMaxEmbedDepth: number;
@@ -169,6 +174,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
     anonymousRole,
     prepare: {
       maxRows: settings.dbMaxRows || null,
+      maxStreamedRows: settings.streamConnections > 0 ? settings.streamMaxRows || null : undefined,
       maxEmbeds: settings.restMaxEmbeds,
       maxEmbedFilters: settings.restMaxEmbedFilters,
       allowsAggregates: settings.dbAggregates,
@@ -197,6 +203,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
     tasks,
     rootSpec: settings.dbRootSpec,
     maxBodySize: settings.restBodyLimit,
+    streamTimeout: settings.streamTimeout,
     showsTiming: settings.serverTiming,
     callerRules: { needsKey: settings.apiKeyRequired },
     feed,

@@ -1,15 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
-import type { CancelSignal } from "../../db/cancellation.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import { type ChangeFeed, startAfter } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
 import type { Problem } from "../../db/errors.ts";
-import type { Transactions } from "../../db/transaction.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Destination, Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
+import { networkOf } from "../../http/rate-limit.ts";
 import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
@@ -19,24 +18,35 @@ import { internalProblem, problemOf } from "./answer/problem.ts";
 import { unfoldQuery } from "./parse/carried-query.ts";
 import { BASE, parseUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
-import { isReadOnly, type Plan } from "./plan.ts";
-import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
-import { type Prepared, type QueryResult, RESULT } from "./query.ts";
+import type { Plan } from "./plan.ts";
+import { Preparer, type PreparerOptions } from "./prepare.ts";
+import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
 import { type RefusedPlace, refusedPlaceOf } from "./refused-value.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { type RootSpec, rootCall } from "./root.ts";
-import { pipelineProblem, Stopwatch, sendAnswer, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
+import { run, runStreamed, type StreamedAnswer } from "./run.ts";
+import {
+  pipelineProblem,
+  Stopwatch,
+  sendAnswer,
+  sendStream,
+  sendTableProblem,
+  TABLES,
+  type Verbosity,
+} from "./send.ts";
 import { snapshotRequest, type TableSnapshot, type TableStreams, wantsStream } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PreparerOptions & {
-  readonly database: Pick<Database, "forRole">;
+  readonly database: Pick<Database, "forRole" | "unsent">;
   readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
   readonly anonymousRole: string;
   /** The maximum size of a body in bytes. */
   readonly maxBodySize: number;
   /** Null when tasks are off. */
   readonly tasks: TaskQueue | null;
+  /** Milliseconds that a streamed response may take; 0 means no limit. */
+  readonly streamTimeout: number;
   /** Whether responses have the header Server-Timing. */
   readonly showsTiming: boolean;
   readonly callerRules: CallerRules;
@@ -59,6 +69,8 @@ type Exchange = HttpExchange & {
   plan: Plan | null;
   /** The value in the body that the database has refused. */
   refused: RefusedPlace | null;
+  /** Aborted when the client disconnects. */
+  gone: ClientGone | null;
 };
 
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
@@ -100,18 +112,32 @@ export class TableInterface implements HttpInterface {
       caller: null,
       plan: null,
       refused: null,
+      gone: null,
     };
     try {
       const answered = await this.#answer(exchange);
       watch?.mark("response");
-      if (answered) sendAnswer(exchange, answered);
+      if (answered === null) return;
+      if ("parts" in answered) await this.#send(exchange, answered);
+      else sendAnswer(exchange, answered);
     } catch (error) {
       this.#fail(error, exchange);
     }
   }
 
-  /** Null if the response is a stream, which has begun. */
-  async #answer(exchange: Exchange): Promise<Answer | null> {
+  async #send(exchange: Exchange, answered: StreamedAnswer): Promise<void> {
+    const { unsent } = this.#options.database;
+    const network = networkOf(exchange.identity.address);
+    const hold = (bytes: number) => unsent.message(network, bytes);
+    try {
+      await sendStream(exchange, answered, { gone: exchange.gone!, hold });
+    } finally {
+      await answered.close();
+    }
+  }
+
+  /** Null if the response is a stream of changes, which has begun. */
+  async #answer(exchange: Exchange): Promise<Answer | StreamedAnswer | null> {
     const { maxBodySize, catalog, rootSpec } = this.#options;
     const { request, response, url, watch } = exchange;
     const method = request.method!;
@@ -154,8 +180,13 @@ export class TableInterface implements HttpInterface {
     return null;
   }
 
-  async #serve(parsed: TableRequest, text: RequestText, caller: Caller, exchange: Exchange): Promise<Answer> {
-    const { tasks, feed } = this.#options;
+  async #serve(
+    parsed: TableRequest,
+    text: RequestText,
+    caller: Caller,
+    exchange: Exchange,
+  ): Promise<Answer | StreamedAnswer> {
+    const { database, tasks, feed } = this.#options;
     const { url, watch } = exchange;
     const { body } = text;
     const prepared = this.#preparer.prepare(parsed);
@@ -164,6 +195,8 @@ export class TableInterface implements HttpInterface {
     if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(exchange, url, caller, body), prepared);
     }
+    const query = database.forRole(caller.role).streams ? prepared.query.stream : null;
+    if (query) return this.#export(parsed, prepared, query, text.url, caller, exchange);
     const { result, mark } = await this.#run(parsed, prepared, caller, exchange);
     const answered = answer(prepared, result, text.url);
     const snapshot = prepared.plan.kind === "read" ? result.main.rows[0]![RESULT.snapshot] : undefined;
@@ -171,11 +204,31 @@ export class TableInterface implements HttpInterface {
     return position === null ? answered : { ...answered, headers: [...answered.headers, [POSITION, position]] };
   }
 
+  #export(
+    parsed: TableRequest,
+    prepared: Prepared,
+    query: StreamQuery,
+    url: RequestUrl,
+    caller: Caller,
+    exchange: Exchange,
+  ): Promise<Answer | StreamedAnswer> {
+    const { database, streamTimeout: timeout } = this.#options;
+    const transaction = this.#preparer.write(parsed, prepared, caller, this.#context(parsed, caller, exchange), query);
+    const signal = new ClientGone(exchange.response);
+    exchange.gone = signal;
+    const onConnected = () => exchange.watch?.mark("wait");
+    const run = { prepared, query, transaction, url, timeout, signal, onConnected };
+    return runStreamed(database.forRole(caller.role), run);
+  }
+
+  #context(parsed: TableRequest, caller: Caller, exchange: Exchange) {
+    return { ...contextOfExchange(exchange, exchange.url.path, caller), method: methodOf(exchange, parsed) };
+  }
+
   async #run(parsed: TableRequest, prepared: Prepared, caller: Caller, exchange: Exchange) {
     const { database, feed } = this.#options;
-    const { response, url, watch } = exchange;
-    const context = { ...contextOfExchange(exchange, url.path, caller), method: methodOf(exchange, parsed) };
-    const transaction = this.#preparer.write(parsed, prepared, caller, context);
+    const { response, watch } = exchange;
+    const transaction = this.#preparer.write(parsed, prepared, caller, this.#context(parsed, caller, exchange));
     const { mark } = feed;
     const transactions = database.forRole(caller.role);
     const result = await run(transactions, prepared, transaction, {
@@ -193,6 +246,12 @@ export class TableInterface implements HttpInterface {
 
   #fail(error: unknown, { request, response, head, caller, plan, refused }: Exchange): void {
     if (response.destroyed) return;
+    if (response.headersSent) {
+      // The last chunk is missing, so no client takes the body as complete.
+      response.socket?.destroy();
+      this.#options.onInternalError(error, head.requestId);
+      return;
+    }
     const isAnonymous = caller === null || caller.role === this.#options.anonymousRole;
     const catalog = this.#options.catalog.current;
     const problem = problemOf(error, { isAnonymous, plan, refused, catalog });
@@ -209,25 +268,6 @@ function routeOf(path: string): string {
 }
 
 const FUNCTIONS = `${BASE}/rpc/`;
-
-type RunOptions = {
-  readonly signal: CancelSignal;
-  readonly onConnected: () => void;
-};
-
-/** Runs the transaction of a request in one round trip. */
-async function run(
-  transactions: Transactions,
-  { plan, query, isRolledBack }: Prepared,
-  { identity, statements, isolation }: TableTransaction,
-  { signal, onConnected }: RunOptions,
-): Promise<QueryResult> {
-  const unlimitedResult = !isReadOnly(plan);
-  const options = { isolation, rollback: isRolledBack, unlimitedResult, signal, onConnected };
-  const results = await transactions.run(identity, statements, options);
-  if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
-  return { main: results.at(-2)!, estimate: results.at(-1)! };
-}
 
 /** The position in the changes that follow a read: a subscriber that starts there misses nothing and gets nothing twice. */
 const POSITION = "Change-Position";

@@ -237,7 +237,7 @@ export type OrderKey =
 
 /** The format of the response body. */
 export type Format = {
-  readonly kind: "array" | "object" | "csv" | "geojson" | "scalar" | "raw" | "aggregate";
+  readonly kind: "array" | "object" | "csv" | "lines" | "geojson" | "scalar" | "raw" | "aggregate";
   /** Whether the client requires exactly one row. Any other number is an error and rolls a change back. */
   readonly isSingular: boolean;
   readonly stripsNulls: boolean;

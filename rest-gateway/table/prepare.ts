@@ -1,6 +1,7 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import { ROWS_PORTAL } from "../../db/fetch.ts";
 import type { Identity, RequestContext } from "../../db/identity.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { shapeCache } from "../cache.ts";
@@ -9,7 +10,7 @@ import { appliedPreferences, profileHeader, warningOf } from "./answer/headers.t
 import { BASE, parseRequest } from "./parse/request.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
-import type { Prepared } from "./query.ts";
+import type { Prepared, StreamQuery } from "./query.ts";
 import type { ParseLimits, RequestText, TableRequest } from "./request.ts";
 import { writeQuery } from "./write/query.ts";
 import { writeStatement } from "./write/statement.ts";
@@ -66,13 +67,25 @@ export class Preparer {
     return this.#shapes.getOrCompute(request.shape, () => prepare(request, catalog, this.#options.prepare));
   }
 
-  /** Adds what differs between requests of one shape: the caller, the context and the values. */
-  write(request: TableRequest, prepared: Prepared, caller: Caller, context: RequestContext): TableTransaction {
+  /**
+   * Adds what differs between requests of one shape: the caller, the context and the values. The statements of a stream are its
+   * rows and its head, in place of the main statement.
+   */
+  write(
+    request: TableRequest,
+    prepared: Prepared,
+    caller: Caller,
+    context: RequestContext,
+    stream: StreamQuery | null = null,
+  ): TableTransaction {
     const { query, timezone } = prepared;
     const { roles } = this.#options.catalog.current;
     const fixed = prepared.settingsFor(roles.get(caller.role)?.settings ?? NO_SETTINGS);
     const given: readonly Setting[] = timezone === null ? NO_SETTINGS : [["timezone", timezone]];
-    const statements = [...this.#before, writeStatement(query.main, request)];
+    const main = stream
+      ? [{ ...writeStatement(stream.rows, request), portal: ROWS_PORTAL }, writeStatement(stream.head, request)]
+      : [writeStatement(query.main, request)];
+    const statements: Statement[] = [...this.#before, ...main];
     if (query.estimate) statements.push(writeStatement(query.estimate, request));
     return {
       identity: { caller, request: context, settings: { fixed, given } },
@@ -85,7 +98,8 @@ export class Preparer {
 
 const NO_SETTINGS: readonly Setting[] = [];
 
-const lengthOf = ({ query: { main, estimate } }: Prepared): number => main.text.length + (estimate?.text.length ?? 0);
+const lengthOf = ({ query: { main, estimate, stream } }: Prepared): number =>
+  [main, estimate, stream?.rows, stream?.head].reduce((sum, written) => sum + (written?.text.length ?? 0), 0);
 
 function callOf({ schema, name }: NonNullable<PreparerOptions["preRequest"]>): Statement {
   const call = schema === null ? sql.identifier(name) : sql.identifier(schema, name);

@@ -8,6 +8,17 @@ export type Query = {
   readonly main: Written;
   /** A second statement, for a planned or estimated count; null without one. */
   readonly estimate: Written | null;
+  /** The statements that stream the result instead of `main`; null for results that are not streamed. */
+  readonly stream: StreamQuery | null;
+};
+
+export type StreamQuery = {
+  /** Returns each row as text. */
+  readonly rows: Written;
+  /** Returns what `main` returns, without the body. */
+  readonly head: Written;
+  /** The text before the first row. */
+  readonly start: string;
 };
 
 /**

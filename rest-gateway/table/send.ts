@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Problem } from "../../db/errors.ts";
 import type { Destination as HttpDestination } from "../../http/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline.ts";
-import { endWith, RETRY_SECONDS } from "../../http/response.ts";
+import { type ClientGone, endWith, RETRY_SECONDS } from "../../http/response.ts";
 import { PAGE_HEADERS } from "../../http/security-headers.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
@@ -10,6 +10,7 @@ import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
 import { BASE } from "./parse/request.ts";
 import { type TableProblem, toTableProblem } from "./problem.ts";
+import type { StreamedAnswer } from "./run.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 /** The request headers that a response depends on. */
@@ -35,17 +36,45 @@ const retryHeaders = (seconds: number | undefined): Record<string, string> =>
 export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {
   const etag = tagOf(request.method!, answered);
   const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
-  const { status, headers, given, body } = isKnown ? notModified(answered) : answered;
-  const isBodiless = hasNoBody(request, status);
-  const first = isPage(answered) ? replaced(head.headers, pairsOf(PAGE_HEADERS)) : head.headers;
-  const all = [...first, "Cache-Control", "private, no-cache", "Vary", VARY];
-  for (const [name, value] of headers) all.push(name, value);
-  if (etag !== null) all.push("ETag", etag);
-  if (watch?.isShown) all.push("Server-Timing", watch.text);
-  if (!isBodiless) all.push("Content-Length", String(body?.length ?? 0));
-  response.writeHead(status, given ? replaced(all, given) : all);
+  const { body, ...sent } = isKnown ? notModified(answered) : answered;
+  const headers = isPage(answered) ? replaced(head.headers, pairsOf(PAGE_HEADERS)) : head.headers;
+  const isBodiless = hasNoBody(request, sent.status);
+  const more = etag === null ? [] : ["ETag", etag];
+  if (!isBodiless) more.push("Content-Length", String(body?.length ?? 0));
+  writeHead({ request, response, head: { ...head, headers }, ...(watch && { watch }) }, sent, more);
   if (isBodiless || body === null) response.end();
   else endWith(response, body);
+}
+
+/** Writes the head of an answer. In `more`, names and values alternate. */
+function writeHead(
+  { response, head, watch }: Destination,
+  { status, headers, given }: Omit<Answer, "body">,
+  more: readonly string[],
+): void {
+  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", VARY];
+  for (const [name, value] of headers) all.push(name, value);
+  all.push(...more);
+  if (watch?.isShown) all.push("Server-Timing", watch.text);
+  response.writeHead(status, given ? replaced(all, given) : all);
+}
+
+/**
+ * Sends an answer whose body arrives in parts, each when the client has taken the one before it. Without a length the body is
+ * sent in chunks, so that a client can tell a broken response from a complete one.
+ */
+export async function sendStream(
+  destination: Destination,
+  { answer, parts }: StreamedAnswer,
+  { gone, hold }: { readonly gone: ClientGone; hold(bytes: number): () => void },
+): Promise<void> {
+  const { response } = destination;
+  writeHead(destination, answer, []);
+  for await (const part of parts) {
+    const release = hold(part.length);
+    await gone.unless(new Promise<void>((taken) => response.write(part, () => taken()))).finally(release);
+  }
+  response.end();
 }
 
 /** Larger bodies have no entity tag, because hashing takes a microsecond per 1000 bytes. */

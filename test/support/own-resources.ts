@@ -48,6 +48,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       poolShare: 100,
       unsent: { total: 0, perAddress: 0 },
+      streamConnections: 0,
       maxPrepared: 100,
       maxResultBytes: 0,
       log: pino({ level: "silent" }),

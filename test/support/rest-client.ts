@@ -75,6 +75,6 @@ async function send({ url, service, token }: TestService, path: string, sent: Re
     ...(body !== undefined && { body: (isRaw ? body : JSON.stringify(body)) as RequestInit["body"] }),
   });
   const text = await response.text();
-  const isJson = /^[^;]*json/.test(response.headers.get("content-type") ?? "") && text !== "";
+  const isJson = /^[^;]*[/+]json/.test(response.headers.get("content-type") ?? "") && text !== "";
   return { status: response.status, headers: response.headers, text, json: isJson ? JSON.parse(text) : undefined };
 }

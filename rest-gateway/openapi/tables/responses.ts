@@ -75,4 +75,5 @@ export const rowsContent = (row: JsonSchema): Content => ({
   "application/json": { schema: { type: "array", items: row } },
   "application/vnd.pgrst.object+json": { schema: row },
   "text/csv": { schema: { type: "string" } },
+  "application/x-ndjson": { schema: { type: "string", description: "Each line is a row in JSON." } },
 });

@@ -73,6 +73,8 @@ function tableFormat({ type, parameters }: MediaType, { catalog, result }: Forma
     case "text/csv":
     case "text/*":
       return result?.kind === "record" ? null : format("csv", "text/csv");
+    case "application/x-ndjson":
+      return format("lines", "application/x-ndjson");
     case "application/geo+json":
       return catalog.postgis === null || isScalar ? null : format("geojson", "application/geo+json");
     default:

@@ -1,16 +1,18 @@
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
-import type { Count, Plan, ReadPlan } from "../plan.ts";
+import type { Count, Format, Plan, ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
 import { similarTo } from "../similar.ts";
 import { findCall, planCall } from "./call.ts";
 import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
 import { planFormat } from "./format.ts";
-import { RowPlanner, sourceOf } from "./rows.ts";
+import { type RowOptions, RowPlanner, sourceOf } from "./rows.ts";
 
 export type PlanOptions = {
   /** The maximum number of rows in a list; null without a limit. */
   readonly maxRows: number | null;
+  /** The maximum number of rows in a result that is streamed; null without a limit. Undefined without streams. */
+  readonly maxStreamedRows?: number | null | undefined;
   readonly allowsAggregates: boolean;
   /** The maximum number of relations. */
   readonly maxEmbeds: number;
@@ -34,7 +36,7 @@ export function planRequest(given: TableRequest, catalog: Catalog, options: Plan
     const { returns } = call.function;
     const ofTable = returns.kind === "table" ? returns.table : null;
     const format = planFormat(request.accept, { catalog, allowsPlans, isWhole, result: returns, table: ofTable });
-    return planCall(request, catalog, call, countOf(request, options), format, options);
+    return planCall(request, catalog, call, countOf(request, options), format, rowOptions(options, format));
   }
   const table = findTable(schema, request.target.name);
   const format = planFormat(request.accept, { catalog, allowsPlans, isWhole, result: null, table });
@@ -68,10 +70,16 @@ function planRead(
     maxAffected: null,
     maxBytes: null,
     table,
-    rows: new RowPlanner(catalog, request.query, options).plan(sourceOf(table), table.name),
+    rows: new RowPlanner(catalog, request.query, rowOptions(options, format)).plan(sourceOf(table), table.name),
     count: countOf(request, options),
     isBodiless: request.method === "HEAD",
   };
+}
+
+function rowOptions(options: PlanOptions, { kind }: Format): PlanOptions & RowOptions {
+  const { maxStreamedRows } = options;
+  const isStreamed = maxStreamedRows !== undefined && (kind === "csv" || kind === "lines");
+  return isStreamed ? { ...options, maxOuterRows: maxStreamedRows } : options;
 }
 
 /** The schema that the profile header names, or the default schema. */

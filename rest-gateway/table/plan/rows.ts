@@ -16,6 +16,8 @@ import { findRelationship } from "./relationships.ts";
 export type RowOptions = {
   /** The maximum length of each list; null without a limit. */
   readonly maxRows: number | null;
+  /** The maximum length of the outermost list, if it differs. */
+  readonly maxOuterRows?: number | null;
   readonly allowsAggregates: boolean;
   /** The maximum number of relations. */
   readonly maxEmbeds: number;
@@ -61,6 +63,11 @@ export class RowPlanner {
     return rows;
   }
 
+  #maxRowsOf({ paths }: Level): number | null {
+    const { maxRows, maxOuterRows } = this.#options;
+    return maxOuterRows !== undefined && paths[0] === "" ? maxOuterRows : maxRows;
+  }
+
   #rows(level: Level): RowsPlan {
     const { source, name, select } = level;
     const part = this.#parts.take(level.paths);
@@ -85,7 +92,7 @@ export class RowPlanner {
       embeds,
       conditions,
       order: part.order.map((term) => planOrder(term, { source, name, outputs, embeds, isGrouped })),
-      limit: atMost(part.limit, this.#options.maxRows),
+      limit: atMost(part.limit, this.#maxRowsOf(level)),
       offset: part.offset,
       isGrouped,
     };

@@ -1,8 +1,16 @@
 import type { FunctionArgument } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../sql.ts";
-import { type CallArguments, type CallPlan, type Format, type RowsPlan, VALUE } from "../plan.ts";
+import { type CallArguments, type CallPlan, type RowsPlan, VALUE } from "../plan.ts";
 import { Aliases, type From } from "./from.ts";
-import { stripped, writeBody, writeCsv, writeGuardedCount, writeResult } from "./result.ts";
+import {
+  stripped,
+  writeBody,
+  writeCsv,
+  writeGuardedCount,
+  writeJsonLine,
+  writeResult,
+  writeStreamedRow,
+} from "./result.ts";
 import { writeRows, writeWhere } from "./rows.ts";
 import type { Scope } from "./values.ts";
 
@@ -18,6 +26,30 @@ export function writeCall(plan: CallPlan, postgis: string | null): Sql {
 /** Rows or a set of values, which can be filtered, ordered and paged like a table. */
 function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: string | null): Sql {
   const aliases = new Aliases();
+  const { from, item } = fromCall(plan, rows, called, aliases);
+  const counted = isCounted(plan);
+  const every = sql`select${sql.line}from ${from.item}${writeWhere(rows, from, aliases)}`;
+  const result = writeResult(plan, {
+    body: plan.isBodiless ? sql`null::json` : writeSetBody(plan, rows, postgis),
+    rows: writeGuardedCount(plan),
+    total: counted ? sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(every)} as c`) : null,
+    from: sql`from ${sql.subquery(writeRows(rows, from, aliases))} as r`,
+  });
+  if (!counted) return result;
+  const all = sql.subquery(sql`select ${from.scope.alias}.*${sql.line}from ${item}`);
+  return sql`with called as materialized ${all}${sql.line}${result}`;
+}
+
+/** The rows of a call, each as text, for a stream. */
+export function writeCallRows(plan: CallPlan, rows: RowsPlan): Sql {
+  const aliases = new Aliases();
+  const { from } = fromCall(plan, rows, writeCalled(plan), aliases);
+  const text = writeStreamedRow(plan.format, isSetOfValues(plan) ? VALUE_OF_ROW : sql`r.*`);
+  return sql`select ${text}${sql.line}from ${sql.subquery(writeRows(rows, from, aliases))} as r`;
+}
+
+/** `item` is the call itself. */
+function fromCall(plan: CallPlan, rows: RowsPlan, called: Called, aliases: Aliases): { from: From; item: Sql } {
   const scope = aliases.scope();
   const item = sql`${itemOf(plan, called)} as ${scope.alias}`;
   const isSet = "isSet" in plan.function.returns && plan.function.returns.isSet;
@@ -28,19 +60,10 @@ function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: strin
     scope: counted ? { ...scope, row: rowOf(rows, scope) } : scope,
     join: isSet ? null : sql`not (${scope.row} is null)`,
   };
-  const every = sql`select${sql.line}from ${from.item}${writeWhere(rows, from, aliases)}`;
-  const result = writeResult(plan, {
-    body: plan.isBodiless ? sql`null::json` : writeSetBody(plan.format, rows, postgis),
-    rows: writeGuardedCount(plan),
-    total: counted ? sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(every)} as c`) : null,
-    from: sql`from ${sql.subquery(writeRows(rows, from, aliases))} as r`,
-  });
-  if (!counted) return result;
-  const all = sql.subquery(sql`select ${scope.alias}.*${sql.line}from ${item}`);
-  return sql`with called as materialized ${all}${sql.line}${result}`;
+  return { from, item };
 }
 
-const isCounted = ({ count }: CallPlan) => count !== null && count.kind !== "planned";
+export const isCounted = ({ count }: CallPlan) => count !== null && count.kind !== "planned";
 
 /** Scalar functions are called in the select list, where Postgres stops at LIMIT and a `record` needs no column list. */
 function itemOf({ function: { returns } }: CallPlan, called: Called): Sql {
@@ -51,7 +74,10 @@ function itemOf({ function: { returns } }: CallPlan, called: Called): Sql {
 const rowOf = ({ source: { table } }: RowsPlan, { alias, row }: Scope): Sql =>
   table ? sql`row(${alias}.*)::${sql.identifier(table.schema, table.name)}` : row;
 
-function writeSetBody(format: Format, rows: RowsPlan, postgis: string | null): Sql {
+function writeSetBody(plan: CallPlan, rows: RowsPlan, postgis: string | null): Sql {
+  const { format } = plan;
+  if (format.kind === "lines" && isSetOfValues(plan))
+    return sql`coalesce(string_agg(${writeJsonLine(VALUE_OF_ROW)}, ''), '')`;
   if (format.kind !== "scalar") return writeBody(format, rows, postgis);
   const list = sql`pg_catalog.json_agg(r.${NAME})`;
   return stripped(format, format.isSingular ? sql`${list} -> 0` : sql`coalesce(${list}, '[]'::json)`);
@@ -69,6 +95,7 @@ function writeValue(plan: CallPlan, called: Called): Sql {
 
 function writeValueBody({ format, function: { returns } }: CallPlan): Sql {
   if (format.kind === "csv") return writeCsv([VALUE]);
+  if (format.kind === "lines") return writeJsonLine(VALUE_OF_ROW);
   if (format.kind === "raw" && "shape" in returns)
     return sql`r.${NAME}::${returns.shape.name === "bytea" ? sql`bytea` : sql`text`}`;
   return stripped(format, sql`coalesce(pg_catalog.to_json(r.${NAME}), 'null'::json)`);
@@ -81,6 +108,8 @@ function writeVoid(plan: CallPlan, called: Called): Sql {
 
 const ONE = sql`'1'`;
 const NAME = sql.identifier(VALUE);
+const VALUE_OF_ROW = sql`r.${NAME}`;
+const isSetOfValues = ({ function: { returns } }: CallPlan) => returns.kind === "scalar" || returns.kind === "record";
 
 const selected = ({ call, arguments: given }: Called): Sql =>
   given ? sql`select ${call} as ${NAME}${sql.line}from ${given}` : sql`select ${call} as ${NAME}`;

@@ -1,16 +1,38 @@
 import { finish, type Sql, sql } from "../../sql.ts";
 import type { Count, Plan, ReadPlan, RowsPlan } from "../plan.ts";
-import type { Query } from "../query.ts";
-import { writeCall } from "./call.ts";
+import type { Query, StreamQuery } from "../query.ts";
+import { isCounted, writeCall, writeCallRows } from "./call.ts";
 import { writeChange } from "./changes.ts";
 import { Aliases, type From, tableAs } from "./from.ts";
-import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
-import { writeLimit, writeRows, writeWhere } from "./rows.ts";
+import { csvHeader, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
+import { namesOf, writeLimit, writeRows, writeWhere } from "./rows.ts";
 
 /** `postgis` is the schema of PostGIS; null when it is not installed. */
 export function writeQuery(plan: Plan, postgis: string | null): Query {
   const estimate = plan.kind === "read" ? writeEstimate(plan) : null;
-  return { main: finish(explained(plan, writePlan(plan, postgis))), estimate: estimate && finish(estimate) };
+  const main = finish(explained(plan, writePlan(plan, postgis)));
+  return { main, estimate: estimate && finish(estimate), stream: writeStream(plan) };
+}
+
+/** Reads of lists in a format without an end: each row can be sent before the next one is known. */
+function writeStream(plan: Plan): StreamQuery | null {
+  const { format } = plan;
+  if ((format.kind !== "csv" && format.kind !== "lines") || format.explain) return null;
+  if ((plan.kind !== "read" && plan.kind !== "call") || plan.isBodiless || plan.rows === null) return null;
+  if (plan.kind === "call" && (!plan.isReadOnly || isCounted(plan))) return null;
+  const total = plan.kind === "read" ? writeCounted(plan) : null;
+  const head = writeResult(plan, { body: sql`null::json`, rows: sql`null::text`, total, from: sql.empty });
+  return {
+    rows: finish(plan.kind === "read" ? writeReadRows(plan) : writeCallRows(plan, plan.rows)),
+    head: finish(head),
+    start: format.kind === "csv" ? csvHeader(namesOf(plan.rows)) : "",
+  };
+}
+
+function writeReadRows(plan: ReadPlan): Sql {
+  const aliases = new Aliases();
+  const rows = sql.subquery(writeRows(plan.rows, fromTable(plan, aliases), aliases));
+  return sql`select ${writeStreamedRow(plan.format, sql`r.*`)}${sql.line}from ${rows} as r`;
 }
 
 function writePlan(plan: Plan, postgis: string | null): Sql {
@@ -53,20 +75,31 @@ function writeEstimate(plan: ReadPlan): Sql | null {
   return sql`explain (format json)${sql.line}${writeAllRows(plan.rows, fromTable(plan, aliases), aliases)}`;
 }
 
+type Start = { readonly from: From; readonly aliases: Aliases };
+
 /** The total number of rows, which a separate subquery counts. */
-function writeTotal(
-  count: Count | null,
-  rows: RowsPlan,
-  start: () => { readonly from: From; readonly aliases: Aliases },
-): Sql | null {
+function writeTotal(count: Count | null, rows: RowsPlan, start: () => Start): Sql | null {
   if (count === null || count.kind === "planned") return null;
+  const counted = writeCount(count, rows, start);
+  const isLimited = count.kind === "estimated" && count.exactUpTo !== null;
+  return isLimited ? counted : unlessOnPage(rows, counted);
+}
+
+/** The total of a stream, whose rows are not known when it is sent. */
+function writeCounted(plan: ReadPlan): Sql | null {
+  const { count, rows } = plan;
+  if (count === null || count.kind === "planned") return null;
+  const aliases = new Aliases();
+  return writeCount(count, rows, () => ({ from: fromTable(plan, aliases), aliases }));
+}
+
+function writeCount(count: Count, rows: RowsPlan, start: () => Start): Sql {
   const { from, aliases } = start();
   const all = writeAllRows(rows, from, aliases);
   const exactUpTo = count.kind === "estimated" ? count.exactUpTo : null;
   // One row beyond the exact limit shows that the planner's estimate is needed.
   const limited = exactUpTo === null ? all : sql`${all}${writeLimit(exactUpTo + 1, 0)}`;
-  const counted = sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(limited)} as c`);
-  return exactUpTo === null ? unlessOnPage(rows, counted) : counted;
+  return sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(limited)} as c`);
 }
 
 /** A page that is not full is the last one: its rows give the total without another query. */

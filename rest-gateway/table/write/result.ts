@@ -69,6 +69,8 @@ export function writeBody(format: Format, rows: RowsPlan, postgis: string | null
       return stripped(format, sql`coalesce(pg_catalog.json_agg(r.*) -> 0, 'null'::json)`);
     case "csv":
       return writeCsv(namesOf(rows));
+    case "lines":
+      return sql`coalesce(string_agg(${writeJsonLine(sql`r.*`)}, ''), '')`;
     case "geojson": {
       const feature = sql.identifier(postgis!, "st_asgeojson");
       const features = sql`coalesce(pg_catalog.json_agg(${feature}(r.*)::json), '[]'::json)`;
@@ -92,10 +94,19 @@ export const stripped = ({ stripsNulls }: Format, json: Sql) => (stripsNulls ? s
  * CSV with a header. Source: RFC 4180; null is empty, an empty string is quoted. The text of a row in Postgres has the same
  * format, with brackets around it and doubled backslashes.
  */
-export function writeCsv(names: readonly string[]): Sql {
-  const header = sql`${sql.constant(names.map(quoteCsv).join(","))}::text`;
-  const line = sql`replace(substr(r.*::text, 2, length(r.*::text) - 2), '\\\\', '\\')`;
-  return sql`${header} || coalesce(E'\\n' || string_agg(${line}, E'\\n'), '')`;
-}
+export const writeCsv = (names: readonly string[]): Sql =>
+  sql`${sql.constant(csvHeader(names))}::text || coalesce(E'\\n' || string_agg(${CSV_LINE}, E'\\n'), '')`;
+
+export const csvHeader = (names: readonly string[]) => names.map(quoteCsv).join(",");
+
+const CSV_LINE = sql`replace(substr(r.*::text, 2, length(r.*::text) - 2), '\\\\', '\\')`;
+
+/** A value as a line of JSON. A line break in a value of type json is white space. */
+export const writeJsonLine = (value: Sql): Sql =>
+  sql`(replace(coalesce(pg_catalog.to_json(${value})::text, 'null'), E'\\n', ' ') || E'\\n')`;
+
+/** One row `r` as text, with the line break before it in CSV. `value` is what JSON contains of it. */
+export const writeStreamedRow = ({ kind }: Format, value: Sql): Sql =>
+  kind === "csv" ? sql`E'\\n' || ${CSV_LINE}` : writeJsonLine(value);
 
 const quoteCsv = (text: string) => (/[",\n\r]/.test(text) || text === "" ? `"${text.replaceAll('"', '""')}"` : text);

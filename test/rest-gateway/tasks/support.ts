@@ -98,6 +98,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       poolShare: 100,
       unsent: { total: 0, perAddress: 0 },
+      streamConnections: 0,
       maxPrepared: 100,
       maxResultBytes: 1000,
       log: pino({ level: "silent" }),

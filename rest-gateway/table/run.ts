@@ -1,0 +1,137 @@
+import type { CancelSignal } from "../../db/cancellation.ts";
+import type { OpenedStream, RowStream } from "../../db/row-stream.ts";
+import type { Result, Transactions } from "../../db/transaction.ts";
+import { type Answer, answer } from "./answer/answer.ts";
+import { isReadOnly } from "./plan.ts";
+import type { TableTransaction } from "./prepare.ts";
+import { type Prepared, type QueryResult, RESULT, type StreamQuery } from "./query.ts";
+import type { RequestUrl } from "./request.ts";
+
+type RunOptions = {
+  readonly signal: CancelSignal;
+  readonly onConnected: () => void;
+};
+
+/** Runs the transaction of a request in one round trip. */
+export async function run(
+  transactions: Transactions,
+  { plan, query, isRolledBack }: Prepared,
+  { identity, statements, isolation }: TableTransaction,
+  { signal, onConnected }: RunOptions,
+): Promise<QueryResult> {
+  const unlimitedResult = !isReadOnly(plan);
+  const options = { isolation, rollback: isRolledBack, unlimitedResult, signal, onConnected };
+  const results = await transactions.run(identity, statements, options);
+  if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
+  return { main: results.at(-2)!, estimate: results.at(-1)! };
+}
+
+/** A response whose body is read from the database while it is sent. `close` must follow. */
+export type StreamedAnswer = {
+  readonly answer: Answer;
+  readonly parts: AsyncIterable<Buffer>;
+  close(): Promise<void>;
+};
+
+export type StreamedRun = {
+  readonly prepared: Prepared;
+  readonly query: StreamQuery;
+  readonly transaction: TableTransaction;
+  /** The URL of the request, with the parameters in its body. */
+  readonly url: RequestUrl;
+  /** Milliseconds that the stream may take; 0 means no limit. */
+  readonly timeout: number;
+  readonly signal: CancelSignal;
+  readonly onConnected: () => void;
+};
+
+/** Results up to this size are sent as a whole, with a length and an entity tag. */
+const MAX_WHOLE_BYTES = 262_144;
+
+/** Begins to read a result of any size. A small one is returned as a whole. */
+export async function runStreamed(transactions: Transactions, run: StreamedRun): Promise<Answer | StreamedAnswer> {
+  const { prepared, query, transaction, url, timeout, signal, onConnected } = run;
+  const { isolation } = transaction;
+  // The total must be that of the rows.
+  const counts = prepared.plan.kind === "read" && prepared.plan.count !== null;
+  const options = {
+    isolation: isolation ?? (counts ? ("repeatable read" as const) : null),
+    rollback: prepared.isRolledBack,
+    timeout,
+    signal,
+    onConnected,
+  };
+  const { results, stream } = await transactions.stream(transaction.identity, transaction.statements, options);
+  try {
+    const first = await firstRows(stream);
+    const body = Buffer.concat([Buffer.from(query.start), ...first.parts]);
+    if (first.isComplete) return wholeAnswer(prepared, headOf(prepared, results), body, stream.rows, url);
+    return {
+      answer: openAnswer(prepared, headOf(prepared, results), url),
+      parts: partsOf(body, stream),
+      close: () => stream.close(),
+    };
+  } catch (error) {
+    await stream.close();
+    throw error;
+  }
+}
+
+type FirstRows = { readonly parts: readonly Buffer[]; readonly isComplete: boolean };
+
+async function firstRows(stream: RowStream): Promise<FirstRows> {
+  const parts: Buffer[] = [];
+  for (let bytes = 0; bytes <= MAX_WHOLE_BYTES; bytes += parts.at(-1)!.length) {
+    const rows = await stream.next();
+    if (rows === null) return { parts, isComplete: true };
+    parts.push(Buffer.from(rows));
+  }
+  return { parts, isComplete: false };
+}
+
+/** Each part is valid until the next one is requested. */
+async function* partsOf(first: Buffer, stream: RowStream): AsyncGenerator<Buffer, void> {
+  yield first;
+  for (let rows = await stream.next(); rows !== null; rows = await stream.next()) if (rows.length > 0) yield rows;
+}
+
+type Head = { readonly head: Result; readonly estimate: Result | null };
+
+/** The results after those of the rows. */
+function headOf({ query }: Prepared, results: OpenedStream["results"]): Head {
+  return query.estimate
+    ? { head: results.at(-2)!, estimate: results.at(-1)! }
+    : { head: results.at(-1)!, estimate: null };
+}
+
+function wholeAnswer(
+  prepared: Prepared,
+  { head, estimate }: Head,
+  body: Buffer,
+  rows: number,
+  url: RequestUrl,
+): Answer {
+  return answer(prepared, { main: withRows(head, body, rows), estimate }, url);
+}
+
+/** The range is known if the client asked for an exact total: the rows are read from the same snapshot. */
+function openAnswer(prepared: Prepared, { head, estimate }: Head, url: RequestUrl): Answer {
+  const { plan } = prepared;
+  if (plan.kind === "read" && plan.count?.kind === "exact") {
+    const { limit, offset } = plan.rows;
+    const total = Number(head.rows[0]![RESULT.total]!.toString());
+    const rows = Math.min(limit ?? total, total - offset);
+    return answer(prepared, { main: withRows(head, null, rows), estimate }, url);
+  }
+  const uncounted = { ...prepared, plan: { ...plan, count: null } } as Prepared;
+  const { headers, ...rest } = answer(uncounted, { main: withRows(head, null, 1), estimate: null }, url);
+  return { ...rest, headers: headers.filter(([name]) => name !== "Content-Range") };
+}
+
+/** The row of the main statement. */
+function withRows({ rows, rowCount }: Result, body: Buffer | null, count: number): Result {
+  const row = [...rows[0]!];
+  row[RESULT.body] = body;
+  row[RESULT.rows] = Buffer.from(String(count));
+  return { rows: [row], rowCount };
+}
