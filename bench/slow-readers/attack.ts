@@ -33,3 +33,41 @@ export function startAttack(request: HttpRequest, url: string, sockets: number):
 }
 
 const REOPEN_MILLISECONDS = 100;
+
+/** Requests that are read slowly. `received` is the number of bytes so far. */
+export type SlowReaders = Disposable & { readonly received: number };
+
+/** Sends the request over some sockets and reads each response with at most so many bytes per second. */
+export function startSlowReaders(request: HttpRequest, url: string, sockets: number, rate: number): SlowReaders {
+  const { hostname, port } = new URL(url);
+  let received = 0;
+  const timers = new Set<NodeJS.Timeout>();
+  const open = Array.from({ length: sockets }, () => {
+    const socket = connect({ host: hostname, port: Number(port), localAddress: ADDRESS });
+    let allowed = 0;
+    socket.on("error", () => {});
+    socket.on("data", ({ length }) => {
+      received += length;
+      allowed -= length;
+      if (allowed <= 0) socket.pause();
+    });
+    const timer = setInterval(() => {
+      allowed += (rate * READ_MILLISECONDS) / 1000;
+      if (allowed > 0) socket.resume();
+    }, READ_MILLISECONDS);
+    timers.add(timer);
+    socket.write(bytesOf(request, url));
+    return socket;
+  });
+  return {
+    get received() {
+      return received;
+    },
+    [Symbol.dispose]() {
+      for (const timer of timers) clearInterval(timer);
+      for (const socket of open) socket.destroy();
+    },
+  };
+}
+
+const READ_MILLISECONDS = 50;

@@ -7,7 +7,7 @@ import { forgetPeak, peakOf } from "../process-usage.ts";
 import { heading, list, table } from "../report.ts";
 import { type Bench, type BenchOptions, selectCases } from "../rounds.ts";
 import { ourCommand, type Program, type RunningServer, startServer } from "../servers.ts";
-import { startAttack } from "./attack.ts";
+import { type SlowReaders, startAttack, startSlowReaders } from "./attack.ts";
 
 const PROGRAM: Program = {
   name: "ours",
@@ -27,6 +27,14 @@ const SCHEMA = `
 
 const SOCKETS = 200;
 
+/** A stream of 1 GB, and who reads it: together 20 MB per second. */
+const STREAM_SCHEMA = `
+  create view public.exports with (security_invoker = true) as
+    select n as id, repeat(md5(n::text), 31) as content from generate_series(1, 1000000) as n;
+  grant select on public.exports to anon, authenticated;`;
+const READERS = 5;
+const BYTES_PER_SECOND = 4_000_000;
+
 /** The attack through one interface. */
 const definitionOf = (name: string, about: string, request: Pick<HttpRequest, "method" | "path" | "body">): Case => ({
   name,
@@ -37,7 +45,7 @@ const definitionOf = (name: string, about: string, request: Pick<HttpRequest, "m
   requests: () => [{ ...request, headers: { apikey: ANON_KEY, "Content-Type": "application/json" } }],
 });
 
-const CASES: readonly Case[] = [
+const ATTACKS: readonly Case[] = [
   definitionOf("tables", "`GET /rest/v1/documents?select=content`", {
     method: "GET",
     path: "/rest/v1/documents?select=content",
@@ -49,6 +57,25 @@ const CASES: readonly Case[] = [
     body: JSON.stringify({ query: `{ documents(first: ${DOCUMENTS}) { edges { node { content } } } }` }),
   }),
 ];
+
+/** Streams are read slowly; every other response is not read at all. */
+const STREAM: Case = {
+  name: "stream",
+  about: `\`GET /rest/v1/exports\`, 1 GB of \`application/x-ndjson\`, by ${READERS} clients that read ${BYTES_PER_SECOND / 1e6} MB per second each`,
+  writes: false,
+  ownFields: [],
+  refused: [],
+  requests: () => [
+    {
+      method: "GET",
+      path: "/rest/v1/exports",
+      headers: { apikey: ANON_KEY, Accept: "application/x-ndjson" },
+      body: null,
+    },
+  ],
+};
+
+const casesOf = (): readonly Case[] => [...ATTACKS, STREAM];
 
 /** The other requests, by a signed-in user at another address. */
 const othersOf = (): HttpRequest[] =>
@@ -65,6 +92,8 @@ type Sample = {
   readonly attacked: LoadResult;
   readonly calmMemory: number;
   readonly memory: number;
+  /** MB that slow readers have received. */
+  readonly received: number;
 };
 type Measured = { readonly case: Case; readonly connections: number; readonly samples: Sample[] };
 type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured[] };
@@ -72,15 +101,15 @@ type Measurements = { readonly databaseVersion: string; readonly measured: reado
 export const SLOW_READERS: Bench = {
   name: "slow-readers",
   about: `Measures memory, and the p99 of other requests, while ${SOCKETS} sockets request 12 MB each and never read.`,
-  cases: CASES.map(({ name }) => name),
+  cases: casesOf().map(({ name }) => name),
   run: async (options, command) => reportSlowReaders(await measureAll(options), options, command),
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
   const { connections, rounds, progress } = options;
   progress("creating the database");
-  await using database = await createDatabase(SCHEMA);
-  const measured = selectCases(CASES, options).flatMap((each) =>
+  await using database = await createDatabase(SCHEMA + STREAM_SCHEMA);
+  const measured = selectCases(casesOf(), options).flatMap((each) =>
     connections.map((count): Measured => ({ case: each, connections: count, samples: [] })),
   );
   for (let round = 1; round <= rounds; round++) {
@@ -106,9 +135,14 @@ async function measure(
   const calm = await load(server, connections, options.seconds, options);
   const calmMemory = peakOf(server.pid);
   const [request] = benchCase.requests();
-  using _attack = startAttack(request!, server.address, SOCKETS);
+  using attack = startCase(benchCase, request!, server.address);
   const attacked = await load(server, connections, options.seconds, options);
-  return { calm, attacked, calmMemory, memory: peakOf(server.pid) };
+  return { calm, attacked, calmMemory, memory: peakOf(server.pid), received: attack.received / 1e6 };
+}
+
+function startCase(benchCase: Case, request: HttpRequest, address: string): SlowReaders {
+  if (benchCase === STREAM) return startSlowReaders(request, address, READERS, BYTES_PER_SECOND);
+  return Object.assign(startAttack(request, address, SOCKETS), { received: 0 });
 }
 
 const WARM_UP_SECONDS = 4;
@@ -120,6 +154,7 @@ const textOf = ({ calm, attacked, memory }: Sample) =>
   `p99 ${calm.p99!.toFixed(1)} → ${attacked.p99!.toFixed(1)} ms, ${memory.toFixed(0)} MB`;
 
 const MAX_MEMORY = 500;
+const MAX_STREAM_MEMORY = 200;
 const MAX_P99_RATIO = 2;
 
 /** Formats the measurements as Markdown. */
@@ -131,7 +166,7 @@ function reportSlowReaders(
   return [
     heading("Slow readers", command, databaseVersion),
     list([PROGRAM]),
-    list(CASES),
+    list(casesOf()),
     `${SOCKETS} sockets at one address send the request and never read. The other requests read one row, as a signed-in user ` +
       `at another address. Rounds: ${options.rounds}, ${options.seconds} s without and then with the attack, whose beginning ` +
       "is included. Each measurement has a new process. Memory: the peak of resident MB.",
@@ -140,7 +175,7 @@ function reportSlowReaders(
     goalsTable(measured.flatMap(goalsOf)),
     "### All numbers",
     "Medians (minimum–maximum), without the attack → with it.",
-    table(["attack", "connections", "p50 ms", "p99 ms", "requests/s", "memory MB"], measured.map(rowOf)),
+    table(["attack", "connections", "p50 ms", "p99 ms", "requests/s", "memory MB", "read MB"], measured.map(rowOf)),
   ].join("\n\n");
 }
 
@@ -148,7 +183,11 @@ function goalsOf({ case: { name }, connections, samples }: Measured): Goal[] {
   const at = `${name} at ${connections}`;
   const ratios = samples.map(({ calm, attacked }) => attacked.p99! / calm.p99!);
   return [
-    { name: `memory MB, ${at}`, aim: atMost(MAX_MEMORY), values: samples.map(({ memory }) => memory) },
+    {
+      name: `memory MB, ${at}`,
+      aim: atMost(name === STREAM.name ? MAX_STREAM_MEMORY : MAX_MEMORY),
+      values: samples.map(({ memory }) => memory),
+    },
     { name: `p99 with the attack to without, ${at}`, aim: atMost(MAX_P99_RATIO, 2), values: ratios },
   ];
 }
@@ -172,5 +211,9 @@ function rowOf({ case: { name }, connections, samples }: Measured): string[] {
     both(({ calm, attacked }) => [calm.p99!, attacked.p99!], 1),
     both(({ calm, attacked }) => [calm.requestsPerSecond, attacked.requestsPerSecond], 0),
     both(({ calmMemory, memory }) => [calmMemory, memory], 0),
+    spread(
+      samples.map(({ received }) => received),
+      0,
+    ),
   ];
 }
