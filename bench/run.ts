@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { AUTH } from "./auth/bench.ts";
 import { findCommit } from "./checkout.ts";
 import { GRAPHQL } from "./graphql/bench.ts";
+import { REALTIME } from "./realtime/bench.ts";
 import { writeSection } from "./report.ts";
 import { REST } from "./rest/bench.ts";
 import type { Bench, BenchOptions } from "./rounds.ts";
@@ -10,7 +11,7 @@ import { SLOW_READERS } from "./slow-readers/bench.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, SCHEMA, REST, USERS, AUTH, SLOW_READERS];
+const BENCHES = [GRAPHQL, SCHEMA, REST, USERS, AUTH, SLOW_READERS, REALTIME];
 
 const helpOf = ({ name, about, cases }: Bench) =>
   `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;
