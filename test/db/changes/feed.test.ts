@@ -1,8 +1,10 @@
 import pg from "pg";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { Change } from "../../../db/changes/change.ts";
 import { ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
 import { parseSnapshot } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
+import { Ring } from "../../../db/changes/ring.ts";
 import { slotOf } from "../../../db/changes/slot.ts";
 import { logicalSource, rowOf, startFeed, subscribe, titles } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
@@ -264,6 +266,13 @@ test("changes that follow DDL are received when the listeners know it, also in i
   // The two statements are waited for once.
   expect(known).toEqual([["Before the DDL", "ddl_1", "ddl_2"]]);
   await dba("drop table ddl_1, ddl_2");
+});
+
+test("changes are kept for a time, too", () => {
+  const ring = new Ring(1_000_000, 300_000);
+  for (const second of [1, 200, 302])
+    ring.add({ position: { lsn: BigInt(second), index: 1 } } as Change, 100, undefined, second * 1000);
+  expect([ring.start, ring.next - ring.oldest]).toEqual([{ lsn: 1n, index: 1 }, 2]);
 });
 
 describe("a lost connection to the database", () => {
