@@ -62,7 +62,7 @@ export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig
   },
 });
 
-/** Whether the changes of its rows can be told: it is a table with a primary key. */
+/** Whether the changes of its rows can be sent: it is a table with a primary key. */
 function isSubscribable(build: GraphileBuild.Build, table: Table, { schemas }: Catalog): boolean {
   const { codec, parameters, extensions } = table;
   if (parameters || !codec.attributes || codec.isAnonymous || keyOf(table).length === 0) return false;

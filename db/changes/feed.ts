@@ -24,7 +24,7 @@ export type ChangeFeedOptions = {
   readonly source: ChangeSource | null;
   /** Why changes cannot be read; "" if they can. */
   readonly reason?: string;
-  /** The tables whose changes are read; null for those that somebody else chooses. */
+  /** The tables whose changes are read; null for those of a publication that a DBA manages. */
   readonly publication?: Publication | null;
   /** Maximum size in bytes of the changes that are kept. */
   readonly maxBytes: number;

@@ -5,7 +5,7 @@ import { choose, type TableState, tablesQuery } from "./publication-plan.ts";
 
 /**
  * Who manages the publication. "service": the service, with the rights of the database's owner. "login": the login of the
- * service, which alters no tables. "dba": nobody else may alter it.
+ * service, which alters no tables. "dba": only a DBA, because the login may not alter it.
  */
 export type PublicationManager = "service" | "login" | "dba";
 

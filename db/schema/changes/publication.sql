@@ -70,7 +70,7 @@ grant execute on function
   to changes_owner;
 
 create or replace function changes.protect_writes() returns event_trigger
--- As its owner: whoever alters a table need not own the publication.
+-- It runs as its owner: the owner of an altered table need not own the publication.
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   altered record;

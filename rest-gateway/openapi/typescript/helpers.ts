@@ -2,7 +2,7 @@ import { literal } from "./type.ts";
 
 /**
  * Shorthands for parts of Database: `Tables<"articles">` is the Row of a table or view of the default schema,
- * `Tables<{ schema: "sales" }, "orders">` that of another schema; TablesInsert, TablesUpdate, Enums and CompositeTypes likewise.
+ * `Tables<{ schema: "sales" }, "orders">` that of another schema; TablesInsert, TablesUpdate, Enums and CompositeTypes too.
  */
 export const helpers = (defaultSchema: string): string => `\
 type Schemas = Omit<Database, "__InternalSupabase">
