@@ -140,9 +140,12 @@ function createMany(build: GraphileBuild.Build, table: Table, input: any) {
       },
     },
     plan: (_$root: unknown, args: any) =>
-      write(build, table, [args.getRaw("input")], ([rows]) => {
-        checkCount("input", rows.length, 0, max);
-        return rows.map((row: any) => writeInsert(table, columnsIn(build, table, row)));
+      write(build, table, [args.getRaw("input")], {
+        queriesOf: ([rows]) => {
+          checkCount("input", rows.length, 0, max);
+          return rows.map((row: any) => writeInsert(table, columnsIn(build, table, row)));
+        },
+        inputsOf: ([rows]) => rows,
       }),
   };
 }
@@ -184,13 +187,11 @@ function upsert(build: GraphileBuild.Build, table: Table, input: any, patch: any
       onConflict: { type: keyType, defaultValue: keys[0]!.columns, description: "The unique key." },
     },
     plan: (_$root: unknown, args: any) =>
-      write(
-        build,
-        table,
-        [args.getRaw("input"), args.getRaw("onConflict")],
-        ([row, key]) => writeUpsert(table, columnsIn(build, table, row), key ?? keys[0]!.columns, updatable),
-        first,
-      ),
+      write(build, table, [args.getRaw("input"), args.getRaw("onConflict")], {
+        queriesOf: ([row, key]) => writeUpsert(table, columnsIn(build, table, row), key ?? keys[0]!.columns, updatable),
+        rowsOf: first,
+        inputsOf: ([row]) => [row],
+      }),
   };
 }
 
@@ -201,16 +202,14 @@ function updateMany(build: GraphileBuild.Build, table: Table, patch: any, filter
     type: resultOf(build, table),
     args: { ...selectionArguments(build, filter), input: { type: new GraphQLNonNull(patch) } },
     plan: (_$root: unknown, args: any) =>
-      write(
-        build,
-        table,
-        [...selectionSteps(args, filter), args.getRaw("input")],
-        ([apply, limit, input]) => {
+      write(build, table, [...selectionSteps(args, filter), args.getRaw("input")], {
+        queriesOf: ([apply, limit, input]) => {
           checkLimit(build, limit);
           return writeUpdate(table, columnsIn(build, table, input), { filter: apply, limit });
         },
-        matched,
-      ),
+        rowsOf: matched,
+        inputsOf: ([, , input]) => [input],
+      }),
   };
 }
 
@@ -220,16 +219,13 @@ function deleteMany(build: GraphileBuild.Build, table: Table, filter: any) {
     type: resultOf(build, table),
     args: selectionArguments(build, filter),
     plan: (_$root: unknown, args: any) =>
-      write(
-        build,
-        table,
-        selectionSteps(args, filter),
-        ([apply, limit]) => {
+      write(build, table, selectionSteps(args, filter), {
+        queriesOf: ([apply, limit]) => {
           checkLimit(build, limit);
           return writeDelete(table, { filter: apply, limit });
         },
-        matched,
-      ),
+        rowsOf: matched,
+      }),
   };
 }
 

@@ -9,13 +9,21 @@ import {
 import { access, context, lambda, list, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
 import type { Problem } from "../db/errors.ts";
-import { arrayOfRows, type BatchClient, type BatchResult } from "./writes.ts";
+import type { InputFault } from "../db/input-faults.ts";
+import { arrayOfRows, type BatchClient, type BatchResult, columnsIn } from "./writes.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 /** The rows that a mutation has written, as text; or why it has written none. */
 type Written = {
   readonly rows: readonly string[];
-  readonly errors: readonly { index: number | null; field: string | null; message: string; code: string }[] | null;
+  readonly errors: readonly RowError[] | null;
+};
+/** `index`: the position of the row in the input, if there are several. */
+type RowError = {
+  readonly index: number | null;
+  readonly field: string | null;
+  readonly message: string;
+  readonly code: string;
 };
 type Rows = readonly (readonly (readonly (string | null)[])[])[];
 
@@ -32,26 +40,64 @@ export function matched([[[count]], changed]: any, [, limit]: readonly any[]): W
   return { rows: [], errors: [{ index: null, field: "filter", message, code: "VALIDATION_ERROR" }] };
 }
 
+/** What a mutation does with the values of its arguments. */
+export type Write = {
+  queriesOf(values: any): PgClientQuery[];
+  rowsOf?(rows: Rows, values: readonly any[]): Written;
+  /** The rows of the input. */
+  inputsOf?(values: any): readonly any[];
+};
+
+/** What a mutation may ask about an error. */
+type Context = {
+  problemOf(error: unknown): Problem | null;
+  faultsOf(table: { schema: string; name: string }, records: readonly object[]): Promise<readonly InputFault[]>;
+};
+
 /** The step of a mutation: runs the statements for the values of the arguments as one transaction. */
 export function write(
   build: GraphileBuild.Build,
   table: Table,
   values: readonly Step[],
-  queriesOf: (values: any) => PgClientQuery[],
-  rowsOf: (rows: Rows, values: readonly any[]) => Written = returned,
+  { queriesOf, rowsOf = returned, inputsOf = () => [] }: Write,
 ): Step {
-  const $input = list([list(values as Step[]), context().get("problemOf" as never) as Step]);
-  return sideEffectWithPgClient(table.executor, $input, async (client, [given, problemOf]: any): Promise<Written> => {
+  const $input = list([list(values as Step[]), context() as Step]);
+  return sideEffectWithPgClient(table.executor, $input, async (client, [given, asked]: any): Promise<Written> => {
     const queries = queriesOf(given);
     const result: BatchResult =
       queries.length === 0 ? { rows: [] } : await (client as unknown as BatchClient).runTogether(queries);
     if ("rows" in result) return rowsOf(result.rows, given);
-    const problem: Problem | null = problemOf(result.error);
+    const { problemOf, faultsOf }: Context = asked;
+    const problem = problemOf(result.error);
     if (!problem || !REJECTIONS.has(problem.code)) throw result.error;
-    const field = fieldOf(build, table, result.error);
-    const index = queries.length > 1 && rowsOf === returned ? result.index : null;
-    return { rows: [], errors: [{ index, field, message: problem.message, code: problem.code }] };
+    const isNew = rowsOf === returned;
+    const index = isNew ? (result.index ?? (queries.length === 1 ? 0 : null)) : null;
+    const named = { index, field: fieldOf(build, table, result.error), message: problem.message, code: problem.code };
+    const records = inputsOf(given).map((input) => Object.fromEntries(columnsIn(build, table, input)));
+    const { schemaName: schema, name } = table.extensions!.pg!;
+    const faults = MORE_FAULTS.has((result.error as any).code) ? await faultsOf({ schema, name }, records) : [];
+    const errors = rowErrors(build, table, faults, isNew);
+    const isNamed = errors.some((each) => each.index === index && each.message === named.message);
+    return { rows: [], errors: isNamed ? errors : [named, ...errors] };
   }) as unknown as Step;
+}
+
+/** SQLSTATEs of a check and of a unique constraint: other rows and fields may violate rules too. */
+const MORE_FAULTS: ReadonlySet<string> = new Set(["23514", "23505"]);
+
+/** One error for each rule and row. Rows that exist already have their own unique values. */
+function rowErrors(
+  build: GraphileBuild.Build,
+  table: Table,
+  faults: readonly InputFault[],
+  isNew: boolean,
+): RowError[] {
+  const ofRules = Map.groupBy(faults, ({ record, constraint }) => `${record} ${constraint}`);
+  return [...ofRules.values()].flatMap(([{ record, column, message, code }, ...others]: any) => {
+    if (!isNew && code === "RESOURCE_CONFLICT") return [];
+    const field = others.length === 0 ? fieldOf(build, table, { table: table.extensions!.pg!.name, column }) : null;
+    return [{ index: isNew ? record : null, field, message, code }];
+  });
 }
 
 /** Errors that a row causes. Others, such as a missing permission, are errors of the field. */

@@ -93,6 +93,22 @@ describe("createParts", () => {
     },
   );
 
+  test("names every row and field that the database rejects", async () => {
+    const rows = [
+      { code: "e", maker: "Z", number: 1 },
+      { code: "a", maker: "Z", number: 2, price: "-1" },
+      { code: "f", maker: "X", number: 1 },
+    ];
+    const { errors: reported } = await create(rows);
+    expect(reported.map(({ index, field, message }: any) => [index, field, message])).toEqual([
+      [1, "code", "code is already taken"],
+      [1, "price", "price must be positive"],
+      [2, null, "maker, number are already taken"],
+    ]);
+    const [only] = (await create([{ code: "f", maker: "Z", number: 2, price: "-1" }])).errors;
+    expect(only).toMatchObject({ index: 0, field: "price" });
+  });
+
   test("reports a violation at the commit without a row", async () => {
     const { createBins } = await data(
       'mutation { createBins(input: [{ name: "one", partId: 1000000 }, { name: "two" }]) { success errors { index field code } } }',
