@@ -49,7 +49,10 @@ export function socketCaller(
   return graphqlCaller(identity.onSocket(headers), anonymousRole);
 }
 
-/** Throws ApiError if the message that opens a socket has credentials that are refused. Without credentials it is anonymous. */
+/**
+ * Throws ApiError if the message that opens a socket, or the headers of a stream, have credentials that are refused. Without
+ * credentials the caller is anonymous.
+ */
 export function refuseInvalid(caller: Caller, payload: Readonly<Record<string, unknown>>): Caller {
   const hasCredentials = Object.entries(payload).some(
     ([name, value]) => PAYLOAD_HEADERS.has(name.toLowerCase()) && value,

@@ -8,7 +8,7 @@ import type { HttpInterface } from "../http/pipeline.ts";
 import { contextOfExchange } from "../http/recipient.ts";
 import { ClientGone, RETRY_SECONDS } from "../http/response.ts";
 import { traced } from "../telemetry/span.ts";
-import { graphqlCaller } from "./caller.ts";
+import { graphqlCaller, refuseInvalid } from "./caller.ts";
 import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "./errors.ts";
 import type { GraphQLRequest } from "./operation.ts";
@@ -83,6 +83,8 @@ async function run(
     throw refuse(405, "a mutation must be sent with POST");
   }
   if (wantsEvents(request.headers.accept)) {
+    // A stream lasts for hours: its client would not notice that it is anonymous.
+    if ("kind" in operation && operation.kind === "subscription") refuseInvalid(caller, request.headers);
     await sendEvents(exchange, operation, caller, format, options);
     return null;
   }

@@ -1,10 +1,11 @@
 import { createClient } from "graphql-sse";
+import jwt from "jsonwebtoken";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const DDL = `
   create table public.todos (
@@ -178,3 +179,17 @@ test("a subscription that resumes from a position that is too old gets an error,
   const [next] = await client.take(2);
   expect(next!.data.errors[0].message).toMatch(/changes have been missed/);
 });
+
+test.each([
+  ["is not valid", "nonsense", "AUTH_REQUIRED"],
+  ["has expired", undefined, "AUTH_EXPIRED"],
+])(
+  "a subscription over Server-Sent Events with a token that %s is 401, not a stream of an anonymous caller",
+  async (_, given, code) => {
+    const expired = () => jwt.sign({ ...(jwt.decode(service.token("ada")) as object), exp: 1 }, JWT_SECRET);
+    const response = await fetch(`${service.url}/graphql?query=subscription{onTodoCreated{id}}`, {
+      headers: { accept: "text/event-stream", authorization: `Bearer ${given ?? expired()}` },
+    });
+    expect([response.status, ((await response.json()) as any).errors[0].extensions.code]).toEqual([401, code]);
+  },
+);
