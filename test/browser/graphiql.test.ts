@@ -94,6 +94,16 @@ test.skipIf(!installed)(
     await form.getByLabel("Access token").fill(service.token("bob"));
     await form.getByRole("button", { name: "Sign in" }).click();
     await expect.poll(() => form.getByRole("status").innerText()).toBe("Signed in as Bob Kahn");
+
+    const authorization = `Bearer ${service.token("bob")}`;
+    await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization } });
+    await execute(page);
+    await write(page, "query Me { me { name } }");
+    await expectResult(page).toContain("AUTH_REQUIRED");
+    expect(await form.getByRole("alert").innerText()).toBe("The sign-in has ended: sign in again.");
+    await form.getByLabel("Access token").fill(authorization.slice("Bearer ".length));
+    await form.getByRole("button", { name: "Sign in" }).click();
+    await expect.poll(() => form.getByRole("alert").innerText()).toBe("This access token is not valid, or no longer.");
     expect(faults).toEqual([]);
   },
 );
