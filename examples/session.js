@@ -26,8 +26,15 @@ export class Refused extends Error {
   }
 }
 
+const send = (path, request) =>
+  fetch(API + path, request).catch(() => {
+    throw new Error(
+      `${API} does not respond. If the service runs elsewhere, add ?api=http://… to the URL of this page.`,
+    );
+  });
+
 async function post(path, body) {
-  const response = await fetch(API + path, {
+  const response = await send(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
@@ -50,22 +57,35 @@ export async function register(form) {
 
 export const signOut = () => keep(null);
 
-/** An access token for the next request, or null. A refresh token works once, so that all requests wait for one refresh. */
+/**
+ * An access token for the next request, or null. A refresh token works once, so that all requests wait for one refresh. If the
+ * network fails, the session stays.
+ */
 export async function token() {
   if (session()?.expiresAt < Date.now() + MARGIN) {
     const { user, refreshToken } = session();
     refreshing ??= post("/auth/refresh", { refreshToken })
-      .then((tokens) => keepTokens(user, tokens), signOut)
+      .then((tokens) => keepTokens(user, tokens))
+      .catch(ended)
       .finally(() => (refreshing = null));
     await refreshing;
   }
   return session()?.accessToken;
 }
 
+const ENDED = new Set(["AUTH_REQUIRED", "AUTH_EXPIRED", "TOKEN_EXPIRED", "INVALID_TOKEN"]);
+
+/** Signs out if the service says that the session has ended, for example on another device. Throws an error to show. */
+export function ended(error) {
+  if (!ENDED.has(error.code) || !session()) throw error;
+  signOut();
+  throw new Error("Your session has ended: sign in again.");
+}
+
 /** The data of a GraphQL operation. */
 export async function graphql(query, variables = {}, accessToken = undefined) {
   const bearer = accessToken ?? (await token());
-  const response = await fetch(`${API}/graphql`, {
+  const response = await send("/graphql", {
     method: "POST",
     headers: { "Content-Type": "application/json", ...(bearer && { Authorization: `Bearer ${bearer}` }) },
     body: JSON.stringify({ query, variables }),
@@ -73,5 +93,12 @@ export async function graphql(query, variables = {}, accessToken = undefined) {
   const { data, errors } = await response.json();
   if (!errors) return data;
   const { message, extensions } = errors[0];
-  throw new Refused({ code: extensions.code, message, details: extensions.fields });
+  return ended(new Refused({ code: extensions.code, message, details: extensions.fields }));
+}
+
+/** The article of a result of createArticle. Its errors are those of the input; a caller who is not signed in gets a message only. */
+export function articleOf({ article, errors, message }) {
+  if (article) return article;
+  if (errors) throw new Refused({ message, details: errors });
+  return ended(new Refused({ code: "AUTH_REQUIRED", message }));
 }

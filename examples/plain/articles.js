@@ -1,4 +1,4 @@
-import { API, graphql, register, session, signIn, signOut } from "../session.js";
+import { API, articleOf, graphql, register, session, signIn, signOut } from "../session.js";
 
 const PAGE = 5;
 const find = (selector) => document.querySelector(selector);
@@ -75,17 +75,16 @@ async function showPage(page) {
   find("#next").onclick = () => showPage({ first: PAGE, after: endCursor });
 }
 const firstPage = () => showPage({ first: PAGE });
-firstPage();
+firstPage().catch(({ message }) => (find("#total").textContent = message));
 
 handle(find("#create"), async (input) => {
   const { createArticle } = await graphql(
     `mutation ($input: CreateArticleInput!) {
-      createArticle(input: $input) { article { id } errors { field message } }
+      createArticle(input: $input) { article { id } message errors { field message } }
     }`,
     { input },
   );
-  if (createArticle.errors) throw Object.assign(new Error(), { fields: createArticle.errors });
-  await graphql(`mutation ($id: ID!) { publishArticle(id: $id) { id } }`, createArticle.article);
+  await graphql(`mutation ($id: ID!) { publishArticle(id: $id) { id } }`, articleOf(createArticle));
   await firstPage();
 });
 

@@ -1,6 +1,7 @@
 import { gql } from "@apollo/client";
 import { useMutation, useQuery } from "@apollo/client/react";
 import { useEffect, useState } from "react";
+import { articleOf } from "../session.js";
 import { Form } from "./form.jsx";
 
 const PAGE = 5;
@@ -18,7 +19,7 @@ const ARTICLES = gql`
 
 const CREATE = gql`
   mutation Create($input: CreateArticleInput!) {
-    createArticle(input: $input) { article { id } errors { field message } }
+    createArticle(input: $input) { article { id } message errors { field message } }
   }
 `;
 
@@ -34,9 +35,8 @@ export function Articles() {
   const [publish] = useMutation(PUBLISH);
 
   async function write(input) {
-    const { article, errors } = (await create({ variables: { input } })).data.createArticle;
-    if (errors) throw Object.assign(new Error(), { fields: errors });
-    await publish({ variables: { id: article.id } });
+    const { id } = articleOf((await create({ variables: { input } })).data.createArticle);
+    await publish({ variables: { id } });
     setPage(FIRST_PAGE);
     await refetch(FIRST_PAGE);
   }
