@@ -25,13 +25,16 @@ beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(`
     create function public.large() returns text language sql stable return repeat('x', ${LARGE});
-    grant execute on function public.large() to anon`);
+    create function public.rows() returns setof text language sql stable as
+      'select repeat(''x'', 1000000) from generate_series(1, ${LARGE / 1_000_000})';
+    grant execute on function public.large(), public.rows() to anon`);
   service = await startTestService({ SEND_TIMEOUT: "1500", API_KEY_REQUIRED: "off" }, database, log);
   return () => service.stop();
 });
 
 const request = (method: string, path: string) => `${method} ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
 const LARGE_REQUEST = request("GET", "/rest/v1/rpc/large");
+const STREAM_REQUEST = "GET /rest/v1/rpc/rows HTTP/1.1\r\nHost: a\r\nAccept: application/x-ndjson\r\n\r\n";
 
 /** A connection whose client does not read. */
 async function deaf(): Promise<RawSocket> {
@@ -43,6 +46,7 @@ async function deaf(): Promise<RawSocket> {
 describe("a connection without write progress for SEND_TIMEOUT is closed", () => {
   test.each([
     ["a large response", [LARGE_REQUEST]],
+    ["a stream of rows", [STREAM_REQUEST]],
     ["pipelined requests", [LARGE_REQUEST + LARGE_REQUEST + LARGE_REQUEST]],
     ["a request on a connection that was used before", [request("HEAD", "/live"), LARGE_REQUEST]],
   ])("for %s, and logged with its address and bytes", async (_what, requests) => {

@@ -21,6 +21,10 @@ const { rest, rows, sql, service } = useRest(
    create view public.wide as select id, repeat('x', case when id = 3 then 2000000 else 10 end) as text from public.notes;
    create view public.growing as select id, repeat('x', case when id > 5000 then 20000 else 10 end) as text
      from public.entries where id <= 5200 order by id;
+   create table public.letters (id int primary key, owner bigint, text text);
+   insert into public.letters select n, 1 + n % 2, repeat('x', 200) from generate_series(1, 12000) as n;
+   alter table public.letters enable row level security;
+   create policy "own" on public.letters using (owner = (select auth.uid()));
    create function public.numbers(n int) returns setof int language sql stable as 'select * from generate_series(1, n)';
    create function public.listed() returns setof public.entries language plpgsql stable as $$ begin
      perform set_config('response.headers', '[{"Content-Disposition": "attachment"}]', true);
@@ -125,6 +129,13 @@ describe("a result that is larger than the limits", () => {
   test("has the headers that a function has set", async () => {
     const { headers } = await get("rpc/listed", LINES);
     expect(headers.get("content-disposition")).toBe("attachment");
+  });
+
+  test("has the rows that the policies of the table let the caller see", async () => {
+    const read = (as?: "ada") => rest("letters?select=owner", { headers: { accept: LINES }, ...(as && { as }) });
+    expect(new Set(linesOf(await read("ada")).map(({ owner }) => owner))).toEqual(new Set([1]));
+    expect(linesOf(await read("ada"))).toHaveLength(6000);
+    expect((await read()).text).toBe("");
   });
 
   test("has its range only with an exact count, which is of the same snapshot", async () => {
