@@ -2,7 +2,8 @@
 callers as materialized (
   select oid, rolname as name from pg_roles where rolname = any ($2)
 ),
--- Tables and views of the served schemas. `kind`: r, p (partitioned), v, m (materialized), f (foreign).
+-- Tables and views of the served schemas. `kind`: r, p (partitioned), v, m (materialized), f (foreign). `granted_to`: who has a
+-- grant, also through another role; `grantees`: whom the grants name, as it is written in SQL.
 relations as materialized (
   select c.oid, c.oid::regclass::text as name, c.relkind as kind, c.relowner as owner,
     c.relrowsecurity as has_row_security, coalesce(c.reloptions, '{}') as options, c.relispartition as is_partition,
@@ -11,7 +12,19 @@ relations as materialized (
       select r.name from callers as r
       where has_any_column_privilege(r.oid, c.oid, 'select, insert, update') or has_table_privilege(r.oid, c.oid, 'delete')
       order by r.name
-    ) as granted_to
+    ) as granted_to,
+    array(
+      select distinct coalesce(quote_ident(r.name), 'public')
+      from (
+        select c.relacl as acl
+        union all
+        select a.attacl from pg_attribute as a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      ) as acls
+      cross join lateral aclexplode(acls.acl) as granted
+      left join callers as r on r.oid = granted.grantee
+      where granted.grantee = 0 or r.oid is not null
+      order by 1
+    ) as grantees
   from pg_class as c
   join pg_namespace as n on n.oid = c.relnamespace
   where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm', 'f')

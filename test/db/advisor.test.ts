@@ -220,6 +220,16 @@ describe.each(Object.entries(CASES))("%s", (rule, { bad, object, reason, good, c
   });
 });
 
+test("the policy that a table lacks is for the roles that the grants name, not for those that inherit them", async () => {
+  await inShop(`create table rates (id int primary key, note text); create table units (id int primary key);
+    grant select on rates to authenticated; grant update (note) on rates to users_editor; grant select on units to public;`);
+  const found = await findingsOf("table-without-row-security");
+  expect(found.map(({ cure }) => /create policy .*/.exec(cure!)![0])).toEqual([
+    'create policy "…" on shop.rates to authenticated, users_editor using (…);',
+    'create policy "…" on shop.units to public using (…);',
+  ]);
+});
+
 test("a policy that reads its own table through another table's policy is reported", async () => {
   await inShop(`${ORDERS}
     create policy q on customers for select using (exists (select from shop.orders as o where o.customer = id));
