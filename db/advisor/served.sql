@@ -14,15 +14,15 @@ relations as materialized (
       order by r.name
     ) as granted_to,
     array(
-      select distinct coalesce(quote_ident(r.name), 'public')
+      select distinct case granted.grantee when 0 then 'public' else granted.grantee::regrole::text end
       from (
         select c.relacl as acl
         union all
         select a.attacl from pg_attribute as a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
       ) as acls
       cross join lateral aclexplode(acls.acl) as granted
-      left join callers as r on r.oid = granted.grantee
-      where granted.grantee = 0 or r.oid is not null
+      where granted.grantee = 0
+        or exists (select from callers as r where pg_has_role(r.oid, nullif(granted.grantee, 0), 'usage'))
       order by 1
     ) as grantees
   from pg_class as c

@@ -96,7 +96,19 @@ const CASES: Readonly<Record<string, Case>> = {
     object: "policy team on shop.members",
     reason: /^it reads shop\.members, whose policies apply it again: statements that it applies to fail with 42P17$/,
     good: "create table members (team int, member bigint); grant select on members to anon; alter table members enable row level security; create function teams() returns setof int language sql stable security definer set search_path = '' begin atomic select team from shop.members where member = (select auth.uid()); end; create policy team on members for select using (team in (select shop.teams()));",
-    cure: null,
+    cure: (cure) =>
+      cure
+        .replace("(…) returns", "(asked int) returns")
+        .replace("where …", "where team = asked and member = (select auth.uid())")
+        .replace("using ((select internal.is_team(…)))", "using (internal.is_team(team))")
+        .replace("create function", "drop function if exists internal.is_team;\ncreate function"),
+  },
+  "policy-without-execute": {
+    bad: `${ORDERS} create function mine() returns bigint language sql as 'select 1'; create policy own on orders for select to authenticated using (owner = (select shop.mine()));`,
+    object: "policy own on shop.orders",
+    reason:
+      /^it calls shop\.mine\(\), which admin, authenticated may not execute: statements that it applies to fail with 42501$/,
+    good: `${ORDERS} create function mine() returns bigint language sql as 'select 1'; grant execute on function mine to authenticated; create policy own on orders for select to authenticated using (owner = (select shop.mine())); create function other() returns bigint language sql as 'select 1'; create policy admins on orders for select to service_role using (owner = (select shop.other()));`,
   },
   "policy-per-row": {
     bad: `${ORDERS} create policy own on orders for update using (owner = auth.uid()) with check (owner = auth.uid());`,
@@ -218,6 +230,31 @@ describe.each(Object.entries(CASES))("%s", (rule, { bad, object, reason, good, c
     await inShop(good);
     expect(await findingsOf(rule)).toEqual([]);
   });
+});
+
+test("the cure of a policy that recurses is complete: callers can read the table after it", async () => {
+  await inShop(`create table members (team int, member bigint); grant select on members to authenticated;
+    insert into members values (1, 1), (2, 2); alter table members enable row level security;
+    create policy "same team" on members for select
+      using (team in (select m.team from shop.members as m where m.member = 1));`);
+  const [found] = await findingsOf("policy-recursion");
+  expect(found!.cure).toContain("grant execute on function internal.is_same_team to authenticated;");
+  await run(
+    found!
+      .cure!.replace("(…) returns", "(asked int) returns")
+      .replace("where …", "where team = asked and member = 1")
+      .replace("using ((select internal.is_same_team(…)))", "using ((select internal.is_same_team(team)))"),
+  );
+  await run("begin; set local role authenticated");
+  const { rows } = await run("select team from shop.members").finally(() =>
+    run("rollback; drop function internal.is_same_team cascade"),
+  );
+  expect(rows).toEqual([{ team: 1 }]);
+  expect(
+    (await advise(database.owner, { schemas: ["shop"], logins: [], roles: ["authenticated"] })).findings.filter(
+      ({ level }) => level === "error",
+    ),
+  ).toEqual([]);
 });
 
 test("the policy that a table lacks is for the roles that the grants name, not for those that inherit them", async () => {

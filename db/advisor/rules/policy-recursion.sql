@@ -15,11 +15,24 @@ paths as (
 )
 select distinct p.name as object, p.comment,
   format('it reads %s, whose policies apply it again: statements that it applies to fail with 42P17', p.table) as reason,
-  format('-- Read the table in a function that policies do not restrict, and call it in the policy:'
-    || e'\ncreate function internal.%I(…) returns boolean language sql stable security definer set search_path = '''''
-    || e'\nbegin atomic select exists (select from %s where …); end;', 'is_' || p.policy, p.table) as cure
+  concat_ws(e'\n', '-- Read the table in a function that policies do not restrict, and call it in the policy:',
+    format('create function %s(…) returns boolean language sql stable security definer set search_path = ''''', f.name),
+    format('begin atomic select exists (select from %s where …); end;', p.table),
+    format('revoke execute on function %s from public;', f.name),
+    format('grant execute on function %s to %s;', f.name, coalesce(r.names, '…')),
+    format('alter policy %s', p.identity) || case when p.using is not null then format(' using ((select %s(…)))', f.name) else '' end
+      || case when p.with_check is not null then format(' with check ((select %s(…)))', f.name) else '' end || ';') as cure
 from policies as p
 join paths as s on s.policy = p.oid and s.relation = p.relation
+join relations as t on t.oid = p.relation
+cross join lateral (
+  select format('internal.%I', 'is_' || btrim(regexp_replace(p.policy, '\W+', '_', 'g'), '_')) as name
+) as f
+cross join lateral (
+  -- A policy for everyone applies to those whom the grants name.
+  select string_agg(name, ', ' order by name) as names
+  from unnest(case when p.roles = '{0}' then t.grantees else p.roles::regrole[]::text[] end) as role (name)
+) as r
 where exists (select from reads as r where r.policy = p.oid)
 union all
 select distinct p.name, p.comment,
