@@ -257,6 +257,23 @@ test("the cure of a policy that recurses is complete: callers can read the table
   ).toEqual([]);
 });
 
+test("an unknown word of @behavior is reported with the word that it resembles", async () => {
+  await inShop(`create table orders (id int primary key, total int, note text);
+    comment on column orders.total is e'@behavior +filtrBy +orderBy\nIn cents.';
+    comment on column orders.note is '@behavior -* +attribute:select';
+    comment on table orders is '@behavior +query:resource:lists -aggregates'`);
+  const [column, table, ...others] = await findingsOf("unknown-smart-tag");
+  expect(others).toEqual([]);
+  expect(column).toMatchObject({
+    object: "column shop.orders.total",
+    reason: "+filtrBy is not a behavior: did you mean +filterBy?",
+    cure: "comment on column shop.orders.total is '@behavior +filterBy +orderBy\nIn cents.';",
+  });
+  expect(table).toMatchObject({
+    reason: "+query:resource:lists is not a behavior: did you mean +query:resource:list?",
+  });
+});
+
 test("the policy that a table lacks is for the roles that the grants name, not for those that inherit them", async () => {
   await inShop(`create table rates (id int primary key, note text); create table units (id int primary key);
     grant select on rates to authenticated; grant update (note) on rates to users_editor; grant select on units to public;`);

@@ -1,4 +1,4 @@
--- warning: A smart tag that the service does not know has no effect.
+-- warning: A smart tag, or a word of @behavior, that the service does not know has no effect.
 with known (tag) as (
   values
     -- Of this service.
@@ -9,6 +9,18 @@ with known (tag) as (
     ('implements'), ('interface'), ('isIndexed'), ('name'), ('nodeIdCodec'), ('notNull'), ('omit'), ('partitionExpose'),
     ('primaryKey'), ('ref'), ('refVia'), ('resultFieldName'), ('returnType'), ('simpleCollections'), ('sortable'),
     ('type'), ('unionMember'), ('unique')
+),
+-- The parts of `+queryField:resource:list`.
+known_behaviors (tag) as (
+  values
+    -- Of this service.
+    ('aggregates'), ('manyToMany'),
+    -- Of PostGraphile.
+    ('array'), ('attribute'), ('backwards'), ('base'), ('condition'), ('connection'), ('constraint'), ('delete'),
+    ('filter'), ('filterBy'), ('filterProc'), ('flatMutationField'), ('insert'), ('interface'), ('jwt'), ('list'),
+    ('manyRelation'), ('mutationField'), ('node'), ('nodeId'), ('order'), ('orderBy'), ('proc'), ('query'),
+    ('queryField'), ('record'), ('resource'), ('select'), ('single'), ('singularRelation'), ('table'), ('totalCount'),
+    ('type'), ('typeField'), ('update')
 ),
 commented as (
   select 'table ' || name as object, comment from relations where kind in ('r', 'p', 'f')
@@ -30,28 +42,43 @@ commented as (
 ),
 tags as (
   -- Smart tags are the lines with an @ before the description.
-  select c.object, c.comment, substring(line.text from '^@([A-Za-z]\w*)') as tag
+  select c.object, c.comment, line.text, substring(line.text from '^@([A-Za-z]\w*)') as tag
   from commented as c
   cross join lateral regexp_split_to_table(substring(ltrim(c.comment, e' \n\r\t') from '^(?:@[A-Za-z][^\n]*(?:\n|$))*'), e'\n')
     as line (text)
   where c.comment like '%@%'
+),
+unknown as (
+  select object, comment, '@' || tag as word, 'smart tag' as noun, tag
+  from tags
+  where tag is not null and tag not in (select tag from known) and tag !~ '^arg[0-9]+variant$'
+  union all
+  select t.object, t.comment, behavior.text, 'behavior', part.text
+  from tags as t
+  cross join lateral regexp_split_to_table(btrim(regexp_replace(t.text, '^@behaviou?r', '')), '\s+') as behavior (text)
+  cross join lateral regexp_split_to_table(ltrim(behavior.text, '+-'), ':') as part (text)
+  where t.tag in ('behavior', 'behaviour') and part.text ~ '^[A-Za-z]+$' and part.text not in (select tag from known_behaviors)
+),
+guesses as (
+  select u.*, replace(u.word, u.tag, guess.tag) as guess
+  from unknown as u
+  left join lateral (
+    -- The known word with the most letters in common, if that is most of them.
+    select k.tag
+    from (
+      select tag from known where u.noun = 'smart tag' union all select tag from known_behaviors where u.noun = 'behavior'
+    ) as k
+    cross join lateral (
+      select sum(least(a.count, b.count)) as common
+      from (select letter, count(*) from regexp_split_to_table(lower(u.tag), '') as letter group by letter) as a
+      join (select letter, count(*) from regexp_split_to_table(lower(k.tag), '') as letter group by letter) as b using (letter)
+    ) as letters
+    where letters.common >= 0.75 * greatest(length(k.tag), length(u.tag))
+    order by letters.common::numeric / greatest(length(k.tag), length(u.tag)) desc, k.tag
+    limit 1
+  ) as guess on true
 )
-select t.object, t.comment,
-  format('@%s is not a smart tag', t.tag) || coalesce(': did you mean @' || guess.tag || '?', '') as reason,
-  case when guess.tag is not null then
-    format('comment on %s is %L;', t.object, replace(t.comment, '@' || t.tag, '@' || guess.tag)) end as cure
-from tags as t
-left join lateral (
-  -- The known tag with the most letters in common, if that is most of them.
-  select k.tag
-  from known as k
-  cross join lateral (
-    select sum(least(a.count, b.count)) as common
-    from (select letter, count(*) from regexp_split_to_table(lower(t.tag), '') as letter group by letter) as a
-    join (select letter, count(*) from regexp_split_to_table(lower(k.tag), '') as letter group by letter) as b using (letter)
-  ) as letters
-  where letters.common >= 0.75 * greatest(length(k.tag), length(t.tag))
-  order by letters.common::numeric / greatest(length(k.tag), length(t.tag)) desc, k.tag
-  limit 1
-) as guess on true
-where t.tag is not null and t.tag not in (select tag from known) and t.tag !~ '^arg[0-9]+variant$'
+select object, comment,
+  format('%s is not a %s', word, noun) || coalesce(': did you mean ' || guess || '?', '') as reason,
+  case when guess is not null then format('comment on %s is %L;', object, replace(comment, word, guess)) end as cure
+from guesses
