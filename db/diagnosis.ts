@@ -4,13 +4,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Logger } from "pino";
 import { advise } from "./advisor/advisor.ts";
 import { sentenceOf } from "./advisor/finding.ts";
-import {
-  type Catalog,
-  type DatabaseFunction,
-  quoteIfNeeded,
-  type Table,
-  type TablePrivilege,
-} from "./catalog/catalog.ts";
+import { type Catalog, quoteIfNeeded, type Table, type TablePrivilege } from "./catalog/catalog.ts";
 import { mayUseColumn, mayUseTable } from "./catalog/grants.ts";
 
 /** An error that the database has raised, with what it was doing. */
@@ -31,12 +25,12 @@ const MAX_LINES = 1000;
  * column, the policy that recurses. The same line is logged once in ten minutes.
  */
 export class Diagnosis {
-  readonly #pool: Pick<Pool, "connect">;
+  readonly #pool: Pick<Pool, "connect" | "query">;
   readonly #log: Logger;
   readonly #logged = new LRUCache<string, true>({ max: MAX_LINES, ttl: PAUSE });
   #catalog: Catalog | null = null;
 
-  constructor(pool: Pick<Pool, "connect">, log: Logger) {
+  constructor(pool: Pick<Pool, "connect" | "query">, log: Logger) {
     this.#pool = pool;
     this.#log = log;
   }
@@ -49,7 +43,7 @@ export class Diagnosis {
   examine(failure: Failure): void {
     const { code } = failure.error;
     if (this.#catalog === null || code === undefined) return;
-    if (code === "42501") this.#report(missingGrant(failure, this.#catalog), "info");
+    if (code === "42501") void this.#findGrant(failure, this.#catalog);
     if (MISSING.has(code)) this.#report(brokenFunction(failure.error), "error");
     if (code === "42P17" || code === "54001") void this.#findRecursion(failure);
   }
@@ -58,6 +52,19 @@ export class Diagnosis {
     if (line === null || this.#logged.has(line)) return;
     this.#logged.set(line, true);
     this.#log[level](line);
+  }
+
+  async #findGrant(failure: Failure, catalog: Catalog): Promise<void> {
+    const [, name] = /^permission denied for function (.+)$/.exec(failure.error.message) ?? [];
+    if (name === undefined) return this.#report(missingGrant(failure, catalog), "info");
+    const denied = await this.#pool.query<{ signatures: string }>(DENIED_FUNCTIONS, [name, failure.role]).then(
+      ({ rows }) => rows[0]?.signatures,
+      () => undefined,
+    );
+    this.#report(
+      grantSentence(failure.role, `execute ${denied ?? name}`, `execute on function ${denied ?? name}`),
+      "info",
+    );
   }
 
   /** Postgres names the table whose policies recurse, and not the policy. */
@@ -93,23 +100,28 @@ function brokenFunction({ message, where }: DatabaseError): string | null {
   return `the function ${name} is broken${line === undefined ? "" : ` at line ${line}`}: ${message}`;
 }
 
-const DENIED = /^permission denied for (table|view|materialized view|foreign table|function|schema|sequence) (.+)$/;
+/** Postgres writes the name of a function without schema and arguments. `internal.my_region()` */
+const DENIED_FUNCTIONS = `
+  select string_agg(format('%I.%I(%s)', n.nspname, p.proname, oidvectortypes(p.proargtypes)), ', ' order by n.nspname, p.oid) as signatures
+  from pg_proc as p join pg_namespace as n on n.oid = p.pronamespace
+  where p.proname = $1 and p.prokind in ('f', 'a', 'w') and not has_function_privilege($2, p.oid, 'execute')`;
+
+/** `anon may not execute public.f(); if it should: grant execute on function public.f() to anon;` */
+const grantSentence = (role: string, what: string, grant: string) =>
+  `${role} may not ${what}; if it should: grant ${grant} to ${quoteIfNeeded(role)};`;
+
+const DENIED = /^permission denied for (table|view|materialized view|foreign table|schema|sequence) (.+)$/;
 
 /**
- * The grant that a statement would need, such as `grant select (email) on public.users to anon`. Null if the error has
+ * The grant on a table, schema or sequence that a statement would need, such as `grant select (email) on public.users to anon`. Null if the error has
  * another cause, such as a policy.
  */
-export function missingGrant({ error, role, texts }: Failure, catalog: Catalog): string | null {
+function missingGrant({ error, role, texts }: Failure, catalog: Catalog): string | null {
   const [, kind, name] = DENIED.exec(error.message) ?? [];
   if (kind === undefined || name === undefined) return null;
-  const to = quoteIfNeeded(role);
-  const say = (what: string, grant: string) => `${role} may not ${what}; if it should: grant ${grant} to ${to};`;
+  const say = (what: string, grant: string) => grantSentence(role, what, grant);
   if (kind === "schema") return say(`use the schema ${name}`, `usage on schema ${quoteIfNeeded(name)}`);
   if (kind === "sequence") return say(`use the sequence ${name}`, `usage on sequence ${name}`);
-  if (kind === "function") {
-    const signature = signatureOf(functionNamed(name, catalog)) ?? name;
-    return say(`execute ${signature}`, `execute on function ${signature}`);
-  }
   const table = tableNamed(name, texts, catalog);
   if (!table) return say(`use ${name}`, `… on ${name}`);
   const text = statementOn(table, error, texts);
@@ -173,14 +185,5 @@ function tableNamed(name: string, texts: readonly string[], { schemas }: Catalog
   const tables = [...schemas.values()].flatMap(({ tables }) => tables.get(name) ?? []);
   return tables.find(({ schema }) => texts.some((text) => text.includes(`"${schema}"."${name}"`))) ?? tables[0];
 }
-
-const functionNamed = (name: string, { schemas }: Catalog): DatabaseFunction | undefined =>
-  [...schemas.values()].flatMap(({ functions }) => functions.get(name) ?? [])[0];
-
-/** `public.add(integer,integer)` */
-const signatureOf = (of: DatabaseFunction | undefined): string | null =>
-  of === undefined
-    ? null
-    : `${quoteIfNeeded(of.schema)}.${quoteIfNeeded(of.name)}(${of.arguments.map(({ type }) => type).join(",")})`;
 
 const escaped = (name: string) => name.replace(/[^\w]/g, "\\$&");
