@@ -13,6 +13,8 @@ export type Search<Built> = {
   attempt(leftOut: ReadonlySet<ObjectId>): Promise<Attempt<Built>>;
   /** What can be left out, the oldest first. Called after the first attempt. */
   objects(): readonly ObjectId[];
+  /** The parts of an object that can be left out without it. */
+  partsOf(object: ObjectId): readonly ObjectId[];
   /** The culprits of the previous search. */
   readonly known: Culprits;
 };
@@ -26,10 +28,15 @@ export type Found<Built> = {
 
 /**
  * Builds something from as many objects as possible. If the build fails, the oldest object with which it fails is left out, and so
- * on: an object that is served today is not lost because of one that is created tomorrow. Looks at the newest objects first, which
+ * on, or only the part of it that is at fault: an object that is served today is not lost because of one that is created tomorrow. Looks at the newest objects first, which
  * are the most likely culprits. Rejects with the error of the first attempt if no object is the cause.
  */
-export async function buildWithoutCulprits<Built>({ attempt, objects, known }: Search<Built>): Promise<Found<Built>> {
+export async function buildWithoutCulprits<Built>({
+  attempt,
+  objects,
+  partsOf,
+  known,
+}: Search<Built>): Promise<Found<Built>> {
   const culprits = new Map<ObjectId, Error>();
   let attempts = 0;
   /** Repeats the attempt while it names further culprits itself. */
@@ -42,10 +49,19 @@ export async function buildWithoutCulprits<Built>({ attempt, objects, known }: S
       for (const [object, error] of isNew) culprits.set(object, error);
     }
   };
+  /** The part with which the object fails; the object itself if it fails without each of them. */
+  const partAtFault = async (object: ObjectId, newer: readonly ObjectId[]): Promise<ObjectId> => {
+    for (const part of attempts < MAX_ATTEMPTS ? partsOf(object) : []) {
+      attempts++;
+      const result = await attempt(new Set([...culprits.keys(), part, ...newer]));
+      if ("built" in result && [...result.culprits.keys()].every((each) => culprits.has(each))) return part;
+    }
+    return object;
+  };
   const whole = await build([]);
   if ("built" in whole) return { built: whole.built, culprits, newer: [] };
   const all = objects();
-  const again = await withoutKnown(known, all, culprits, build);
+  const again = await withoutKnown(known, [...all, ...all.flatMap(partsOf)], culprits, build);
   if (again) return again;
 
   let { error } = whole;
@@ -62,7 +78,7 @@ export async function buildWithoutCulprits<Built>({ attempt, objects, known }: S
       else [bad, error, step] = [first, result.error, step * 2];
     }
     if (bad === 0) throw whole.error;
-    culprits.set(all[bad - 1]!, error);
+    culprits.set(await partAtFault(all[bad - 1]!, all.slice(bad)), error);
     good = bad;
     const result = await build([]);
     if ("built" in result) return { built: result.built, culprits, newer: [] };

@@ -1,12 +1,21 @@
 import * as pg from "postgraphile/adaptors/pg";
 import { isUpdatable } from "../db/catalog/updatable.ts";
-import type { PgObject } from "./pg-objects.ts";
+import { Labels, type PgObject } from "./pg-objects.ts";
 
 type Row = Readonly<Record<string, any>>;
 type Catalogs = Record<
-  "namespaces" | "classes" | "attributes" | "constraints" | "procs" | "types" | "indexes" | "inherits" | "ranges",
+  | "namespaces"
+  | "classes"
+  | "attributes"
+  | "constraints"
+  | "procs"
+  | "types"
+  | "indexes"
+  | "inherits"
+  | "ranges"
+  | "descriptions",
   Row[]
->;
+> & { readonly catalog_by_oid: Readonly<Record<string, string>> };
 
 /** An object of the database, by its catalog and its oid there: `pg_class 16402`, the second column of it `pg_attribute 16402 2` */
 export type ObjectId = string;
@@ -16,12 +25,27 @@ const constraint = (oid: string): ObjectId => `pg_constraint ${oid}`;
 const type = (oid: string): ObjectId => `pg_type ${oid}`;
 const proc = (oid: string): ObjectId => `pg_proc ${oid}`;
 
+/** A smart tag is a line of a comment before the description. It can be left out without its object. */
+export type SmartTag = {
+  readonly id: ObjectId;
+  /** The table, view or function whose comment it is in, or whose column or constraint has the comment. */
+  readonly owner: ObjectId;
+  readonly tag: string;
+  readonly object: PgObject;
+  /** The comment without it. */
+  readonly comment: string;
+};
+const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
+// Not those that hide: their object would be shown.
+const SMART_TAG = /^@(?!behaviou?r\b|omit\b)[A-Za-z]/;
+
 /** In the query by which PostGraphile reads the database. */
 const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
 
 /** What PostGraphile reads of the database: once for all attempts to build a schema, each without some of the objects. */
 export class Introspection {
   #text: string | null = null;
+  #tags: readonly SmartTag[] | null = null;
 
   /** The adaptor of pg, for which the database is as if these objects, and what depends on them, had been dropped. */
   adaptor(leftOut: ReadonlySet<ObjectId>): typeof pg {
@@ -75,6 +99,12 @@ export class Introspection {
     return idIn(this.#parsed(), object);
   }
 
+  /** The smart tags of tables, views and functions, of their columns and of their constraints. Empty if it could not be read. */
+  get tags(): readonly SmartTag[] {
+    this.#tags ??= this.#text === null ? [] : tagsIn(this.#parsed());
+    return this.#tags;
+  }
+
   /** Whether an object of the database goes with these. */
   isLost(object: PgObject, leftOut: ReadonlySet<ObjectId>): boolean {
     const catalogs = this.#parsed();
@@ -89,6 +119,55 @@ export class Introspection {
 async function read(client: { query(options: { text: string }): PromiseLike<any> }, text: string): Promise<string> {
   const { rows } = await client.query({ text: text.replace(IS_UPDATABLE, `(${isUpdatable("pg_class.oid")})`) });
   return rows[0].introspection;
+}
+
+/** What a comment is about. */
+const objectOf = ({ catalog_by_oid }: Catalogs, { classoid, objoid, objsubid }: Row): ObjectId =>
+  objsubid === 0 ? `${catalog_by_oid[classoid]} ${objoid}` : column(objoid, objsubid);
+
+function tagsIn(catalogs: Catalogs): readonly SmartTag[] {
+  const tables = new Map(catalogs.constraints.map(({ _id, conrelid }) => [constraint(_id), table(conrelid)]));
+  const owners = new Set([
+    ...catalogs.classes.map(({ _id }) => table(_id)),
+    ...catalogs.procs.map(({ _id }) => proc(_id)),
+  ]);
+  return catalogs.descriptions.flatMap((row) => {
+    const commented = objectOf(catalogs, row);
+    const [catalog, oid] = commented.split(" ");
+    const owner = tables.get(commented) ?? (catalog === "pg_attribute" ? table(oid!) : commented);
+    if (!owners.has(owner)) return [];
+    const lines: readonly string[] = row.description.split("\n");
+    return tagLines(row.description).map((tag) => ({
+      id: smartTag(commented, tag),
+      owner,
+      tag,
+      object: named(catalogs, commented),
+      comment: lines.filter((line) => line !== tag).join("\n"),
+    }));
+  });
+}
+
+/** The smart tags of a comment. */
+function tagLines(comment: string): readonly string[] {
+  const lines = comment.split("\n");
+  const end = lines.findIndex((line) => line !== "" && !line.startsWith("@"));
+  return lines.slice(0, end < 0 ? undefined : end).filter((line) => SMART_TAG.test(line));
+}
+
+/** The inverse of idIn. */
+function named({ namespaces, classes, attributes, constraints, procs }: Catalogs, id: ObjectId): PgObject {
+  const [catalog, oid, number] = id.split(" ");
+  const schemaOf = (namespace: string) => namespaces.find(({ _id }) => _id === namespace)!.nspname;
+  if (catalog === "pg_proc") {
+    const { pronamespace, proname } = procs.find(({ _id }) => _id === oid)!;
+    return Labels.of("function", schemaOf(pronamespace), proname);
+  }
+  const own = catalog === "pg_constraint" ? constraints.find(({ _id }) => _id === oid)! : null;
+  const { relnamespace, relname } = classes.find(({ _id }) => _id === (own?.conrelid ?? oid))!;
+  if (own) return Labels.of("constraint", schemaOf(relnamespace), relname, own.conname);
+  if (number === undefined) return Labels.of("table", schemaOf(relnamespace), relname);
+  const { attname } = attributes.find(({ attrelid, attnum }) => attrelid === oid && String(attnum) === number)!;
+  return Labels.of("column", schemaOf(relnamespace), relname, attname);
 }
 
 function idIn(catalogs: Catalogs, { kind, schema, name, part }: PgObject): ObjectId | undefined {
@@ -121,6 +200,12 @@ function without(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Catalogs {
     gone.has(table(relation)) || (columns ?? []).some((each) => columnsGone.has(column(relation, each)));
   return {
     ...catalogs,
+    descriptions: catalogs.descriptions.map((row) => {
+      const tags = tagLines(row.description).filter((tag) => leftOut.has(smartTag(objectOf(catalogs, row), tag)));
+      if (tags.length === 0) return row;
+      const lines = row.description.split("\n").filter((line: string) => !tags.includes(line));
+      return { ...row, description: lines.join("\n") };
+    }),
     classes: classes.filter(({ _id }) => !gone.has(table(_id))),
     types: types.filter(({ _id }) => !gone.has(type(_id))),
     ranges: ranges.filter(({ rngtypid }) => !gone.has(type(rngtypid))),

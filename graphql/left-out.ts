@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from "node:util";
-import type { Pool } from "pg";
+import pg, { type Pool } from "pg";
 import type {} from "postgraphile";
 import { type Finding, sentenceOf } from "../db/advisor/finding.ts";
 import type { Culprits } from "./attempts.ts";
-import type { ObjectId } from "./introspection.ts";
+import type { ObjectId, SmartTag } from "./introspection.ts";
 import { describe, Labels, type PgObject } from "./pg-objects.ts";
 
 export const NAME_CONFLICT = "graphql-name-conflict";
@@ -16,6 +16,8 @@ type Clash = { readonly name: string; readonly objects: readonly PgObject[] };
 /** What a build was made without, and what the database contains. */
 export type Missing = {
   readonly culprits: Culprits;
+  /** Smart tags that are ignored, because with them the schema cannot be built. */
+  readonly tags: readonly (SmartTag & { readonly error: Error })[];
   readonly newer: readonly ObjectId[];
   /** `public.articles.title` */
   readonly columns: ReadonlySet<string>;
@@ -166,6 +168,12 @@ export class LeftOut {
     const isReported = new Set([...found.map(({ object }) => object), ...newer]);
     return [
       ...found,
+      ...missing.tags.map(({ tag, object, comment, error }): Finding => {
+        const label = labels.labelOf(object);
+        const reason = `GraphQL ignores ${tag}: with it the schema cannot be built: ${toSentence(error.message)}`;
+        const cure = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
+        return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, cure };
+      }),
       ...(newer.length > 0 ? [notTried(newer)] : []),
       ...this.conflicts(labels)
         .map(({ finding }) => finding)

@@ -100,8 +100,8 @@ export class Labels {
     return new Labels((results as unknown as pg.QueryResult<Row>[]).at(-1)!.rows);
   }
 
-  static of(kind: "table" | "function", schema: string, name: string): PgObject {
-    return objectOf(kind, schema, name, "");
+  static of(kind: PgObject["kind"], schema: string, name: string, part = ""): PgObject {
+    return objectOf(kind, schema, name, part);
   }
 
   /** The table, or null for other codecs. */

@@ -77,13 +77,17 @@ export async function buildSchema(options: SchemaOptions, known: Culprits = new 
   const { built, culprits, newer } = await buildWithoutCulprits({
     attempt: (objects) => attempt(options, introspection, objects),
     objects: () => introspection.objects,
+    partsOf: (object) => introspection.tags.filter(({ owner }) => owner === object).map(({ id }) => id),
     known,
   });
   if (built === null) throw new Error("there is no table or function that a caller may use");
   const { schema, resolvedPreset, leftOut, labels } = built;
   bindPlansToDocuments(schema, resolvedPreset);
+  const tags = culprits.size === 0 ? [] : introspection.tags.filter(({ id }) => culprits.has(id));
+  const isTag = new Set(tags.map(({ id }) => id));
   const omissions = await leftOut.findings(options.catalog, labels, {
-    culprits,
+    culprits: new Map([...culprits].filter(([id]) => !isTag.has(id))),
+    tags: tags.map((tag) => ({ ...tag, error: culprits.get(tag.id)! })),
     newer,
     columns: introspection.columns,
   });

@@ -103,7 +103,7 @@ function parseOrder({ name, codec, extensions }: Table): Column[] {
   return tag.split(",").map((part) => {
     const [attribute = "", direction = "asc"] = part.trim().split(/\s+/);
     if (!(attribute in codec.attributes) || !/^(asc|desc)$/i.test(direction)) {
-      throw new Error(`@order ${tag} of ${name}: "${part.trim()}" is not a column followed by asc or desc`);
+      throw new Error(`"${part.trim()}" in @order of ${name} is not a column followed by asc or desc`);
     }
     return { attribute, direction: direction.toUpperCase() as Column["direction"] };
   });

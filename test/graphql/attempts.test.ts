@@ -6,7 +6,7 @@ const OBJECTS = Array.from({ length: 100 }, (_, i) => `object ${i}`);
 const none: Culprits = new Map();
 
 /** A build of `OBJECTS` that fails with the first of `faulty`, and names those in `conflicting` itself. */
-function builder(faulty: readonly number[], conflicting: readonly number[] = []) {
+function builder(faulty: readonly number[], conflicting: readonly number[] = [], parts: readonly number[] = []) {
   let attempts = 0;
   const attempt = async (leftOut: ReadonlySet<string>): Promise<Attempt<string[]>> => {
     attempts++;
@@ -16,11 +16,14 @@ function builder(faulty: readonly number[], conflicting: readonly number[] = [])
         .map((i) => OBJECTS[i]!)
         .flatMap((each) => (built.includes(each) ? [[each, new Error("conflict")]] : [])),
     );
-    const fault = faulty.map((i) => OBJECTS[i]!).find((each) => built.includes(each));
+    const isAtFault = (each: string) => built.includes(each) && !leftOut.has(`tag of ${each}`);
+    const fault = faulty.map((i) => OBJECTS[i]!).find(isAtFault);
     return fault ? { error: new Error(fault), culprits } : { built, culprits };
   };
+  const partsOf = (object: string) =>
+    named(...parts).includes(object) ? [`note of ${object}`, `tag of ${object}`] : [];
   return {
-    search: (known = none) => buildWithoutCulprits({ attempt, objects: () => OBJECTS, known }),
+    search: (known = none) => buildWithoutCulprits({ attempt, objects: () => OBJECTS, partsOf, known }),
     attempts: () => attempts,
   };
 }
@@ -61,6 +64,14 @@ describe("a build that fails because of some objects", () => {
     expect(attempts()).toBe(5);
   });
 
+  test("is repeated without the part of an object that is at fault, and with the object", async () => {
+    const { search } = builder([10, 50], [], [50, 60]);
+    const { built, culprits } = await search();
+    expect([...culprits.keys()].toSorted()).toEqual(["object 10", "tag of object 50"]);
+    expect(built).toContain("object 50");
+    expect([...(await search(culprits)).culprits.keys()].toSorted()).toEqual(["object 10", "tag of object 50"]);
+  });
+
   test("ends after a limited number of attempts without the objects that are newer than the last one found", async () => {
     const { search, attempts } = builder(OBJECTS.map((_, i) => i).filter((i) => i % 2 === 1));
     const { built, newer, culprits } = await search();
@@ -71,7 +82,7 @@ describe("a build that fails because of some objects", () => {
 
   test("rejects with its error if no object is the cause", async () => {
     const attempt = async () => ({ error: new Error("the connection was lost"), culprits: none });
-    const search = buildWithoutCulprits({ attempt, objects: () => OBJECTS, known: none });
+    const search = buildWithoutCulprits({ attempt, objects: () => OBJECTS, partsOf: () => [], known: none });
     await expect(search).rejects.toThrow("the connection was lost");
   });
 });

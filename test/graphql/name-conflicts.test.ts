@@ -134,6 +134,22 @@ describe("with conflicting names while the service runs", () => {
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
+  test("a smart tag with a wrong argument is ignored, the rest is served, and a finding names it with the cure", async () => {
+    await dba("comment on table comments is e'@order bodie desc\\n@accept nothing at all\\nWhat readers say.'");
+    await addTable("meanwhile_tagged");
+    await expect.poll(() => fieldsOf("MeanwhileTagged"), POLL).toEqual(["id"]);
+    const { schema, omissions } = await health();
+    expect({ schema, omissions }).toEqual({
+      schema: "current",
+      omissions: [
+        `table public.comments: GraphQL ignores @order bodie desc: with it the schema cannot be built: "bodie desc" in @order of comments is not a column followed by asc or desc; to cure it: comment on table public.comments is '@accept nothing at all\nWhat readers say.';`,
+      ],
+    });
+    expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();
+    await dba("comment on table comments is null");
+    await expect.poll(health, POLL).toEqual(CURRENT);
+  });
+
   test.each([
     ["@name links", "links", "@fieldName writer", "writer"],
     ["@behavior -*", "articles", "@behavior -typeField", "author"],
