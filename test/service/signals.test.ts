@@ -129,8 +129,13 @@ describe("a running service with a settings file", { timeout: 60_000 }, () => {
 
     settings(`JWT_SECRET="${OTHER_SECRET}"\nDB_POOL=3`);
     await reload();
+    // Without a value of its own, STREAM_CONNECTIONS is half of DB_POOL.
     expect(command.logged).toContainEqual(
-      expect.objectContaining({ level: "warn", settings: ["DB_POOL"], msg: "these changed settings need a restart" }),
+      expect.objectContaining({
+        level: "warn",
+        settings: ["DB_POOL", "STREAM_CONNECTIONS"],
+        msg: "these changed settings need a restart",
+      }),
     );
     expect(await statuses("/rest/v1/users", { apikey: key(JWT_SECRET) })).toEqual([401]);
   });
