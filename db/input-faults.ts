@@ -25,6 +25,9 @@ export type Input = {
 /** A constraint whose columns are all in the input. */
 type Rule = { readonly name: string; readonly message: string; readonly constraint: Constraint };
 
+/** Whether the input may have more faults than this SQLSTATE, of a check or a unique constraint. */
+export const mayHaveMore = (sqlstate: string | undefined): boolean => sqlstate === "23514" || sqlstate === "23505";
+
 /**
  * Every check that the records violate, and every unique value of theirs that another row already has. Postgres names only
  * the first; a form should show all. Evaluated with the rights of the caller, so rows that policies hide are not found.

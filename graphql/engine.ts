@@ -2,15 +2,15 @@ import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import type { CancelSignal } from "../db/cancellation.ts";
-import { tableOf } from "../db/catalog/catalog.ts";
+import { type TableName, tableOf } from "../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import { laterOf } from "../db/changes/change.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import type { Database } from "../db/database.ts";
-import { ApiError, type Problem, problemOf } from "../db/errors.ts";
+import { ApiError, type DatabaseErrorLike, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
-import { faultsOfInput, type Input } from "../db/input-faults.ts";
+import { faultsOfInput, type Input, mayHaveMore } from "../db/input-faults.ts";
 import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
@@ -197,8 +197,8 @@ export class Engine {
             anonymous,
             expired: refused === "expired",
           }),
-        faultsOf: async (name: { schema: string; name: string }, records: Input["records"]) => {
-          const table = tableOf(catalog.current, name);
+        faultsOf: async (error: DatabaseErrorLike, name: TableName, records: Input["records"]) => {
+          const table = mayHaveMore(error.code) && tableOf(catalog.current, name);
           const asked = { catalog: catalog.current, transactions: database.forRole(role) };
           return table ? faultsOfInput({ table, records, key: null }, identity, asked) : [];
         },

@@ -16,7 +16,7 @@ import {
 import { type Catalog, type Table, tableOf } from "../db/catalog/catalog.ts";
 import { type DatabaseErrorLike, SQLSTATES } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
-import { faultsOfError, faultsOfInput } from "../db/input-faults.ts";
+import { faultsOfError, faultsOfInput, mayHaveMore } from "../db/input-faults.ts";
 import type { Transactions } from "../db/transaction.ts";
 import { causeOf } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -38,8 +38,6 @@ export type Asked = {
 
 /** SQLSTATEs of constraints: NOT NULL, foreign keys, unique, CHECK, exclusion. */
 const OF_CONSTRAINT = /^23/;
-/** Those after which other rules may be violated too. */
-const REPEATABLE = new Set(["23514", "23505"]);
 
 /**
  * Adds the fields to the errors of mutations that violate a constraint: every rule of the table that the input violates, not
@@ -76,7 +74,7 @@ async function fieldsOf(
     return named.filter(({ field }) => given.some(({ name }) => name === field));
   }
   const { table, record, key } = row;
-  const violated = REPEATABLE.has(cause.code!)
+  const violated = mayHaveMore(cause.code)
     ? await faultsOfInput({ table, records: [record], key }, asked.identity, asked)
     : [];
   const known = new Set(violated.map(({ constraint }) => constraint));

@@ -51,7 +51,11 @@ export type Write = {
 /** What a mutation may ask about an error. */
 type Context = {
   problemOf(error: unknown): Problem | null;
-  faultsOf(table: { schema: string; name: string }, records: readonly object[]): Promise<readonly InputFault[]>;
+  faultsOf(
+    error: unknown,
+    table: { schema: string; name: string },
+    records: readonly object[],
+  ): Promise<readonly InputFault[]>;
 };
 
 /** The step of a mutation: runs the statements for the values of the arguments as one transaction. */
@@ -75,15 +79,12 @@ export function write(
     const named = { index, field: fieldOf(build, table, result.error), message: problem.message, code: problem.code };
     const records = inputsOf(given).map((input) => Object.fromEntries(columnsIn(build, table, input)));
     const { schemaName: schema, name } = table.extensions!.pg!;
-    const faults = MORE_FAULTS.has((result.error as any).code) ? await faultsOf({ schema, name }, records) : [];
+    const faults = await faultsOf(result.error, { schema, name }, records);
     const errors = rowErrors(build, table, faults, isNew);
     const isNamed = errors.some((each) => each.index === index && each.message === named.message);
     return { rows: [], errors: isNamed ? errors : [named, ...errors] };
   }) as unknown as Step;
 }
-
-/** SQLSTATEs of a check and of a unique constraint: other rows and fields may violate rules too. */
-const MORE_FAULTS: ReadonlySet<string> = new Set(["23514", "23505"]);
 
 /** One error for each rule and row. Rows that exist already have their own unique values. */
 function rowErrors(
