@@ -73,7 +73,7 @@ export async function token() {
   return session()?.accessToken;
 }
 
-const ENDED = new Set(["AUTH_REQUIRED", "AUTH_EXPIRED", "TOKEN_EXPIRED", "INVALID_TOKEN"]);
+const ENDED = new Set(["AUTH_REQUIRED", "AUTH_EXPIRED", "TOKEN_EXPIRED", "INVALID_TOKEN", "VERIFICATION_FAILED"]);
 
 /** Signs out if the service says that the session has ended, for example on another device. Throws an error to show. */
 export function ended(error) {
