@@ -98,6 +98,21 @@ describe.skipIf(!installed).each(["plain", "react"])(
       expect(refreshed).toEqual([200]);
       await send(create, { Title: `Looms in ${folder}`, Content: "Cards and threads." });
       await expect.poll(() => titles(page)).toContain(`Looms in ${folder} by Ada Lovelace`);
+
+      const logout = async () => {
+        const own = await page.evaluate(() => JSON.parse(sessionStorage.getItem("session")!).accessToken);
+        await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization: `Bearer ${own}` } });
+      };
+      await logout();
+      await send(create, { Title: "Looms again", Content: "Cards and threads." });
+      await expect.poll(() => create.getByRole("alert").innerText()).toBe("Your session has ended: sign in again.");
+      await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
+      await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
+      await logout();
+      await expire(page);
+      await send(create, { Title: "Looms again", Content: "Cards and threads." });
+      await signIn.waitFor();
+      expect(refreshed).toEqual([200, 401]);
     });
 
     test("shows a list with pages, and the comments on an article as they are written", async () => {
