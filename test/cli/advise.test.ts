@@ -116,8 +116,10 @@ test("after a change of the schema the log has one line with what is new, and /h
       ],
     }),
   ]);
+  const until = logged.length;
   await dba("drop table rates");
-  await expect.poll(() => logged.at(-1)?.msg).toBe("the advisor finds nothing wrong in the database any more");
+  const messages = () => logged.slice(until).map(({ msg }) => msg);
+  await expect.poll(messages).toContain("the advisor finds nothing wrong in the database any more");
 });
 
 test("/health, the log and npm run advise list what GraphQL leaves out, with the cure", async () => {
