@@ -184,6 +184,28 @@ test("docs/from-psql-to-a-migration.md: each step does what the page says", asyn
   await rm(topic, { recursive: true });
 });
 
+test("auth.act_as without a transaction fails, and says that begin comes first", async () => {
+  const { owner } = database;
+  for (const alone of ["select auth.act_as('anon')", " SELECT * FROM auth.act_as();\n"])
+    await expect(owner.query(alone)).rejects.toMatchObject({
+      code: "25P01",
+      message: expect.stringMatching(/^begin a transaction first: /),
+      hint: "begin; select auth.act_as(…); …; rollback;",
+    });
+  await owner.query("begin");
+  const { rows } = await owner.query("select auth.act_as('anon')");
+  expect(rows[0].act_as).toMatch(/^role anon until the end of the transaction: without begin it has ended already;/);
+  expect((await owner.query("select current_user")).rows).toEqual([{ current_user: "anon" }]);
+  await owner.query("rollback");
+  // Some clients send all statements in one message.
+  const results = (await owner.query(
+    "begin; select auth.act_as('anon'); select current_user; rollback",
+  )) as unknown as {
+    rows: unknown[];
+  }[];
+  expect(results[2]!.rows).toEqual([{ current_user: "anon" }]);
+});
+
 describe("db:reset", () => {
   const reset = (environment: Record<string, string>, ...args: string[]) =>
     outcomeOf(migrationCommand(["reset", ...args], { environment, folder }));

@@ -7,6 +7,14 @@ begin
   if not pg_has_role(session_user, (select datdba from pg_database where datname = current_database()), 'usage') then
     raise insufficient_privilege using message = 'only a superuser or the owner of the database may act as a caller';
   end if;
+  -- This statement alone began the transaction, and ends it.
+  if statement_timestamp() = transaction_timestamp()
+    and current_query() ~* '^\s*select\s+(\*\s+from\s+)?auth\s*\.\s*act_as\s*\([^()]*\)\s*;?\s*$'
+  then
+    raise no_active_sql_transaction using
+      message = 'begin a transaction first: auth.act_as lasts until the end of the transaction',
+      hint = 'begin; select auth.act_as(…); …; rollback;';
+  end if;
   select jsonb_build_object('sub', u.id::text, 'name', u.name, 'role', coalesce(a.role, 'authenticated'),
       'permissions', coalesce(to_jsonb(a.permissions), '[]'), 'type', 'access', 'auth_time', extract(epoch from now()))
     into claims
@@ -24,7 +32,8 @@ begin
   end if;
   perform set_config('request.jwt.claims', coalesce(claims::text, ''), true);
   perform set_config('role', coalesce(claims ->> 'role', 'anon'), true);
-  return format('%s until the end of the transaction; reset role ends it sooner',
+  -- Not every client lets SQL see whether it has begun a transaction.
+  return format('%s until the end of the transaction: without begin it has ended already; reset role ends it sooner',
     case when claims ? 'sub'
       then format('user %s (%s), role %s', claims ->> 'sub', claims ->> 'name', claims ->> 'role')
       else 'role ' || coalesce(claims ->> 'role', 'anon') end);

@@ -1,0 +1,55 @@
+--! Previous: sha1:28e7866627da4301d213870741390d73d6f2655a
+--! Hash: sha1:1043b1ca491424c0b6d104ff8db966c8bae99e72
+--! Message: act as a caller in a transaction
+
+-- Alter the shape here, with statements that may run twice, and include the topic files that changed:
+--   alter table public.articles add column if not exists subtitle text;
+--   --!include content/articles/functions.sql
+--! Included caller/act_as.sql
+-- For psql: what does a caller see? Callers themselves may not execute it.
+create or replace function auth.act_as(login text default null) returns text
+language plpgsql volatile set search_path = '' as $$
+declare
+  claims jsonb;
+begin
+  if not pg_has_role(session_user, (select datdba from pg_database where datname = current_database()), 'usage') then
+    raise insufficient_privilege using message = 'only a superuser or the owner of the database may act as a caller';
+  end if;
+  -- This statement alone began the transaction, and ends it.
+  if statement_timestamp() = transaction_timestamp()
+    and current_query() ~* '^\s*select\s+(\*\s+from\s+)?auth\s*\.\s*act_as\s*\([^()]*\)\s*;?\s*$'
+  then
+    raise no_active_sql_transaction using
+      message = 'begin a transaction first: auth.act_as lasts until the end of the transaction',
+      hint = 'begin; select auth.act_as(…); …; rollback;';
+  end if;
+  select jsonb_build_object('sub', u.id::text, 'name', u.name, 'role', coalesce(a.role, 'authenticated'),
+      'permissions', coalesce(to_jsonb(a.permissions), '[]'), 'type', 'access', 'auth_time', extract(epoch from now()))
+    into claims
+  from public.users as u
+  left join auth_private.accounts as a on a.user_id = u.id
+  where lower(a.username) = lower(login) or lower(u.email) = lower(login) or u.id::text = login
+  order by a.username is null
+  limit 1;
+  if claims is null and login in ('anon', 'service_role') then
+    claims := jsonb_build_object('role', login);
+  end if;
+  if claims is null and login is not null then
+    raise no_data_found using message = format('no user has the username, e-mail or id %s', login),
+      hint = 'Also possible: anon, service_role.';
+  end if;
+  perform set_config('request.jwt.claims', coalesce(claims::text, ''), true);
+  perform set_config('role', coalesce(claims ->> 'role', 'anon'), true);
+  -- Not every client lets SQL see whether it has begun a transaction.
+  return format('%s until the end of the transaction: without begin it has ended already; reset role ends it sooner',
+    case when claims ? 'sub'
+      then format('user %s (%s), role %s', claims ->> 'sub', claims ->> 'name', claims ->> 'role')
+      else 'role ' || coalesce(claims ->> 'role', 'anon') end);
+end $$;
+
+comment on function auth.act_as(text) is $$
+@accept function-sets-role only superusers and the owner may call it
+For psql: `begin; select auth.act_as('ada');` takes on role and claims of a user (username, e-mail or id), of anon, or
+of service_role, until the transaction ends.
+$$;
+--! EndIncluded caller/act_as.sql
