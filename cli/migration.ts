@@ -4,7 +4,7 @@ import { chmod, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import type { Environment } from "../config/config.ts";
-import { compareSchema } from "../db/cluster/compare.ts";
+import { type Comparison, compareSchema, cureOfNotIncluded } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
 import {
@@ -107,8 +107,9 @@ async function commit(
   if (message.trim() === "") throw new CommandError(2, 'usage: npm run db:commit -- "what the migration does"');
   if (!(await hasCurrent(folder))) throw new CommandError(1, "db/migrations/current.sql has no statements to commit");
   return inScratchCluster(startScratch, async (cluster) => {
-    const { differences } = await compareSchema(cluster, { withCurrent: true, folder });
-    if (differences.length > 0) throw new CommandError(1, refusalOf(differences));
+    const comparison = await compareSchema(cluster, { withCurrent: true, folder });
+    if (comparison.differences.length + comparison.notIncluded.length > 0)
+      throw new CommandError(1, refusalOf(comparison));
     await createDatabase(cluster);
     await commitMigration(urlsIn(cluster), message, () => {}, folder);
     const committed = join(folder, "committed");
@@ -119,13 +120,16 @@ async function commit(
   });
 }
 
-/** Which of the two is incomplete, and the cure of each. */
-function refusalOf(differences: readonly string[]): string {
+/** What is incomplete, and the cure of each. */
+function refusalOf({ differences, notIncluded }: Comparison): string {
   const marked = (mark: string) => differences.filter((line) => line.startsWith(mark));
   const listed = (lines: readonly string[]) => lines.map((line) => `  ${line.replaceAll("\n", "\n      ")}`).join("\n");
   const [migrated, written] = [marked("- "), marked("+ ")];
   return [
-    "nothing was committed: db/schema/ and the migrations would create different databases.",
+    differences.length > 0
+      ? "nothing was committed: db/schema/ and the migrations would create different databases."
+      : "nothing was committed.",
+    ...cureOfNotIncluded(notIncluded),
     ...(migrated.length > 0
       ? [`Only the migrations create these. Write them into the topic files of db/schema/ too:\n${listed(migrated)}`]
       : []),

@@ -4,7 +4,9 @@ import { CALLER_ROLES } from "../advisor/callers.ts";
 import type { Finding } from "../advisor/finding.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
-import { applyCurrent, compileSchema, MIGRATIONS_FOLDER, migrate } from "./migrate.ts";
+import { notIncluded } from "./includes.ts";
+import { applyCurrent, compileSchema, MIGRATIONS_FOLDER, migrate, schemaOf } from "./migrate.ts";
+import { explainFailure } from "./migration-failure.ts";
 
 const DROP_ROLES = `
   do $$
@@ -18,6 +20,8 @@ const DROP_ROLES = `
 export type Comparison = {
   /** `- ` marks what only the migrations create, `+ ` what only the schema creates. */
   readonly differences: readonly string[];
+  /** Files of `db/schema/` that `schema.sql` does not include. */
+  readonly notIncluded: readonly string[];
   /** The number of objects that the schema creates. */
   readonly objects: number;
   /** What the advisor finds in the schema. */
@@ -30,19 +34,26 @@ export type CompareOptions = {
   readonly folder?: string;
 };
 
-/** Compares the database that the migrations create with that of `db/schema/`, on a cluster without other databases. */
+/**
+ * Compares the database that the migrations create with that of `db/schema/`, on a cluster without other databases. Rejects
+ * with MigrationFailure.
+ */
 export async function compareSchema(
   cluster: Cluster,
   { withCurrent, folder = MIGRATIONS_FOLDER }: CompareOptions,
 ): Promise<Comparison> {
+  const unused = await notIncluded(schemaOf(folder));
   const run = withCurrent ? applyCurrent : migrate;
   const migrated = await describeNew(cluster, "migrated", (url) => run(url, () => {}, folder));
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
-    await query(url, await compileSchema(url, folder));
+    const text = await compileSchema(url, folder);
+    await query(url, text).catch(async (error) => {
+      throw await explainFailure(error, url, { file: "db/schema/schema.sql", text });
+    });
     findings = await connected(url, findingsIn);
   });
-  return { differences: differences(migrated, compiled), objects: compiled.length, findings };
+  return { differences: differences(migrated, compiled), notIncluded: unused, objects: compiled.length, findings };
 }
 
 /** Creates a database, describes it and drops it, with its roles: the next database must create them itself. */
@@ -65,6 +76,15 @@ async function findingsIn(client: pg.Client): Promise<readonly Finding[]> {
   const roles = ["anon", ...CALLER_ROLES];
   return (await advise(client, { schemas: ["public"], logins: [], roles })).findings;
 }
+
+/** What to do about files that `schema.sql` does not include. Empty without any. */
+export const cureOfNotIncluded = (files: readonly string[]): readonly string[] =>
+  files.length === 0
+    ? []
+    : [
+        "db/schema/schema.sql does not include these files. Add a line for each, or delete the file:",
+        ...files.map((file) => `  --!include ${file}`),
+      ];
 
 const query = (url: string, text: string): Promise<unknown> => connected(url, (client) => client.query(text));
 

@@ -5,6 +5,7 @@ import { Logger } from "@graphile/logger";
 import { commit, compile, migrate as runMigrations, type Settings, uncommit, watch } from "graphile-migrate";
 import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
 import type { PoolClient } from "pg";
+import { checkIncludes, includedBySchema } from "./includes.ts";
 import { explainFailure } from "./migration-failure.ts";
 import { migrateQueue } from "./queue.ts";
 import { statementsOf } from "./statements.ts";
@@ -36,6 +37,7 @@ export async function migrate(databaseUrl: string, log: MigrationLog, folder = M
 
 /** Runs the committed migrations, and then `current.sql`. Rejects with MigrationFailure. */
 export async function applyCurrent(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
+  await checkIncludes({ path: join(folder, CURRENT), name: CURRENT }, schemaOf(folder));
   const running = new RunningFile(log);
   await watch(settings(databaseUrl, running.log, folder), true)
     .catch(async (error) => {
@@ -74,12 +76,17 @@ export async function uncommitMigration(urls: Urls, log: MigrationLog, folder = 
   await uncommit(withShadow(urls, log, folder)).finally(() => closePools(urls.database, urls.shadow, urls.root));
 }
 
-/** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. */
-export const compileSchema = (databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<string> =>
-  compile(
+/** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. Rejects with MigrationFailure. */
+export async function compileSchema(databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<string> {
+  await includedBySchema(schemaOf(folder));
+  return compile(
     settings(databaseUrl, () => {}, folder),
-    "--!include schema.sql\n",
+    await readFile(join(schemaOf(folder), "schema.sql"), "utf8"),
   );
+}
+
+/** The folder `db/schema/`. */
+export const schemaOf = (folder: string): string => join(folder, "fixtures");
 
 /** Remembers which migration runs, from the log. */
 class RunningFile {

@@ -53,18 +53,21 @@ function describe({ statement, error }: Failed, { file, text }: MigrationText): 
 
 const MAX_SHOWN = 400;
 
-/** `current.sql, line 3`, or `content/articles/access.sql, line 7, included by current.sql` */
+/** `current.sql, line 3`, or `db/schema/content/articles/access.sql, line 7, included by current.sql` */
 function placeOf(before: string, file: string): string {
-  const lines = before.split("\n");
-  const open: { readonly name: string; readonly line: number }[] = [];
-  for (const [i, line] of lines.entries()) {
+  const open = [{ name: file, line: 0 }];
+  for (const line of before.split("\n")) {
     const [, name] = /^--! Included (\S+)$/.exec(line) ?? [];
-    if (name !== undefined) open.push({ name, line: i });
-    else if (/^--! EndIncluded /.test(line)) open.pop();
+    if (name !== undefined) {
+      open.push({ name: `db/schema/${name}`, line: 0 });
+      continue;
+    }
+    // The included file stands for one line.
+    if (/^--! EndIncluded /.test(line)) open.pop();
+    open.at(-1)!.line++;
   }
-  const included = open.at(-1);
-  if (included === undefined) return `${file}, line ${lines.length}`;
-  return `db/schema/${included.name}, line ${lines.length - 1 - included.line}, included by ${file}`;
+  const [{ name, line }, includer] = open.toReversed() as [(typeof open)[0], (typeof open)[0]?];
+  return `${name}, line ${line}${includer ? `, included by ${includer.name}` : ""}`;
 }
 
 const EXISTS =

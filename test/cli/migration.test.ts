@@ -92,11 +92,30 @@ describe("db:apply", () => {
 
   test("names the included file and its line", async () => {
     await writeFile(join(home, "schema/broken.sql"), "select 1;\nselect nothing\nfrom public.users;\n");
-    await current("--!include broken.sql\n");
+    await current("--!include content/users/access.sql\n--!include broken.sql\n");
     expect((await run("apply")).stderr).toMatch(
       /^db\/schema\/broken\.sql, line 2, included by current\.sql: column "nothing" does not exist \(42703\)/,
     );
     await rm(join(home, "schema/broken.sql"));
+  });
+
+  test.each([
+    [
+      "content/user/access.sql",
+      "current.sql, line 2: db/schema/content/user/access.sql does not exist. Did you mean content/users/access.sql?",
+    ],
+    ["access.sql", "current.sql, line 2: db/schema/access.sql does not exist. Create the file, or correct its name, "],
+    ["../migrations/current.sql", "current.sql, line 2: db/schema/../migrations/current.sql does not exist. "],
+    ["content/users/access", "current.sql, line 2: this includes nothing: write --!include and a file of db/schema/, "],
+    ["outer.sql", "db/schema/outer.sql, line 1: db/schema/outer.sql includes itself: remove one of the lines"],
+  ])("with --!include %s names file and line, and what to do", async (file, expected) => {
+    await writeFile(join(home, "schema/outer.sql"), "--!include outer.sql\n");
+    await current(`select 1;\n--!include ${file}\n`);
+    const { exitCode, stderr } = await run("apply");
+    await rm(join(home, "schema/outer.sql"));
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(expected);
+    expect(stderr.split("\n")).toHaveLength(3);
   });
 });
 
@@ -130,6 +149,21 @@ test("db:commit refuses when db/schema/ lacks what the migration makes, and the 
     /Only the migrations create these\. Write them into the topic files of db\/schema\/ too:\n {2}- column public\.users\.nickname/,
   );
   expect(await committed()).not.toContainEqual(expect.stringContaining("nicknames"));
+
+  const file = join(home, "schema/content/users/nicknames.sql");
+  await writeFile(file, "alter table public.users add column if not exists nickname text;\n");
+  await current("--!include content/users/nicknames.sql\n");
+  expect((await run("commit", "users have nicknames")).stderr).toContain(
+    "db/schema/schema.sql does not include these files. Add a line for each, or delete the file:\n  --!include content/users/nicknames.sql\n",
+  );
+  const list = join(home, "schema/schema.sql");
+  const schema = await readFile(list, "utf8");
+  await writeFile(list, `${schema}--!include content/users/nicknames.sql\nselect nothing;\n`);
+  expect((await run("commit", "users have nicknames")).stderr).toMatch(
+    /^db\/schema\/schema\.sql, line \d+: column "nothing" does not exist \(42703\)/,
+  );
+  await writeFile(list, schema);
+  await rm(file);
   expect((await run("commit")).stderr).toMatch(/^usage: /);
 });
 

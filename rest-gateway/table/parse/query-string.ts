@@ -1,3 +1,4 @@
+import { similarTo } from "../../../db/similar.ts";
 import { parserCache } from "../../cache.ts";
 import { invalidRange, misspelt, TableError } from "../problem.ts";
 import {
@@ -10,7 +11,6 @@ import {
   type QueryPart,
   RESERVED_NAMES,
 } from "../request.ts";
-import { similarTo } from "../similar.ts";
 import { filterOf, type Operation, parseLogic, parseOperation, tryOperation } from "./conditions.ts";
 import { parseNames, readName, readPath } from "./field.ts";
 import { parseOrder } from "./order.ts";

@@ -1,8 +1,8 @@
 import { type Catalog, type DatabaseFunction, type FunctionResult, tableOf } from "../../../db/catalog/catalog.ts";
+import { similarTo } from "../../../db/similar.ts";
 import { type CallArguments, type CallPlan, type Count, type Format, type RowSource, VALUE } from "../plan.ts";
 import { ambiguousFunction, maxAffectedNeedsSet, noSuchColumn, noSuchFunction } from "../problem.ts";
 import type { Body, SelectItem, TableRequest } from "../request.ts";
-import { similarTo } from "../similar.ts";
 import { type RowOptions, RowPlanner, sourceOf } from "./rows.ts";
 
 export type Call = { readonly function: DatabaseFunction; readonly arguments: CallArguments };

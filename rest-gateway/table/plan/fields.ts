@@ -1,8 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { similarTo } from "../../../db/similar.ts";
 import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../plan.ts";
 import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
 import type { Condition, Field, Filter } from "../request.ts";
-import { similarTo } from "../similar.ts";
 
 /** A column or a computed field. `name` names the rows in error messages. */
 export function planField({ table, columns }: RowSource, name: string, { name: field, path }: Field): FieldPlan {

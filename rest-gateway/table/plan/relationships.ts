@@ -1,6 +1,6 @@
 import { type Catalog, type Relationship, type Table, tableOf } from "../../../db/catalog/catalog.ts";
+import { similarTo } from "../../../db/similar.ts";
 import { ambiguousRelationship, noRelationship } from "../problem.ts";
-import { similarTo } from "../similar.ts";
 
 /** How `select` names a relation: `authors!author_id(…)`. */
 export type Wanted = {

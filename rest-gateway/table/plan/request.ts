@@ -1,8 +1,8 @@
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
+import { similarTo } from "../../../db/similar.ts";
 import type { Count, Format, Plan, ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
-import { similarTo } from "../similar.ts";
 import { findCall, planCall } from "./call.ts";
 import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
 import { planFormat } from "./format.ts";
