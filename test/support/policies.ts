@@ -48,6 +48,8 @@ export const CONDITIONS = {
     "status > 'draft'",
     "name < 'b'",
     "tags @> array['a']",
+    "tags && my_tags()",
+    "padded = my_code()",
     "(case when pub then owner = auth.uid() else team = 1 end)",
     "coalesce(pub, false)",
     "$table is not null",
@@ -83,7 +85,11 @@ export const OBJECTS = `
   as $$ SELECT nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'name' $$;
   create function my_team() returns int language plpgsql stable
   as $$ declare found int := (current_setting('request.jwt.claims', true)::json ->> 'team')::int; begin return found; end $$;
-  grant execute on function is_member, claim, my_name, my_team to $user;`;
+  create function my_tags() returns text[] language sql stable
+  as $$ select array[auth.claims() ->> 'name', 'x"y'] $$;
+  create function my_code() returns char language sql stable
+  as $$ select auth.claims() ->> 'name' $$;
+  grant execute on function is_member, claim, my_name, my_team, my_tags, my_code to $user;`;
 
 /** A function of a row of the table. */
 export const functionOf = (table: string) =>
@@ -107,7 +113,7 @@ export const rowOfTable = fc.record({
   readers: fc.constantFrom(null, [], [1], [2, 3], [null]),
   amount: fc.constantFrom(null, "1", "1.0", "2.50"),
   at: fc.constantFrom(null, "2020-01-01", "2200-01-01"),
-  padded: fc.constantFrom(null, "ab", "ab  "),
+  padded: fc.constantFrom(null, "ab", "ab  ", "ada"),
 });
 
 /** Claims of callers, for all the conditions. */

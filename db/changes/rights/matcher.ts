@@ -22,7 +22,7 @@ type Group<W> = {
 
 /** The watches for each row, and why it is not known whether a row fulfils a filter, by watch and index of the row. */
 export type Found<W> = {
-  readonly watches: readonly ReadonlySet<W>[];
+  readonly watches: readonly Set<W>[];
   readonly errors: ReadonlyMap<W, ReadonlyMap<number, CheckError>>;
 };
 
@@ -129,7 +129,9 @@ async function findEach(
   rows: string,
 ): Promise<readonly (readonly number[] | CheckError)[]> {
   try {
-    return await check.find(lists, rows);
+    const matching: number[][] = lists.map(() => []);
+    for (const [row, places] of await check.find(lists, rows)) for (const place of places) matching[place]!.push(row);
+    return matching;
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;
     if (lists.length === 1) return [error.isTimeout ? error : []];

@@ -4,11 +4,18 @@ import { CheckError, type Checker } from "./checker.ts";
 import { columnsOfExpression, hasColumns, NUMBER, type Row, rowSource, rowsText } from "./row-source.ts";
 import type { SharedCheck, Terms } from "./shared-check.ts";
 
-/** Which of some rows a caller sees, and for which the policy raises an error, by their indexes. */
-export type Seen = { readonly rows: ReadonlySet<number>; readonly errors: ReadonlyMap<number, CheckError> };
+/** Callers that are asked each for themselves, and callers with their terms, which one query asks. */
+export type Asked = {
+  readonly alone: readonly Caller[];
+  readonly together: readonly Caller[];
+  readonly terms: readonly Terms[];
+};
 
-/** The indexes of the rows that a caller sees. */
-type Found = readonly number[] | CheckError;
+/** Who sees a row, and for whom the policy raises an error. */
+export type Seen = { readonly by: ReadonlySet<Caller>; readonly errors: ReadonlyMap<Caller, CheckError> };
+
+/** The same while it is found out. */
+type Finding = { readonly by: Set<Caller>; readonly errors: Map<Caller, CheckError> };
 
 /** Up to this many callers and rows, an error is attributed to single rows. */
 const MAX_SEPARATE = 20;
@@ -35,84 +42,52 @@ export class PolicyCheck {
     this.#alone = writeAlone(options);
   }
 
-  /** Which of the rows each caller sees. Those in `terms` are decided by one query. Rows without a column that the policy reads are not seen. */
-  async run(
-    callers: readonly Caller[],
-    terms: ReadonlyMap<Caller, Terms>,
-    all: readonly Row[],
-  ): Promise<ReadonlyMap<Caller, Seen>> {
+  /** Who sees each of the rows. Rows without a column that the policy reads are not seen. */
+  async run(asked: Asked, all: readonly Row[]): Promise<Seen[]> {
+    const found = all.map((): Finding => ({ by: new Set(), errors: new Map() }));
     const indexes = all.flatMap((row, i) => (hasColumns(row, this.#columns) ? [i] : []));
-    const rows = indexes.map((i) => all[i]!);
-    const found = await this.#find(callers, terms, rows);
-    const failed = callers.filter((caller) => isSeparable(found.get(caller)));
-    const separate = await this.#findSeparately(failed, rows);
-    const seen = callers.map((caller) => {
-      const result = found.get(caller) ?? [];
-      return result instanceof CheckError
-        ? failedOf(indexes, separate.get(caller) ?? result)
-        : { rows: new Set(result.map((i) => indexes[i]!)), errors: NONE };
-    });
-    return new Map(callers.map((caller, i) => [caller, seen[i]!]));
+    const [rows, among] = [indexes.map((i) => all[i]!), indexes.map((i) => found[i]!)];
+    if (rows.length > 0) await this.#find(asked, rows, among);
+    return found;
   }
 
-  async #find(
-    callers: readonly Caller[],
-    terms: ReadonlyMap<Caller, Terms>,
-    rows: readonly Row[],
-  ): Promise<ReadonlyMap<Caller, Found>> {
-    if (rows.length === 0) return new Map();
+  async #find(asked: Asked, rows: readonly Row[], found: readonly Finding[]): Promise<void> {
     const text = rowsText(rows, this.#options.table);
-    const alone = callers.filter((caller) => !terms.has(caller));
-    const [one, other] = await Promise.all([this.#findTogether(terms, text), this.#findAlone(alone, text)]);
-    return new Map([...one, ...other]);
+    await Promise.all([this.#findTogether(asked, text, found), this.#findAlone(asked.alone, text, found)]);
+    const failed = [...found[0]!.errors].filter(([, { isTimeout }]) => !isTimeout).map(([caller]) => caller);
+    const isFew = failed.length <= MAX_SEPARATE && rows.length <= MAX_SEPARATE && rows.length > 1;
+    if (failed.length > 0 && isFew) await this.#findSeparately(failed, rows, found);
   }
 
-  /** The result for each row alone, if there are few. */
-  async #findSeparately(
-    callers: readonly Caller[],
-    rows: readonly Row[],
-  ): Promise<ReadonlyMap<Caller, readonly Found[]>> {
-    const isFew = callers.length <= MAX_SEPARATE && rows.length <= MAX_SEPARATE && rows.length > 1;
-    if (callers.length === 0 || !isFew) return new Map();
-    const texts = rows.map((row) => rowsText([row], this.#options.table));
-    const found = await Promise.all(texts.map((text) => this.#findAlone(callers, text)));
-    return new Map(callers.map((caller) => [caller, found.map((ofRow) => ofRow.get(caller)!)]));
-  }
-
-  /** One query for callers with different terms; if it raises an error, one for each. */
-  async #findTogether(terms: ReadonlyMap<Caller, Terms>, rows: string): Promise<ReadonlyMap<Caller, Found>> {
-    const groups = [...Map.groupBy(terms, ([, values]) => JSON.stringify(values)).values()];
-    if (groups.length === 0) return new Map();
-    const firsts = groups.map(([first]) => first!);
-    const lists = firsts.map(([, values]) => values);
-    const found = await this.shared!.find(lists, rows).catch(async (error) => {
-      if (!(error instanceof CheckError)) throw error;
-      const callers = firsts.map(([caller]) => caller);
-      const alone = await this.#findAlone(callers, rows);
-      return callers.map((caller) => alone.get(caller)!);
+  /** For callers with an error for all rows: whether each row alone raises it. */
+  async #findSeparately(callers: readonly Caller[], rows: readonly Row[], found: readonly Finding[]): Promise<void> {
+    const finding = rows.map((row, i) => {
+      for (const caller of callers) found[i]!.errors.delete(caller);
+      return this.#findAlone(callers, rowsText([row], this.#options.table), [found[i]!]);
     });
-    return new Map(groups.flatMap((group, i) => group.map(([caller]) => [caller, found[i]!] as const)));
+    await Promise.all(finding);
   }
 
-  async #findAlone(callers: readonly Caller[], rows: string): Promise<ReadonlyMap<Caller, Found>> {
+  /** One query for all callers; if it raises an error, one for each. */
+  async #findTogether({ together, terms }: Asked, rows: string, found: readonly Finding[]): Promise<void> {
+    if (together.length === 0) return;
+    try {
+      const seen = await this.shared!.find(terms, rows);
+      for (const [row, places] of seen) for (const place of places) found[row]!.by.add(together[place]!);
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+      await this.#findAlone(together, rows, found);
+    }
+  }
+
+  async #findAlone(callers: readonly Caller[], rows: string, found: readonly Finding[]): Promise<void> {
     const outcomes = await this.#options.checker.each(callers, { text: this.#alone, values: [rows] });
-    const found = outcomes.map((outcome) =>
-      outcome instanceof CheckError ? outcome : outcome.map(([number]) => Number(number) - 1),
-    );
-    return new Map(callers.map((caller, i) => [caller, found[i]!]));
+    for (const [i, caller] of callers.entries()) {
+      const outcome = outcomes[i]!;
+      if (outcome instanceof CheckError) for (const { errors } of found) errors.set(caller, outcome);
+      else for (const [number] of outcome) found[Number(number) - 1]!.by.add(caller);
+    }
   }
-}
-
-const isSeparable = (found: Found | undefined) => found instanceof CheckError && !found.isTimeout;
-
-const NONE: ReadonlyMap<number, CheckError> = new Map();
-
-/** `found` is an error for all rows, or the result for each. */
-function failedOf(indexes: readonly number[], found: CheckError | readonly Found[]): Seen {
-  const results = indexes.map((index, i) => [index, found instanceof CheckError ? found : found[i]!] as const);
-  const seen = results.filter(([, result]) => !(result instanceof CheckError) && result.length > 0);
-  const errors = results.filter((each): each is [number, CheckError] => each[1] instanceof CheckError);
-  return { rows: new Set(seen.map(([index]) => index)), errors: new Map(errors) };
 }
 
 /** The numbers of the rows that the caller sees. */

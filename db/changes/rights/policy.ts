@@ -4,7 +4,7 @@ import type { Catalog, Table } from "../../catalog/catalog.ts";
 import type { RawRow } from "../../connection.ts";
 import { CheckError, type Checker } from "./checker.ts";
 import type { Condition, Term } from "./condition.ts";
-import { PolicyCheck, type Seen } from "./policy-check.ts";
+import { type Asked, PolicyCheck, type Seen } from "./policy-check.ts";
 import { type PolicyContext, readPolicy, termsOf } from "./policy-condition.ts";
 import { sharePolicy } from "./policy-query.ts";
 import type { Row } from "./row-source.ts";
@@ -42,6 +42,8 @@ export class Policy {
   #terms: readonly string[] = [];
   #arrays: readonly boolean[] = [];
   readonly #standings = new WeakMap<Caller, Standing>();
+  /** Mostly the same callers are asked. */
+  readonly #asked = new WeakMap<readonly Caller[], Asked>();
 
   constructor(options: PolicyOptions) {
     this.#options = options;
@@ -67,14 +69,20 @@ export class Policy {
     return this.#standings.get(caller)!;
   }
 
-  /** Which of the rows each of these callers sees, by queries. Rows without a column that the policy reads are not seen. */
-  async check(callers: readonly Caller[], rows: readonly Row[]): Promise<ReadonlyMap<Caller, Seen>> {
-    const terms = new Map<Caller, Terms>();
-    for (const caller of callers) {
-      const standing = this.standingOf(caller);
-      if (standing.way === "together") terms.set(caller, standing.terms);
-    }
-    return this.#check.run(callers, terms, rows);
+  /**
+   * Who of these callers sees each of the rows, by queries. Of callers with equal terms, one is asked for all. Rows without a column
+   * that the policy reads are not seen.
+   */
+  check(callers: readonly Caller[], rows: readonly Row[]): Promise<Seen[]> {
+    const asked = this.#asked.get(callers) ?? this.#askedOf(callers);
+    this.#asked.set(callers, asked);
+    return this.#check.run(asked, rows);
+  }
+
+  #askedOf(callers: readonly Caller[]): Asked {
+    const alone = callers.filter((caller) => this.standingOf(caller).way === "alone");
+    const together = callers.map((caller) => [caller, this.standingOf(caller)] as const).filter(isTogether);
+    return { alone, together: together.map(([caller]) => caller), terms: together.map(([, { terms }]) => terms) };
   }
 
   async #classify(): Promise<void> {
@@ -99,10 +107,15 @@ export class Policy {
     this.#arrays = types.map((type) => type.endsWith("[]"));
   }
 
-  /** The types of expressions as SQL text. They are not evaluated, and an empty search path makes the names complete. */
+  /**
+   * The types of expressions as SQL text, without a maximum length. They are not evaluated, and an empty search path makes the names
+   * complete.
+   */
   async #typesOf(terms: readonly string[]): Promise<readonly string[]> {
     if (terms.length === 0) return [];
-    const types = terms.map((term) => `pg_catalog.pg_typeof(case when false then (${term}) end)::pg_catalog.text`);
+    const types = terms.map(
+      (term) => `pg_catalog.format_type(pg_catalog.pg_typeof(case when false then (${term}) end), -1)`,
+    );
     const { checker, role } = this.#options;
     const path = { text: "select pg_catalog.set_config('search_path', '', true)", values: [] };
     const [row] = await checker.once(role, path, { text: `select ${types.join(", ")}`, values: [] });
@@ -116,3 +129,6 @@ export class Policy {
     return { way: "here", terms: texts.map((text, i) => (this.#arrays[i] && text !== null ? elementsOf(text) : text)) };
   }
 }
+
+const isTogether = (each: readonly [Caller, Standing]): each is [Caller, Extract<Standing, { way: "together" }>] =>
+  each[1].way === "together";

@@ -2,6 +2,7 @@ import type { Caller } from "../../caller.ts";
 import type { Table } from "../../catalog/catalog.ts";
 import type { Change } from "../change.ts";
 import type { CheckError, Checker } from "./checker.ts";
+import { Circles } from "./circles.ts";
 import { Matcher, type PolicyPart } from "./matcher.ts";
 import type { Policy } from "./policy.ts";
 import type { Seen } from "./policy-check.ts";
@@ -33,7 +34,7 @@ export class Sector<W extends Watch> {
   /** Those whose callers are not prepared yet. */
   readonly #waiting = new Set<W>();
   /** Those whose policy is decided by queries. */
-  readonly #asking = new Set<W>();
+  readonly #asking = new Circles<W>();
 
   constructor({ table, role, policy, checker }: SectorOptions) {
     this.#policy = policy;
@@ -60,17 +61,17 @@ export class Sector<W extends Watch> {
   /** Who sees which of the changes, in order. */
   async judge(changes: readonly Change[]): Promise<Judgement<W>[]> {
     await this.#admit();
-    const asking = new Set(this.#asking);
     const rows = rowsOf(changes);
     const { watches: found, errors } = await this.#matcher.find(rows.all);
-    const seen = await this.#ask(rows, found, asking);
+    const seen = await this.#ask(rows, found);
     const may: May<W> = (watch, row) => {
       if (row < 0) return false;
       const error = errors.get(watch)?.get(row);
       if (error) return error;
-      if (!asking.has(watch)) return this.#matcher.mayHere(watch, rows.all[row]!);
-      const ofCaller = seen.get(watch.caller);
-      return ofCaller?.errors.get(row) ?? ofCaller?.rows.has(row) ?? false;
+      const asked = this.#asking.callerOf(watch);
+      if (asked === undefined) return this.#matcher.mayHere(watch, rows.all[row]!);
+      const ofRow = seen.get(row);
+      return ofRow?.errors.get(asked) ?? ofRow?.by.has(asked) ?? false;
     };
     return changes.map((change, i) => judge(change, [rows.previous[i]!, rows.current[i]!], found, may));
   }
@@ -84,33 +85,35 @@ export class Sector<W extends Watch> {
       if (!this.#waiting.delete(watch)) continue;
       const standing = this.#policy?.standingOf(watch.caller);
       const isHere = standing?.way === "here";
-      this.#matcher.add(watch, isHere ? { condition: this.#policy!.condition, terms: standing.terms } : NO_PART);
-      if (standing && !isHere) this.#asking.add(watch);
+      if (standing && !isHere) this.#asking.add(watch, standing);
+      if (isHere) this.#matcher.add(watch, { condition: this.#policy!.condition, terms: standing.terms });
+      else if (!standing || watch.filter !== null) this.#matcher.add(watch, NO_PART);
     }
   }
 
-  /** What the callers see whose policy is decided by queries, by the indexes of the rows. */
-  async #ask(
-    { all, current, previous }: Rows,
-    found: readonly ReadonlySet<W>[],
-    asking: ReadonlySet<W>,
-  ): Promise<ReadonlyMap<Caller, Seen>> {
+  /** Who sees the rows, by their indexes, as far as queries decide. Adds the watches without a filter to those found. */
+  async #ask({ all, current, previous }: Rows, found: readonly Set<W>[]): Promise<ReadonlyMap<number, Seen>> {
+    const open = this.#asking.openCallers;
     const callers = new Set<Caller>();
     const indexes = new Set<number>();
     for (const [i, row] of current.entries()) {
       // Whether an update takes a row out of the view depends on both rows.
       const both = [row, previous[i]!].filter((index) => index >= 0);
-      const watches = both.flatMap((index) => [...found[index]!.intersection(asking)]);
-      for (const { caller } of watches) callers.add(caller);
-      if (watches.length > 0) for (const index of both) indexes.add(index);
+      const asked = both.flatMap((index) => [...found[index]!].flatMap((watch) => this.#asking.callerOf(watch) ?? []));
+      for (const caller of asked) callers.add(caller);
+      if (asked.length > 0 || open.length > 0) for (const index of both) indexes.add(index);
     }
-    if (callers.size === 0) return new Map();
+    if (indexes.size === 0) return new Map();
     const asked = [...indexes];
     const seen = await this.#policy!.check(
-      [...callers],
+      callers.size === 0 ? open : [...callers.union(new Set(open))],
       asked.map((i) => all[i]!),
     );
-    return new Map([...seen].map(([caller, ofCaller]) => [caller, renumbered(ofCaller, asked)]));
+    for (const [i, { by, errors }] of seen.entries()) {
+      for (const caller of [...by, ...errors.keys()])
+        for (const watch of this.#asking.openOf(caller)) found[asked[i]!]!.add(watch);
+    }
+    return new Map(seen.map((ofRow, i) => [asked[i]!, ofRow]));
   }
 }
 
@@ -120,11 +123,6 @@ function rowsOf(changes: readonly Change[]): Rows {
   const current = changes.map((change) => add(change, change.new));
   return { all, current, previous: changes.map((change) => add(change, change.old)) };
 }
-
-const renumbered = ({ rows, errors }: Seen, indexes: readonly number[]): Seen => ({
-  rows: new Set([...rows].map((i) => indexes[i]!)),
-  errors: new Map([...errors].map(([i, error]) => [indexes[i]!, error])),
-});
 
 /** `found` are the watches that may see each row, as far as their filters decide. */
 function judge<W extends Watch>(

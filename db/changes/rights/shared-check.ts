@@ -1,4 +1,4 @@
-import { elementsOf, writeArray } from "../../array-text.ts";
+import { writeArray } from "../../array-text.ts";
 import type { Table } from "../../catalog/catalog.ts";
 import type { Checker } from "./checker.ts";
 import { NUMBER, rowSource } from "./row-source.ts";
@@ -21,6 +21,7 @@ export class SharedCheck {
   readonly #text: string;
   readonly #role: string;
   readonly #checker: Checker;
+  readonly #parameters = new WeakMap<readonly Terms[], readonly string[]>();
 
   constructor(condition: SharedCondition, table: Table, role: string, checker: Checker) {
     this.#text = writeQuery(condition, table);
@@ -28,31 +29,48 @@ export class SharedCheck {
     this.#checker = checker;
   }
 
-  /** The indexes of the rows that match, for each list of terms. Rejects with CheckError if it raises an error for one of them. */
-  async find(lists: readonly Terms[], rows: string): Promise<readonly (readonly number[])[]> {
-    const count = lists[0]?.length ?? 0;
-    const terms = Array.from({ length: count }, (_, i) => writeArray(lists.map((values) => values[i]!)));
-    const keys = writeArray(lists.map((_, i) => String(i)));
-    const result = await this.#checker.once(this.#role, { text: this.#text, values: [rows, keys, ...terms] });
-    const found: number[][] = lists.map(() => []);
-    for (const [number, matching] of result)
-      for (const key of elementsOf(String(matching))) found[Number(key)]!.push(Number(number) - 1);
-    return found;
+  /**
+   * The indexes of the lists of terms for which a row matches, by the index of the row; rows without any are left out. Rejects with
+   * CheckError if the condition raises an error for one of them.
+   */
+  async find(lists: readonly Terms[], rows: string): Promise<ReadonlyMap<number, readonly number[]>> {
+    const parameters = this.#parameters.get(lists) ?? parametersOf(lists);
+    this.#parameters.set(lists, parameters);
+    const result = await this.#checker.once(this.#role, { text: this.#text, values: [rows, ...parameters] });
+    const all = lists.map((_, i) => i);
+    return new Map(result.map(([number, matching]) => [Number(number) - 1, matching ? placesIn(matching) : all]));
   }
 }
 
-/** The numbers of the rows, each with the keys of the terms that match it. */
-function writeQuery({ write, types }: SharedCondition, table: Table): string {
+/** An array for each term. */
+const parametersOf = (lists: readonly Terms[]): string[] =>
+  lists[0]!.map((_, term) => writeArray(lists.map((values) => values[term]!)));
+
+/** `"{1,3}"` → `[0, 2]` */
+const placesIn = (array: Buffer): number[] =>
+  array
+    .toString("latin1", 1, array.length - 1)
+    .split(",")
+    .map((text) => Number(text) - 1);
+
+/** The numbers of the rows that match, each with those of the lists of terms; without terms, only the numbers of the rows. */
+function writeQuery(condition: SharedCondition, table: Table): string {
   const { queries, from } = rowSource(table);
-  const names = ["key", ...types.map((_, i) => nameOf(i))];
-  const terms = types.map((type, i) => `, ${nameOf(i)}::${type} as ${nameOf(i)}`);
-  const parameters = names.map((_, i) => `$${i + 2}::pg_catalog.text[]`);
+  const { types } = condition;
+  const where = condition.write(types.map((_, i) => `"§ terms".${nameOf(i)}`));
+  if (types.length === 0) return `with ${queries}\nselect ${NUMBER} from ${from}\nwhere (${where})`;
+  const names = types.map((_, i) => nameOf(i));
   return `with ${queries},
-"§ terms" as materialized (
-  select key as "§ key"${terms.join("")}
-  from unnest(${parameters.join(", ")}) as given (${names.join(", ")})
+"§ terms" as ${types.some(isArray) ? "materialized" : "not materialized"} (
+  select "§ list"${types.map((type, i) => `, ${nameOf(i)}${isArray(type) ? `::${type}` : ""} as ${nameOf(i)}`).join("")}
+  from unnest(${types.map(parameterOf).join(", ")}) with ordinality as given (${names.join(", ")}, "§ list")
 )
-select ${NUMBER}, pg_catalog.array_agg("§ key") from ${from} cross join "§ terms"
-where (${write(types.map((_, i) => `"§ terms".${nameOf(i)}`))})
+select ${NUMBER}, pg_catalog.array_agg("§ list") from ${from} cross join "§ terms"
+where (${where})
 group by ${NUMBER}`;
 }
+
+const isArray = (type: string) => type.endsWith("[]");
+
+/** There are no arrays of arrays with different lengths. */
+const parameterOf = (type: string, i: number) => `$${i + 2}::${isArray(type) ? "pg_catalog.text" : type}[]`;

@@ -194,6 +194,28 @@ describe("policies", () => {
     expect(await many.see(...batch)).toEqual([["0 INSERT", "1 INSERT"], ["1 INSERT"], ["2 INSERT"]]);
     expect(pools.waits).toBe(before + 1);
   });
+
+  test("that read other tables are decided for each caller, with and without a filter, as long as they watch", async () => {
+    const { rights } = opened;
+    const on = { schema: "public", name: "teamed" };
+    const titled: FilterRequest = { kind: "compare", column: "title", operator: "=", value: "a" };
+    const filter = await rights.prepareFilter(titled, on, user);
+    const many = new Watching(rights).add("teamed", bob()).add("teamed", bob(), filter);
+    many.add("teamed", bob()).add("teamed", ada());
+    const both = [inserted("teamed", "1", null, "a", "x"), inserted("teamed", "2", null, "b", "x")];
+    expect(await many.see(...both)).toEqual([
+      ["0 INSERT", "1 INSERT", "2 INSERT", "3 INSERT"],
+      ["0 INSERT", "2 INSERT"],
+    ]);
+    const moved = updated("teamed", ["1", null, "a", "x"], ["2", null, "a", "x"]);
+    expect(await many.see(moved)).toEqual([["0 UPDATE old", "1 UPDATE old", "2 UPDATE old", "3 DELETE rights"]]);
+    many.audience.delete(many.watches[0]!);
+    many.audience.delete(many.watches[3]!);
+    expect(await many.see(...both)).toEqual([["1 INSERT", "2 INSERT"], ["2 INSERT"]]);
+    many.audience.delete(many.watches[2]!);
+    expect(await many.see(...both)).toEqual([["1 INSERT"], []]);
+    expect(await many.add("teamed", ada()).see(...both)).toEqual([["1 INSERT", "4 INSERT"], []]);
+  });
 });
 
 describe("an error in a policy", () => {
