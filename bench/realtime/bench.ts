@@ -28,11 +28,11 @@ const PROGRAM: Program = {
 
 const TEAM = 10;
 
-/** Who sees a row. `deliveries` is the number of subscribers that get a change, of `count`. */
+/** Who sees a row. `deliveries` is the number of subscribers that get a change, of the users from 1 to `count`. */
 type Case = {
   readonly name: string;
   readonly about: string;
-  deliveries(count: number): number;
+  deliveries(count: number, row: Pick<Row, "team">): number;
 };
 
 const CASES: readonly Case[] = [
@@ -44,7 +44,7 @@ const CASES: readonly Case[] = [
   {
     name: "membership",
     about: `\`using (exists (select from members …))\`, teams of ${TEAM}: ${TEAM} subscribers get each change`,
-    deliveries: (count) => Math.min(TEAM, count),
+    deliveries: (count, { team }) => Math.min(TEAM, count - (team - 1) * TEAM),
   },
   {
     name: "together",
@@ -106,8 +106,11 @@ export const REALTIME: Bench = {
 /** Changes per second that the goals name for a number of subscribers, and at most so many deliveries. */
 function rateOf(each: Case, subscribers: number): number {
   const rate = subscribers <= 500 ? 300 : subscribers <= 1000 ? 150 : 50;
-  return Math.min(rate, Math.floor(MAX_DELIVERIES / each.deliveries(subscribers)));
+  return Math.min(rate, Math.floor(MAX_DELIVERIES / mostDeliveries(each, subscribers)));
 }
+
+/** Of one change. */
+const mostDeliveries = (each: Case, subscribers: number) => each.deliveries(subscribers, { team: 1 });
 
 /** For each second: what Supabase documents for 500 subscribers with policies, 40 changes for each. */
 const MAX_DELIVERIES = 20_000;
@@ -153,6 +156,7 @@ const rowsFor = (each: Case, count: number) => (): Row => {
 /** Counts what arrives, and measures the time since its insert began. */
 class Meter {
   readonly times: number[] = [];
+  expected = 0;
   arrived = 0;
   readonly #begun = new Map<number, number>();
 
@@ -171,11 +175,11 @@ class Meter {
     return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
   }
 
-  /** Resolves when so many have arrived, or nothing more arrives. */
-  async complete(count: number): Promise<void> {
-    for (let last = -1; this.arrived < count && this.arrived !== last; ) {
+  /** Resolves when all have arrived, or nothing more arrives. */
+  async complete(): Promise<void> {
+    for (let last = -1; this.arrived < this.expected && this.arrived !== last; ) {
       last = this.arrived;
-      for (let waited = 0; waited < PATIENCE && this.arrived < count; waited += 10) await sleep(10);
+      for (let waited = 0; waited < PATIENCE && this.arrived < this.expected; waited += 10) await sleep(10);
     }
   }
 }
@@ -198,27 +202,30 @@ async function measure(
     onArrival: (id) => meter.current.onArrival(id),
   });
   const next = rowsFor(each, subscribers);
-  const deliveries = each.deliveries(subscribers);
 
-  const load = async (write: (next: () => Row) => Promise<unknown>, rows: number) => {
+  const load = async (write: (next: () => Row) => Promise<unknown>) => {
     const own = new Meter();
     meter.current = own;
-    await write(() => own.begin(next()));
-    await own.complete(rows * deliveries);
+    await write(() => {
+      const row = next();
+      own.expected += each.deliveries(subscribers, row);
+      return own.begin(row);
+    });
+    await own.complete();
     return own;
   };
   const rate = rateOf(each, subscribers);
-  await load((row) => writers.atRate(Math.min(rate, 50), 2, row), Math.min(rate, 50) * 2);
+  await load((row) => writers.atRate(Math.min(rate, 50), 2, row));
 
   const cpuBefore = ownCpuOf(server.pid);
-  const steady = await load((row) => writers.atRate(rate, options.seconds, row), rate * options.seconds);
+  const steady = await load((row) => writers.atRate(rate, options.seconds, row));
   const cpu = (ownCpuOf(server.pid) - cpuBefore) / steady.arrived;
 
-  const count = Math.max(50, Math.min(3000, Math.round(BURST / deliveries)));
+  const count = Math.max(50, Math.min(3000, Math.round(BURST / mostDeliveries(each, subscribers))));
   const start = performance.now();
-  const burst = await load((row) => writers.atFullSpeed({ count }, row), count);
-  const fullSpeed = (1000 * burst.arrived) / deliveries / (performance.now() - start);
-  const lost = rate * options.seconds * deliveries - steady.arrived + (count * deliveries - burst.arrived);
+  const burst = await load((row) => writers.atFullSpeed({ count }, row));
+  const fullSpeed = (1000 * count * burst.arrived) / burst.expected / (performance.now() - start);
+  const lost = steady.expected - steady.arrived + (burst.expected - burst.arrived);
   return { p50: steady.percentile(0.5), p95: steady.percentile(0.95), lost, cpu, fullSpeed };
 }
 
@@ -228,8 +235,9 @@ async function measureIdle(database: BenchDatabase, { seconds }: BenchOptions): 
   const meter = new Meter();
   using _open = await openSubscribers(server.address, "owner", [1], meter);
   const next = rowsFor(CASES[0]!, 1);
+  meter.expected = IDLE_RATE * seconds;
   await writers.atRate(IDLE_RATE, seconds, () => meter.begin(next()));
-  await meter.complete(IDLE_RATE * seconds);
+  await meter.complete();
   return meter.percentile(0.5);
 }
 
@@ -332,7 +340,7 @@ function rowOf({ case: each, subscribers, samples }: Measured): string[] {
     each.name,
     String(subscribers),
     String(rate),
-    String(rate * each.deliveries(subscribers)),
+    String(rate * mostDeliveries(each, subscribers)),
     of("p50", 1),
     of("p95", 1),
     of("cpu", 0),
