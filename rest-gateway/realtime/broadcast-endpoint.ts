@@ -130,7 +130,8 @@ export class BroadcastEndpoint implements HttpInterface {
       const status = error.code === "Unauthorized" ? 403 : error.code === "InternalError" ? 503 : 400;
       return { status, code: error.code, message: error.message };
     }
-    return problemOf(error, { isAnonymous: false, plan: null, refused: null, catalog: this.#options.catalog.current });
+    const catalog = this.#options.catalog.current;
+    return problemOf(error, { isAnonymous: false, role: null, plan: null, refused: null, catalog });
   }
 }
 

@@ -252,9 +252,10 @@ export class TableInterface implements HttpInterface {
       this.#options.onInternalError(error, head.requestId);
       return;
     }
-    const isAnonymous = caller === null || caller.role === this.#options.anonymousRole;
+    const { anonymousRole } = this.#options;
+    const role = caller?.role ?? anonymousRole;
     const catalog = this.#options.catalog.current;
-    const problem = problemOf(error, { isAnonymous, plan, refused, catalog });
+    const problem = problemOf(error, { isAnonymous: role === anonymousRole, role, plan, refused, catalog });
     if ((problem?.status ?? 500) === 500) this.#options.onInternalError(error, head.requestId);
     const { errorVerbosity } = this.#options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);

@@ -1,5 +1,6 @@
 import type { RestProblem } from "../conventions/problem.ts";
 import { QUERY_TYPE } from "./request.ts";
+import type { HintFor } from "./suggestion.ts";
 
 /** The error response of the table interface. The names of the body's fields are PostgREST's. */
 export type TableProblem = {
@@ -41,14 +42,22 @@ export const toTableProblem = ({
 /** Carries a problem from where it is detected to where the response is sent. */
 export class TableError extends Error {
   readonly problem: TableProblem;
-  constructor(problem: TableProblem, options?: ErrorOptions) {
+  /** In place of the hint of the problem, for a name that does not exist. */
+  readonly hintFor: HintFor | null;
+  constructor(problem: TableProblem, { hintFor = null, ...options }: ErrorOptions & { hintFor?: HintFor | null } = {}) {
     super(problem.message, options);
     this.problem = problem;
+    this.hintFor = hintFor;
   }
 }
 
-const error = (status: number, code: string, message: string, more: Partial<TableProblem> = {}) =>
-  new TableError({ status, code, message, ...more });
+const error = (
+  status: number,
+  code: string,
+  message: string,
+  more: Partial<TableProblem> = {},
+  hintFor: HintFor | null = null,
+) => new TableError({ status, code, message, ...more }, { hintFor });
 
 // Malformed input.
 
@@ -57,9 +66,19 @@ export const unreadable = (parameter: string, text: string, at: number, expected
   error(400, "PGRST100", `failed to parse ${parameter} (${text})`, {
     details: `at character ${at + 1}: expected ${expected}, found ${at < text.length ? JSON.stringify(text[at]) : "the end"}`,
   });
-/** A parameter whose value is no filter, and whose name is like that of another. */
-export const misspelt = (name: string, meant: string, problem: TableProblem) =>
-  new TableError({ ...problem, hint: `"${name}" was read as a filter. Perhaps you meant the parameter ${meant}.` });
+/** A parameter whose value has no operator. `meant` is the parameter with a similar name, if there is one. */
+export function notFilter(name: string, value: string, meant: string | null, problem: TableProblem): TableError {
+  const filter = `${name}=eq.${value.length > MAX_SHOWN ? "…" : value}`;
+  const parameter = meant === null ? "" : `the parameter ${meant}, or `;
+  const [, word] = /^(?:not\.)?([a-z]+)\./.exec(value) ?? [];
+  const hint =
+    word === undefined
+      ? `"${name}" was read as a filter. Perhaps you meant ${parameter}${filter}`
+      : `"${word}" is not an operator, such as eq, neq, gt, gte, lt, lte, like, ilike, in or is. To compare with the whole value, write ${filter}`;
+  return new TableError({ ...problem, hint });
+}
+/** Characters of a value that a hint repeats. */
+const MAX_SHOWN = 100;
 export const nameTooLong = (name: string, max: number) =>
   error(400, "PGRST100", `the name "${name.slice(0, 20)}…" is longer than ${max} bytes`);
 export const tooDeep = (what: string, max: number) =>
@@ -120,24 +139,30 @@ export const notAcceptable = (types: readonly string[]) =>
 
 // Names that the catalog does not know.
 
-export const noSuchTable = (schema: string, name: string, hint: string | null) =>
-  error(404, "PGRST205", `Could not find the table '${schema}.${name}' in the schema cache`, hintOf(hint));
-export const noSuchFunction = (signature: string, details: string, hint: string | null) =>
-  error(404, "PGRST202", `Could not find the function ${signature} in the schema cache`, { details, ...hintOf(hint) });
+export const noSuchTable = (schema: string, name: string, hintFor: HintFor) =>
+  error(404, "PGRST205", `Could not find the table '${schema}.${name}' in the schema cache`, {}, hintFor);
+export const noSuchFunction = (signature: string, details: string, hintFor: HintFor | null) =>
+  error(404, "PGRST202", `Could not find the function ${signature} in the schema cache`, { details }, hintFor);
 export const ambiguousFunction = (signatures: readonly string[]) =>
   error(300, "PGRST203", `Could not choose the best candidate function between: ${signatures.join(", ")}`, {
     hint: "Try renaming the parameters or the function itself in the database so function overloading can be resolved",
   });
-export const noSuchColumn = (table: string, column: string, hint: string | null = null) =>
-  error(400, "42703", `column ${table}.${column} does not exist`, hintOf(hint));
-export const noSuchBodyColumn = (table: string, column: string) =>
-  error(400, "PGRST204", `Could not find the '${column}' column of '${table}' in the schema cache`);
+export const noSuchColumn = (table: string, column: string, hintFor: HintFor | null = null) =>
+  error(400, "42703", `column ${table}.${column} does not exist`, {}, hintFor);
+/** The message names the first of several columns, and the details name all. */
+export const noSuchBodyColumns = (table: string, columns: readonly string[], hintFor: HintFor) => {
+  const details = columns.length > 1 ? { details: `Unknown columns: ${columns.join(", ")}` } : {};
+  const message = `Could not find the '${columns[0]}' column of '${table}' in the schema cache`;
+  return error(400, "PGRST204", message, details, hintFor);
+};
+/** JSON that was sent as a form, as `curl -d` does. */
+export const JSON_IN_FORM =
+  "The body is JSON, but its Content-Type is application/x-www-form-urlencoded: send Content-Type: application/json.";
 export const noSuchType = (name: string) => error(400, "42704", `type "${name}" does not exist`);
-export const noRelationship = (source: string, target: string, details: string, hint: string | null) =>
-  error(400, "PGRST200", `Could not find a relationship between '${source}' and '${target}' in the schema cache`, {
-    details,
-    ...hintOf(hint),
-  });
+export const noRelationship = (source: string, target: string, details: string, hintFor: HintFor | null) => {
+  const message = `Could not find a relationship between '${source}' and '${target}' in the schema cache`;
+  return error(400, "PGRST200", message, { details }, hintFor);
+};
 export const ambiguousRelationship = (source: string, target: string, details: unknown, hint: string) =>
   error(
     300,
@@ -243,5 +268,3 @@ export const serviceKeyInBrowser = () =>
 const challengeOf = (description: string) => ({
   headers: { "WWW-Authenticate": `Bearer error="invalid_token", error_description="${description}"` },
 });
-
-const hintOf = (hint: string | null) => (hint === null ? {} : { hint });

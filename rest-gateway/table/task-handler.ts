@@ -48,7 +48,8 @@ export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
 
   formatError(error: unknown, call: PreparedCall | null, { id, caller }: Task): ErrorResponse {
     const { catalog, anonymousRole, errorVerbosity } = this.#options;
-    const context = { isAnonymous: caller.role === anonymousRole, plan: call?.prepared.plan ?? null };
+    const { role } = caller;
+    const context = { isAnonymous: role === anonymousRole, role, plan: call?.prepared.plan ?? null };
     const problem = problemOf(error, { ...context, refused: null, catalog: catalog.current }) ?? internalProblem(id);
     return { status: problem.status, body: problemBody(problem, errorVerbosity) };
   }

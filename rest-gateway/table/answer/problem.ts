@@ -70,6 +70,8 @@ const UNAVAILABLE = 503;
 export type ProblemContext = {
   /** An anonymous caller without permission gets 401 instead of 403, because signing in may help. */
   readonly isAnonymous: boolean;
+  /** The role of the caller: hints about unknown names suggest only what it may use. Null for requests without such names. */
+  readonly role: string | null;
   /** Null when the request failed before it was planned. */
   readonly plan: Plan | null;
   /** The value in the body that the database has refused, if it was found. */
@@ -80,7 +82,7 @@ export type ProblemContext = {
 
 /** The problem to send for an error; null for an internal error, which the client must not see. */
 export function problemOf(error: unknown, context: ProblemContext): TableProblem | null {
-  if (error instanceof TableError) return error.problem;
+  if (error instanceof TableError) return withHint(error, context);
   if (error instanceof RefusedError) return tableRefusal(error).problem;
   if (error instanceof ApiError) return fromService(error);
   const raised = error as DatabaseError;
@@ -94,6 +96,11 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   if (status === INTERNAL) return isForTheDba(raised) ? { status, code: raised.code, message: raised.message } : null;
   if (status === UNAVAILABLE) return { status, code: raised.code, message: databaseUnavailable().message };
   return fromDatabase(raised, status, context);
+}
+
+function withHint({ problem, hintFor }: TableError, { catalog, role }: ProblemContext): TableProblem {
+  const hint = hintFor === null || role === null ? null : hintFor({ catalog, role });
+  return hint === null ? problem : { ...problem, hint };
 }
 
 /** The reasons for which PostgREST has an error. */

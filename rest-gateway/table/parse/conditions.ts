@@ -23,7 +23,7 @@ type OperatorKind = "quantified" | "plain" | "language" | "list" | "keyword";
 const KEYWORDS: ReadonlySet<string> = new Set(["null", "not_null", "true", "false", "unknown"] satisfies IsKeyword[]);
 
 const OPERATOR = `(?:${[...OPERATORS.keys()].join("|")})[.(]`;
-const BEGINS_LIKE_FILTER = new RegExp(`^(?:not\\.)?${OPERATOR}`);
+const FILTER_START = new RegExp(`^(?:not\\.)?${OPERATOR}`);
 const OPERATOR_AT = new RegExp(OPERATOR, "y");
 
 export function filterOf(field: Field, operation: Operation, value: number): Filter {
@@ -39,9 +39,11 @@ export function parseOperation(text: string): Operation {
   return operation;
 }
 
+export const beginsLikeFilter = (text: string): boolean => FILTER_START.test(text);
+
 /** Null if the text is not a filter. It is then the argument of a function. */
 export function tryOperation(text: string): Operation | null {
-  if (!BEGINS_LIKE_FILTER.test(text)) return null;
+  if (!beginsLikeFilter(text)) return null;
   try {
     return parseOperation(text);
   } catch (error) {

@@ -1,6 +1,6 @@
 import { similarTo } from "../../../db/similar.ts";
 import { parserCache } from "../../cache.ts";
-import { invalidRange, misspelt, TableError } from "../problem.ts";
+import { invalidRange, notFilter, TableError } from "../problem.ts";
 import {
   type Condition,
   type Field,
@@ -11,7 +11,7 @@ import {
   type QueryPart,
   RESERVED_NAMES,
 } from "../request.ts";
-import { filterOf, type Operation, parseLogic, parseOperation, tryOperation } from "./conditions.ts";
+import { beginsLikeFilter, filterOf, type Operation, parseLogic, parseOperation, tryOperation } from "./conditions.ts";
 import { parseNames, readName, readPath } from "./field.ts";
 import { parseOrder } from "./order.ts";
 import { ConditionCounter } from "./patterns.ts";
@@ -242,12 +242,12 @@ function parseRowCount(parameter: "limit" | "offset", text: string): number {
 
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
 
-/** Throws PGRST100; for `limt=3` with the name of the parameter that was probably meant. */
+/** Throws PGRST100, with a hint for `limt=3` and for `status=PUBLISHED`. */
 function filterNamed(name: string, text: string): Operation {
   try {
     return parseOperation(text);
   } catch (error) {
-    const meant = similarTo(name, RESERVED_NAMES);
-    throw meant !== null && error instanceof TableError ? misspelt(name, meant, error.problem) : error;
+    if (!(error instanceof TableError) || beginsLikeFilter(text)) throw error;
+    throw notFilter(name, text, similarTo(name, RESERVED_NAMES), error.problem);
   }
 }

@@ -1,8 +1,10 @@
 import { type Catalog, type DatabaseFunction, type FunctionResult, tableOf } from "../../../db/catalog/catalog.ts";
+import { mayExecute } from "../../../db/catalog/grants.ts";
 import { similarTo } from "../../../db/similar.ts";
 import { type CallArguments, type CallPlan, type Count, type Format, type RowSource, VALUE } from "../plan.ts";
-import { ambiguousFunction, maxAffectedNeedsSet, noSuchColumn, noSuchFunction } from "../problem.ts";
+import { ambiguousFunction, JSON_IN_FORM, maxAffectedNeedsSet, noSuchColumn, noSuchFunction } from "../problem.ts";
 import type { Body, SelectItem, TableRequest } from "../request.ts";
+import { isJsonInForm } from "./changes.ts";
 import { type RowOptions, RowPlanner, sourceOf } from "./rows.ts";
 
 export type Call = { readonly function: DatabaseFunction; readonly arguments: CallArguments };
@@ -153,8 +155,16 @@ function unknownFunction(
       : [`with a single unnamed ${wholeTypes(body).join("/")} parameter`]),
   ];
   const details = `Searched for the function ${name} ${wanted.join(" or ")}, but no matches were found in the schema cache.`;
+  if (isJsonInForm(body)) return noSuchFunction(signature, details, () => JSON_IN_FORM);
   if (overloads.length > 0)
-    return noSuchFunction(signature, details, `It exists as ${overloads.map(signatureOf).join(" or ")}`);
-  const similar = similarTo(target.name, catalog.schemas.get(schema)!.functions.keys());
-  return noSuchFunction(signature, details, similar && `Perhaps you meant to call the function ${schema}.${similar}`);
+    return noSuchFunction(signature, details, () => `It exists as ${overloads.map(signatureOf).join(" or ")}`);
+  return noSuchFunction(signature, details, ({ role }) => {
+    const functions = [...catalog.schemas.get(schema)!.functions];
+    const usable = functions.filter(([, all]) => all.some((each) => mayExecute(catalog, role, each)));
+    const similar = similarTo(
+      target.name,
+      usable.map(([name]) => name),
+    );
+    return similar && `Perhaps you meant to call the function ${schema}.${similar}`;
+  });
 }

@@ -12,15 +12,16 @@ import type {
 } from "../plan.ts";
 import {
   invalidBody,
+  JSON_IN_FORM,
   methodNotForTable,
-  noSuchBodyColumn,
-  noSuchColumn,
+  noSuchBodyColumns,
   putFilters,
   putLimits,
   unfiltered,
 } from "../problem.ts";
 import type { Body, Filter, TableRequest } from "../request.ts";
-import { planConditions } from "./fields.ts";
+import { similarColumn } from "../suggestion.ts";
+import { planConditions, unknownColumn } from "./fields.ts";
 import { countExists, RowPlanner, refuseManyFilters, sourceOf } from "./rows.ts";
 
 export type ChangeOptions = {
@@ -54,7 +55,8 @@ export function planInsert(request: TableRequest, options: ChangeOptions): Inser
 function conflictOf({ preferences: { resolution }, query }: TableRequest, table: Table): Conflict | null {
   if (resolution === null) return null;
   const columns = query.onConflict ?? table.primaryKey;
-  for (const column of columns) if (!table.columns.has(column)) throw noSuchColumn(table.name, column);
+  for (const column of columns)
+    if (!table.columns.has(column)) throw unknownColumn(sourceOf(table), table.name, column);
   if (columns.length === 0) return null;
   return { columns, action: resolution === "merge-duplicates" ? "update" : "nothing" };
 }
@@ -142,17 +144,34 @@ function conditionsOf(
   return planned;
 }
 
-function planBody({ body, query, preferences }: TableRequest, table: Table): BodyColumns {
+function planBody(request: TableRequest, table: Table): BodyColumns {
+  const { body, query, preferences } = request;
   const { keys, isArray } = jsonOf(body);
   const names = query.columns ?? keys;
   if (names === null) throw invalidBody("All object keys must match");
-  const columns = names.map((name) => {
-    const column = table.columns.get(name);
-    if (!column) throw noSuchBodyColumn(table.name, name);
-    return column;
-  });
+  const unknown = names.filter((name) => !table.columns.has(name));
+  if (unknown.length > 0) throw unknownBodyColumns(unknown, request, table);
+  const columns = names.map((name) => table.columns.get(name)!);
   return { columns, isArray, defaultsFrom: preferences.missing === "default" ? "jsonb" : null };
 }
+
+/** The hint names columns that the caller may write. */
+const unknownBodyColumns = (names: readonly string[], { method, body }: TableRequest, table: Table) =>
+  noSuchBodyColumns(table.name, names, (reader) => {
+    if (isJsonInForm(body)) return JSON_IN_FORM;
+    const privilege = method === "PATCH" ? "update" : "insert";
+    const meant = names.flatMap((name) => {
+      const similar = similarColumn(name, sourceOf(table), reader, privilege);
+      return similar === null
+        ? []
+        : [names.length > 1 ? `'${similar}' instead of '${name}'` : `the column '${similar}'`];
+    });
+    return meant.length > 0 ? `Perhaps you meant ${meant.join(", ")}.` : null;
+  });
+
+/** Whether a form is JSON, read as the names of its fields. */
+export const isJsonInForm = (body: Body | null): boolean =>
+  body?.kind === "json" && body.source === "form" && body.keys!.some((key) => /^\s*[[{]/.test(key));
 
 function jsonOf(body: Body | null): Extract<Body, { kind: "json" }> {
   if (body?.kind !== "json" || body.isOther) throw invalidBody("Empty or invalid json");

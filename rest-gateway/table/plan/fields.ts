@@ -1,18 +1,25 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { similarTo } from "../../../db/similar.ts";
 import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../plan.ts";
 import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
 import type { Condition, Field, Filter } from "../request.ts";
+import { similarColumn } from "../suggestion.ts";
 
 /** A column or a computed field. `name` names the rows in error messages. */
-export function planField({ table, columns }: RowSource, name: string, { name: field, path }: Field): FieldPlan {
+export function planField(source: RowSource, name: string, { name: field, path }: Field): FieldPlan {
+  const { table, columns } = source;
   const column = columns?.get(field);
   if (column) return { origin: { kind: "column", column }, path };
   const computed = table?.computedFields.get(field);
   if (computed) return { origin: { kind: "computed", computed }, path };
-  const similar = columns && similarTo(field, columns.keys());
-  throw noSuchColumn(name, field, similar ? `Perhaps you meant the column '${similar}'.` : null);
+  throw unknownColumn(source, name, field);
 }
+
+/** The hint names a column that the caller may read. */
+export const unknownColumn = (source: RowSource, name: string, column: string) =>
+  noSuchColumn(name, column, (reader) => {
+    const similar = similarColumn(column, source, reader);
+    return similar && `Perhaps you meant the column '${similar}'.`;
+  });
 
 export const hasField = ({ table, columns }: RowSource, name: string): boolean =>
   (columns?.has(name) || table?.computedFields.has(name)) ?? false;

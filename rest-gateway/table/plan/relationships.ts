@@ -1,6 +1,7 @@
 import { type Catalog, type Relationship, type Table, tableOf } from "../../../db/catalog/catalog.ts";
 import { similarTo } from "../../../db/similar.ts";
 import { ambiguousRelationship, noRelationship } from "../problem.ts";
+import { mayRead } from "../suggestion.ts";
 
 /** How `select` names a relation: `authors!author_id(…)`. */
 export type Wanted = {
@@ -90,9 +91,28 @@ function notRelated(source: Table, name: string, hint: string | null) {
   const details =
     `Searched for a foreign key relationship between '${source.name}' and '${name}'${wanted} in the schema ` +
     `'${source.schema}', but no matches were found.`;
-  const similar = similarTo(name, new Set(source.relationships.map(({ target }) => target.name)));
-  return noRelationship(source.name, name, details, similar && `Perhaps you meant '${similar}' instead of '${name}'.`);
+  return noRelationship(source.name, name, details, (reader) => {
+    const related = source.relationships.filter(({ target }) => mayRead(reader, target));
+    const spellings = new Map(related.flatMap(spellingsOf));
+    const similar = similarTo(name, spellings.keys());
+    if (similar !== null) return `Perhaps you meant '${spellings.get(similar)}' instead of '${name}'.`;
+    const names = [...new Set(related.map((each) => nameOf(each)))].sort();
+    return names.length > 0 ? `'${source.name}' has relationships with ${names.join(", ")}.` : null;
+  });
 }
+
+/** What a client may mean by a relationship, and how `select` spells it: `author` → `users!author_id` */
+function spellingsOf(each: Relationship): [meant: string, spelling: string][] {
+  const name = nameOf(each);
+  const column = "isOwner" in each && each.isOwner && each.columns.length === 1 ? each.columns[0]![0] : null;
+  if (column === null) return [[name, name]];
+  return [name, column, column.replace(/_id$/, "")].map((meant) => [
+    meant,
+    meant === name ? name : `${name}!${column}`,
+  ]);
+}
+
+const nameOf = (each: Relationship) => (each.kind === "computed" ? each.function.name : each.target.name);
 
 function ambiguous(source: Table, name: string, found: readonly Relationship[]) {
   const details = found.map((each) => ({

@@ -3,6 +3,7 @@ import { similarTo } from "../../../db/similar.ts";
 import type { Count, Format, Plan, ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
+import { mayRead } from "../suggestion.ts";
 import { findCall, planCall } from "./call.ts";
 import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
 import { planFormat } from "./format.ts";
@@ -92,8 +93,14 @@ export function schemaOf({ schema }: TableRequest, { schemas }: Catalog): Schema
 function findTable(schema: Schema, name: string): Table {
   const table = schema.tables.get(name);
   if (table) return table;
-  const similar = similarTo(name, schema.tables.keys());
-  throw noSuchTable(schema.name, name, similar && `Perhaps you meant the table '${schema.name}.${similar}'`);
+  throw noSuchTable(schema.name, name, (reader) => {
+    const readable = [...schema.tables.values()].filter((each) => mayRead(reader, each));
+    const similar = similarTo(
+      name,
+      readable.map((each) => each.name),
+    );
+    return similar && `Perhaps you meant the table '${schema.name}.${similar}'`;
+  });
 }
 
 function countOf({ preferences }: TableRequest, { maxRows }: PlanOptions): Count | null {

@@ -211,6 +211,13 @@ describe("an invalid filter", () => {
       code: "PGRST100",
       message: "failed to parse filter (foo.2)",
       details: 'at character 1: expected "not" or an operator (eq, gt, ...), found "f"',
+      hint: '"foo" is not an operator, such as eq, neq, gt, gte, lt, lte, like, ilike, in or is. To compare with the whole value, write id=eq.foo.2',
+    });
+    expect((await rest("books?shelf=science")).json.hint).toBe(
+      '"shelf" was read as a filter. Perhaps you meant shelf=eq.science',
+    );
+    expect((await rest("books?id=in.1,2")).json).toMatchObject({
+      details: 'at character 4: expected "(", found "1"',
       hint: null,
     });
     expect((await rest("books?titles=eq.x")).json).toEqual({

@@ -246,7 +246,7 @@ describe("a function that does not exist or is not allowed:", () => {
       undefined,
       "Could not find the function calls.ad(a) in the schema cache",
       "Searched for the function calls.ad with parameters a, but no matches were found in the schema cache.",
-      null,
+      "Perhaps you meant to call the function calls.add",
     ],
     [
       "greeet",

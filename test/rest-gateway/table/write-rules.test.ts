@@ -23,6 +23,9 @@ const { failure, rest, rows, service, sql } = useRest(
      return new;
    end $$;
    create trigger _100_refuse before insert on public.bookings for each row execute function public.refuse();
+   create table public.parcels (id integer primary key, weight integer, secret_code text, weight_limit integer);
+   grant select (id, weight), insert (id, weight_limit) on public.parcels to anon;
+   grant all on public.parcels to authenticated;
    grant all on public.diaries, public.bookings to anon, authenticated, service_role`,
 );
 
@@ -131,6 +134,65 @@ describe("an error of a body", () => {
     const { json } = await rest("articles?status=eq.LOST");
     expect([json.code, json.details, json.hint]).toEqual(["22P02", null, LABELS]);
   });
+});
+
+describe("a misspelt name", () => {
+  const hint = async (path: string, sent: RestSent = {}) => (await rest(path, sent)).json.hint;
+  const merge = { prefer: "resolution=merge-duplicates" };
+
+  test.each<[path: string, sent: RestSent, meant: string]>([
+    ["articles?select=titel", {}, "Perhaps you meant the column 'title'."],
+    ["articles?select=createdAt", {}, "Perhaps you meant the column 'created_at'."],
+    ["articles?order=created", {}, "Perhaps you meant the column 'created_at'."],
+    ["articles?titel=eq.x", {}, "Perhaps you meant the column 'title'."],
+    ["articles?or=(statsu.eq.DRAFT,id.eq.1)", {}, "Perhaps you meant the column 'status'."],
+    ["articles?select=id,users!author_id(nmae)", {}, "Perhaps you meant the column 'name'."],
+    ["articles?select=autor(name)", {}, "Perhaps you meant 'users!author_id' instead of 'autor'."],
+    ["articles?select=coments(id)", {}, "Perhaps you meant 'comments' instead of 'coments'."],
+    ["articles", { body: { titel: "x" } }, "Perhaps you meant the column 'title'."],
+    ["articles?columns=titel", { body: { titel: "x" } }, "Perhaps you meant the column 'title'."],
+    ["articles?id=eq.1", { method: "PATCH", body: { staus: "DRAFT" } }, "Perhaps you meant the column 'status'."],
+    ["articles?on_conflict=idd", { body: { title: "x" }, ...merge }, "Perhaps you meant the column 'id'."],
+    [
+      "articles",
+      { body: { titel: "x", contnet: "y" } },
+      "Perhaps you meant 'content' instead of 'contnet', 'title' instead of 'titel'.",
+    ],
+  ])("in %s %j is answered with the one that was meant", async (path, sent, meant) => {
+    expect(await hint(path, { as: "ada", ...sent })).toBe(meant);
+  });
+
+  test("of several columns of a body is named with the others", async () => {
+    const { json } = await rest("articles", { body: { titel: "x", contnet: "y", tags: [] }, as: "ada" });
+    expect(json).toMatchObject({
+      message: "Could not find the 'contnet' column of 'articles' in the schema cache",
+      details: "Unknown columns: contnet, titel",
+    });
+  });
+
+  test("is answered only with what the caller may use", async () => {
+    expect(await hint("parcels?select=secret_cod", { as: "ada" })).toBe("Perhaps you meant the column 'secret_code'.");
+    expect(await hint("parcels?select=secret_cod")).toBeNull();
+    expect(await hint("parcels", { body: { weihgt: 1 }, as: "ada" })).toBe("Perhaps you meant the column 'weight'.");
+    expect(await hint("parcels", { body: { weihgt: 1 } })).toBeNull();
+    expect(await hint("parcels", { body: { weight_limt: 1 } })).toBe("Perhaps you meant the column 'weight_limit'.");
+  });
+
+  test("of a relationship without a similar one is answered with all that the caller may read", async () => {
+    expect(await hint("articles?select=publisher(id)")).toBe(
+      "'articles' has relationships with article_translations, bookings, comments, users.",
+    );
+  });
+});
+
+test("JSON that is sent as a form is refused with the Content-Type to send", async () => {
+  const form = { headers: { "content-type": "application/x-www-form-urlencoded" } };
+  const hint =
+    "The body is JSON, but its Content-Type is application/x-www-form-urlencoded: send Content-Type: application/json.";
+  for (const path of ["articles", "rpc/search"]) {
+    const { json } = await rest(path, { body: '{"title": "A new title", "tags": ["a=b&c"]}', as: "ada", ...form });
+    expect([path, json.code, json.hint]).toEqual([path, path === "articles" ? "PGRST204" : "PGRST202", hint]);
+  }
 });
 
 describe("users", () => {
