@@ -20,13 +20,22 @@ export type Input = {
   readonly records: readonly Readonly<Record<string, unknown>>[];
   /** The key of the row that an update changes, by column: its own values are not taken. Null for new rows. */
   readonly key: Readonly<Record<string, string>> | null;
+  /** Columns that must not be null in any record, which is a new row. */
+  readonly required?: readonly string[];
 };
 
-/** A constraint whose columns are all in the input. */
-type Rule = { readonly name: string; readonly message: string; readonly constraint: Constraint };
+/** A constraint whose columns are all in the input, or NOT NULL, which has no name. */
+type Rule = {
+  readonly name: string | null;
+  readonly message: string;
+  readonly constraint: Pick<Constraint, "columns" | "check" | "keys">;
+};
 
-/** Whether the input may have more faults than this SQLSTATE, of a check or a unique constraint. */
-export const mayHaveMore = (sqlstate: string | undefined): boolean => sqlstate === "23514" || sqlstate === "23505";
+/** SQLSTATEs of NOT NULL, a check and a unique constraint. */
+const OF_RULES: ReadonlySet<string | undefined> = new Set(["23502", "23514", "23505"]);
+
+/** Whether the input may have more faults than the one with this SQLSTATE. */
+export const mayHaveMore = (sqlstate: string | undefined): boolean => OF_RULES.has(sqlstate);
 
 /**
  * Every check that the records violate, and every unique value of theirs that another row already has. Postgres names only
@@ -38,9 +47,13 @@ export async function faultsOfInput(
   identity: Identity,
   { catalog, transactions }: { readonly catalog: Catalog; readonly transactions: Pick<Transactions, "run"> },
 ): Promise<readonly InputFault[]> {
-  const columns = [...new Set(input.records.flatMap((record) => Object.keys(record)))];
+  const { required = [] } = input;
+  const columns = [...new Set([...input.records.flatMap((record) => Object.keys(record)), ...required])];
   if (columns.some((name) => !input.table.columns.has(name))) return [];
-  const rules = rulesOf(input.table, columns, catalog);
+  const rules = [
+    ...required.map((column) => requiring(column, input.table)),
+    ...rulesOf(input.table, columns, catalog),
+  ];
   if (rules.length === 0) return [];
   const statement = {
     text: writeViolated(rules, columns, input),
@@ -68,6 +81,23 @@ export function faultsOfError(
 
 /** SQLSTATEs of a unique and an exclusion constraint, and of foreign keys. */
 const CONFLICTS = new Set(["23505", "23P01", "23503", "23001"]);
+
+/** A trigger may set the column before it is checked, so nothing is known about a table with one. */
+const requiring = (column: string, table: Table): Rule => ({
+  name: null,
+  message: `${column} must not be null`,
+  constraint: {
+    columns: [column],
+    check: `${pg.escapeIdentifier(column)} is not null or exists (
+      select from pg_trigger
+      where tgrelid = ${pg.escapeLiteral(quoteName(table))}::regclass and tgtype & ${BEFORE_INSERT} = ${BEFORE_INSERT} and not tgisinternal
+    )`,
+    keys: [],
+  },
+});
+
+/** Bits of pg_trigger.tgtype: for each row, before, insert. */
+const BEFORE_INSERT = 1 | 2 | 4;
 
 function rulesOf({ schema, name }: Table, columns: readonly string[], catalog: Catalog): readonly Rule[] {
   const prefix = `${schema}.${name}.`;

@@ -131,7 +131,7 @@ export class BroadcastEndpoint implements HttpInterface {
       return { status, code: error.code, message: error.message };
     }
     const catalog = this.#options.catalog.current;
-    return problemOf(error, { isAnonymous: false, role: null, plan: null, refused: null, catalog });
+    return problemOf(error, { isAnonymous: false, role: null, plan: null, refused: [], catalog });
   }
 }
 

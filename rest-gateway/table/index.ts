@@ -21,7 +21,7 @@ import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
 import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
-import { type RefusedPlace, refusedPlaceOf } from "./refused-value.ts";
+import { type RefusedValue, refusedValuesOf } from "./refused-value.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { type RootSpec, rootCall } from "./root.ts";
 import { run, runStreamed, type StreamedAnswer } from "./run.ts";
@@ -67,8 +67,8 @@ type Exchange = HttpExchange & {
   readonly watch: Stopwatch | null;
   caller: Caller | null;
   plan: Plan | null;
-  /** The value in the body that the database has refused. */
-  refused: RefusedPlace | null;
+  /** The values in the body that the database has refused. */
+  refused: readonly RefusedValue[];
   /** Aborted when the client disconnects. */
   gone: ClientGone | null;
 };
@@ -111,7 +111,7 @@ export class TableInterface implements HttpInterface {
       watch,
       caller: null,
       plan: null,
-      refused: null,
+      refused: [],
       gone: null,
     };
     try {
@@ -235,9 +235,9 @@ export class TableInterface implements HttpInterface {
       signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),
     }).catch(async (error) => {
-      const { constraints } = this.#options.catalog.current;
-      const write = { request: parsed, plan: prepared.plan, identity: transaction.identity, transactions, constraints };
-      exchange.refused = await refusedPlaceOf(error, write).catch(() => null);
+      const { current: catalog } = this.#options.catalog;
+      const write = { request: parsed, plan: prepared.plan, identity: transaction.identity, transactions, catalog };
+      exchange.refused = await refusedValuesOf(error, write).catch(() => []);
       throw error;
     });
     watch?.mark("transaction");
@@ -252,12 +252,11 @@ export class TableInterface implements HttpInterface {
       this.#options.onInternalError(error, head.requestId);
       return;
     }
-    const { anonymousRole } = this.#options;
+    const { anonymousRole, catalog, errorVerbosity } = this.#options;
     const role = caller?.role ?? anonymousRole;
-    const catalog = this.#options.catalog.current;
-    const problem = problemOf(error, { isAnonymous: role === anonymousRole, role, plan, refused, catalog });
+    const context = { isAnonymous: role === anonymousRole, role, plan, refused, catalog: catalog.current };
+    const problem = problemOf(error, context);
     if ((problem?.status ?? 500) === 500) this.#options.onInternalError(error, head.requestId);
-    const { errorVerbosity } = this.#options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
 }

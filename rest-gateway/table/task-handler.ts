@@ -50,7 +50,7 @@ export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
     const { catalog, anonymousRole, errorVerbosity } = this.#options;
     const { role } = caller;
     const context = { isAnonymous: role === anonymousRole, role, plan: call?.prepared.plan ?? null };
-    const problem = problemOf(error, { ...context, refused: null, catalog: catalog.current }) ?? internalProblem(id);
+    const problem = problemOf(error, { ...context, refused: [], catalog: catalog.current }) ?? internalProblem(id);
     return { status: problem.status, body: problemBody(problem, errorVerbosity) };
   }
 }

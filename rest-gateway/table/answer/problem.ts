@@ -26,7 +26,7 @@ import {
   writeAnswerTooLarge,
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
-import { pathOf, type RefusedPlace } from "../refused-value.ts";
+import { pathOf, type RefusedValue } from "../refused-value.ts";
 import { writeHeader } from "./response-settings.ts";
 
 /**
@@ -74,8 +74,8 @@ export type ProblemContext = {
   readonly role: string | null;
   /** Null when the request failed before it was planned. */
   readonly plan: Plan | null;
-  /** The value in the body that the database has refused, if it was found. */
-  readonly refused: RefusedPlace | null;
+  /** The values in the body that the database has refused, as far as they were found. */
+  readonly refused: readonly RefusedValue[];
   /** The comments of constraints and the labels of enums become hints. */
   readonly catalog: Catalog;
 };
@@ -134,8 +134,9 @@ export function tableRefusal(error: RefusedError): TableError {
 function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {
   const { code = "", message, detail, schema, table, constraint } = raised;
   const ofConstraint = catalog.constraints.get(`${schema}.${table}.${constraint}`)?.message;
-  const hint = HINTS[code] ?? raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
-  const details = detailsOf(isSafe(raised) ? detail : undefined, refused);
+  const own = HINTS[code] ?? raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
+  const hint = refused.length > 1 ? hintOfAll(refused, own) : own;
+  const details = detailsOf(isSafe(raised) ? detail : undefined, refused, own);
   return { status, code, message, details, ...(hint !== undefined && { hint }) };
 }
 
@@ -144,11 +145,32 @@ const HINTS: Readonly<Record<string, string>> = {
   "428C9": "Leave this column out: the database assigns its value.",
 };
 
-/** Postgres' details, after the place in the body: `in [3].email: Key (lower(email))=(ada@example.com) already exists.` */
-function detailsOf(detail: string | undefined, refused: RefusedPlace | null): string | undefined {
+/** The faults of a body that an error lists. */
+const MAX_LISTED = 100;
+
+/** Every message once: `title must have at least 5 characters; content must not be empty, nor longer than 1 MiB` */
+const hintOfAll = (refused: readonly RefusedValue[], own: string | undefined): string | undefined =>
+  [...new Set(refused.slice(0, MAX_LISTED).flatMap(({ message }) => message ?? own ?? []))].join("; ") || undefined;
+
+/**
+ * Postgres' details, after the place in the body: `in [3].email: Key (lower(email))=(ada@example.com) already exists.` Of several
+ * faults all places, with what is wrong there: `in title: title must have at least 5 characters; in age: …`
+ */
+function detailsOf(
+  detail: string | undefined,
+  refused: readonly RefusedValue[],
+  own: string | undefined,
+): string | undefined {
+  const [first, ...others] = refused;
+  if (first === undefined) return detail;
+  const inPlace = (value: RefusedValue, what = value.message) => `in ${pathOf(value)}${what ? `: ${what}` : ""}`;
+  if (others.length > 0) {
+    const listed = refused.slice(0, MAX_LISTED).map((value) => inPlace(value, value.message ?? detail ?? own));
+    const more = refused.length > MAX_LISTED ? [`and ${refused.length - MAX_LISTED} more`] : [];
+    return [...listed, ...more].join("; ");
+  }
   // What Postgres says about one object names its columns already.
-  if (refused === null || (refused.row === null && detail !== undefined)) return detail;
-  return detail === undefined ? `in ${pathOf(refused)}` : `in ${pathOf(refused)}: ${detail}`;
+  return first.row === null && detail !== undefined ? detail : inPlace(first, detail ?? null);
 }
 
 /** `article_status must be one of DRAFT, PUBLISHED, ARCHIVED`; null for other errors. */

@@ -301,10 +301,10 @@ describe("an error of PostgreSQL", () => {
     expect(json).toEqual({
       code: "23514",
       message: 'new row for relation "authors" violates check constraint "age_range"',
-      details: null,
+      details: "in age",
       hint: "the age is out of range",
     });
-    expect((await rest("authors", { body: { id: 9 } })).json.details).toBeNull();
+    expect((await rest("authors", { body: { id: 9 } })).json.details).toBe("in name");
   });
 
   test("for a duplicate key names the key", async () => {

@@ -125,9 +125,53 @@ describe("an error of a body", () => {
     expect(await failure("articles?id=eq.1", { status: "LOST" }, "PATCH")).toEqual(["22P02", "in status", LABELS]);
     expect(await failure("articles", { ...ARTICLE, title: "Four" })).toEqual([
       "23514",
-      null,
+      "in title",
       "title must have at least 5 characters",
     ]);
+  });
+
+  test("names every fault of one object, those of unique values and missing ones included", async () => {
+    const title = "title must have at least 5 characters";
+    const content = "content must not be empty, nor longer than 1 MiB";
+    const both = `in content: ${content}; in title: ${title}`;
+    for (const [path, method] of [
+      ["articles", "POST"],
+      ["articles?id=eq.1", "PATCH"],
+    ] as const)
+      expect(await failure(path, { title: "Four", content: "" }, method)).toEqual([
+        "23514",
+        both,
+        `${content}; ${title}`,
+      ]);
+    expect(await failure("users", { name: "", email: "ada@example.com", age: 200 })).toEqual([
+      "23514",
+      "in age: age must be from 0 to 150; in email: email already registered; in name: name must have 1 to 200 characters",
+      "age must be from 0 to 150; email already registered; name must have 1 to 200 characters",
+    ]);
+    expect(await failure("articles", { tags: [""] })).toEqual([
+      "23502",
+      "in title: title must not be null; in content: content must not be null; in tags: each tag must have 1 to 50 characters",
+      "title must not be null; content must not be null; each tag must have 1 to 50 characters",
+    ]);
+  });
+
+  test("does not call a row's own values taken, nor those of a row that it is merged with", async () => {
+    const own = { email: "ada@example.com", age: 200 };
+    expect(await failure("users?id=eq.1", own, "PATCH")).toEqual(["23514", "in age", "age must be from 0 to 150"]);
+    const { json } = await rest("bookings?on_conflict=id", {
+      body: { id: 1, seats: 9 },
+      prefer: "resolution=merge-duplicates",
+    });
+    expect([json.code, json.details]).toEqual(["23514", "in seats"]);
+  });
+
+  test("names every fault of every row of a bulk insert", async () => {
+    const body = [ARTICLE, { title: "Four", content: "Some content." }, { title: "A new title", content: "" }];
+    const [, details, hint] = await failure("articles", body);
+    expect(details).toBe(
+      "in [1].title: title must have at least 5 characters; in [2].content: content must not be empty, nor longer than 1 MiB",
+    );
+    expect(hint).toBe("title must have at least 5 characters; content must not be empty, nor longer than 1 MiB");
   });
 
   test("and of a filter by an enum lists the labels", async () => {
@@ -314,14 +358,14 @@ describe("a database error", () => {
       [
         "23514",
         'new row for relation "bookings" violates check constraint "bookings_seats_check"',
-        null,
+        "in seats",
         "at most 8 seats can be booked",
       ],
     ],
     [
       { id: 2 },
       400,
-      ["23502", 'null value in column "seats" of relation "bookings" violates not-null constraint', null, null],
+      ["23502", 'null value in column "seats" of relation "bookings" violates not-null constraint', "in seats", null],
     ],
     [{ id: 2, seats: "two" }, 400, ["22P02", 'invalid input syntax for type integer: "two"', "in seats", null]],
     [{ id: 2, seats: 7 }, 400, ["P0001", "seven is taken", "It always is.", "Take six."]],
@@ -341,7 +385,7 @@ describe("a database error", () => {
     await sql("insert into bookings (id, seats) values (5, 3)");
     for (const body of [{ seats: 9 }, { seats: null }]) {
       const { json, text } = await rest("bookings?id=eq.5", { method: "PATCH", body });
-      expect([json.details, text.includes("Failing row")]).toEqual([null, false]);
+      expect([json.details, text.includes("Failing row")]).toEqual(["in seats", false]);
     }
   });
 });
